@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Reason says what kept a Target from being resolved.
+type Reason string
+
+const (
+	// SecretMissing: the referenced secret does not exist. It may come; nobody watches secrets, so try
+	// again after a while.
+	SecretMissing Reason = "SecretMissing"
+	// SecretUnreadable: the API server did not answer, or refused. Try again after a while.
+	SecretUnreadable Reason = "SecretUnreadable"
+	// SpecInvalid: the Target itself is wrong, and stays so until somebody changes it.
+	SpecInvalid Reason = "SpecInvalid"
+	// ContentInvalid: the secret exists but lacks the key, or a value is not YAML. It stays so until
+	// somebody changes the secret, which wakes nobody.
+	ContentInvalid Reason = "ContentInvalid"
+)
+
+// ResolveError says why a Target could not be resolved. Find it with errors.As. Its text names the
+// Target, the secret and at most a key, never any content.
+type ResolveError struct {
+	Reason Reason
+	// Target is the Target that was to be resolved.
+	Target types.NamespacedName
+	// Secret is the name of the referenced secret in the Target's namespace.
+	Secret string
+	// Err is the cause: the API server's answer, or what is wrong.
+	Err error
+}
+
+func (e *ResolveError) Error() string {
+	if e.Reason == SpecInvalid {
+		return fmt.Sprintf("resolve Target %s: %v", e.Target, e.Err)
+	}
+	return fmt.Sprintf("resolve Target %s: secret %s: %v", e.Target, e.Secret, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ResolveError) Unwrap() error {
+	return e.Err
+}
+
+// ConfigFault tells that the fault is in what users configured, the Target or the content of its
+// secret, and that only they can repair it.
+func (e *ResolveError) ConfigFault() bool {
+	return e.Reason == SpecInvalid || e.Reason == ContentInvalid
+}
+
+func failed(t *lsv1alpha1.Target, reason Reason, cause error) *ResolveError {
+	return &ResolveError{Reason: reason, Target: client.ObjectKeyFromObject(t), Secret: t.Spec.SecretRef.Name, Err: cause}
+}
