@@ -7,6 +7,7 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -58,4 +59,32 @@ func (e *ResolveError) ConfigFault() bool {
 
 func failed(t *lsv1alpha1.Target, reason Reason, cause error) *ResolveError {
 	return &ResolveError{Reason: reason, Target: client.ObjectKeyFromObject(t), Secret: t.Spec.SecretRef.Name, Err: cause}
+}
+
+// SelectorError holds what is wrong with target selectors. Its text is one line with all paths; the
+// single faults can also be found with errors.As as *field.Error.
+type SelectorError struct {
+	// Faults has at least one item.
+	Faults field.ErrorList
+}
+
+func (e *SelectorError) Error() string {
+	return e.Faults.ToAggregate().Error()
+}
+
+// Unwrap returns the single faults.
+func (e *SelectorError) Unwrap() []error {
+	out := make([]error, 0, len(e.Faults))
+	for _, fault := range e.Faults {
+		out = append(out, fault)
+	}
+	return out
+}
+
+// asError returns nil for no faults.
+func asError(faults field.ErrorList) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	return &SelectorError{Faults: faults}
 }

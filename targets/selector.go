@@ -19,7 +19,7 @@ const selectorsPath = "targetSelectors"
 // Target, and so does an empty list.
 // A nil Target stands for an item that names none: always true. What to do about an item whose Target
 // does not exist is the caller's decision.
-// Errors: a requirement with an invalid key, operator or value, as *field.Error with its path (for
+// Errors: *SelectorError for a requirement with an invalid key, operator or value, with its path (for
 // instance targetSelectors[0].labels[1].operator). Selectors behind the first match are not looked at.
 func Matches(t *lsv1alpha1.Target, selectors []lsv1alpha1.TargetSelector) (bool, error) {
 	if t == nil || len(selectors) == 0 {
@@ -34,8 +34,8 @@ func Matches(t *lsv1alpha1.Target, selectors []lsv1alpha1.TargetSelector) (bool,
 	return false, nil
 }
 
-// Validate returns all faults of the selectors at once, as an aggregate of *field.Error; nil if there
-// is none. Call it at start-up: it also finds what Matches would only meet with some Targets.
+// Validate returns all faults of the selectors at once, as *SelectorError; nil if there is none. Call
+// it at start-up: it also finds what Matches would only meet with some Targets.
 func Validate(selectors []lsv1alpha1.TargetSelector) error {
 	var faults field.ErrorList
 	for i := range selectors {
@@ -45,11 +45,11 @@ func Validate(selectors []lsv1alpha1.TargetSelector) error {
 				faults = append(faults, field.Required(path.Child("targets").Index(j).Child("name"), "a reference without a name matches nothing"))
 			}
 		}
-		_, annotations := requirements(selectors[i].Annotations, path.Child("annotations"))
-		_, labels := requirements(selectors[i].Labels, path.Child("labels"))
-		faults = append(append(faults, annotations...), labels...)
+		_, ofAnnotations := requirements(selectors[i].Annotations, path.Child("annotations"))
+		_, ofLabels := requirements(selectors[i].Labels, path.Child("labels"))
+		faults = append(append(faults, ofAnnotations...), ofLabels...)
 	}
-	return faults.ToAggregate()
+	return asError(faults)
 }
 
 func matchesSelector(t *lsv1alpha1.Target, selector *lsv1alpha1.TargetSelector, path *field.Path) (bool, error) {
@@ -72,7 +72,7 @@ func refersTo(t *lsv1alpha1.Target) func(lsv1alpha1.ObjectReference) bool {
 
 func matchesMap(values map[string]string, wanted []lsv1alpha1.Requirement, path *field.Path) (bool, error) {
 	checks, faults := requirements(wanted, path)
-	if err := faults.ToAggregate(); err != nil {
+	if err := asError(faults); err != nil {
 		return false, err
 	}
 	for i := range checks {
