@@ -118,3 +118,20 @@ func TestDiffDeployItemRawBody(t *testing.T) {
 		`{"metadata":{"resourceVersion":"7"},"status":{"deployer":{"identity":"","name":"n","version":""},"observedGeneration":0}}`,
 		mustDiff(t, base, wanted).Status)
 }
+
+func TestDiffComparesNumbersByValue(t *testing.T) {
+	provider := func(raw string) *lsv1alpha1.DeployItem {
+		return item(func(di *lsv1alpha1.DeployItem) {
+			di.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(raw)}
+		})
+	}
+	same := [][2]string{{`{"n":1}`, `{"n":1.0}`}, {`{"n":1e3}`, `{"n":1000}`}, {`{"n":[1]}`, `{"n": [1.0]}`}}
+	for _, pair := range same {
+		if changes := mustDiff(t, provider(pair[0]), provider(pair[1])); !changes.Empty() {
+			t.Errorf("Diff(%s, %s) = %s, want nothing", pair[0], pair[1], changes.Status)
+		}
+	}
+	if changes := mustDiff(t, provider(`{"n":9007199254740993}`), provider(`{"n":9007199254740992}`)); changes.Empty() {
+		t.Error("two large integers that differ by one are taken for the same")
+	}
+}

@@ -182,13 +182,16 @@ func TestSendLastFinalizer(t *testing.T) {
 	})
 	t.Run("a first call that finds nothing is an error", func(t *testing.T) {
 		c, _, di := stored(t, func(di *lsv1alpha1.DeployItem) { di.Finalizers = []string{"a/b"} })
-		base := di.DeepCopy()
+		if err := c.Delete(t.Context(), di.DeepCopy()); err != nil {
+			t.Fatalf("delete: %v", err)
+		}
+		read(t, c, di)
 		gone, _ := newClient(t)
+		base := di.DeepCopy()
 		di.Finalizers = nil
 		if _, err := patch.Send(t.Context(), gone, di, mustDiff(t, base, di), patch.MetadataFirst); !apierrors.IsNotFound(err) {
 			t.Errorf("Send() error = %v, want not found", err)
 		}
-		read(t, c, di)
 	})
 }
 
