@@ -77,6 +77,17 @@ func (d *downloader) download(ctx context.Context, dir string) error {
 	defer cancel(nil)
 	guard := time.AfterFunc(d.stall, func() { cancel(errStalled) })
 	defer guard.Stop()
+	if err := d.fetch(ctx, a, dir, guard); err != nil {
+		if errors.Is(context.Cause(ctx), errStalled) {
+			return fmt.Errorf("get %s: %w", a.SelfLink, errStalled)
+		}
+		return err
+	}
+	return nil
+}
+
+// fetch unpacks the archive into dir and puts guard off whenever something arrives.
+func (d *downloader) fetch(ctx context.Context, a archive, dir string, guard *time.Timer) error {
 	body, err := d.get(ctx, a.SelfLink)
 	if err != nil {
 		return err
@@ -89,7 +100,7 @@ func (d *downloader) download(ctx context.Context, dir string) error {
 	})
 	in := io.TeeReader(alive, hash)
 	if err := unpack(in, dir); err != nil {
-		return errors.Join(err, context.Cause(ctx))
+		return err
 	}
 	if _, err := io.Copy(io.Discard, in); err != nil {
 		return fmt.Errorf("read archive: %w", err)
