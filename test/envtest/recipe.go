@@ -55,19 +55,16 @@ func recipeKey() string {
 func buildFlags() []string {
 	const pkg = "k8s.io/component-base/version."
 	parts := strings.SplitN(strings.TrimPrefix(KubernetesVersion, "v"), ".", 3)
-	vars := []string{
-		"gitVersion=" + KubernetesVersion,
-		"gitMajor=" + parts[0],
-		"gitMinor=" + parts[1],
-		"gitTreeState=clean",
-		"gitCommit=unknown",
-		"buildDate=2026-01-01T00:00:00Z",
+	ldflags := []string{
+		"-s -w",
+		pkg + "gitVersion=" + KubernetesVersion,
+		pkg + "gitMajor=" + parts[0],
+		pkg + "gitMinor=" + parts[1],
+		pkg + "gitTreeState=clean",
+		pkg + "gitCommit=unknown",
+		pkg + "buildDate=2026-01-01T00:00:00Z",
 	}
-	ldflags := "-s -w"
-	for _, v := range vars {
-		ldflags += " -X " + pkg + v
-	}
-	return []string{"-trimpath", "-buildvcs=false", "-ldflags", ldflags}
+	return []string{"-trimpath", "-buildvcs=false", "-ldflags", strings.Join(ldflags, " -X ")}
 }
 
 // writeRecipe writes the module of the build into dir, which must exist.
