@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"slices"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+)
+
+// SetCondition returns the conditions with one of them set; conds itself is not changed. lastTransitionTime moves only
+// with the status, lastUpdateTime with any content: the same content twice changes nothing.
+func SetCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType, status lsv1alpha1.ConditionStatus,
+	reason, message string, now time.Time, codes ...lsv1alpha1.ErrorCode,
+) []lsv1alpha1.Condition {
+	want := lsv1alpha1.Condition{
+		Type: t, Status: status, Reason: reason, Message: message, Codes: codes,
+		LastTransitionTime: stamp(now), LastUpdateTime: stamp(now),
+	}
+	i := slices.IndexFunc(conds, func(c lsv1alpha1.Condition) bool { return c.Type == t })
+	if i < 0 {
+		return append(slices.Clip(slices.Clone(conds)), want)
+	}
+	old := conds[i]
+	if old.Status == status && !old.LastTransitionTime.IsZero() {
+		want.LastTransitionTime = old.LastTransitionTime
+	}
+	same := old.Status == status && old.Reason == reason && old.Message == message && slices.Equal(old.Codes, codes)
+	if same && !old.LastTransitionTime.IsZero() && !old.LastUpdateTime.IsZero() {
+		return conds
+	}
+	out := slices.Clone(conds)
+	out[i] = want
+	return out
+}
+
+// RemoveCondition returns the conditions without one type; conds itself is not changed. Nil when none is left.
+func RemoveCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType) []lsv1alpha1.Condition {
+	if GetCondition(conds, t) == nil {
+		return conds
+	}
+	var out []lsv1alpha1.Condition
+	for _, c := range conds {
+		if c.Type != t {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// GetCondition returns a copy of a condition; nil when there is none.
+func GetCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType) *lsv1alpha1.Condition {
+	for i := range conds {
+		if conds[i].Type == t {
+			return conds[i].DeepCopy()
+		}
+	}
+	return nil
+}

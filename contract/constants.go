@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+)
+
+// Names of the annotation revision that newer Landscaper API modules no longer carry.
+const (
+	// AbortOperation asks the deployer to stop gracefully and to end the run as failed.
+	AbortOperation lsv1alpha1.Operation = "abort"
+	// AbortTimestampAnnotation holds the RFC 3339 time at which the abort was asked for.
+	AbortTimestampAnnotation = lsv1alpha1.LandscaperDomain + "/abort-time"
+	// AbortingTimeoutReason is lastError's reason when Abort did not end in time.
+	AbortingTimeoutReason = "AbortingTimeout"
+	// AbortingTimeoutOperation is lastError's operation when Abort did not end in time.
+	AbortingTimeoutOperation = "WaitingForAbort"
+	// ProgressingTimeoutOperation is lastError's operation when a run did not end in time.
+	ProgressingTimeoutOperation = "WaitingForCompletion"
+)
+
+// PhaseAborted was final in the annotation revision; nobody writes it any more, but an old item may carry it.
+const PhaseAborted lsv1alpha1.DeployItemPhase = "Aborted"
+
+// Condition types that belong to the library. Deployers and hooks must not write them; [Protect] restores them.
+const (
+	// ConditionBackground tells how background runs of a finished job-ID item go. True: a run is owed.
+	// False: the last one ended, see the reason. Unknown with reason HookFailed: a hook failed outside a job.
+	ConditionBackground lsv1alpha1.ConditionType = "BackgroundReconcile"
+	// ConditionDeployed is False on an item whose run started while nothing was ever deployed; else absent.
+	ConditionDeployed lsv1alpha1.ConditionType = "Deployed"
+	// ConditionWaiting is True while the deployer says that it is not done yet; else absent.
+	ConditionWaiting lsv1alpha1.ConditionType = "Waiting"
+	// ConditionTruncated is True when [Bound] dropped conditions; its message says how many.
+	ConditionTruncated lsv1alpha1.ConditionType = "ConditionsTruncated"
+)
+
+// Reasons of conditions and of lastError.
+const (
+	ReasonSucceeded      = "Succeeded"      // ConditionBackground=False: the run did what was asked
+	ReasonFailed         = "Failed"         // ConditionBackground: True = will be tried again, False = given up
+	ReasonTimedOut       = "TimedOut"       // ConditionBackground=False: given up at the deadline
+	ReasonWaiting        = "Waiting"        // ConditionBackground=True, ConditionWaiting: the deployer waits
+	ReasonHookFailed     = "HookFailed"     // ConditionBackground=Unknown: a hook failed outside a job
+	ReasonDeployerFailed = "DeployerFailed" // lastError: the deployer set a failed phase and returned no error
+	ReasonInvalidPhase   = "InvalidPhase"   // lastError: the deployer left a phase that it must not set
+	ReasonAborted        = "Aborted"        // lastError: Abort ended the run
+)
+
+// DefaultTimeout bounds a run whose item does not say otherwise. Source: the Landscaper's own default.
+const DefaultTimeout = 10 * time.Minute
+
+// AbortTimeout is how long Abort may take. Source: the Landscaper's default of the annotation revision.
+const AbortTimeout = 5 * time.Minute
+
+// managedByLabel is on items that an Execution manages.
+const managedByLabel = lsv1alpha1.ExecutionManagedByLabel

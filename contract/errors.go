@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+)
+
+// Fault is an error with operation, reason and codes, as Landscaper's own errors are, that reads no clock.
+type Fault struct {
+	Operation, Reason, Message string
+	Codes                      []lsv1alpha1.ErrorCode
+	// Err is the cause, nil when there is none; its text follows the message.
+	Err error
+}
+
+// Error is message and cause in one text.
+func (f *Fault) Error() string {
+	switch {
+	case f.Err == nil:
+		return f.Message
+	case f.Message == "":
+		return fmt.Sprint(f.Err)
+	default:
+		return fmt.Sprintf("%s: %v", f.Message, f.Err)
+	}
+}
+
+// Unwrap returns the cause.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// LandscaperError returns the fault as the API knows it, without times.
+func (f *Fault) LandscaperError() *lsv1alpha1.Error {
+	return &lsv1alpha1.Error{Operation: f.Operation, Reason: f.Reason, Message: f.Message, Codes: slices.Clone(f.Codes)}
+}
+
+// lsError is the part of the Landscaper's error interface that is needed here.
+type lsError interface{ LandscaperError() *lsv1alpha1.Error }
+
+// NewError turns an error into one for the status: one line of at most 1 KiB of valid UTF-8, with the codes of the
+// whole tree. The outermost Landscaper error in the tree decides operation and reason, else the arguments do; the text
+// of everything that wraps it is kept. nil in, nil out.
+func NewError(err error, operation, reason string, now time.Time) *lsv1alpha1.Error {
+	if err == nil {
+		return nil
+	}
+	text := fmt.Sprint(err)
+	found := false
+	var codes []lsv1alpha1.ErrorCode
+	visit(err, func(e *lsv1alpha1.Error) {
+		text = strings.ReplaceAll(text, fmt.Sprintf("Op: %s - Reason: %s - Message: ", e.Operation, e.Reason), "")
+		codes = appendNew(codes, e.Codes)
+		if found {
+			return
+		}
+		found = true
+		operation, reason = either(e.Operation, operation), either(e.Reason, reason)
+	})
+	if isNil(err) {
+		text = fmt.Sprintf("nil %T returned as an error", err)
+	}
+	return newError(operation, reason, text, now, codes...)
+}
+
+func newError(operation, reason, message string, now time.Time, codes ...lsv1alpha1.ErrorCode) *lsv1alpha1.Error {
+	return &lsv1alpha1.Error{
+		Operation: OneLine(operation, maxWord), Reason: OneLine(reason, maxWord), Message: OneLine(message, maxMessage),
+		Codes: codes, LastTransitionTime: stamp(now), LastUpdateTime: stamp(now),
+	}
+}
+
+// Codes collects the error codes of the whole tree, outermost first, each once: through Unwrap of one and of many
+// errors, and through Kubernetes aggregates.
+func Codes(err error) []lsv1alpha1.ErrorCode {
+	var codes []lsv1alpha1.ErrorCode
+	visit(err, func(e *lsv1alpha1.Error) { codes = appendNew(codes, e.Codes) })
+	return codes
+}
+
+// Unrecoverable reports whether one of the codes makes a retry pointless. Source: the API module's list.
+func Unrecoverable(codes []lsv1alpha1.ErrorCode) bool {
+	return slices.ContainsFunc(codes, func(c lsv1alpha1.ErrorCode) bool {
+		return slices.Contains(lsv1alpha1.UnrecoverableErrorCodes, c)
+	})
+}
+
+// maxTree bounds the walk through an error: a cyclic one must not hang a worker.
+const maxTree = 1000
+
+// visit calls do for each Landscaper error in the tree, depth first, outermost first.
+func visit(err error, do func(*lsv1alpha1.Error)) {
+	todo := []error{err}
+	for n := 0; len(todo) > 0 && n < maxTree; n++ {
+		e := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if isNil(e) {
+			continue
+		}
+		if ls, ok := e.(lsError); ok { //nolint:errorlint // the walk itself unwraps
+			if le := ls.LandscaperError(); le != nil {
+				do(le)
+			}
+		}
+		inner := children(e)
+		slices.Reverse(inner)
+		todo = append(todo, inner...)
+	}
+}
+
+// children are the errors that e wraps, in a slice of their own.
+func children(e error) []error {
+	switch w := e.(type) { //nolint:errorlint // the walk itself unwraps
+	case interface{ Unwrap() error }:
+		return []error{w.Unwrap()}
+	case interface{ Unwrap() []error }:
+		return slices.Clone(w.Unwrap())
+	case interface{ Errors() []error }:
+		return slices.Clone(w.Errors())
+	default:
+		return nil
+	}
+}
+
+// isNil also finds the nil pointer in an error that is not nil: its methods may panic.
+func isNil(err error) bool {
+	if err == nil {
+		return true
+	}
+	v := reflect.ValueOf(err)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+func appendNew(codes, more []lsv1alpha1.ErrorCode) []lsv1alpha1.ErrorCode {
+	for _, c := range more {
+		if !slices.Contains(codes, c) {
+			codes = append(codes, c)
+		}
+	}
+	return codes
+}
+
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

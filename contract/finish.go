@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+)
+
+// Apply writes an outcome into di.Status in memory, all fields together: phase, lastError (and its history under
+// [JobID]), the Waiting condition and, when the run ends, jobIDFinished and finishedTime. di.Status.Phase must be the
+// stored phase again, not what the deployer left there. A background run writes only lastReconcileTime (started) and
+// its condition. Phases and finish always fit each other, whatever o says: a final phase never without the finish, a
+// finish never without a final phase.
+func Apply(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, started time.Time) {
+	if di == nil {
+		return
+	}
+	if d.Background {
+		applyBackground(di, o, now, started)
+		return
+	}
+	status := &di.Status
+	applyPhase(status, d.Revision, o, isDeleting(di))
+	if o.Final && d.Revision == JobID {
+		finishJob(status, now)
+	}
+	RecordError(status, d.Revision, o.Err, now)
+	if o.Waiting {
+		status.Conditions = SetCondition(status.Conditions, ConditionWaiting, lsv1alpha1.ConditionTrue,
+			ReasonWaiting, waitMessage(o), now)
+	} else {
+		status.Conditions = RemoveCondition(status.Conditions, ConditionWaiting)
+	}
+}
+
+func applyPhase(status *lsv1alpha1.DeployItemStatus, r Revision, o Outcome, deleting bool) {
+	p := storedPhase(r, o.Phase)
+	switch {
+	case o.Final == IsFinal(p):
+	case !o.Final:
+		p = ""
+	case o.Err != nil || deleting:
+		p = FailedPhase(r, deleting)
+	default:
+		p = phaseSucceeded
+	}
+	if p != "" {
+		status.Phase = p
+	}
+}
+
+// applyBackground writes what a background run shows: that it succeeded, that it is owed, or that it was given up.
+func applyBackground(di *lsv1alpha1.DeployItem, o Outcome, now, started time.Time) {
+	status := &di.Status
+	status.LastReconcileTime = stampRef(startTime(di, JobID, started))
+	set := func(s lsv1alpha1.ConditionStatus, reason, message string, codes ...lsv1alpha1.ErrorCode) {
+		status.Conditions = SetCondition(status.Conditions, ConditionBackground, s, reason, message, now, codes...)
+	}
+	switch {
+	case o.Waiting:
+		set(lsv1alpha1.ConditionTrue, ReasonWaiting, waitMessage(o))
+	case o.Err == nil:
+		set(lsv1alpha1.ConditionFalse, ReasonSucceeded, "the last background run succeeded")
+	case !o.Final:
+		set(lsv1alpha1.ConditionTrue, ReasonFailed, o.Err.Message, o.Err.Codes...)
+	case o.Err.Reason == lsv1alpha1.ProgressingTimeoutReason:
+		set(lsv1alpha1.ConditionFalse, ReasonTimedOut, o.Err.Message, o.Err.Codes...)
+	default:
+		set(lsv1alpha1.ConditionFalse, ReasonFailed, o.Err.Message, o.Err.Codes...)
+	}
+}
+
+// waitMessage is one line that says what the deployer waits for.
+func waitMessage(o Outcome) string {
+	return either(OneLine(o.Message, maxMessage), "the deployer is not done yet")
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+)
+
+// Protect restores in after what user code (hooks, the deployer) must not change, taking it from before: job IDs and
+// their times, observedGeneration, lastReconcileTime, deployer, the error history and the library's own conditions.
+// phase, lastError, providerStatus, exportRef and all other conditions are the user's to write. The revision makes no
+// difference today.
+func Protect(before, after *lsv1alpha1.DeployItemStatus, _ Revision) {
+	if before == nil || after == nil {
+		return
+	}
+	b := before.DeepCopy()
+	after.JobID, after.JobIDFinished, after.JobIDGenerationTime = b.JobID, b.JobIDFinished, b.JobIDGenerationTime
+	after.TransitionTimes, after.DeployerPhase = b.TransitionTimes, b.DeployerPhase
+	after.ObservedGeneration, after.LastReconcileTime, after.Deployer = b.ObservedGeneration, b.LastReconcileTime, b.Deployer
+	after.FirstError, after.LastErrors = b.FirstError, b.LastErrors
+	for _, t := range []lsv1alpha1.ConditionType{ConditionBackground, ConditionDeployed, ConditionWaiting} {
+		after.Conditions = restoreCondition(b.Conditions, after.Conditions, t)
+	}
+}
+
+// restoreCondition makes the condition of one type what it was.
+func restoreCondition(before, after []lsv1alpha1.Condition, t lsv1alpha1.ConditionType) []lsv1alpha1.Condition {
+	old, now := GetCondition(before, t), GetCondition(after, t)
+	switch {
+	case old == nil:
+		return RemoveCondition(after, t)
+	case now == nil:
+		return append(append([]lsv1alpha1.Condition(nil), after...), *old)
+	}
+	out := append([]lsv1alpha1.Condition(nil), after...)
+	for i := range out {
+		if out[i].Type == t {
+			out[i] = *old
+		}
+	}
+	return out
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"slices"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+)
+
+// maxHistory is how many errors lastErrors keeps. Source: Landscaper.
+const maxHistory = 5
+
+// RecordError makes e lastError, or clears lastError when e is nil. lastTransitionTime is kept while the operation stays
+// the same; under [JobID] firstError is set once and lastErrors keeps the newest five. The same content twice changes
+// nothing, so a retry with the same error writes nothing.
+func RecordError(status *lsv1alpha1.DeployItemStatus, r Revision, e *lsv1alpha1.Error, now time.Time) {
+	if status == nil {
+		return
+	}
+	if e == nil {
+		status.LastError = nil
+		return
+	}
+	last := status.LastError
+	if !sameError(last, e) {
+		next := e.DeepCopy()
+		next.LastUpdateTime, next.LastTransitionTime = stamp(now), stamp(now)
+		if last != nil && last.Operation == e.Operation && !last.LastTransitionTime.IsZero() {
+			next.LastTransitionTime = last.LastTransitionTime
+		}
+		status.LastError = next
+	}
+	if r == JobID {
+		recordHistory(status)
+	}
+}
+
+// recordHistory keeps lastError in the history of the job.
+func recordHistory(status *lsv1alpha1.DeployItemStatus) {
+	e := status.LastError
+	if status.FirstError == nil {
+		status.FirstError = e.DeepCopy()
+	}
+	known := func(h *lsv1alpha1.Error) bool { return h == nil }
+	history := slices.DeleteFunc(slices.Clone(status.LastErrors), known)
+	if n := len(history); n == 0 || !sameError(history[n-1], e) {
+		history = append(history, e.DeepCopy())
+	}
+	status.LastErrors = history[max(0, len(history)-maxHistory):]
+}
+
+// sameError compares what errors say, not when.
+func sameError(a, b *lsv1alpha1.Error) bool {
+	return a != nil && b != nil && a.Operation == b.Operation && a.Reason == b.Reason && a.Message == b.Message &&
+		slices.Equal(a.Codes, b.Codes)
+}

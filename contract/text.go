@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxMessage bounds the text of an error, maxWord its operation and reason. Bytes.
+const (
+	maxMessage = 1024
+	maxWord    = 128
+)
+
+// OneLine is s in one line of at most limit bytes of valid UTF-8: line breaks become "; ", other control characters and
+// runs of white space one space; what is cut off is counted at the end. limit <= 0: no limit.
+func OneLine(s string, limit int) string {
+	var b strings.Builder
+	gap, broken := false, false
+	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
+		if unicode.IsSpace(r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+			gap = true
+			broken = broken || r == '\n'
+			continue
+		}
+		if gap && b.Len() > 0 {
+			b.WriteString(separator(b.String(), broken))
+		}
+		gap, broken = false, false
+		b.WriteRune(r)
+	}
+	return cut(b.String(), limit)
+}
+
+// separator joins two lines, unless the first one ends with a mark of its own.
+func separator(before string, broken bool) string {
+	if !broken || strings.ContainsRune(":;,([{", rune(before[len(before)-1])) {
+		return " "
+	}
+	return "; "
+}
+
+// cut shortens s to limit bytes, at a rune, and says how many bytes are missing when there is room for that.
+func cut(s string, limit int) string {
+	if limit <= 0 || len(s) <= limit {
+		return s
+	}
+	note := fmt.Sprintf("… (%d bytes cut)", len(s))
+	keep := limit - len(note)
+	if keep <= 0 {
+		return s[:runeStart(s, limit)]
+	}
+	keep = runeStart(s, keep)
+	return s[:keep] + fmt.Sprintf("… (%d bytes cut)", len(s)-keep)
+}
+
+// runeStart is the largest index of at most i at which a rune begins.
+func runeStart(s string, i int) int {
+	for i > 0 && !utf8.RuneStart(s[i]) {
+		i--
+	}
+	return i
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/patch"
+)
+
+// watch waits for the pass. false: it was cancelled and did not return within
+// the grace period. When the process is told to stop, the pass may go on for
+// the grace period before it is cancelled.
+func (r *reconciler) watch(ctx, passCtx context.Context, c *cycle, done <-chan passed) (passed, bool) {
+	select {
+	case p := <-done:
+		return p, true
+	case <-passCtx.Done():
+		return r.await(done)
+	case <-ctx.Done():
+	}
+	if p, ok := r.await(done); ok {
+		return p, true
+	}
+	c.run.cancel(ErrShutdown)
+	return r.await(done)
+}
+
+// await waits one grace period.
+func (r *reconciler) await(done <-chan passed) (passed, bool) {
+	timer := r.args.Clock.NewTimer(r.args.GracePeriod)
+	defer timer.Stop()
+	select {
+	case p := <-done:
+		return p, true
+	case <-timer.C():
+		return passed{}, false
+	}
+}
+
+// giveUp frees the worker from a pass that ignores its cancellation. The item
+// is told so; until the call returns nothing else runs for it.
+func (r *reconciler) giveUp(ctx context.Context, c *cycle, cause error, done <-chan passed) reconcile.Result {
+	call := c.run.abandon()
+	c.state.quarantine(true)
+	c.log.Error(cause, "a call ignores its cancellation and was given up")
+	r.seen.quarantined(+1)
+	go func() {
+		<-done
+		c.state.quarantine(false)
+		c.state.endUnread()
+		r.seen.quarantined(-1)
+		r.queue.add(c.key, priorityJob)
+	}()
+	if call == nil || errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrInterrupted) {
+		return reconcile.Result{}
+	}
+	if err := r.storeGivenUp(ctx, c.key.String(), call, cause); err != nil {
+		c.log.Error(err, "write the status of a call that was given up")
+	}
+	return reconcile.Result{}
+}
+
+// storeGivenUp writes the error of a call that does not return. It works on
+// its own copies: the hanging call still owns the cycle's.
+func (r *reconciler) storeGivenUp(ctx context.Context, key string, call *callInfo, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	own := &cycle{stored: call.item, base: call.item, decision: call.decision}
+	own.key.Namespace, own.key.Name = call.item.Namespace, call.item.Name
+	fresh, err := r.writer.read(ctx, own)
+	if err != nil || fresh == nil {
+		return err
+	}
+	wanted := fresh.DeepCopy()
+	now := r.args.Clock.Now()
+	if call.decision.New && fresh.ResourceVersion == call.item.ResourceVersion {
+		contract.Start(wanted, call.decision, contract.StartInfo{Now: now, Deployer: r.args.info()})
+	} else if !contract.SameRun(fresh, call.item, call.decision) {
+		return nil
+	}
+	e := givenUpError(call, cause, now)
+	contract.Apply(wanted, call.decision, *timedOut(own, e), now, now)
+	changes, err := patch.Diff(fresh, wantedItem(fresh, &wanted.Status, call.decision.Revision))
+	if err != nil {
+		return fmt.Errorf("deploy item %s: %w", key, err)
+	}
+	obj := fresh.DeepCopy()
+	_, err = patch.Send(ctx, r.client, obj, changes, patch.StatusFirst)
+	if err == nil {
+		r.warn(obj, e.Reason, e.Message)
+	}
+	return err
+}
+
+// givenUpError says which cancellation was ignored.
+func givenUpError(call *callInfo, cause error, now time.Time) *lsv1alpha1.Error {
+	e := contract.NewError(fmt.Errorf("the deployer ignores cancellation: %w", cause), string(call.decision.Action), "CancellationIgnored", now)
+	if errors.Is(cause, ErrDeadline) {
+		e.Codes = append(e.Codes, lsv1alpha1.ErrorTimeout)
+	}
+	return e
+}
