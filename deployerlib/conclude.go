@@ -39,11 +39,10 @@ func (r *reconciler) conclude(ctx context.Context, c *cycle, v verdict, err erro
 	if c.cause != nil {
 		return r.concludeCancelled(ctx, c)
 	}
-	var failedWrite *writeError
 	if errors.Is(err, errConflict) || errors.Is(err, ErrSuperseded) {
 		return c.superseded()
 	}
-	if errors.As(err, &failedWrite) {
+	if _, isWrite := errors.AsType[*writeError](err); isWrite {
 		return passed{err: err, failure: true}
 	}
 	r.settle(c, err)
@@ -88,7 +87,8 @@ func (r *reconciler) settle(c *cycle, err error) {
 		c.item.Status = *c.stored.Status.DeepCopy()
 		contract.FinishUnchanged(c.item, c.decision, r.startInfo(c))
 	}
-	if c.outcome != nil && !(c.decision.Action == contract.Delete && c.outcome.Done) {
+	deleted := c.decision.Action == contract.Delete && c.outcome != nil && c.outcome.Done
+	if c.outcome != nil && !deleted {
 		contract.Apply(c.item, c.decision, *c.outcome, now, c.began)
 	}
 }
@@ -136,8 +136,7 @@ func (r *reconciler) write(ctx context.Context, c *cycle) error {
 	if isKnownRefusal(err) && c.outcome != nil {
 		err = r.storeRefused(ctx, c, err)
 	}
-	var failedWrite *writeError
-	if errors.As(err, &failedWrite) && c.ended() {
+	if _, isWrite := errors.AsType[*writeError](err); isWrite && c.ended() {
 		c.state.keepPending(&pendingWrite{item: c.item, base: c.base, stored: c.stored, intent: intent, decision: c.decision})
 	}
 	return err
