@@ -77,6 +77,7 @@ func (r *reconciler) settle(c *cycle, err error) {
 	case err != nil && !c.decision.Due:
 		c.own()
 		contract.HookFailed(c.item, c.decision, err, now)
+		c.news = contract.NewError(err, "ExecuteHooks", contract.ReasonHookFailed, now)
 	case err != nil:
 		outcome := contract.Judge(contract.Return{
 			Revision: c.decision.Revision, Action: c.decision.Action, Deleting: c.stored.DeletionTimestamp != nil,
@@ -90,6 +91,7 @@ func (r *reconciler) settle(c *cycle, err error) {
 	deleted := c.decision.Action == contract.Delete && c.outcome != nil && c.outcome.Done
 	if c.outcome != nil && !deleted {
 		contract.Apply(c.item, c.decision, *c.outcome, now, c.began)
+		c.news = c.outcome.Err
 	}
 }
 
@@ -183,20 +185,20 @@ func (c *cycle) intent() metaIntent {
 
 // announce tells of a new error by an event, once per content.
 func (r *reconciler) announce(c *cycle) {
-	e := c.item.Status.LastError
-	if c.outcome != nil && c.decision.Background {
-		e = c.outcome.Err
-	}
-	if e == nil || sameError(e, c.base.Status.LastError) || c.decision.Background && c.backgroundKnows(e) {
+	if c.news == nil || c.knows(c.news) {
 		return
 	}
-	r.warn(c.base, e.Reason, e.Message)
+	r.warn(c.base, c.news.Reason, c.news.Message)
 }
 
-// backgroundKnows tells that the condition shows the error already.
-func (c *cycle) backgroundKnows(e *lsv1alpha1.Error) bool {
-	cond := contract.GetCondition(c.base.Status.Conditions, contract.ConditionBackground)
-	return cond != nil && cond.Message == e.Message
+// knows tells whether the item showed the error before this pass.
+func (c *cycle) knows(e *lsv1alpha1.Error) bool {
+	outsideJob := c.decision.Background || !c.decision.Due && c.decision.Revision == contract.JobID
+	if !outsideJob {
+		return sameError(e, c.base.Status.LastError)
+	}
+	shown := contract.GetCondition(c.base.Status.Conditions, contract.ConditionBackground)
+	return shown != nil && shown.Message == e.Message
 }
 
 // sameError compares content, not times.

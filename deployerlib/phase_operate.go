@@ -124,7 +124,11 @@ func (r *reconciler) act(do action) func(context.Context, *cycle) (verdict, erro
 		r.limit(c)
 		err := r.call(ctx, c, do)
 		c.run.leave()
-		if c.cause = context.Cause(ctx); c.cause != nil {
+		c.cause = context.Cause(ctx)
+		if c.cause == nil && errors.Is(err, ErrSuperseded) {
+			c.cause = ErrInterrupted
+		}
+		if c.cause != nil {
 			return stop, nil
 		}
 		return r.judge(c, err)
