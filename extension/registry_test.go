@@ -151,8 +151,8 @@ func TestDeepCopy(t *testing.T) {
 		var calls []string
 		hooks := extension.ReconcileExtensionHooks{}.RegisterHook(returns(&calls, "a", nil, nil), extension.StartHook)
 		frozen := hooks.DeepCopy()
-		hooks.RegisterHook(noop, extension.StartHook, extension.EndHook)
 		hooks[extension.StartHook][0] = noop
+		hooks.RegisterHook(noop, extension.StartHook, extension.EndHook)
 		if len(frozen) != 1 {
 			t.Errorf("got %d types, want 1", len(frozen))
 		}
