@@ -39,7 +39,7 @@ func Checkpoint(ctx context.Context) error {
 // whatever is stored. Empty outside a deployer call.
 func StoredPhase(ctx context.Context) lsv1alpha1.DeployItemPhase {
 	if c := cycleFrom(ctx); c != nil {
-		return c.stored.Status.Phase
+		return c.base.Status.Phase
 	}
 	return ""
 }
