@@ -12,7 +12,9 @@ FUZZTIME ?= 30s
 
 # A package whose tests use Ginkgo or the control plane is a suite; all others are units.
 SUITES = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -E 'onsi/ginkgo|test/envtest[] ]' | cut -d' ' -f1
-UNITS = comm -23 <(go list ./... | sort) <($(SUITES) | sort)
+LIST_SUITES = suites=$$($(SUITES))
+LIST_UNITS = $(LIST_SUITES); units=$$(go list ./... | grep -vxF "$$suites")
+ASSETS = KUBEBUILDER_ASSETS=$$(go run ./hack/assets); export KUBEBUILDER_ASSETS
 
 .PHONY: help
 help: ## Show this help
@@ -27,15 +29,15 @@ test: verify lint test-unit test-envtest ## Run everything that must pass before
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no API server, with the race detector
-	go run ./hack/gotest -race -count=1 $$($(UNITS))
+	@$(LIST_UNITS); go run ./hack/gotest -race -count=1 $$units
 
 .PHONY: test-envtest
 test-envtest: ## Run the suites against a real API server; the first run builds it (about 8 minutes)
-	KUBEBUILDER_ASSETS=$$(go run ./hack/assets) go run ./hack/gotest -race -count=1 -timeout=20m $$($(SUITES))
+	@$(ASSETS); $(LIST_SUITES); go run ./hack/gotest -race -count=1 -timeout=20m $$suites
 
 .PHONY: bench
 bench: ## Run the benchmarks; BENCH=regexp selects
-	KUBEBUILDER_ASSETS=$$(go run ./hack/assets) go test -run='^$$' -bench='$(BENCH)' -benchmem -timeout=60m ./...
+	@$(ASSETS); go test -run='^$$' -bench='$(BENCH)' -benchmem -timeout=60m ./...
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz test for FUZZTIME (30s each)

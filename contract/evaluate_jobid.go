@@ -49,7 +49,7 @@ func evaluateFinished(v view, d *Decision) {
 		return
 	}
 	refusal := v.backgroundRefusal()
-	if v.op == lsv1alpha1.ForceReconcileOperation && refusal == WhyGenerationPlus && !v.managed() {
+	if v.op == lsv1alpha1.ForceReconcileOperation && refusal == WhyGenerationMoved && !v.managed() {
 		refusal = ""
 	}
 	if refusal != "" {
@@ -78,7 +78,7 @@ func (v view) backgroundRefusal() string {
 	case !IsFinal(v.phase):
 		return WhyNotFinal
 	case v.changed:
-		return WhyGenerationPlus
+		return WhyGenerationMoved
 	default:
 		return ""
 	}

@@ -43,8 +43,8 @@ func recordHistory(status *lsv1alpha1.DeployItemStatus) {
 	if status.FirstError == nil {
 		status.FirstError = e.DeepCopy()
 	}
-	known := func(h *lsv1alpha1.Error) bool { return h == nil }
-	history := slices.DeleteFunc(slices.Clone(status.LastErrors), known)
+	isAbsent := func(h *lsv1alpha1.Error) bool { return h == nil }
+	history := slices.DeleteFunc(slices.Clone(status.LastErrors), isAbsent)
 	if n := len(history); n == 0 || !sameError(history[n-1], e) {
 		history = append(history, e.DeepCopy())
 	}

@@ -51,7 +51,7 @@ func cut(s string, limit int) string {
 	note := fmt.Sprintf("… (%d bytes cut)", len(s))
 	keep := limit - len(note)
 	if keep <= 0 {
-		return s[:runeStart(s, limit)]
+		return strings.TrimRight(s[:runeStart(s, limit)], " ")
 	}
 	keep = runeStart(s, keep)
 	return s[:keep] + fmt.Sprintf("… (%d bytes cut)", len(s)-keep)

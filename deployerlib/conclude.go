@@ -27,7 +27,7 @@ type passed struct {
 // conclude writes what the pass came to: the one place where a run's outcome
 // reaches the item.
 func (r *reconciler) conclude(ctx context.Context, c *cycle, v verdict, err error) passed {
-	if c.run.isAbandoned() {
+	if !c.run.conclude() {
 		return passed{}
 	}
 	if cause := context.Cause(ctx); c.cause == nil && (err != nil || c.outcome == nil) {
@@ -71,6 +71,9 @@ func (c *cycle) superseded() passed {
 // settle puts the outcome, the error or the finish without a call into the working copy.
 func (r *reconciler) settle(c *cycle, err error) {
 	now := r.args.Clock.Now()
+	if c.decision.Revision == "" { // a hook failed before the contract was asked
+		r.decide(c)
+	}
 	switch {
 	case err != nil && !c.decision.Due:
 		c.own()
@@ -217,10 +220,10 @@ func (r *reconciler) concludeCancelled(ctx context.Context, c *cycle) passed {
 	case errors.Is(c.cause, ErrDeadline) && !c.decision.Due:
 		return passed{err: errors.New("the hooks did not return in time"), failure: true}
 	case errors.Is(c.cause, ErrDeadline) && c.decision.Action == contract.Abort:
-		c.outcome = timedOut(c, contract.AbortTimeoutError(c.base.Status.LastError, now))
+		c.outcome = timedOut(c, contract.AbortTimeoutError(lastCause(c.base), now))
 	case errors.Is(c.cause, ErrDeadline):
 		timeout, _, _ := contract.Timeout(c.stored)
-		c.outcome = timedOut(c, contract.TimeoutError(c.base.Status.LastError, timeout, now))
+		c.outcome = timedOut(c, contract.TimeoutError(lastCause(c.base), timeout, now))
 	}
 	r.settle(c, nil)
 	p := r.storeOutcome(ctx, c, stop, nil)

@@ -63,6 +63,10 @@ func forceOnly(byDefault verdict, res *extension.HookResult) verdict {
 // runPhases walks the phases until one does not proceed.
 func (r *reconciler) runPhases(ctx context.Context, c *cycle, phases []phase) (verdict, error) {
 	for i := range phases {
+		if c.outcome == nil && context.Cause(ctx) != nil {
+			c.cause = context.Cause(ctx)
+			return stop, nil
+		}
 		v, err := r.runPhase(ctx, c, &phases[i])
 		if err != nil || v != proceed {
 			return v, err

@@ -13,12 +13,17 @@ import (
 // evaluate asks the contract what is due. A start is applied in memory, so
 // that the hooks that follow see it; operate stores it.
 func (r *reconciler) evaluate(_ context.Context, c *cycle) (verdict, error) {
+	r.decide(c)
+	return proceed, nil
+}
+
+// decide is evaluate without a phase around it.
+func (r *reconciler) decide(c *cycle) {
 	c.decision = contract.Evaluate(c.item, contract.Options{Revision: r.args.Revision, Now: r.args.Clock.Now()})
 	if c.decision.Due {
 		c.own()
 		r.start(c)
 	}
-	return proceed, nil
 }
 
 // start applies the start of a new run in memory.

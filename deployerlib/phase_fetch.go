@@ -24,12 +24,14 @@ func (r *reconciler) fetch(ctx context.Context, c *cycle) (verdict, error) {
 		return stop, err
 	}
 	if stored.Spec.Type != r.args.Type || !r.args.ItemSelector.Matches(labelSet(stored)) {
+		r.states.forget(c.key)
 		return drop, nil
 	}
 	if c.state.awaitIfStale(stored) {
 		c.wait = staleRetry
 		return stop, nil
 	}
+	c.state.identify(stored.UID)
 	c.stored, c.base, c.item = stored, stored, stored
 	c.log = c.log.WithValues("generation", stored.Generation)
 	return proceed, nil

@@ -37,10 +37,10 @@ func (r *reconciler) withoutCall(ctx context.Context, c *cycle) (bool, error) {
 	now := r.args.Clock.Now()
 	switch d := c.decision; {
 	case d.Action == contract.Abort && !c.state.abortDeadline(c.stored, now).After(now):
-		c.outcome = timedOut(c, contract.AbortTimeoutError(c.stored.Status.LastError, now))
+		c.outcome = timedOut(c, contract.AbortTimeoutError(lastCause(c.stored), now))
 	case d.Expired:
 		timeout, _, _ := contract.Timeout(c.stored)
-		c.outcome = timedOut(c, contract.TimeoutError(c.stored.Status.LastError, timeout, now))
+		c.outcome = timedOut(c, contract.TimeoutError(lastCause(c.stored), timeout, now))
 	case d.Action == contract.Delete && (d.SkipUninstall || contract.NeverDeployed(c.stored)):
 		c.item.Status = *c.stored.Status.DeepCopy()
 		c.outcome = &contract.Outcome{Done: true}
@@ -54,6 +54,18 @@ func (r *reconciler) withoutCall(ctx context.Context, c *cycle) (bool, error) {
 func timedOut(c *cycle, e *lsv1alpha1.Error) *contract.Outcome {
 	o := contract.TimedOut(c.decision.Revision, c.stored.DeletionTimestamp != nil, e)
 	return &o
+}
+
+// lastCause is why a run has not come to an end so far: its last error, or
+// what it waits for; nil when neither is known.
+func lastCause(di *lsv1alpha1.DeployItem) *lsv1alpha1.Error {
+	if di.Status.LastError != nil {
+		return di.Status.LastError
+	}
+	if waiting := contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting); waiting != nil {
+		return &lsv1alpha1.Error{Message: waiting.Message}
+	}
+	return nil
 }
 
 // markNeverDeployed notes on a start without target or context that nothing

@@ -21,12 +21,13 @@ type run struct {
 	clock  clock.WithTickerAndDelayedExecution
 	cancel context.CancelCauseFunc
 
-	mu        sync.Mutex
-	latest    *lsv1alpha1.DeployItem // newest item that an event brought
-	inCall    *callInfo              // while the deployer runs
-	last      *callInfo              // the newest call, also after it returned
-	timer     clock.Timer            // deadline
-	abandoned bool                   // the watchdog freed the worker
+	mu         sync.Mutex
+	latest     *lsv1alpha1.DeployItem // newest item that an event brought
+	inCall     *callInfo              // while the deployer runs
+	last       *callInfo              // the newest call, also after it returned
+	timer      clock.Timer            // deadline
+	abandoned  bool                   // the watchdog freed the worker
+	concluding bool                   // user code returned, only our own writes are left
 }
 
 // callInfo is what one deployer call works on, fixed when it begins.
@@ -94,13 +95,35 @@ func (r *run) limit(after time.Duration) {
 	r.timer = r.clock.AfterFunc(max(after, 0), func() { r.cancel(ErrDeadline) })
 }
 
-// abandon tells the pass that nobody waits for it any more.
-// It returns the call that does not come back.
-func (r *run) abandon() *callInfo {
+// lastCall is what the pass worked on last.
+func (r *run) lastCall() *callInfo {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// conclude notes that no user code of the pass runs any more. false: the
+// watchdog gave up on the pass before.
+func (r *run) conclude() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.concluding = !r.abandoned
+	return r.concluding
+}
+
+// abandonUnlessConcluding gives up on a pass whose user code does not return.
+func (r *run) abandonUnlessConcluding() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.abandoned = !r.concluding
+	return r.abandoned
+}
+
+// forsake gives up on a pass that hangs in an Abort after an interrupt.
+func (r *run) forsake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.abandoned = true
-	return r.last
 }
 
 // isAbandoned tells whether the watchdog gave up on this pass.

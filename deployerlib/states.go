@@ -49,6 +49,7 @@ func (s *states) forget(key types.NamespacedName) {
 // correctness after a restart.
 type itemState struct {
 	mu          sync.Mutex
+	uid         types.UID
 	print       fingerprint // of the item as we last acted on it, our own writes included
 	expected    fingerprint // of the write that is under way
 	notBefore   time.Time   // a pop before this with the seen print does nothing
@@ -178,6 +179,15 @@ func (s *itemState) isQuarantined() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.quarantined
+}
+
+// identify starts over what belongs to one object when the item was made anew under its name.
+func (s *itemState) identify(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.uid != uid {
+		s.uid, s.resumed, s.abortSeen, s.failures = uid, false, time.Time{}, 0
+	}
 }
 
 // quarantine sets or lifts the quarantine.

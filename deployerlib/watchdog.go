@@ -9,6 +9,7 @@ import (
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -23,19 +24,33 @@ func (r *reconciler) watch(ctx, passCtx context.Context, c *cycle, done <-chan p
 	case p := <-done:
 		return p, true
 	case <-passCtx.Done():
-		return r.await(done)
+		return r.await(c.run, done)
 	case <-ctx.Done():
 	}
-	if p, ok := r.await(done); ok {
+	if p, ok := within(r.args.Clock, r.args.GracePeriod, done); ok {
 		return p, true
 	}
 	c.run.cancel(ErrShutdown)
-	return r.await(done)
+	return r.await(c.run, done)
 }
 
-// await waits one grace period.
-func (r *reconciler) await(done <-chan passed) (passed, bool) {
-	timer := r.args.Clock.NewTimer(r.args.GracePeriod)
+// await gives user code one grace period to return. Our own writes that follow
+// it are bounded by themselves.
+func (r *reconciler) await(run *run, done <-chan passed) (passed, bool) {
+	p, ok := within(r.args.Clock, r.args.GracePeriod, done)
+	if ok || run.abandonUnlessConcluding() {
+		return p, ok
+	}
+	if p, ok = within(r.args.Clock, abortTimeout+2*writeTimeout, done); ok {
+		return p, true
+	}
+	run.forsake()
+	return p, false
+}
+
+// within waits for the end of a pass for some time.
+func within(clk clock.WithTicker, d time.Duration, done <-chan passed) (passed, bool) {
+	timer := clk.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case p := <-done:
@@ -48,7 +63,7 @@ func (r *reconciler) await(done <-chan passed) (passed, bool) {
 // giveUp frees the worker from a pass that ignores its cancellation. The item
 // is told so; until the call returns nothing else runs for it.
 func (r *reconciler) giveUp(ctx context.Context, c *cycle, cause error, done <-chan passed) reconcile.Result {
-	call := c.run.abandon()
+	call := c.run.lastCall()
 	c.state.quarantine(true)
 	c.log.Error(cause, "a call ignores its cancellation and was given up")
 	r.seen.quarantined(+1)

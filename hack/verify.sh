@@ -14,7 +14,7 @@ before=$(state)
 go generate ./...
 [[ $(state) == "$before" ]] || { git status --short >&2 && fail "generated files were stale: commit what 'make generate' wrote"; }
 
-go mod tidy -diff || fail "go.mod or go.sum is not tidy: run 'go mod tidy'"
+go mod tidy -diff >/dev/null || fail "go.mod or go.sum is not tidy: run 'go mod tidy'"
 
 unformatted=$(gofmt -l .)
 [[ -z $unformatted ]] || fail "not formatted, run 'make lint-fix': $unformatted"

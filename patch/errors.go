@@ -4,7 +4,6 @@ package patch
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -19,7 +18,7 @@ type FieldError struct {
 }
 
 func (e *FieldError) Error() string {
-	return fmt.Sprintf("%s was changed: only labels, annotations, finalizers, ownerReferences and status can be written", e.Path)
+	return e.Path + " was changed: only labels, annotations, finalizers, ownerReferences and status can be written"
 }
 
 // SizeError says that the API server refused a write because of the size of the object. The limit is

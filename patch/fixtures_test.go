@@ -37,7 +37,7 @@ func item(change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 }
 
 // thing returns an unstructured object with the given members.
-func thing(t testing.TB, members string) *unstructured.Unstructured {
+func thing(t *testing.T, members string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := json.Unmarshal([]byte(members), &u.Object); err != nil {

@@ -104,7 +104,7 @@ func Fence(ctx context.Context, c client.Client, obj client.Object) error {
 // sendOne sends into an empty object: decoding into a filled one would keep the map entries and
 // fields that the response no longer has.
 func sendOne(ctx context.Context, c client.Client, obj client.Object, to endpoint, data []byte) error {
-	response, ok := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+	response, ok := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(obj).Elem()))
 	if !ok {
 		return fmt.Errorf("patch %s of %s: %T is no object", to.name, client.ObjectKeyFromObject(obj), obj)
 	}

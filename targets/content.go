@@ -4,6 +4,7 @@ package targets
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,7 +32,7 @@ func content(data map[string][]byte, key string) (string, error) {
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
-		return "", fmt.Errorf("the values cannot be expressed as one JSON object")
+		return "", errors.New("the values cannot be expressed as one JSON object")
 	}
 	return string(text), nil
 }

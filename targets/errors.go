@@ -15,15 +15,15 @@ import (
 type Reason string
 
 const (
-	// SecretMissing: the referenced secret does not exist. It may come; nobody watches secrets, so try
+	// SecretMissing means that the referenced secret does not exist. It may come; nobody watches secrets, so try
 	// again after a while.
 	SecretMissing Reason = "SecretMissing"
-	// SecretUnreadable: the API server did not answer, or refused. Try again after a while.
+	// SecretUnreadable means that the API server did not answer, or refused. Try again after a while.
 	SecretUnreadable Reason = "SecretUnreadable"
-	// SpecInvalid: the Target itself is wrong, and stays so until somebody changes it.
+	// SpecInvalid means that the Target itself is wrong, until somebody changes it.
 	SpecInvalid Reason = "SpecInvalid"
-	// ContentInvalid: the secret exists but lacks the key, or a value is not YAML. It stays so until
-	// somebody changes the secret, which wakes nobody.
+	// ContentInvalid means that the secret exists but lacks the key, or that a value is not YAML. It
+	// stays so until somebody changes the secret, which wakes nobody.
 	ContentInvalid Reason = "ContentInvalid"
 )
 

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		di      *lsv1alpha1.DeployItem
+		want    time.Duration
+		limited bool
+	}{
+		"nil":        {nil, 10 * time.Minute, true},
+		"default":    {item(), 10 * time.Minute, true},
+		"own":        {item(timeout(time.Hour)), time.Hour, true},
+		"none [H-2]": {item(timeout(0)), 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got, limited, err := contract.Timeout(tc.di); got != tc.want || limited != tc.limited || err != nil {
+				t.Errorf("%s %t %v", got, limited, err)
+			}
+		})
+	}
+	_, _, err := contract.Timeout(item(timeout(-time.Second)))
+	if diff := cmp.Diff(codes{lsv1alpha1.ErrorConfigurationProblem}, contract.Codes(err)); diff != "" {
+		t.Errorf("negative: %v %s", err, diff)
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	initTime := func(di *lsv1alpha1.DeployItem) {
+		di.Status.TransitionTimes = &lsv1alpha1.TransitionTimes{InitTime: mt(-4)}
+	}
+	for name, tc := range map[string]struct {
+		di   *lsv1alpha1.DeployItem
+		d    contract.Decision
+		want time.Time
+	}{
+		"annotation":                {ran(phInit, initTime), contract.Decision{Revision: contract.Annotation}, at(5)},
+		"job":                       {ran(phInit, initTime), contract.Decision{Revision: contract.JobID}, at(6)},
+		"job without init time":     {ran(phInit), contract.Decision{Revision: contract.JobID}, at(5)},
+		"own timeout":               {ran(phInit, timeout(time.Minute)), contract.Decision{}, at(-4)},
+		"none [H-2]":                {ran(phInit, timeout(0)), contract.Decision{}, time.Time{}},
+		"negative":                  {ran(phInit, timeout(-1)), contract.Decision{}, time.Time{}},
+		"nothing says when [C-11]":  {item(), contract.Decision{Revision: contract.JobID}, time.Time{}},
+		"nil":                       {nil, contract.Decision{}, time.Time{}},
+		"background, owed":          {ran(phSucceeded, owed(-2)), contract.Decision{Revision: contract.JobID, Background: true}, at(8)},
+		"background, first attempt": {ran(phSucceeded), contract.Decision{Revision: contract.JobID, Background: true}, time.Time{}},
+		"background, nothing is owed": {ran(phSucceeded, func(di *lsv1alpha1.DeployItem) {
+			di.Status.Conditions = []lsv1alpha1.Condition{cond(contract.ConditionBackground, "False", -2)}
+		}), contract.Decision{Background: true}, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, ok := contract.Deadline(tc.di, tc.d)
+			if !got.Equal(tc.want) || ok == tc.want.IsZero() {
+				t.Errorf("%s %t, want %s", got, ok, tc.want)
+			}
+		})
+	}
+}
+
+func TestAbortDeadline(t *testing.T) {
+	t.Parallel()
+	asked := func(minutes int) mod { return note(keyAbort, at(minutes).Format(time.RFC3339)) }
+	for name, tc := range map[string]struct {
+		di   *lsv1alpha1.DeployItem
+		want time.Time
+	}{
+		"nil":                        {nil, at(5)},
+		"no abort-time [C6]":         {ran(phProgressing), at(5)},
+		"asked before it was seen":   {ran(phProgressing, asked(-2)), at(3)},
+		"re-stamped later [C-9]":     {ran(phProgressing, asked(2)), at(5)},
+		"unreadable":                 {ran(phProgressing, note(keyAbort, "soon")), at(5)},
+		"left over from another run": {ran(phProgressing, asked(-60)), at(5)},
+		"without a run":              {item(asked(-2)), at(3)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := contract.AbortDeadline(tc.di, epoch); !got.Equal(tc.want) {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTimeoutErrors(t *testing.T) {
+	t.Parallel()
+	cause := boom()
+	for name, tc := range map[string]struct {
+		got  *lsv1alpha1.Error
+		want lsv1alpha1.Error
+	}{
+		"run":              {contract.TimeoutError(nil, time.Minute, epoch), lsv1alpha1.Error{Operation: "WaitingForCompletion", Reason: "ProgressingTimeout", Message: "not finished within 1m0s"}},
+		"run with a cause": {contract.TimeoutError(cause, time.Minute, epoch), lsv1alpha1.Error{Operation: "WaitingForCompletion", Reason: "ProgressingTimeout", Message: "not finished within 1m0s; last error: boom"}},
+		"abort":            {contract.AbortTimeoutError(cause, epoch), lsv1alpha1.Error{Operation: "WaitingForAbort", Reason: "AbortingTimeout", Message: "not aborted in time; last error: boom"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.want.Codes = codes{lsv1alpha1.ErrorTimeout}
+			tc.want.LastTransitionTime, tc.want.LastUpdateTime = val(0), val(0)
+			if diff := cmp.Diff(&tc.want, tc.got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+	cause.Message = strings.Repeat("x", 2000)
+	if got := contract.TimeoutError(cause, time.Minute, epoch).Message; len(got) > 1024 {
+		t.Errorf("%d bytes", len(got))
+	}
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	lserrors "github.com/gardener/landscaper/apis/errors"
+	"github.com/google/go-cmp/cmp"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// cyclic wraps itself.
+type cyclic struct{}
+
+func (c *cyclic) Error() string { return "cyclic" }
+func (c *cyclic) Unwrap() error { return c }
+
+type codes = []lsv1alpha1.ErrorCode
+
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	a := lserrors.NewError("o", "r", "m", "A")
+	wrapped := lserrors.NewWrappedError(fmt.Errorf("x: %w", a), "o", "r", "m", "B", "A")
+	for name, tc := range map[string]struct {
+		err  error
+		want codes
+	}{
+		"nil":                {nil, nil},
+		"foreign":            {errBoom, nil},
+		"plain":              {a, codes{"A"}},
+		"outer first, once":  {wrapped, codes{"B", "A"}},
+		"wrapped":            {fmt.Errorf("y: %w", a), codes{"A"}},
+		"joined [H-15]":      {errors.Join(errBoom, fmt.Errorf("%w", wrapped)), codes{"B", "A"}},
+		"two verbs [H-15]":   {fmt.Errorf("%w and %w", errBoom, a), codes{"A"}},
+		"aggregate [H-15]":   {utilerrors.NewAggregate([]error{errBoom, utilerrors.NewAggregate([]error{a})}), codes{"A"}},
+		"fault":              {fmt.Errorf("z: %w", &contract.Fault{Codes: codes{"F"}, Err: a}), codes{"F", "A"}},
+		"nil pointer":        {(*lserrors.Error)(nil), nil},
+		"nil pointer within": {errors.Join((*lserrors.Error)(nil), a), codes{"A"}},
+		"cyclic":             {&cyclic{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, contract.Codes(tc.err)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUnrecoverable(t *testing.T) {
+	t.Parallel()
+	for _, c := range lsv1alpha1.UnrecoverableErrorCodes {
+		if !contract.Unrecoverable(codes{"A", c}) {
+			t.Errorf("%s is unrecoverable", c)
+		}
+	}
+	if contract.Unrecoverable(nil) || contract.Unrecoverable(codes{"A", lsv1alpha1.ErrorWebhook}) {
+		t.Error("recoverable codes")
+	}
+}
+
+func TestNewError(t *testing.T) {
+	t.Parallel()
+	ls := lserrors.NewWrappedError(errBoom, "Apply", "Denied", "apply x", "A")
+	for name, tc := range map[string]struct {
+		err  error
+		want lsv1alpha1.Error
+	}{
+		"foreign":                       {errBoom, lsv1alpha1.Error{Operation: "op", Reason: "reason", Message: "boom"}},
+		"Landscaper's":                  {ls, lsv1alpha1.Error{Operation: "Apply", Reason: "Denied", Message: "apply x: boom", Codes: codes{"A"}}},
+		"outer text is kept [H-32]":     {fmt.Errorf("outer: %w", ls), lsv1alpha1.Error{Operation: "Apply", Reason: "Denied", Message: "outer: apply x: boom", Codes: codes{"A"}}},
+		"joined [H-15]":                 {errors.Join(errBoom, ls), lsv1alpha1.Error{Operation: "Apply", Reason: "Denied", Message: "boom; apply x: boom", Codes: codes{"A"}}},
+		"the outermost says the reason": {lserrors.NewWrappedError(ls, "Outer", "Why", "all", "B"), lsv1alpha1.Error{Operation: "Outer", Reason: "Why", Message: "all: apply x: boom", Codes: codes{"B", "A"}}},
+		"fault without reason":          {&contract.Fault{Message: "f", Err: errBoom}, lsv1alpha1.Error{Operation: "op", Reason: "reason", Message: "f: boom"}},
+		"fault without message":         {&contract.Fault{Reason: "F", Err: errBoom}, lsv1alpha1.Error{Operation: "op", Reason: "F", Message: "boom"}},
+		"nil pointer":                   {(*lserrors.Error)(nil), lsv1alpha1.Error{Operation: "op", Reason: "reason", Message: "nil *errors.Error returned as an error"}},
+		"bad bytes and lines":           {errors.New("a\xffb\r\n\tc"), lsv1alpha1.Error{Operation: "op", Reason: "reason", Message: "a\uFFFDb; c"}},
+		"percent signs stay [H-38]":     {errors.New("100%d"), lsv1alpha1.Error{Operation: "op", Reason: "reason", Message: "100%d"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.want.LastTransitionTime, tc.want.LastUpdateTime = val(0), val(0)
+			if diff := cmp.Diff(&tc.want, contract.NewError(tc.err, "op", "reason", epoch.Add(5e8))); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+	if contract.NewError(nil, "o", "r", epoch) != nil {
+		t.Error("nil in, nil out")
+	}
+}
+
+func TestNewErrorIsShort(t *testing.T) {
+	t.Parallel()
+	e := contract.NewError(errors.New(strings.Repeat("ä", 4000)), strings.Repeat("o", 500), strings.Repeat("r", 500), epoch)
+	if len(e.Message) > 1024 || !utf8.ValidString(e.Message) || !strings.HasSuffix(e.Message, "bytes cut)") {
+		t.Errorf("message of %d bytes: …%s", len(e.Message), e.Message[len(e.Message)-40:])
+	}
+	if len(e.Operation) > 128 || len(e.Reason) > 128 {
+		t.Errorf("operation %d, reason %d bytes", len(e.Operation), len(e.Reason))
+	}
+}

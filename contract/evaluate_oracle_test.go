@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"fmt"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// state is one cell of the space that Evaluate looks at.
+type state struct {
+	phase     phase
+	op        lsv1alpha1.Operation
+	deletion  string // "", "ours" (with our finalizer), "foreign"
+	moved     bool   // generation 3 against 0 instead of 3
+	started   string // lastReconcileTime: "", "early" (before deletion and job), "late"
+	job       string // "", "finished", "pending", "timeless" (pending without generation time)
+	managed   bool
+	ignored   bool
+	owed      bool
+	unchanged bool
+}
+
+func (s state) item() *lsv1alpha1.DeployItem {
+	di := item(phased(s.phase), observed(3), note("other", "annotation"))
+	if s.op != "" {
+		op(s.op)(di)
+	}
+	if s.deletion != "" {
+		deleted(-3)(di)
+	}
+	if s.deletion != "foreign" {
+		finalizer(di)
+	}
+	if s.moved {
+		observed(0)(di)
+	}
+	switch s.started {
+	case "early":
+		reconciled(-5)(di)
+	case "late":
+		reconciled(-2)(di)
+	}
+	switch s.job {
+	case "finished":
+		job("a", "a", -4)(di)
+	case "pending":
+		job("b", "a", -4)(di)
+	case "timeless":
+		job("b", "a", -4)(di)
+		di.Status.JobIDGenerationTime = nil
+	}
+	if s.managed {
+		managed(di)
+	}
+	if s.ignored {
+		note(lsv1alpha1.IgnoreAnnotation, "true")(di)
+	}
+	if s.owed {
+		owed(-1)(di)
+	}
+	di.Spec.UpdateOnChangeOnly = s.unchanged
+	return di
+}
+
+// verdict is what the oracle knows of a Decision.
+type verdict struct {
+	Action                                             contract.Action
+	Due, New, Background, Forceable, Unchanged, NewJob bool
+	RemovesOperation                                   bool
+}
+
+func verdictOf(d contract.Decision) verdict {
+	v := verdict{d.Action, d.Due, d.New, d.Background, d.Forceable, d.Unchanged, d.NewJob, false}
+	for _, k := range d.Remove {
+		v.RemovesOperation = v.RemovesOperation || k == lsv1alpha1.OperationAnnotation
+	}
+	return v
+}
+
+// expect is the oracle: the contract as flat sentences, one after the other, in another shape than the code.
+func (s state) expect(r contract.Revision) verdict {
+	abort := s.op == contract.AbortOperation
+	late := abort && isDone(s.phase)
+	force, reconcile, test := s.op == "force-reconcile", s.op == "reconcile", s.op == "test-reconcile"
+	deletes := s.deletion == "ours"
+	if s.deletion == "foreign" || (s.ignored && isDone(s.phase)) {
+		return verdict{}
+	}
+	v := verdict{Action: contract.Reconcile, RemovesOperation: late}
+	if deletes {
+		v.Action = contract.Delete
+	}
+	if force {
+		v.Action = contract.ForceReconcile
+	}
+	if abort && !late {
+		v.Action = contract.Abort
+	}
+	if r == contract.Annotation {
+		virgin := s.managed && s.op == "" && !deletes && s.phase == "" && s.moved
+		failedDelete := deletes && (s.phase == phFailed || s.phase == phDeleteFailed) && !s.moved &&
+			s.started == "late" && !reconcile && !force
+		if virgin || failedDelete {
+			return v
+		}
+		goesOn := isWorking(s.phase) && !reconcile && s.started != "" && !s.moved ||
+			isWorking(s.phase) && abort ||
+			isWorking(s.phase) && force && deletes && s.started == "late"
+		v.Due = goesOn || !isDone(s.phase) || s.moved || reconcile || force || deletes
+		v.New = v.Due && !goesOn
+		v.Forceable = true
+		v.RemovesOperation = late || reconcile
+		return v
+	}
+	v.RemovesOperation = late || test
+	if s.job == "pending" || s.job == "timeless" {
+		pickedUp := s.started == "late" || (s.started == "early" && s.job == "timeless")
+		v.Due, v.Forceable = true, true
+		v.New = !isWorking(s.phase) || !pickedUp
+		v.Unchanged = s.unchanged && s.phase == phSucceeded && !s.moved && !deletes && !force
+		return v
+	}
+	if test {
+		v.Due, v.New, v.NewJob, v.Forceable = true, true, true, true
+		return v
+	}
+	ownForce := force && !s.managed
+	allowed := s.job == "finished" && isDone(s.phase) && !deletes && (!s.moved || ownForce)
+	v.Background, v.Forceable = allowed, allowed
+	v.Due = allowed && (force || s.owed)
+	return v
+}
+
+// revisionOf is the revision that the item of a state follows when nothing is forced.
+func (s state) revisionOf(forced contract.Revision) contract.Revision {
+	if forced == contract.JobID && s.job == "" && isWorking(s.phase) {
+		return contract.Annotation
+	}
+	return forced
+}
+
+// TestEvaluateEveryState compares Evaluate with the oracle in every cell of the space.
+func TestEvaluateEveryState(t *testing.T) {
+	t.Parallel()
+	cells := 0
+	eachState(func(s state) {
+		di := s.item()
+		before := di.DeepCopy()
+		for _, r := range []contract.Revision{contract.Annotation, contract.JobID} {
+			cells++
+			d := contract.Evaluate(di, contract.Options{Revision: r, Now: epoch})
+			rev := s.revisionOf(r)
+			if d.Revision != rev {
+				t.Fatalf("%+v: revision = %s, want %s", s, d.Revision, rev)
+			}
+			if diff := cmp.Diff(s.expect(rev), verdictOf(d)); diff != "" {
+				t.Fatalf("%s %+v: -want +got\n%s", r, s, diff)
+			}
+			checkDecision(t, fmt.Sprintf("%s %+v", r, s), d)
+		}
+		if cells%97 == 0 {
+			if diff := cmp.Diff(before, di); diff != "" {
+				t.Fatalf("%+v: Evaluate changed the item: %s", s, diff)
+			}
+		}
+	})
+	if cells < 100_000 {
+		t.Fatalf("only %d cells", cells)
+	}
+}
+
+// checkDecision holds any decision to what is always true: exactly one action [L30], and flags that fit each other.
+func checkDecision(t *testing.T, name string, d contract.Decision) {
+	t.Helper()
+	switch d.Action {
+	case contract.NoAction, contract.Abort, contract.ForceReconcile, contract.Delete, contract.Reconcile:
+	default:
+		t.Fatalf("%s: unknown action %q", name, d.Action)
+	}
+	laws := map[string]bool{
+		"no action means never due and not forceable": d.Action != contract.NoAction || (!d.Due && !d.Forceable && len(d.Remove) == 0),
+		"due means forceable":                         !d.Due || d.Forceable,
+		"new means due":                               !d.New || d.Due,
+		"background is never new":                     !d.Background || !d.New,
+		"background never deletes or aborts":          !d.Background || d.Action == contract.Reconcile || d.Action == contract.ForceReconcile,
+		"unchanged is new and reconciles":             !d.Unchanged || (d.New && d.Action == contract.Reconcile),
+		"expired is due and not new":                  !d.Expired || (d.Due && !d.New && d.Action != contract.Abort),
+		"skip uninstall deletes":                      !d.SkipUninstall || d.Action == contract.Delete,
+		"a new job is new":                            !d.NewJob || d.New,
+		"there is a reason":                           d.Reason != "",
+	}
+	for law, ok := range laws {
+		if !ok {
+			t.Fatalf("%s: %s is broken by %+v", name, law, d)
+		}
+	}
+}
+
+func eachState(do func(state)) {
+	flags := []bool{false, true}
+	ops := []lsv1alpha1.Operation{"", "reconcile", "force-reconcile", "abort", "test-reconcile", "something"}
+	for _, p := range all {
+		for _, o := range ops {
+			for _, del := range []string{"", "ours", "foreign"} {
+				for _, start := range []string{"", "early", "late"} {
+					for _, j := range []string{"", "finished", "pending", "timeless"} {
+						for i := range 32 {
+							do(state{
+								p, o, del, flags[i&1], start, j,
+								flags[i>>1&1], flags[i>>2&1], flags[i>>3&1], flags[i>>4&1],
+							})
+						}
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// decisionCase is one row of the tables of this file and its neighbours.
+type decisionCase struct {
+	reason string
+	di     *lsv1alpha1.DeployItem
+	want   contract.Decision
+}
+
+func runDecisions(t *testing.T, o contract.Options, cases map[string]decisionCase) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := contract.Evaluate(tc.di, o)
+			tc.want.Revision = got.Revision
+			if o.Revision != "" && got.Revision != o.Revision {
+				t.Errorf("revision = %s, want %s", got.Revision, o.Revision)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestNothingMayRun(t *testing.T) {
+	t.Parallel()
+	ignore := note(lsv1alpha1.IgnoreAnnotation, "true")
+	runDecisions(t, options(), map[string]decisionCase{
+		"nil": {"no item", nil, contract.Decision{Reason: contract.WhyNoItem}},
+		"ignored and final [H-36]": {
+			"ignore holds a finished item back", ran(phSucceeded, ignore, generation(9), op("reconcile")),
+			contract.Decision{Reason: contract.WhyIgnored},
+		},
+		"ignored, final, new job [H-36]": {
+			"under both revisions", ran(phFailed, ignore, job("b", "a", 0)),
+			contract.Decision{Reason: contract.WhyIgnored},
+		},
+		"ignored but running": {
+			"what runs ends", ran(phInit, ignore),
+			contract.Decision{Action: contract.Reconcile, Due: true, Forceable: true, Reason: contract.WhyInProgress},
+		},
+		"ignore with another value": {
+			"only true counts", ran(phSucceeded, note(lsv1alpha1.IgnoreAnnotation, "True")),
+			contract.Decision{Action: contract.Reconcile, Forceable: true, Reason: contract.WhyFinished},
+		},
+		"terminating without our finalizer": {
+			"somebody else's finalizer holds it", ran(phProgressing, deleted(-1), op("force-reconcile")),
+			contract.Decision{Reason: contract.WhyNoFinalizer},
+		},
+		"job, terminating without our finalizer": {
+			"a deployer has nothing to do", ran(phSucceeded, deleted(-1), job("b", "a", 0)),
+			contract.Decision{Reason: contract.WhyNoFinalizer},
+		},
+	})
+}
+
+// TestPrecedence is row L35: abort, force-reconcile, delete, reconcile, under both revisions.
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		di   *lsv1alpha1.DeployItem
+		want contract.Action
+	}{
+		"abort alone [L31]":                   {ran(phProgressing, op("abort")), contract.Abort},
+		"abort before delete [L35]":           {ran(phProgressing, op("abort"), deleted(-1), finalizer), contract.Abort},
+		"force alone [L32]":                   {ran(phProgressing, op("force-reconcile")), contract.ForceReconcile},
+		"force before delete [L35]":           {ran(phProgressing, op("force-reconcile"), deleted(-1), finalizer), contract.ForceReconcile},
+		"delete before reconcile [L33] [L35]": {ran(phProgressing, op("reconcile"), deleted(-1), finalizer), contract.Delete},
+		"reconcile otherwise [L34]":           {ran(phProgressing), contract.Reconcile},
+		"unknown operation [L34]":             {ran(phProgressing, op("dance")), contract.Reconcile},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := contract.Evaluate(tc.di, annotated()); got.Action != tc.want || !got.Due {
+				t.Errorf("annotation: %+v, want %s", got, tc.want)
+			}
+			job("a", "", -6)(tc.di)
+			if got := contract.Evaluate(tc.di, jobOptions()); got.Action != tc.want || !got.Due {
+				t.Errorf("job ID: %+v, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestSkipUninstall(t *testing.T) {
+	t.Parallel()
+	without := note(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true")
+	for name, tc := range map[string]struct {
+		di   *lsv1alpha1.DeployItem
+		want bool
+	}{
+		"job deletes without uninstall [C12]":        {ran(phSucceeded, without, deleted(0), finalizer, job("b", "a", 0)), true},
+		"annotation deletes without uninstall [C12]": {ran(phSucceeded, without, deleted(0), finalizer), true},
+		"long after the deadline [C12]":              {ran(phDeleting, without, deleted(-60), finalizer, reconciled(-59)), true},
+		"not deleting [C12]":                         {ran(phProgressing, without), false},
+		"another value [C12]":                        {ran(phSucceeded, note(lsv1alpha1.DeleteWithoutUninstallAnnotation, "yes"), deleted(0), finalizer), false},
+		"force-reconcile comes first [C12]":          {ran(phSucceeded, without, deleted(0), finalizer, op("force-reconcile")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := contract.Evaluate(tc.di, options())
+			if got.SkipUninstall != tc.want || !got.Due || got.Expired {
+				t.Errorf("got %+v, want SkipUninstall %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	pending := job("b", "a", -30)
+	initTime := func(minutes int) mod {
+		return func(di *lsv1alpha1.DeployItem) {
+			di.Status.TransitionTimes = &lsv1alpha1.TransitionTimes{InitTime: mt(minutes)}
+		}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		di     *lsv1alpha1.DeployItem
+		want   bool
+	}{
+		"job at its deadline [H-3]":      {"10 m by default", ran(phInit, pending, reconciled(-10)), true},
+		"job before its deadline":        {"one minute left", ran(phInit, pending, reconciled(-9)), false},
+		"init time counts first [H-3]":   {"lastReconcileTime may be ahead", ran(phInit, pending, reconciled(-1), initTime(-10)), true},
+		"own timeout [H-3]":              {"spec.timeout", ran(phInit, pending, timeout(5*time.Minute)), true},
+		"timeout none [H-2]":             {"none is no deadline, not an immediate one", ran(phInit, pending, reconciled(-600), timeout(0)), false},
+		"negative timeout":               {"a config error, not an expiry", ran(phInit, pending, timeout(-time.Minute)), false},
+		"annotation run [H-3]":           {"from lastReconcileTime", ran(phProgressing, reconciled(-10)), true},
+		"abort has its own deadline":     {"Abort still has to be called", ran(phProgressing, reconciled(-99), op("abort")), false},
+		"a new run begins":               {"old times do not count", ran(phProgressing, reconciled(-99), generation(4)), false},
+		"finished":                       {"nothing runs", ran(phSucceeded, reconciled(-99)), false},
+		"background owed for long [H-3]": {"from the condition", ran(phSucceeded, job("a", "a", -99), owed(-10)), true},
+		"background owed for a moment":   {"from the condition, not lastReconcileTime", ran(phSucceeded, job("a", "a", -99), owed(-9), reconciled(-99)), false},
+		"first forced background run":    {"nothing says when it began", ran(phSucceeded, job("a", "a", -99), op("force-reconcile"), reconciled(-99)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := contract.Evaluate(tc.di, options()); got.Expired != tc.want {
+				t.Errorf("%s: %+v", tc.reason, got)
+			}
+			if contract.Evaluate(tc.di, contract.Options{}).Expired {
+				t.Error("expired without a time")
+			}
+		})
+	}
+}
+
+func TestForce(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason              string
+		di                  *lsv1alpha1.DeployItem
+		due, isNew, backgnd bool
+	}{
+		"finished, annotation":    {"prepared like any other run", ran(phSucceeded), true, true, false},
+		"finished job":            {"in the background, without a start", ran(phSucceeded, job("a", "a", -6)), true, false, true},
+		"never-run job-ID item":   {"refused", item(note(lsv1alpha1.DeployerTypeAnnotation, "x")), false, false, false},
+		"terminating":             {"the job that deletes is still to come", ran(phSucceeded, job("a", "a", -6), deleted(-1), finalizer), false, false, true},
+		"failed Delete":           {"rests", ran(phFailed, deleted(-6), finalizer), false, false, false},
+		"ignored":                 {"ignored means ignored", ran(phSucceeded, note(lsv1alpha1.IgnoreAnnotation, "true")), false, false, false},
+		"unchanged, but forced":   {"updateOnChangeOnly gives way", ran(phSucceeded, job("b", "a", 0), updateOnChange), true, true, false},
+		"in progress":             {"stays what it is", ran(phProgressing), true, false, false},
+		"generation moved by job": {"its job is still to come", ran(phSucceeded, job("a", "a", -6), generation(4)), false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := contract.Evaluate(tc.di, options()).Force()
+			if got.Due != tc.due || got.New != tc.isNew || got.Unchanged || (tc.due && got.Background != tc.backgnd) {
+				t.Errorf("%s: %+v", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestHasOurFinalizer(t *testing.T) {
+	t.Parallel()
+	if contract.HasOurFinalizer(nil) || contract.HasOurFinalizer(item()) || !contract.HasOurFinalizer(item(finalizer)) {
+		t.Error("HasOurFinalizer is wrong")
+	}
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+func boom(codes ...lsv1alpha1.ErrorCode) *lsv1alpha1.Error {
+	return &lsv1alpha1.Error{Operation: "Reconcile", Reason: "R", Message: "boom", Codes: codes, LastTransitionTime: val(0), LastUpdateTime: val(0)}
+}
+
+func waiting(minutes int, message string) lsv1alpha1.Condition {
+	c := cond(contract.ConditionWaiting, lsv1alpha1.ConditionTrue, minutes)
+	c.Reason, c.Message = contract.ReasonWaiting, message
+	return c
+}
+
+func TestApply(t *testing.T) {
+	t.Parallel()
+	succeeded := contract.Outcome{Phase: phSucceeded, Final: true, Done: true}
+	failed := contract.Outcome{Phase: phFailed, Final: true, Err: boom()}
+	retry := contract.Outcome{Err: boom()}
+	type status = lsv1alpha1.DeployItemStatus
+	waits := func(di *lsv1alpha1.DeployItem) {
+		di.Status.Conditions = []lsv1alpha1.Condition{cond("Theirs", "True", -3), waiting(-3, "pods")}
+	}
+	theirs := []lsv1alpha1.Condition{cond("Theirs", "True", -3)}
+	pending := job("b", "a", -6)
+	for name, tc := range map[string]struct {
+		di   *lsv1alpha1.DeployItem
+		o    contract.Outcome
+		want func(*status)
+	}{
+		"job succeeds: phase and jobIDFinished together [C10]": {ran(phProgressing, pending, oldErrors, waits), succeeded, func(s *status) {
+			s.Phase, s.JobIDFinished, s.LastError, s.Conditions = phSucceeded, "b", nil, theirs
+			s.TransitionTimes = &lsv1alpha1.TransitionTimes{FinishedTime: mt(0)}
+		}},
+		"job fails [C10]": {ran(phProgressing, pending, waits), failed, func(s *status) {
+			s.Phase, s.JobIDFinished, s.Conditions = phFailed, "b", theirs
+			s.LastError, s.FirstError, s.LastErrors = boom(), boom(), []*lsv1alpha1.Error{boom()}
+			s.TransitionTimes = &lsv1alpha1.TransitionTimes{FinishedTime: mt(0)}
+		}},
+		"job is tried again": {ran(phProgressing, pending), retry, func(s *status) {
+			s.LastError, s.FirstError, s.LastErrors = boom(), boom(), []*lsv1alpha1.Error{boom()}
+		}},
+		"job waits [C9]": {ran(phInit, pending, oldErrors), contract.Outcome{Phase: phProgressing, Waiting: true, Message: "pods\nof x"}, func(s *status) {
+			s.Phase, s.LastError = phProgressing, nil
+			s.Conditions = []lsv1alpha1.Condition{waiting(0, "pods; of x")}
+		}},
+		"job waits without a word": {ran(phInit, pending), contract.Outcome{Waiting: true}, func(s *status) {
+			s.Conditions = []lsv1alpha1.Condition{waiting(0, "the deployer is not done yet")}
+		}},
+		"annotation succeeds [C10]": {ran(phProgressing, oldErrors), succeeded, func(s *status) {
+			s.Phase, s.LastError = phSucceeded, nil
+		}},
+		"annotation fails, no history [C10]": {ran(phProgressing), failed, func(s *status) {
+			s.Phase, s.LastError = phFailed, boom()
+		}},
+		"annotation knows no DeleteFailed [C10]": {ran(phDeleting, deleted(-6), finalizer), contract.Outcome{Phase: phDeleteFailed, Final: true, Err: boom()}, func(s *status) {
+			s.Phase, s.LastError = phFailed, boom()
+		}},
+		"annotation knows no InitDelete [C9]": {ran(phProgressing, deleted(-6), finalizer), contract.Outcome{Phase: phInitDelete, Waiting: true, Message: "x"}, func(s *status) {
+			s.Phase, s.Conditions = phInit, []lsv1alpha1.Condition{waiting(0, "x")}
+		}},
+		"final without a final phase": {ran(phProgressing, pending), contract.Outcome{Phase: phProgressing, Final: true, Err: boom()}, func(s *status) {
+			s.Phase, s.JobIDFinished = phFailed, "b"
+			s.LastError, s.FirstError, s.LastErrors = boom(), boom(), []*lsv1alpha1.Error{boom()}
+			s.TransitionTimes = &lsv1alpha1.TransitionTimes{FinishedTime: mt(0)}
+		}},
+		"final without any phase": {ran(phProgressing, pending), contract.Outcome{Final: true}, func(s *status) {
+			s.Phase, s.JobIDFinished = phSucceeded, "b"
+			s.TransitionTimes = &lsv1alpha1.TransitionTimes{FinishedTime: mt(0)}
+		}},
+		"a final phase that ends nothing": {ran(phProgressing, pending), contract.Outcome{Phase: phSucceeded}, func(*status) {}},
+		"Delete done leaves the phase":    {ran(phDeleting, pending, deleted(-1), finalizer), contract.Outcome{Done: true}, func(*status) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := contract.Evaluate(tc.di, options())
+			want, before := tc.di.DeepCopy(), tc.di.Status.DeepCopy()
+			tc.want(&want.Status)
+			contract.Apply(tc.di, d, tc.o, epoch, at(-1))
+			if diff := cmp.Diff(want, tc.di); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			masked := tc.di.Status.DeepCopy()
+			contract.Mask(d.Revision, before, masked)
+			if diff := cmp.Diff(&tc.di.Status, masked); diff != "" {
+				t.Errorf("leaves the closed list: %s", diff)
+			}
+		})
+	}
+	contract.Apply(nil, contract.Decision{}, succeeded, epoch, epoch)
+}
+
+func TestApplyBackground(t *testing.T) {
+	t.Parallel()
+	done := job("a", "a", -9)
+	state := func(s lsv1alpha1.ConditionStatus, reason, message string, since, updated int, codes ...lsv1alpha1.ErrorCode) []lsv1alpha1.Condition {
+		c := cond(contract.ConditionBackground, s, since)
+		c.Reason, c.Message, c.Codes, c.LastUpdateTime = reason, message, codes, val(updated)
+		return []lsv1alpha1.Condition{c}
+	}
+	for name, tc := range map[string]struct {
+		di   *lsv1alpha1.DeployItem
+		o    contract.Outcome
+		want []lsv1alpha1.Condition
+	}{
+		"first success":    {ran(phSucceeded, done), contract.Outcome{Phase: phSucceeded, Final: true, Done: true}, state("False", "Succeeded", "the last background run succeeded", 0, 0)},
+		"success at last":  {ran(phSucceeded, done, owed(-7)), contract.Outcome{Phase: phSucceeded, Final: true, Done: true}, state("False", "Succeeded", "the last background run succeeded", 0, 0)},
+		"failure":          {ran(phSucceeded, done), contract.Outcome{Err: boom("X")}, state("True", "Failed", "boom", 0, 0, "X")},
+		"failure again":    {ran(phSucceeded, done, owed(-7)), contract.Outcome{Err: boom()}, state("True", "Failed", "boom", -7, 0)},
+		"waits":            {ran(phSucceeded, done, owed(-7)), contract.Outcome{Phase: phProgressing, Waiting: true, Message: "pods"}, state("True", "Waiting", "pods", -7, 0)},
+		"unrecoverable":    {ran(phSucceeded, done, owed(-7)), contract.Outcome{Phase: phFailed, Final: true, Err: boom("X")}, state("False", "Failed", "boom", 0, 0, "X")},
+		"deadline":         {ran(phSucceeded, done, owed(-10)), contract.TimedOut(contract.JobID, false, contract.TimeoutError(boom(), contract.DefaultTimeout, epoch)), state("False", "TimedOut", "not finished within 10m0s; last error: boom", 0, 0, "ERR_TIMEOUT")},
+		"on a failed item": {ran(phFailed, done, oldErrors), contract.Outcome{Phase: phSucceeded, Final: true, Done: true}, state("False", "Succeeded", "the last background run succeeded", 0, 0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := contract.Evaluate(tc.di, jobOptions()).Force()
+			want := tc.di.DeepCopy()
+			want.Status.Conditions = tc.want
+			want.Status.LastReconcileTime = mt(-1)
+			contract.Apply(tc.di, d, tc.o, epoch, at(-1))
+			if diff := cmp.Diff(want, tc.di); diff != "" {
+				t.Errorf("phase, job IDs and lastError stay: -want +got\n%s", diff)
+			}
+			owes := tc.want[0].Status == lsv1alpha1.ConditionTrue
+			if again := contract.Evaluate(tc.di, jobOptions()); again.Due != owes || (owes && !again.Background) {
+				t.Errorf("owed %t, but %+v", owes, again)
+			}
+		})
+	}
+}

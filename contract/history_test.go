@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+func TestNeverDeployed(t *testing.T) {
+	t.Parallel()
+	deployed := func(s lsv1alpha1.ConditionStatus) mod {
+		return func(di *lsv1alpha1.DeployItem) {
+			di.Status.Conditions = []lsv1alpha1.Condition{cond(contract.ConditionDeployed, s, 0)}
+		}
+	}
+	for name, tc := range map[string]struct {
+		di   *lsv1alpha1.DeployItem
+		want bool
+	}{
+		"nil":                          {nil, false},
+		"virgin [H-6]":                 {item(finalizer, job("a", "", 0)), true},
+		"empty provider status":        {item(func(di *lsv1alpha1.DeployItem) { di.Status.ProviderStatus = &runtime.RawExtension{} }), true},
+		"phase":                        {item(phased(phInit)), false},
+		"reconcile time":               {item(reconciled(0)), false},
+		"provider status":              {item(func(di *lsv1alpha1.DeployItem) { di.Status.ProviderStatus = raw("{}") }), false},
+		"export":                       {item(func(di *lsv1alpha1.DeployItem) { di.Status.ExportReference = &lsv1alpha1.ObjectReference{} }), false},
+		"started without target [H-6]": {ran(phFailed, deployed("False")), true},
+		"condition True":               {ran(phFailed, deployed("True")), false},
+		"unknown history":              {ran(phFailed), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := contract.NeverDeployed(tc.di); got != tc.want {
+				t.Errorf("NeverDeployed() = %t", got)
+			}
+		})
+	}
+}

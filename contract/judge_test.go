@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	lserrors "github.com/gardener/landscaper/apis/errors"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+var (
+	errBoom   = errors.New("boom")
+	errConfig = lserrors.NewError("op", "BadConfig", "no", lsv1alpha1.ErrorConfigurationProblem)
+)
+
+// short is what the matrix says about an outcome: how it ends, the phase, and lastError's reason.
+func short(o contract.Outcome) string {
+	s := "again"
+	switch {
+	case o.Done && o.Final:
+		s = "done+final"
+	case o.Done:
+		s = "done"
+	case o.Final:
+		s = "final"
+	case o.Waiting:
+		s = "wait"
+	}
+	if o.Phase != "" {
+		s += " " + string(o.Phase)
+	}
+	if o.Err != nil {
+		s += " " + o.Err.Reason
+	}
+	if o.Consumed {
+		s += " consumed"
+	}
+	return s
+}
+
+// TestJudgeNil is the matrix of a call that returned nil, over every phase that it may have left, under job ID.
+func TestJudgeNil(t *testing.T) {
+	t.Parallel()
+	matrix := []struct {
+		left                              phase
+		reconcile, force, forceOnDeletion string
+		delete                            string
+	}{
+		{"", "done+final Succeeded", "done+final Succeeded consumed", "done consumed", "done"},
+		{phInit, "done+final Succeeded", "done+final Succeeded consumed", "done consumed", "final DeleteFailed InvalidPhase"},
+		{phSucceeded, "done+final Succeeded", "done+final Succeeded consumed", "done consumed", "done"},
+		{phProgressing, "wait Progressing", "wait Progressing consumed", "wait Deleting consumed", "wait Deleting"},
+		{phFailed, "final Failed DeployerFailed", "final Failed DeployerFailed consumed", "final DeleteFailed DeployerFailed consumed", "final DeleteFailed DeployerFailed"},
+		{phInitDelete, "final Failed InvalidPhase", "final Failed InvalidPhase consumed", "final DeleteFailed InvalidPhase consumed", "done"},
+		{phDeleting, "final Failed InvalidPhase", "final Failed InvalidPhase consumed", "final DeleteFailed InvalidPhase consumed", "wait Deleting"},
+		{phDeleteFailed, "final Failed InvalidPhase", "final Failed InvalidPhase consumed", "final DeleteFailed InvalidPhase consumed", "final DeleteFailed DeployerFailed"},
+		{phCompleting, "final Failed InvalidPhase", "final Failed InvalidPhase consumed", "final DeleteFailed InvalidPhase consumed", "final DeleteFailed InvalidPhase"},
+		{phAborted, "final Failed InvalidPhase", "final Failed InvalidPhase consumed", "final DeleteFailed InvalidPhase consumed", "final DeleteFailed InvalidPhase"},
+		{phUnknown, "final Failed InvalidPhase", "final Failed InvalidPhase consumed", "final DeleteFailed InvalidPhase consumed", "final DeleteFailed InvalidPhase"},
+	}
+	if len(matrix) != len(all) {
+		t.Fatalf("%d rows for %d phases", len(matrix), len(all))
+	}
+	for _, row := range matrix {
+		t.Run(fmt.Sprintf("%q [C9] [C10]", row.left), func(t *testing.T) {
+			t.Parallel()
+			for _, tc := range []struct {
+				action   contract.Action
+				deleting bool
+				want     string
+			}{
+				{contract.Reconcile, false, row.reconcile},
+				{contract.ForceReconcile, false, row.force},
+				{contract.ForceReconcile, true, row.forceOnDeletion},
+				{contract.Delete, true, row.delete},
+				{contract.Abort, false, "final Failed Aborted consumed"},
+				{contract.Abort, true, "final DeleteFailed Aborted consumed"},
+			} {
+				o := contract.Judge(contract.Return{
+					Revision: contract.JobID, Action: tc.action, Deleting: tc.deleting, Phase: row.left, Now: epoch,
+				})
+				if got := short(o); got != tc.want {
+					t.Errorf("%s (deleting %t): %q, want %q", tc.action, tc.deleting, got, tc.want)
+				}
+				internal := o.Err != nil && slices.Contains(o.Err.Codes, lsv1alpha1.ErrorInternalProblem)
+				if invalid := o.Err != nil && o.Err.Reason == contract.ReasonInvalidPhase; invalid != internal {
+					t.Errorf("%s: codes %v", tc.action, o.Err.Codes)
+				}
+			}
+		})
+	}
+}
+
+func TestJudgeAnnotation(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		r    contract.Return
+		want string
+	}{
+		"Delete, left alone":   {contract.Return{Action: contract.Delete, Phase: phInit}, "done"},
+		"Delete, InitDelete":   {contract.Return{Action: contract.Delete, Phase: phInitDelete}, "final Failed InvalidPhase"},
+		"Delete, Deleting":     {contract.Return{Action: contract.Delete, Phase: phDeleting}, "wait Deleting"},
+		"Delete, Failed":       {contract.Return{Action: contract.Delete, Phase: phFailed}, "final Failed DeployerFailed"},
+		"Delete, DeleteFailed": {contract.Return{Action: contract.Delete, Phase: phDeleteFailed}, "final Failed DeployerFailed"},
+		"Delete, config error": {contract.Return{Action: contract.Delete, Err: errConfig}, "final Failed BadConfig"},
+		"Abort of a deletion":  {contract.Return{Action: contract.Abort, Deleting: true}, "final Failed Aborted consumed"},
+		"Reconcile":            {contract.Return{Action: contract.Reconcile, Phase: phInit}, "done+final Succeeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.r.Revision = contract.Annotation
+			tc.r.Deleting = tc.r.Deleting || tc.r.Action == contract.Delete
+			if got := short(contract.Judge(tc.r)); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestJudgeErrors is the matrix of a call that did not return nil.
+func TestJudgeErrors(t *testing.T) {
+	t.Parallel()
+	rec, force, del, abort := contract.Reconcile, contract.ForceReconcile, contract.Delete, contract.Abort
+	for name, tc := range map[string]struct {
+		reason string
+		r      contract.Return
+		want   string
+	}{
+		"error":                      {"tried again", contract.Return{Action: rec, Err: errBoom, Phase: phInit}, "again ReconcileFailed"},
+		"error with Progressing":     {"the stored phase stays", contract.Return{Action: rec, Err: errBoom, Phase: phProgressing}, "again ReconcileFailed"},
+		"error with Succeeded":       {"the error wins", contract.Return{Action: rec, Err: errBoom, Phase: phSucceeded}, "again ReconcileFailed"},
+		"error with Failed":          {"the deployer's verdict is kept", contract.Return{Action: rec, Err: errBoom, Phase: phFailed}, "final Failed ReconcileFailed"},
+		"error with DeleteFailed":    {"the deployer's verdict is kept", contract.Return{Action: del, Err: errBoom, Phase: phDeleteFailed}, "final DeleteFailed DeleteFailed"},
+		"error with unknown phase":   {"the error wins", contract.Return{Action: rec, Err: errBoom, Phase: phUnknown}, "again ReconcileFailed"},
+		"code":                       {"pointless to retry", contract.Return{Action: rec, Err: errConfig}, "final Failed BadConfig"},
+		"code, wrapped":              {"found inside", contract.Return{Action: rec, Err: fmt.Errorf("x: %w", errConfig)}, "final Failed BadConfig"},
+		"code, joined [H-15]":        {"found inside", contract.Return{Action: rec, Err: errors.Join(errBoom, errConfig)}, "final Failed BadConfig"},
+		"code in Delete":             {"DeleteFailed", contract.Return{Action: del, Err: errConfig}, "final DeleteFailed BadConfig"},
+		"harmless code":              {"tried again", contract.Return{Action: rec, Err: lserrors.NewError("o", "Hook", "m", lsv1alpha1.ErrorWebhook)}, "again Hook"},
+		"waiting":                    {"not a failure", contract.Return{Action: rec, Waiting: true, Message: "pods"}, "wait Progressing"},
+		"waiting, phase set":         {"waiting wins over the phase", contract.Return{Action: rec, Waiting: true, Phase: phFailed}, "wait Progressing"},
+		"waiting in Delete":          {"Deleting", contract.Return{Action: del, Waiting: true}, "wait Deleting"},
+		"waiting joined with error":  {"the error wins", contract.Return{Action: rec, Waiting: true, Err: errBoom}, "again ReconcileFailed"},
+		"waiting in Abort":           {"not aborted yet", contract.Return{Action: abort, Waiting: true}, "wait"},
+		"Abort error":                {"tried until its deadline", contract.Return{Action: abort, Err: errBoom}, "again AbortFailed"},
+		"Abort unrecoverable":        {"even then", contract.Return{Action: abort, Err: errConfig, Phase: phFailed}, "again BadConfig"},
+		"force error [Lx8]":          {"the annotation stays", contract.Return{Action: force, Err: errBoom}, "again ForceReconcileFailed"},
+		"force unrecoverable [Lx8]":  {"would repeat for ever", contract.Return{Action: force, Err: errConfig}, "final Failed BadConfig consumed"},
+		"force waiting [Lx8]":        {"later polls reconcile", contract.Return{Action: force, Waiting: true}, "wait Progressing consumed"},
+		"nil pointer as error":       {"an error that says so", contract.Return{Action: rec, Err: (*lserrors.Error)(nil)}, "again ReconcileFailed"},
+		"no action":                  {"judged like Reconcile", contract.Return{}, "done+final Succeeded"},
+		"Reconcile on a terminating": {"Delete follows", contract.Return{Action: rec, Phase: phInit}, "done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.r.Revision, tc.r.Now = contract.JobID, epoch
+			tc.r.Deleting = tc.r.Action == del || tc.want == "done"
+			if got := short(contract.Judge(tc.r)); got != tc.want {
+				t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestJudgeTexts(t *testing.T) {
+	t.Parallel()
+	own := &lsv1alpha1.Error{Message: "two\nlines", Codes: []lsv1alpha1.ErrorCode{"X"}}
+	stamped := func(e lsv1alpha1.Error) *lsv1alpha1.Error {
+		e.LastTransitionTime, e.LastUpdateTime = val(0), val(0)
+		return &e
+	}
+	for name, tc := range map[string]struct {
+		r    contract.Return
+		want *lsv1alpha1.Error
+	}{
+		"synthesised [C10]": {
+			contract.Return{Action: contract.Reconcile, Phase: phFailed},
+			stamped(lsv1alpha1.Error{Operation: "Reconcile", Reason: "DeployerFailed", Message: "the deployer set phase Failed and gave no error"}),
+		},
+		"the deployer's own [C10]": {
+			contract.Return{Action: contract.Delete, Phase: phDeleteFailed, LastError: own},
+			stamped(lsv1alpha1.Error{Operation: "Delete", Reason: "DeployerFailed", Message: "two; lines", Codes: own.Codes}),
+		},
+		"an empty own one [C10]": {
+			contract.Return{Action: contract.Reconcile, Phase: phFailed, LastError: &lsv1alpha1.Error{Operation: "x"}},
+			stamped(lsv1alpha1.Error{Operation: "Reconcile", Reason: "DeployerFailed", Message: "the deployer set phase Failed and gave no error"}),
+		},
+		"aborted, whatever it set [C4]": {
+			contract.Return{Action: contract.Abort, Phase: phSucceeded, LastError: own},
+			stamped(lsv1alpha1.Error{Operation: "Abort", Reason: "Aborted", Message: "the run was aborted"}),
+		},
+		"left alone": {contract.Return{Action: contract.Reconcile, Phase: phInit, LastError: own}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.r.Now, tc.r.Revision = epoch, contract.JobID
+			if diff := cmp.Diff(tc.want, contract.Judge(tc.r).Err); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTimedOut(t *testing.T) {
+	t.Parallel()
+	e := contract.TimeoutError(nil, 0, epoch)
+	if got := short(contract.TimedOut(contract.JobID, true, e)); got != "final DeleteFailed ProgressingTimeout consumed" {
+		t.Error(got)
+	}
+	if got := short(contract.TimedOut(contract.Annotation, true, e)); got != "final Failed ProgressingTimeout consumed" {
+		t.Error(got)
+	}
+}

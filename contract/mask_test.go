@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"slices"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+func TestMaskAnnotationClosedList(t *testing.T) {
+	t.Parallel()
+	before := ran(phInit, job("b", "a", -6), oldErrors)
+	after, want := vandal(), vandal()
+	b := &before.Status
+	want.JobID, want.JobIDFinished, want.JobIDGenerationTime = b.JobID, b.JobIDFinished, b.JobIDGenerationTime
+	want.FirstError, want.LastErrors, want.TransitionTimes, want.DeployerPhase = b.FirstError, b.LastErrors, b.TransitionTimes, nil
+	contract.Mask(contract.Annotation, b, after)
+	if diff := cmp.Diff(want, after); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	contract.Mask(contract.JobID, nil, after)
+	contract.Mask(contract.JobID, b, nil)
+}
+
+func TestMaskPhases(t *testing.T) {
+	t.Parallel()
+	writable := map[contract.Revision][]phase{
+		contract.Annotation: {phInit, phProgressing, phDeleting, phSucceeded, phFailed},
+		contract.JobID:      {phInit, phProgressing, phDeleting, phInitDelete},
+	}
+	for r, phases := range writable {
+		for _, p := range all {
+			before := ran(phCompleting, job("b", "a", -6)).Status
+			after := before.DeepCopy()
+			after.Phase = p
+			contract.Mask(r, &before, after)
+			want := phCompleting
+			if slices.Contains(phases, p) {
+				want = p
+			}
+			if after.Phase != want {
+				t.Errorf("%s may store %q: got %q, want %q", r, p, after.Phase, want)
+			}
+		}
+	}
+}
+
+// TestMaskJob holds the rules of facts about jobs: (a) and (b) a finish is atomic, (c) no final phase without it, (d) only
+// Landscaper changes the ID of an unfinished job.
+func TestMaskJob(t *testing.T) {
+	t.Parallel()
+	type status = lsv1alpha1.DeployItemStatus
+	pending, done := ran(phProgressing, job("b", "a", -6)), ran(phSucceeded, job("a", "a", -6))
+	for name, tc := range map[string]struct {
+		before *lsv1alpha1.DeployItem
+		change func(*status)
+		want   func(*status)
+	}{
+		"a finish passes (a)": {
+			pending, func(s *status) { s.Phase, s.JobIDFinished = phDeleteFailed, "b" },
+			func(s *status) { s.Phase, s.JobIDFinished = phDeleteFailed, "b" },
+		},
+		"a finish without a final phase (b)": {pending, func(s *status) { s.JobIDFinished = "b" }, func(*status) {}},
+		"a final phase without a finish (c)": {pending, func(s *status) { s.Phase = phSucceeded }, func(*status) {}},
+		"a finish of another job (b)":        {pending, func(s *status) { s.Phase, s.JobIDFinished = phSucceeded, "c" }, func(*status) {}},
+		"another ID on an unfinished job (d)": {
+			pending, func(s *status) { s.JobID, s.JobIDGenerationTime = "c", mt(0) }, func(*status) {},
+		},
+		"a fresh ID on a finished job (d)": {
+			done, func(s *status) { s.JobID, s.JobIDGenerationTime, s.Phase = "c", mt(0), phInit },
+			func(s *status) { s.JobID, s.JobIDGenerationTime, s.Phase = "c", mt(0), phInit },
+		},
+		"an empty ID (d)":                     {done, func(s *status) { s.JobID = "" }, func(*status) {}},
+		"a run on a finished job (b)":         {done, func(s *status) { s.Phase = phProgressing }, func(*status) {}},
+		"another verdict on a finished job":   {done, func(s *status) { s.Phase = phFailed }, func(*status) {}},
+		"generation time without an ID":       {pending, func(s *status) { s.JobIDGenerationTime = mt(0) }, func(*status) {}},
+		"the finished ID goes back":           {done, func(s *status) { s.JobIDFinished = "" }, func(*status) {}},
+		"work goes on":                        {pending, func(s *status) { s.Phase = phDeleting }, func(s *status) { s.Phase = phDeleting }},
+		"the rest of the closed list":         {pending, func(s *status) { s.LastErrors, s.TransitionTimes = vandal().LastErrors, vandal().TransitionTimes }, func(s *status) { s.LastErrors, s.TransitionTimes = vandal().LastErrors, vandal().TransitionTimes }},
+		"the deprecated phase is not written": {pending, func(s *status) { s.DeployerPhase = vandal().DeployerPhase }, func(*status) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			after, want := tc.before.Status.DeepCopy(), tc.before.Status.DeepCopy()
+			tc.change(after)
+			tc.want(want)
+			contract.Mask(contract.JobID, &tc.before.Status, after)
+			if diff := cmp.Diff(want, after); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}

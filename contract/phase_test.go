@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"testing"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+func TestPhases(t *testing.T) {
+	t.Parallel()
+	for _, p := range all {
+		if got := contract.IsFinal(p); got != isDone(p) {
+			t.Errorf("IsFinal(%q) = %t", p, got)
+		}
+		if got, want := contract.IsKnown(p), p != "" && p != phUnknown; got != want {
+			t.Errorf("IsKnown(%q) = %t", p, got)
+		}
+	}
+}
+
+func TestHandedAndFailedPhase(t *testing.T) {
+	t.Parallel()
+	for _, a := range []contract.Action{contract.Abort, contract.ForceReconcile, contract.Delete, contract.Reconcile, contract.NoAction} {
+		want := phInit
+		if a == contract.Delete {
+			want = phInitDelete
+		}
+		if got := contract.HandedPhase(contract.JobID, a); got != want {
+			t.Errorf("HandedPhase(job ID, %s) = %s, want %s", a, got, want)
+		}
+		if got := contract.HandedPhase(contract.Annotation, a); got != phInit {
+			t.Errorf("HandedPhase(annotation, %s) = %s", a, got)
+		}
+	}
+	for _, tc := range []struct {
+		r        contract.Revision
+		deleting bool
+		want     phase
+	}{
+		{contract.Annotation, false, phFailed},
+		{contract.Annotation, true, phFailed},
+		{contract.JobID, false, phFailed},
+		{contract.JobID, true, phDeleteFailed},
+	} {
+		if got := contract.FailedPhase(tc.r, tc.deleting); got != tc.want {
+			t.Errorf("FailedPhase(%s, %t) = %s, want %s", tc.r, tc.deleting, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+func raw(s string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(s)} }
+
+// vandal is a status in which every single field differs from that of any item of these tests.
+func vandal() *lsv1alpha1.DeployItemStatus {
+	gone := "gone"
+	return &lsv1alpha1.DeployItemStatus{
+		Phase: phProgressing, ObservedGeneration: 99,
+		Conditions: []lsv1alpha1.Condition{cond(contract.ConditionBackground, "False", 9), cond("Theirs", "True", 9), cond(contract.ConditionWaiting, "True", 9)},
+		LastError:  lastErr("X", "x", 9, 9), FirstError: lastErr("X", "x", 9, 9), LastErrors: []*lsv1alpha1.Error{nil},
+		LastReconcileTime: mt(99), Deployer: lsv1alpha1.DeployerInformation{Name: "x"},
+		ProviderStatus: raw(`{"x":1}`), ExportReference: &lsv1alpha1.ObjectReference{Name: "x"},
+		JobID: "x", JobIDFinished: "y", JobIDGenerationTime: mt(99), DeployerPhase: &gone,
+		TransitionTimes: &lsv1alpha1.TransitionTimes{WaitTime: mt(99)},
+	}
+}
+
+func TestProtect(t *testing.T) {
+	t.Parallel()
+	before := ran(phInit, job("b", "a", -6), oldErrors, owed(-2), func(di *lsv1alpha1.DeployItem) {
+		di.Status.Deployer = deployer
+		di.Status.Conditions = append(di.Status.Conditions, cond(contract.ConditionDeployed, "False", -2))
+	})
+	for _, r := range []contract.Revision{contract.Annotation, contract.JobID} {
+		want := before.Status.DeepCopy()
+		v := vandal()
+		want.Phase, want.LastError, want.ProviderStatus, want.ExportReference = v.Phase, v.LastError, v.ProviderStatus, v.ExportReference
+		want.Conditions = []lsv1alpha1.Condition{before.Status.Conditions[0], cond("Theirs", "True", 9), before.Status.Conditions[1]}
+		after := vandal()
+		contract.Protect(&before.Status, after, r)
+		if diff := cmp.Diff(want, after); diff != "" {
+			t.Errorf("%s: -want +got\n%s", r, diff)
+		}
+		after.FirstError.Message = "changed"
+		if before.Status.FirstError.Message == "changed" {
+			t.Error("before and after share memory")
+		}
+	}
+	contract.Protect(nil, vandal(), contract.JobID)
+	contract.Protect(vandal(), nil, contract.JobID)
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"fmt"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+func lastErr(operation, message string, since, updated int) *lsv1alpha1.Error {
+	return &lsv1alpha1.Error{Operation: operation, Reason: "R", Message: message, LastTransitionTime: val(since), LastUpdateTime: val(updated)}
+}
+
+func TestRecordError(t *testing.T) {
+	t.Parallel()
+	var s lsv1alpha1.DeployItemStatus
+	contract.RecordError(&s, contract.JobID, lastErr("A", "one", 0, 0), at(0))
+	contract.RecordError(&s, contract.JobID, lastErr("A", "two", 1, 1), at(1))
+	if diff := cmp.Diff(lastErr("A", "two", 0, 1), s.LastError); diff != "" {
+		t.Errorf("same operation keeps lastTransitionTime: %s", diff)
+	}
+	contract.RecordError(&s, contract.JobID, lastErr("B", "two", 2, 2), at(2))
+	if diff := cmp.Diff(lastErr("B", "two", 2, 2), s.LastError); diff != "" {
+		t.Errorf("another operation moves it: %s", diff)
+	}
+	before := s.DeepCopy()
+	contract.RecordError(&s, contract.JobID, lastErr("B", "two", 9, 9), at(9))
+	if diff := cmp.Diff(before, &s); diff != "" {
+		t.Errorf("the same content twice changes nothing: %s", diff)
+	}
+	contract.RecordError(&s, contract.JobID, nil, at(10))
+	if s.LastError != nil || len(s.LastErrors) != 3 || s.FirstError.Message != "one" {
+		t.Errorf("nil clears lastError and keeps the history: %+v", s)
+	}
+	contract.RecordError(&s, contract.JobID, lastErr("B", "two", 11, 11), at(11))
+	if len(s.LastErrors) != 3 {
+		t.Errorf("the same error after a wait is no news: %d", len(s.LastErrors))
+	}
+	contract.RecordError(nil, contract.JobID, nil, at(0))
+}
+
+func TestRecordErrorHistory(t *testing.T) {
+	t.Parallel()
+	s := lsv1alpha1.DeployItemStatus{LastErrors: []*lsv1alpha1.Error{nil}}
+	for i := range 8 {
+		contract.RecordError(&s, contract.JobID, lastErr("A", fmt.Sprint(i), 0, 0), at(i))
+	}
+	var got []string
+	for _, e := range s.LastErrors {
+		got = append(got, e.Message)
+	}
+	if diff := cmp.Diff([]string{"3", "4", "5", "6", "7"}, got); diff != "" || s.FirstError.Message != "0" {
+		t.Errorf("newest five, first once: %s %+v", diff, s.FirstError)
+	}
+}
+
+// TestRecordErrorAnnotation: classic CRDs prune the history; writing it would differ for ever.
+func TestRecordErrorAnnotation(t *testing.T) {
+	t.Parallel()
+	var s lsv1alpha1.DeployItemStatus
+	contract.RecordError(&s, contract.Annotation, lastErr("A", "one", 0, 0), at(0))
+	if s.LastError == nil || s.FirstError != nil || s.LastErrors != nil {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestRecordErrorCopies(t *testing.T) {
+	t.Parallel()
+	var s lsv1alpha1.DeployItemStatus
+	e := lastErr("A", "one", 0, 0)
+	contract.RecordError(&s, contract.JobID, e, at(0))
+	e.Message = "changed"
+	s.LastError.Message = "changed too"
+	if s.FirstError.Message != "one" || s.LastErrors[0].Message != "one" {
+		t.Error("the history shares memory")
+	}
+}

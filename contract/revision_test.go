@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+func TestDetect(t *testing.T) {
+	t.Parallel()
+	typed := note(lsv1alpha1.DeployerTypeAnnotation, "x")
+	cases := map[string]struct {
+		reason string
+		di     *lsv1alpha1.DeployItem
+		want   contract.Revision
+	}{
+		"nil":                       {"nothing to see", nil, contract.Annotation},
+		"bare":                      {"no sign of a job", item(), contract.Annotation},
+		"job ID":                    {"a job was handed out", item(job("a", "", 0)), contract.JobID},
+		"deployer-type":             {"Landscaper marks its items", item(typed), contract.JobID},
+		"deployer-type, finished":   {"no run to strand", ran(phSucceeded, typed), contract.JobID},
+		"deployer-type, in mid-run": {"an upgrade must not strand the run", ran(phProgressing, typed), contract.Annotation},
+		"job ID in mid-run":         {"a job wins over everything", ran(phProgressing, job("a", "", 0)), contract.JobID},
+		"unknown phase":             {"was never started", ran(phUnknown, typed), contract.JobID},
+		"only a finished ID":        {"nothing asks for a job", item(job("", "a", 0)), contract.Annotation},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := contract.Detect(tc.di); got != tc.want {
+				t.Errorf("Detect() = %s, want %s: %s", got, tc.want, tc.reason)
+			}
+			if got := contract.Evaluate(tc.di, contract.Options{}).Revision; got != tc.want {
+				t.Errorf("Evaluate().Revision = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestForcedRevision(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		di     *lsv1alpha1.DeployItem
+		forced contract.Revision
+		want   contract.Revision
+	}{
+		"annotation over a job":    {item(job("a", "", 0)), contract.Annotation, contract.Annotation},
+		"job ID over nothing":      {item(), contract.JobID, contract.JobID},
+		"job ID over a stranded":   {ran(phInit), contract.JobID, contract.Annotation},
+		"nonsense means detect":    {item(job("a", "", 0)), "other", contract.JobID},
+		"job ID over nil":          {nil, contract.JobID, contract.JobID},
+		"annotation over a marked": {item(note(lsv1alpha1.DeployerTypeAnnotation, "x")), contract.Annotation, contract.Annotation},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := contract.Evaluate(tc.di, contract.Options{Revision: tc.forced}).Revision; got != tc.want {
+				t.Errorf("revision = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

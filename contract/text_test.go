@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+func TestOneLine(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		in    string
+		limit int
+		want  string
+	}{
+		"empty":               {"", 10, ""},
+		"plain":               {"plain text", 100, "plain text"},
+		"lines":               {"a\nb\r\nc", 100, "a; b; c"},
+		"after a mark":        {"errors:\n  one,\n  two", 100, "errors: one, two"},
+		"tabs and escapes":    {"a\t\x1b[31mb\x00", 100, "a [31mb"},
+		"outer white space":   {"\n  a \n", 100, "a"},
+		"invalid bytes":       {"a\xc3", 100, "a\uFFFD"},
+		"exact":               {"0123456789", 10, "0123456789"},
+		"cut with a count":    {strings.Repeat("x", 100), 40, strings.Repeat("x", 21) + "… (79 bytes cut)"},
+		"no room for a count": {"0123456789", 4, "0123"},
+		"no half rune":        {"ääää", 3, "ä"},
+		"no limit":            {strings.Repeat("x", 5000), 0, strings.Repeat("x", 5000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := contract.OneLine(tc.in, tc.limit); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func FuzzOneLine(f *testing.F) {
+	f.Add("a\nb", 10)
+	f.Add("ä\xff\u2028", 2)
+	f.Fuzz(func(t *testing.T, s string, limit int) {
+		got := contract.OneLine(s, limit)
+		if limit > 0 && len(got) > limit {
+			t.Errorf("%d bytes, limit %d", len(got), limit)
+		}
+		if !utf8.ValidString(got) || strings.ContainsFunc(got, unicode.IsControl) {
+			t.Errorf("not one line of text: %q", got)
+		}
+		if again := contract.OneLine(got, limit); again != got {
+			t.Errorf("not stable: %q, then %q", got, again)
+		}
+	})
+}
