@@ -115,4 +115,3 @@ func execute(t *testing.T, hooks extension.ReconcileExtensionHooks, typ extensio
 }
 
 //go:fix inline
-func ptr[T any](v T) *T { return new(v) }
