@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Every target sets up what it needs. CI runs `make test` and nothing that cannot be run here.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+LINT := hack/tools/bin/golangci-lint
+BENCH ?= .
+FUZZTIME ?= 30s
+
+# A package whose tests use Ginkgo or the control plane is a suite; all others are units.
+SUITES = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -E 'onsi/ginkgo|test/envtest[] ]' | cut -d' ' -f1
+LIST_SUITES = suites=$$($(SUITES))
+LIST_UNITS = $(LIST_SUITES); units=$$(go list ./... | grep -vxF "$$suites")
+ASSETS = KUBEBUILDER_ASSETS=$$(go run ./hack/assets); export KUBEBUILDER_ASSETS
+
+.PHONY: help
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Show a deployer at work on a control plane of its own
+	go run ./cmd/deployerkit demo
+
+.PHONY: test
+test: verify lint test-unit test-envtest ## Run everything that must pass before a merge
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no API server, with the race detector
+	@$(LIST_UNITS); go run ./hack/gotest -race -count=1 $$units
+
+.PHONY: test-envtest
+test-envtest: ## Run the suites against a real API server; the first run builds it (about 8 minutes)
+	@$(ASSETS); $(LIST_SUITES); go run ./hack/gotest -race -count=1 -timeout=20m $$suites
+
+.PHONY: bench
+bench: ## Run the benchmarks; BENCH=regexp selects
+	@$(ASSETS); go test -run='^$$' -bench='$(BENCH)' -benchmem -timeout=60m ./...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz test for FUZZTIME (30s each)
+	hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: lint
+lint: $(LINT) ## Run the linters
+	$(LINT) run ./...
+
+.PHONY: lint-fix
+lint-fix: $(LINT) ## Format, and repair what the linters can repair
+	$(LINT) run --fix ./...
+
+.PHONY: generate
+generate: ## Write the generated files
+	go generate ./...
+
+.PHONY: verify
+verify: ## Check generated files, go.mod, formatting, go vet and licence headers
+	hack/verify.sh
+
+.PHONY: clean
+clean: ## Remove what was built here; caches in the home directory stay
+	rm -rf bin hack/tools/bin report.xml
+	find . -name '*.test' -type f -delete
+
+$(LINT): hack/tools/go.mod hack/tools/go.sum
+	cd hack/tools && GOWORK=off GOFLAGS=-mod=readonly CGO_ENABLED=0 go build -trimpath -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// Defaults of DeployerArgs.
+const (
+	DefaultName         = "generic.deployer.deployerkit.dev"
+	DefaultWorkers      = 10
+	DefaultPollInterval = 5 * time.Second
+	DefaultGracePeriod  = 30 * time.Second
+	DefaultBackoffMin   = time.Second
+	DefaultBackoffMax   = 5 * time.Minute
+	DefaultSecretMaxAge = time.Minute
+)
+
+// Backoff bounds the waits between the retries of one failing item. They
+// double from Min to Max, ±10 %, and start over with a success or a change of the item.
+type Backoff struct {
+	// Min is the wait after the first failure. Zero: 1 s.
+	Min time.Duration
+	// Max is the longest wait. Zero: 5 min.
+	Max time.Duration
+}
+
+// DeployerArgs configures one deployer. Type and Deployer are mandatory, every
+// other zero value gets the default that its comment names.
+type DeployerArgs struct {
+	// Name is written to status.deployer.name and names controller, events and
+	// metrics. It must not change between releases: with target selectors, an item whose
+	// Target is gone belongs to the deployer whose name it carries.
+	Name string
+	// Version is written to status.deployer.version. Default: the main module's version.
+	Version string
+	// Identity is written to status.deployer.identity. Default: Name (stable across restarts and replicas).
+	Identity string
+	// Type is the deploy item type that this deployer is responsible for.
+	Type lsv1alpha1.DeployItemType
+	// Deployer does the work.
+	Deployer Deployer
+	// TargetSelectors restrict responsibility to items with a matching target
+	// or without target; empty: every target.
+	TargetSelectors []lsv1alpha1.TargetSelector
+	// ItemSelector restricts responsibility to items with matching labels, to
+	// shard items between deployments. nil: every item.
+	ItemSelector labels.Selector
+	// Options are controller-runtime's. MaxConcurrentReconciles: default 10.
+	// Reconciler is set by the library.
+	Options controller.Options
+
+	// Revision forces a revision of the contract. Empty: detected per item.
+	Revision contract.Revision
+	// PollInterval is the wait before an item in phase Progressing is called again, ±10 %. Default 5 s.
+	PollInterval time.Duration
+	// Backoff bounds the retries of failing items.
+	Backoff Backoff
+	// GracePeriod is how long a call may go on after its context was cancelled,
+	// and after the process was told to stop. Default 30 s.
+	GracePeriod time.Duration
+	// SecretMaxAge is how long the secret of a target is used before it is read again. Default 1 min.
+	SecretMaxAge time.Duration
+	// Clock tells the time. Default: the real one.
+	Clock clock.WithTickerAndDelayedExecution
+	// TracerProvider gives a span per pass, phase and hook. Default: none are made.
+	TracerProvider trace.TracerProvider
+	// Registerer takes the metrics. Default: controller-runtime's registry.
+	Registerer prometheus.Registerer
+	// Observe is called for each step of each pass, in order per item; nil: not at all.
+	// It must be fast and safe for concurrent use.
+	Observe func(Step)
+
+	hooks *extension.ReconcileExtensionHooks // what ExtensionHooks returned, read once
+}
+
+// Default fills in every zero value that has a default.
+func (a *DeployerArgs) Default() {
+	a.Name = or(a.Name, DefaultName)
+	a.Version = or(a.Version, buildVersion())
+	a.Identity = or(a.Identity, a.Name)
+	a.PollInterval = or(a.PollInterval, DefaultPollInterval)
+	a.GracePeriod = or(a.GracePeriod, DefaultGracePeriod)
+	a.SecretMaxAge = or(a.SecretMaxAge, DefaultSecretMaxAge)
+	a.Backoff.Min = or(a.Backoff.Min, DefaultBackoffMin)
+	a.Backoff.Max = or(a.Backoff.Max, max(DefaultBackoffMax, a.Backoff.Min))
+	a.Options.MaxConcurrentReconciles = or(a.Options.MaxConcurrentReconciles, DefaultWorkers)
+	a.defaultParts()
+}
+
+// defaultParts fills in the collaborators.
+func (a *DeployerArgs) defaultParts() {
+	if a.Clock == nil {
+		a.Clock = clock.RealClock{}
+	}
+	if a.TracerProvider == nil {
+		a.TracerProvider = noop.NewTracerProvider()
+	}
+	if a.Registerer == nil {
+		a.Registerer = metrics.Registry
+	}
+	if a.ItemSelector == nil {
+		a.ItemSelector = labels.Everything()
+	}
+	if a.Options.EnableWarmup == nil {
+		a.Options.EnableWarmup = new(true)
+	}
+}
+
+// Validate reports every fault at once. Call Default first.
+func (a *DeployerArgs) Validate() error {
+	var faults []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	check(a.Type != "", "type: required")
+	check(a.Deployer != nil, "deployer: required")
+	for _, msg := range validation.IsQualifiedName(a.Name) {
+		check(false, "name %q: %s", a.Name, msg)
+	}
+	check(a.Revision == "" || a.Revision == contract.Annotation || a.Revision == contract.JobID,
+		"revision %q: must be %q, %q or empty", a.Revision, contract.Annotation, contract.JobID)
+	check(a.PollInterval > 0, "pollInterval %s: must be positive", a.PollInterval)
+	check(a.GracePeriod > 0, "gracePeriod %s: must be positive", a.GracePeriod)
+	check(a.SecretMaxAge > 0, "secretMaxAge %s: must be positive", a.SecretMaxAge)
+	check(a.Backoff.Min > 0 && a.Backoff.Max >= a.Backoff.Min, "backoff: want 0 < min <= max, have %s and %s", a.Backoff.Min, a.Backoff.Max)
+	check(a.Options.Reconciler == nil, "options.reconciler: is set by the library")
+	faults = append(faults, targets.Validate(a.TargetSelectors))
+	if a.Deployer != nil {
+		faults = append(faults, a.readHooks().Validate())
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("deployer arguments: %w", err)
+	}
+	return nil
+}
+
+// readHooks asks the deployer for its hooks, once, and keeps a copy.
+func (a *DeployerArgs) readHooks() extension.ReconcileExtensionHooks {
+	if a.hooks == nil {
+		hooks := a.Deployer.ExtensionHooks().DeepCopy()
+		a.hooks = &hooks
+	}
+	return *a.hooks
+}
+
+// info is what status.deployer says.
+func (a *DeployerArgs) info() lsv1alpha1.DeployerInformation {
+	return lsv1alpha1.DeployerInformation{Identity: a.Identity, Name: a.Name, Version: a.Version}
+}
+
+// or returns v, or fallback when v is zero.
+func or[T comparable](v, fallback T) T {
+	var zero T
+	if v == zero {
+		return fallback
+	}
+	return v
+}
+
+// buildVersion is the version of the program's main module.
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "unknown"
+	}
+	return strings.Trim(info.Main.Version, "()")
+}

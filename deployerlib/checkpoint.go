@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"errors"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+)
+
+// ErrNoPass is returned by Checkpoint outside a deployer call.
+var ErrNoPass = errors.New("not in a deployer call of the library")
+
+// Checkpoint stores what the deployer has put into the item's status so far
+// (provider status, export reference, conditions) before it goes on: one
+// write, none when nothing changed. Phase, errors and job fields are never
+// written. ctx is the context of the deployer call. It must not run while
+// another goroutine changes the item.
+// Errors: ErrSuperseded when the job is no longer ours; a provider status that
+// cannot be stored; what the API server says.
+func Checkpoint(ctx context.Context) error {
+	c := cycleFrom(ctx)
+	if c == nil {
+		return ErrNoPass
+	}
+	if c.run.isAbandoned() || context.Cause(ctx) != nil && errors.Is(context.Cause(ctx), ErrInterrupted) {
+		return ErrSuperseded
+	}
+	err := c.checkpoint(ctx)
+	if errors.Is(err, ErrSuperseded) {
+		return ErrSuperseded
+	}
+	return err
+}
+
+// StoredPhase returns the phase that the item has in the cluster. A deployer
+// call is always handed Init (Delete: InitDelete under the job-ID revision),
+// whatever is stored: Init on the first call of a run, Progressing once it
+// asked to be called again, and a final phase in a background run. Empty
+// outside a deployer call.
+func StoredPhase(ctx context.Context) lsv1alpha1.DeployItemPhase {
+	if c := cycleFrom(ctx); c != nil {
+		return c.base.Status.Phase
+	}
+	return ""
+}

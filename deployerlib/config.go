@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"encoding/json"
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	lserrors "github.com/gardener/landscaper/apis/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	sigsjson "sigs.k8s.io/json"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// ConfigError is an error of the item's configuration: it ends the job at once
+// with ERR_CONFIGURATION_PROBLEM. path names the faulty field, such as
+// "spec.config.replicas".
+func ConfigError(path, format string, args ...any) error {
+	return lserrors.NewError("DecodeConfig", "InvalidConfiguration",
+		contract.OneLine(path+": "+fmt.Sprintf(format, args...), maxConfigError), lsv1alpha1.ErrorConfigurationProblem)
+}
+
+// maxConfigError bounds the text of a configuration error.
+const maxConfigError = 1024
+
+// configPath is where the provider configuration lies in an item.
+const configPath = "spec.config"
+
+// DecodeConfig decodes spec.config strictly into T: unknown and duplicate
+// fields are errors, names are case-sensitive. apiVersion and kind are not
+// looked at; T need not have them.
+// Errors: a ConfigError with the path of the field.
+func DecodeConfig[T any](di *lsv1alpha1.DeployItem) (*T, error) {
+	return DecodeConfigAs[T](di)
+}
+
+// DecodeConfigAs is DecodeConfig for configurations of one of the given kinds.
+// Without kinds any is taken.
+func DecodeConfigAs[T any](di *lsv1alpha1.DeployItem, kinds ...schema.GroupVersionKind) (*T, error) {
+	if emptyConfig(di) {
+		return nil, ConfigError(configPath, "required, but missing or empty")
+	}
+	raw := di.Spec.Configuration.Raw
+	if err := checkKind(raw, kinds); err != nil {
+		return nil, err
+	}
+	body, err := withoutMeta[T](raw)
+	if err != nil {
+		return nil, err
+	}
+	config := new(T)
+	strict, err := sigsjson.UnmarshalStrict(body, config)
+	if err != nil {
+		return nil, ConfigError(configPath, "%s", err.Error())
+	}
+	if len(strict) > 0 {
+		return nil, ConfigError(configPath, "%s", strict[0].Error())
+	}
+	return config, nil
+}
+
+// checkKind compares apiVersion and kind with what is allowed.
+func checkKind(raw []byte, kinds []schema.GroupVersionKind) error {
+	var meta struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	if err := json.Unmarshal(raw, &meta); err != nil {
+		return ConfigError(configPath, "%s", err.Error())
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	for _, kind := range kinds {
+		if meta.APIVersion == kind.GroupVersion().String() && meta.Kind == kind.Kind {
+			return nil
+		}
+	}
+	want := kinds[0]
+	return ConfigError(configPath, "is %s %q, want %s %q", meta.APIVersion, meta.Kind, want.GroupVersion(), want.Kind)
+}
+
+// withoutMeta takes apiVersion, kind and metadata out of the body when T does
+// not know them, so that strict decoding does not complain about what every
+// embedded resource has.
+func withoutMeta[T any](raw []byte) ([]byte, error) {
+	var typed struct {
+		APIVersion json.RawMessage `json:"apiVersion"`
+	}
+	if probe, err := json.Marshal(new(T)); err == nil {
+		_ = json.Unmarshal(probe, &typed)
+	}
+	if _, known := any(new(T)).(runtime.Object); known || typed.APIVersion != nil {
+		return raw, nil
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, ConfigError(configPath, "%s", err.Error())
+	}
+	if _, dup := sigsjson.UnmarshalStrict(raw, &map[string]any{}); dup != nil {
+		return nil, ConfigError(configPath, "%s", dup.Error())
+	}
+	delete(fields, "apiVersion")
+	delete(fields, "kind")
+	return json.Marshal(fields)
+}
+
+// SetProviderStatus puts obj into status.providerStatus with the given
+// apiVersion and kind, which every provider status must carry. In memory: the
+// library writes it with the outcome of the call, or at the next Checkpoint.
+// obj: anything that marshals to a JSON object; nil clears the status.
+// Errors: obj is no JSON object, or larger than 1 MiB.
+func SetProviderStatus(di *lsv1alpha1.DeployItem, obj any, gvk schema.GroupVersionKind) error {
+	if obj == nil {
+		di.Status.ProviderStatus = nil
+		return nil
+	}
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		return fmt.Errorf("encode provider status: %w", err)
+	}
+	body := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &body); err != nil || body == nil {
+		return fmt.Errorf("provider status of type %T is no JSON object", obj)
+	}
+	if body["apiVersion"], err = json.Marshal(gvk.GroupVersion().String()); err != nil {
+		return fmt.Errorf("encode apiVersion: %w", err)
+	}
+	if body["kind"], err = json.Marshal(gvk.Kind); err != nil {
+		return fmt.Errorf("encode kind: %w", err)
+	}
+	if raw, err = json.Marshal(body); err != nil {
+		return fmt.Errorf("encode provider status: %w", err)
+	}
+	status := &runtime.RawExtension{Raw: raw}
+	if err := contract.CheckProviderStatus(status); err != nil {
+		return err
+	}
+	di.Status.ProviderStatus = status
+	return nil
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"errors"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// Deployer acts on the deploy items of one type.
+//
+// The library calls at most one of the four actions per pass and never two at
+// the same time for one item; different items run in parallel. What a call
+// gets: a context that ends when the item's deadline passes, when the item is
+// aborted or interrupted and when the process shuts down; the Context object
+// that the item names (nil only for Abort when it is missing); the item, a
+// copy of which only the status may be changed; the resolved target (nil when
+// the item names none, for Abort also when it is missing).
+//
+// What a call returns: nil means done (status.phase left alone, or set to
+// Progressing: call again after DeployerArgs.PollInterval). WaitFor means not
+// done yet and no failure. Any other error lands in status.lastError and is
+// retried with backoff, or ends the job at once when it carries an
+// unrecoverable Landscaper error code. See docs/contract.md for every case.
+type Deployer interface {
+	// Reconcile brings what the item describes into being. Called at least once per job.
+	Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
+	// Delete removes it. nil: the finalizer goes and the item with it.
+	Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
+	// ForceReconcile is Reconcile for the operation annotation "force-reconcile".
+	ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
+	// Abort tidies up after a call was cancelled; the item ends Failed whatever it returns.
+	// An error is retried until the abort timeout (5 minutes).
+	Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
+	// ExtensionHooks returns the hooks of this deployer; nil or empty is valid.
+	// Add calls it once and copies the result: registering later has no effect.
+	ExtensionHooks() extension.ReconcileExtensionHooks
+}
+
+// RuntimeUser is implemented by deployers that need clients, events or wake-ups.
+type RuntimeUser interface {
+	// UseRuntime is called once by Add, before the manager starts. An error makes Add fail.
+	UseRuntime(rt Runtime) error
+}
+
+// Runtime is what the library lends to a deployer.
+type Runtime struct {
+	// Landscaper is the cluster that holds the deploy items. Its client reads from the cache.
+	Landscaper cluster.Cluster
+	// Host is the cluster that the deployer runs in; the Landscaper cluster when Add got no host manager.
+	Host cluster.Cluster
+	// Targets resolves further targets of an item's namespace.
+	Targets *targets.Resolver
+	// Recorder writes events about deploy items.
+	Recorder events.EventRecorder
+	// Clock is the library's clock.
+	Clock clock.Clock
+	// Trigger asks for another pass over an item, soon and at low priority.
+	// It carries no reason, is de-duplicated and may be called from anywhere
+	// at any time. It does not force a run on a finished item: register a
+	// ShouldReconcile hook for that.
+	Trigger func(item types.NamespacedName)
+}
+
+// Resumer is implemented by deployers that hold state in memory about finished
+// items, such as watches on a target.
+type Resumer interface {
+	// Resume is called once per process and item, on the first pass over an
+	// item that has nothing to do. It may read the target; it writes nothing,
+	// and changes to di are dropped. An error is logged and retried with backoff.
+	Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
+}
+
+// errForceIsReconcile is how Base asks the library to call Reconcile instead.
+var errForceIsReconcile = errors.New("force-reconcile is handled by Reconcile")
+
+// Base gives a deployer the parts that most leave alone: embed it and write
+// Reconcile and Delete. ForceReconcile does what Reconcile does, Abort has
+// nothing to tidy up, and there are no hooks.
+type Base struct{}
+
+// ForceReconcile makes the library call Reconcile of the embedding deployer.
+func (Base) ForceReconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return errForceIsReconcile
+}
+
+// Abort does nothing: the running call was cancelled, the item ends Failed.
+func (Base) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+// ExtensionHooks returns none.
+func (Base) ExtensionHooks() extension.ReconcileExtensionHooks { return nil }
+
+// PortedDeployer is the interface of Landscaper's own deployer library since
+// v0.53: no ForceReconcile, and hooks that get no logger.
+type PortedDeployer interface {
+	Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
+	Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
+	Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
+}
+
+// Port makes a Deployer of one written for Landscaper's library. Hooks are
+// registered as before, only through PortedHooks; nil means none.
+// ForceReconcile calls Reconcile.
+func Port(d PortedDeployer, hooks PortedHooks) Deployer {
+	return &ported{PortedDeployer: d, hooks: hooks.convert()}
+}
+
+type ported struct {
+	Base
+	PortedDeployer
+	hooks extension.ReconcileExtensionHooks
+}
+
+// Abort resolves the ambiguity between Base and the ported deployer.
+func (p *ported) Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+	return p.PortedDeployer.Abort(ctx, lsCtx, di, target)
+}
+
+// ExtensionHooks returns the converted hooks.
+func (p *ported) ExtensionHooks() extension.ReconcileExtensionHooks { return p.hooks }

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"sync"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+type (
+	request   = reconcile.Request
+	workQueue = workqueue.TypedRateLimitingInterface[request]
+	diHandler = handler.TypedFuncs[*lsv1alpha1.DeployItem, request]
+)
+
+// queue is the controller's queue, once it runs.
+type queue struct {
+	mu sync.Mutex
+	q  workQueue
+	// early holds what was added before the controller ran.
+	early map[types.NamespacedName]int
+}
+
+// start takes over the running queue; it is a watch source of the controller.
+func (q *queue) start(_ context.Context, running workQueue) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.q = running
+	for key, priority := range q.early {
+		addTo(running, key, priority)
+	}
+	q.early = nil
+	return nil
+}
+
+// add queues an item.
+func (q *queue) add(key types.NamespacedName, priority int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.q == nil {
+		if q.early == nil {
+			q.early = map[types.NamespacedName]int{}
+		}
+		q.early[key] = priority
+		return
+	}
+	addTo(q.q, key, priority)
+}
+
+// addTo adds with a priority where the queue has them.
+func addTo(q workQueue, key types.NamespacedName, priority int) {
+	req := request{NamespacedName: key}
+	if p, ok := q.(priorityqueue.PriorityQueue[request]); ok {
+		p.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, req)
+		return
+	}
+	q.Add(req)
+}
+
+// isMine tells whether an item is of our type and shard.
+func (r *reconciler) isMine(di *lsv1alpha1.DeployItem) bool {
+	return di.Spec.Type == r.args.Type && r.args.ItemSelector.Matches(labelSet(di))
+}
+
+// itemEvents wakes items whose print changed, and cancels running calls.
+func (r *reconciler) itemEvents() diHandler {
+	return diHandler{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*lsv1alpha1.DeployItem], q workQueue) {
+			if r.isMine(e.Object) {
+				addTo(q, client.ObjectKeyFromObject(e.Object), createPriority(e))
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*lsv1alpha1.DeployItem], q workQueue) {
+			if r.isMine(e.ObjectNew) {
+				r.updated(e.ObjectNew, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*lsv1alpha1.DeployItem], q workQueue) {
+			if r.isMine(e.Object) {
+				r.deleted(e.Object, q)
+			}
+		},
+	}
+}
+
+// createPriority puts the initial list behind what happens now.
+func createPriority(e event.TypedCreateEvent[*lsv1alpha1.DeployItem]) int {
+	if e.IsInInitialList {
+		return min(priorityOf(e.Object), handler.LowPriority)
+	}
+	return priorityOf(e.Object)
+}
+
+// updated wakes the item first and cancels then, so that exactly one pass follows.
+func (r *reconciler) updated(di *lsv1alpha1.DeployItem, q workQueue) {
+	key := client.ObjectKeyFromObject(di)
+	running, wake := r.states.get(key).observe(di, printOf(di))
+	if wake {
+		addTo(q, key, priorityOf(di))
+	}
+	if running != nil {
+		running.observe(di)
+	}
+}
+
+// deleted ends a call whose item is gone and lets a last pass forget the item.
+func (r *reconciler) deleted(di *lsv1alpha1.DeployItem, q workQueue) {
+	key := client.ObjectKeyFromObject(di)
+	state := r.states.get(key)
+	state.trigger()
+	addTo(q, key, priorityJob)
+	state.interrupt()
+}
+
+// interrupt cancels the running pass of an item that is gone.
+func (s *itemState) interrupt() {
+	s.mu.Lock()
+	running := s.running
+	s.mu.Unlock()
+	if running != nil {
+		running.gone()
+	}
+}
+
+// gone cancels the call of an item that does not exist any more.
+func (r *run) gone() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.inCall != nil {
+		r.cancel(ErrInterrupted)
+	}
+}
+
+// wakeReferring wakes the items of a namespace that pass the filter: something
+// that they refer to has changed.
+func (r *reconciler) wakeReferring(ctx context.Context, namespace string, refers func(*lsv1alpha1.DeployItem) bool) {
+	list := &lsv1alpha1.DeployItemList{}
+	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return
+	}
+	for i := range list.Items {
+		if di := &list.Items[i]; r.isMine(di) && refers(di) {
+			r.trigger(client.ObjectKeyFromObject(di))
+		}
+	}
+}
+
+// trigger asks for a pass, at low priority and without a reason.
+func (r *reconciler) trigger(key types.NamespacedName) {
+	r.states.get(key).trigger()
+	r.queue.add(key, priorityPeriodic)
+}

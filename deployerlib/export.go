@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// exportSizeLimit is what a Secret may hold.
+const exportSizeLimit = corev1.MaxSecretSize
+
+// WriteExport stores what an item exports in a Secret of the item's namespace,
+// under the key "config", and refers to it in di.Status.ExportReference. The
+// Secret is "<item>-export", or the one that the item refers to already; it
+// belongs to the item (owner reference) and goes with it. values: json.RawMessage
+// or []byte are stored as they are, anything else as JSON. Nothing is written
+// when nothing changed.
+//
+// c should read live (Runtime.Landscaper.GetAPIReader is enough for reads): a
+// caching client would watch every Secret. Use a client made with
+// client.Options.Cache nil.
+// Errors: a ConfigError when the Secret is another item's or the values exceed
+// 1 MiB; what the API server says.
+func WriteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem, values any) error {
+	data, err := exportData(values)
+	if err != nil {
+		return err
+	}
+	secret, err := readExport(ctx, c, di)
+	if err != nil {
+		return err
+	}
+	if secret.UID != "" && slices.Equal(secret.Data[lsv1alpha1.DataObjectSecretDataKey], data) {
+		refer(di, secret)
+		return nil
+	}
+	secret.Data = map[string][]byte{lsv1alpha1.DataObjectSecretDataKey: data}
+	if secret.UID == "" {
+		secret.OwnerReferences = []metav1.OwnerReference{ownerOf(di)}
+		err = c.Create(ctx, secret)
+	} else {
+		err = c.Update(ctx, secret)
+	}
+	if err != nil {
+		return fmt.Errorf("write export Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	refer(di, secret)
+	return nil
+}
+
+// DeleteExport deletes the export Secret of an item and the reference to it.
+// A Secret that is gone, or is not the item's, is left alone: no error.
+func DeleteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem) error {
+	if di.Status.ExportReference == nil {
+		return nil
+	}
+	secret, err := readExport(ctx, c, di)
+	if err != nil && !isForeign(err) {
+		return err
+	}
+	if err == nil && secret.UID != "" {
+		uid := secret.UID
+		err = c.Delete(ctx, secret, client.Preconditions{UID: &uid})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete export Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+		}
+	}
+	di.Status.ExportReference = nil
+	return nil
+}
+
+// exportData is what goes into the Secret.
+func exportData(values any) ([]byte, error) {
+	var data []byte
+	switch v := values.(type) {
+	case json.RawMessage:
+		data = v
+	case []byte:
+		data = v
+	default:
+		var err error
+		if data, err = json.Marshal(values); err != nil {
+			return nil, fmt.Errorf("encode export: %w", err)
+		}
+	}
+	if len(data) > exportSizeLimit {
+		return nil, ConfigError("status.exportRef", "the exported values have %d bytes, more than the %d that a Secret can hold", len(data), exportSizeLimit)
+	}
+	return data, nil
+}
+
+// foreignError says that a Secret belongs to somebody else.
+type foreignError struct{ error }
+
+func (e foreignError) Unwrap() error { return e.error }
+
+// isForeign tells whether err is about a Secret of somebody else.
+func isForeign(err error) bool {
+	_, ok := err.(foreignError) //nolint:errorlint // made here, never wrapped
+	return ok
+}
+
+// readExport gets the item's export Secret; without UID when it does not exist.
+func readExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem) (*corev1.Secret, error) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: di.Namespace, Name: di.Name + "-export"}}
+	if ref := di.Status.ExportReference; ref != nil && ref.Name != "" {
+		secret.Name = ref.Name
+		if ref.Namespace != "" && ref.Namespace != di.Namespace {
+			return nil, foreignError{ConfigError("status.exportRef.namespace", "is %q, not the item's namespace", ref.Namespace)}
+		}
+	}
+	key := client.ObjectKeyFromObject(secret)
+	err := c.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return secret, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get export Secret %s: %w", key, err)
+	}
+	if !slices.ContainsFunc(secret.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == di.UID }) {
+		return nil, foreignError{ConfigError("status.exportRef", "Secret %q exists and does not belong to this item", key.Name)}
+	}
+	return secret, nil
+}
+
+// refer points the item to its Secret.
+func refer(di *lsv1alpha1.DeployItem, secret *corev1.Secret) {
+	di.Status.ExportReference = &lsv1alpha1.ObjectReference{Name: secret.Name, Namespace: secret.Namespace}
+}
+
+// ownerOf is the owner reference to an item; it does not block its deletion.
+func ownerOf(di *lsv1alpha1.DeployItem) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: lsv1alpha1.SchemeGroupVersion.String(), Kind: "DeployItem", Name: di.Name, UID: di.UID}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/patch"
+)
+
+// pendingWrite is the outcome of a finished action that the API server did not
+// confirm. It is kept in memory and written before anything else happens to
+// the item: the deployer is not called a second time for it.
+type pendingWrite struct {
+	item     *lsv1alpha1.DeployItem // with the outcome
+	base     *lsv1alpha1.DeployItem // what it is based on
+	stored   *lsv1alpha1.DeployItem // what the pass saw
+	intent   metaIntent
+	decision contract.Decision
+}
+
+// keepPending remembers an outcome.
+func (s *itemState) keepPending(p *pendingWrite) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending = p
+}
+
+// takePending returns the outcome that still has to be written, nil if none.
+func (s *itemState) takePending() *pendingWrite {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.pending
+	s.pending = nil
+	return p
+}
+
+// flush writes a pending outcome onto the item as it is now. Written already
+// (only the answer was lost), gone, or not ours any more: nothing is left to do.
+func (r *reconciler) flush(ctx context.Context, c *cycle, p *pendingWrite) passed {
+	c.stored, c.base, c.item, c.decision, c.ours, c.rebased = p.stored, p.base, p.item, p.decision, true, true
+	wanted := wantedItem(p.base, &p.item.Status, p.decision.Revision)
+	p.intent.apply(wanted, p.stored)
+	err := r.flushChanges(ctx, c, p, wanted)
+	switch {
+	case err == nil || errors.Is(err, ErrSuperseded):
+		return passed{again: true}
+	case isKnownRefusal(err):
+		return passed{err: err, failure: true}
+	}
+	c.state.keepPending(p)
+	return passed{err: err, failure: true}
+}
+
+// flushChanges carries the outcome over to a fresh read and sends it.
+func (r *reconciler) flushChanges(ctx context.Context, c *cycle, p *pendingWrite, wanted *lsv1alpha1.DeployItem) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	changes, err := patch.Diff(p.base, wanted)
+	if err != nil {
+		return err
+	}
+	changes, err = r.writer.rebase(ctx, c, changes, p.intent)
+	if err != nil || changes.Empty() {
+		return err
+	}
+	return r.writer.send(ctx, c, changes, p.intent, onConflictRebase)
+}
+
+// backoff is the wait after a number of failures in a row: doubling between
+// the bounds, ±10 %.
+func (b Backoff) after(failures int, jitter func(time.Duration) time.Duration) time.Duration {
+	wait := b.Min
+	for range failures - 1 {
+		if wait *= 2; wait >= b.Max || wait <= 0 {
+			wait = b.Max
+			break
+		}
+	}
+	return jitter(wait)
+}

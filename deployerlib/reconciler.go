@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// reconciler is the generic reconcile of one deployer.
+type reconciler struct {
+	args     DeployerArgs
+	hooks    extension.ReconcileExtensionHooks
+	phases   []phase
+	ops      map[contract.Action]phase
+	client   client.Client // cached reads
+	items    itemReader
+	resolver *targets.Resolver
+	writer   *writer
+	states   *states
+	seen     *observer
+	queue    *queue
+	warn     func(di *lsv1alpha1.DeployItem, reason, message string)
+}
+
+// Reconcile runs one pass over an item unless it comes too early, and tells
+// the queue when to come back. It never returns an error: backoff is per item
+// and kept here, so that it can be combined with the item's deadline.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if ctx.Err() != nil {
+		return reconcile.Result{}, nil
+	}
+	state := r.states.get(req.NamespacedName)
+	if rest := r.tooEarly(ctx, req.NamespacedName, state); rest > 0 {
+		return reconcile.Result{RequeueAfter: rest}, nil
+	}
+	c := &cycle{
+		key: req.NamespacedName, state: state, log: logf.FromContext(ctx), began: r.args.Clock.Now(),
+		requeue: &extension.HookResult{},
+	}
+	passCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	c.run = &run{clock: r.args.Clock, cancel: cancel}
+	if !state.begin(c.run) {
+		return reconcile.Result{}, nil
+	}
+	done := make(chan passed, 1)
+	go func() { done <- r.pass(passCtx, c) }()
+	p, returned := r.watch(ctx, passCtx, c, done)
+	if !returned {
+		r.giveUp(ctx, c, context.Cause(passCtx), done)
+		return reconcile.Result{}, nil
+	}
+	return r.schedule(c, p), nil
+}
+
+// tooEarly is the gate: how long a pop must wait, from the cache alone.
+func (r *reconciler) tooEarly(ctx context.Context, key types.NamespacedName, state *itemState) time.Duration {
+	di, err := r.items.get(ctx, key)
+	if err != nil {
+		return 0
+	}
+	return state.gate(printOf(di), r.args.Clock.Now())
+}
+
+// pass is one walk through the pipeline, contained: nothing that goes wrong in
+// it takes the process down.
+func (r *reconciler) pass(ctx context.Context, c *cycle) (p passed) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.log.Error(&PanicError{Value: v}, "pass panicked", "stack", string(debug.Stack()))
+			r.seen.panicked()
+			p = passed{err: &PanicError{Value: v}, failure: true}
+		}
+	}()
+	if pending := c.state.takePending(); pending != nil {
+		return r.flush(ctx, c, pending)
+	}
+	ctx, end := r.seen.pass(ctx, c)
+	c.run.limit(contract.DefaultTimeout)
+	v, err := r.runPhases(ctx, c, r.phases)
+	c.run.stopClock()
+	p = r.conclude(ctx, c, v, err)
+	p = r.resume(ctx, c, p)
+	end(p)
+	return p
+}
+
+// resume tells a deployer once about an item that has nothing to do.
+func (r *reconciler) resume(ctx context.Context, c *cycle, p passed) passed {
+	resumer, ok := r.args.Deployer.(Resumer)
+	if !ok || !p.settled || !c.writable() || c.decision.Due || c.state.resumed || c.stored.DeletionTimestamp != nil {
+		return p
+	}
+	resolved, err := r.resolve(ctx, c)
+	if err == nil {
+		err = r.contained(ctx, c, func(ctx context.Context, _ *lsv1alpha1.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
+			return resumer.Resume(ctx, c.stored.DeepCopy(), resolved)
+		})
+	}
+	if err != nil {
+		return passed{err: fmt.Errorf("resume: %w", err), failure: true}
+	}
+	c.state.resumed = true
+	return p
+}
+
+// schedule turns the end of a pass into the next one: the soonest of what
+// hooks, waits, backoff and deadline ask for.
+func (r *reconciler) schedule(c *cycle, p passed) reconcile.Result {
+	r.report(c, p)
+	wait, immediate := r.delay(c, p)
+	priority := c.priority(p)
+	known := c.base != nil && !c.rebased
+	if c.base == nil {
+		c.state.endUnread()
+	} else {
+		c.state.end(printOf(c.base), known, r.notBefore(wait))
+	}
+	if wait <= 0 && !immediate {
+		return reconcile.Result{Priority: &priority}
+	}
+	return reconcile.Result{RequeueAfter: max(wait, 1), Priority: &priority}
+}
+
+// notBefore is when a pop with nothing new may run again.
+func (r *reconciler) notBefore(wait time.Duration) time.Time {
+	if wait <= 0 {
+		return time.Time{}
+	}
+	return r.args.Clock.Now().Add(wait)
+}
+
+// delay is the soonest of all that asks for another pass. Zero without
+// immediate: nothing does.
+func (r *reconciler) delay(c *cycle, p passed) (wait time.Duration, immediate bool) {
+	asks := []time.Duration{c.wait, p.result.RequeueAfter, r.toDeadline(c)}
+	switch {
+	case p.failure:
+		r.seen.retry(c.decision.Action)
+		asks = append(asks, r.args.Backoff.after(c.state.failed(), withJitter))
+	case p.settled:
+		c.state.succeeded()
+	}
+	if p.again || p.result.Requeue { //nolint:staticcheck // the hooks' contract has it
+		wait = c.state.immediately()
+		return wait, true
+	}
+	c.state.calm()
+	for _, ask := range asks {
+		if ask > 0 && (wait == 0 || ask < wait) {
+			wait = ask
+		}
+	}
+	return wait, false
+}
+
+// toDeadline is the time left to an open run; zero when there is none.
+func (r *reconciler) toDeadline(c *cycle) time.Duration {
+	open := c.writable() && c.decision.Due && (c.outcome == nil || !c.outcome.Final && !c.outcome.Done)
+	if !open || c.decision.Unchanged {
+		return 0
+	}
+	now := r.args.Clock.Now()
+	deadline, ok := contract.Deadline(c.base, c.decision)
+	if c.decision.Action == contract.Abort {
+		deadline, ok = c.state.abortDeadline(c.stored, now), true
+	}
+	if !ok {
+		return 0
+	}
+	return max(deadline.Sub(now), time.Millisecond)
+}
+
+// withJitter is d ±10 %.
+func withJitter(d time.Duration) time.Duration {
+	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d)) //nolint:gosec // spreads load, protects nothing
+}
+
+// report logs the pass once.
+func (r *reconciler) report(c *cycle, p passed) {
+	log := c.log
+	if c.outcome != nil {
+		log = log.WithValues("action", string(c.decision.Action), "final", c.outcome.Final)
+	}
+	switch {
+	case p.err != nil:
+		log.Info("pass failed", "error", p.err.Error())
+	case c.outcome != nil:
+		log.Info("pass done", "reason", c.decision.Reason)
+	default:
+		log.V(1).Info("nothing to do", "reason", c.decision.Reason)
+	}
+}
+
+var _ reconcile.Reconciler = (*reconciler)(nil)

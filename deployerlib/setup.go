@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// Add registers a deployer with the manager of the Landscaper cluster. Several
+// deployers may share one manager. hostMgr belongs to the cluster that the
+// deployer runs in; nil means the Landscaper cluster.
+//
+// The controller runs under lsMgr. With leader election, elect on lsMgr
+// (manager.Options.LeaderElectionConfig may point to the host cluster): if
+// only hostMgr elects, losing the lease does not stop this controller, and Add
+// cannot see that.
+//
+// Errors: every fault of args at once; what UseRuntime returns; what the manager refuses.
+func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) error {
+	if lsMgr == nil {
+		return fmt.Errorf("add deployer %q: the Landscaper manager is required", args.Name)
+	}
+	args.Default()
+	if err := args.Validate(); err != nil {
+		return err
+	}
+	var host cluster.Cluster = lsMgr
+	if hostMgr != nil {
+		host = hostMgr
+	}
+	r, err := newReconciler(lsMgr, args)
+	if err != nil {
+		return err
+	}
+	if user, ok := args.Deployer.(RuntimeUser); ok {
+		if err := user.UseRuntime(r.runtime(lsMgr, host)); err != nil {
+			return fmt.Errorf("add deployer %q: use runtime: %w", args.Name, err)
+		}
+	}
+	return r.addTo(lsMgr, log.WithName(args.Name))
+}
+
+// newReconciler wires a reconciler to a cluster.
+func newReconciler(c cluster.Cluster, args DeployerArgs) (*reconciler, error) {
+	seen, err := newObserver(&args)
+	if err != nil {
+		return nil, err
+	}
+	recorder := c.GetEventRecorder(args.Name)
+	r := &reconciler{
+		args: args, hooks: args.readHooks(), client: c.GetClient(), seen: seen, states: newStates(), queue: &queue{},
+		items:    &cachedItems{cache: c.GetCache(), client: c.GetClient()},
+		resolver: targets.NewResolver(c.GetAPIReader(), args.Clock, args.SecretMaxAge),
+		writer:   &writer{client: c.GetClient(), live: c.GetAPIReader(), seen: seen},
+		warn: func(di *lsv1alpha1.DeployItem, reason, message string) {
+			recorder.Eventf(di, nil, corev1.EventTypeWarning, contract.OneLine(reason, maxEventReason), "ReconcileDeployItem", "%s", message)
+		},
+	}
+	r.phases, r.ops = r.pipeline(), r.operations()
+	return r, nil
+}
+
+// maxEventReason is how long the reason of an event may be.
+const maxEventReason = 128
+
+// runtime is what the deployer gets.
+func (r *reconciler) runtime(ls, host cluster.Cluster) Runtime {
+	return Runtime{
+		Landscaper: ls, Host: host, Targets: r.resolver, Recorder: ls.GetEventRecorder(r.args.Name),
+		Clock: r.args.Clock, Trigger: r.trigger,
+	}
+}
+
+// addTo makes the controller and its watches.
+func (r *reconciler) addTo(mgr manager.Manager, log logr.Logger) error {
+	options := r.args.Options
+	options.Reconciler = r
+	if options.LogConstructor == nil {
+		options.LogConstructor = func(req *request) logr.Logger {
+			if req == nil {
+				return log
+			}
+			return log.WithValues("deployItem", req.String())
+		}
+	}
+	c, err := controller.New(r.args.Name, mgr, options)
+	if err != nil {
+		return fmt.Errorf("make controller of deployer %q: %w", r.args.Name, err)
+	}
+	for _, src := range r.sources(mgr) {
+		if err := c.Watch(src); err != nil {
+			return fmt.Errorf("watch for deployer %q: %w", r.args.Name, err)
+		}
+	}
+	return nil
+}
+
+// sources are the queue itself, the items, and what items refer to.
+func (r *reconciler) sources(c cluster.Cluster) []source.Source {
+	targetChanged := func(ctx context.Context, t *lsv1alpha1.Target) {
+		r.resolver.Forget(client.ObjectKeyFromObject(t))
+		r.wakeReferring(ctx, t.Namespace, func(di *lsv1alpha1.DeployItem) bool {
+			return di.Spec.Target != nil && di.Spec.Target.Name == t.Name
+		})
+	}
+	contextChanged := func(ctx context.Context, lsCtx *lsv1alpha1.Context) {
+		r.wakeReferring(ctx, lsCtx.Namespace, func(di *lsv1alpha1.DeployItem) bool { return contextName(di) == lsCtx.Name })
+	}
+	return []source.Source{
+		source.Func(r.queue.start),
+		source.Kind(c.GetCache(), &lsv1alpha1.DeployItem{}, r.itemEvents()),
+		source.Kind(c.GetCache(), &lsv1alpha1.Target{}, onChange(targetChanged)),
+		source.Kind(c.GetCache(), &lsv1alpha1.Context{}, onChange(contextChanged)),
+	}
+}
+
+// onChange calls f for objects that are new or whose content changed.
+func onChange[T client.Object](f func(context.Context, T)) handler.TypedFuncs[T, request] {
+	return handler.TypedFuncs[T, request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], _ workQueue) {
+			if !e.IsInInitialList {
+				f(ctx, e.Object)
+			}
+		},
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], _ workQueue) {
+			if !sameContent(e.ObjectOld, e.ObjectNew) {
+				f(ctx, e.ObjectNew)
+			}
+		},
+	}
+}
+
+// sameContent compares two versions of an object without what every write changes.
+func sameContent(a, b client.Object) bool {
+	strip := func(obj client.Object) client.Object {
+		c, _ := obj.DeepCopyObject().(client.Object)
+		c.SetResourceVersion("")
+		c.SetManagedFields(nil)
+		return c
+	}
+	return apiequality.Semantic.DeepEqual(strip(a), strip(b))
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// states remembers what the process knows about each of our items. Its size is
+// that of the items in the cache: an entry goes with its item.
+type states struct {
+	mu    sync.Mutex
+	items map[types.NamespacedName]*itemState
+}
+
+func newStates() *states { return &states{items: map[types.NamespacedName]*itemState{}} }
+
+// get returns the state of an item, new if there is none.
+func (s *states) get(key types.NamespacedName) *itemState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st, ok := s.items[key]
+	if !ok {
+		st = &itemState{}
+		s.items[key] = st
+	}
+	return st
+}
+
+// forget drops the state of an item that is gone. A call that still hangs
+// keeps its entry, so that nothing runs beside it.
+func (s *states) forget(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st, ok := s.items[key]; ok && !st.isQuarantined() {
+		delete(s.items, key)
+	}
+}
+
+// itemState is the memory of one item. Nothing in it is needed for
+// correctness after a restart.
+type itemState struct {
+	mu          sync.Mutex
+	uid         types.UID
+	print       fingerprint // of the item as we last acted on it, our own writes included
+	expected    fingerprint // of the write that is under way
+	notBefore   time.Time   // a pop before this with the seen print does nothing
+	triggered   bool        // somebody asked for a pass: the gate is open
+	lastWrite   string      // resourceVersion of our last write
+	awaited     bool        // a pass waits for the event of our last write
+	failures    int         // in a row, for the backoff
+	immediate   int         // immediate requeues in a row
+	claimed     string      // the run that this process started or fenced
+	abortSeen   time.Time   // when an abort was first seen
+	resumed     bool        // Resume was called
+	pending     *pendingWrite
+	running     *run
+	quarantined bool
+}
+
+// observe handles an event: it cancels a call that must end and tells whether
+// the item needs a pass.
+func (s *itemState) observe(di *lsv1alpha1.DeployItem, p fingerprint) (*run, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.awaited && !older(di.ResourceVersion, s.lastWrite) {
+		s.awaited, s.triggered = false, true
+		return s.running, true
+	}
+	return s.running, p != s.print && p != s.expected
+}
+
+// trigger opens the gate.
+func (s *itemState) trigger() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.triggered = true
+}
+
+// gate decides about a pop: how long to wait when it comes too early.
+func (s *itemState) gate(p fingerprint, now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p != s.print {
+		s.failures, s.immediate = 0, 0
+		return 0
+	}
+	if s.triggered || !now.Before(s.notBefore) {
+		return 0
+	}
+	return s.notBefore.Sub(now)
+}
+
+// begin notes that a pass runs. false: one that ignores cancellation still does.
+func (s *itemState) begin(r *run) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.quarantined {
+		return false
+	}
+	s.running, s.triggered, s.awaited = r, false, false
+	return true
+}
+
+// end notes how a pass ended: the print it acted on, and when to come back.
+func (s *itemState) end(p fingerprint, known bool, notBefore time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running, s.notBefore = nil, notBefore
+	s.expected = fingerprint{}
+	s.print = fingerprint{}
+	if known {
+		s.print = p
+	}
+}
+
+// awaitIfStale tells whether an item from the cache is older than our own last
+// write; its event will wake the pass.
+func (s *itemState) awaitIfStale(di *lsv1alpha1.DeployItem) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.awaited = s.lastWrite != "" && older(di.ResourceVersion, s.lastWrite)
+	return s.awaited
+}
+
+// expect announces a write, so that its event is known when it comes.
+func (s *itemState) expect(p fingerprint) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expected = p
+}
+
+// wrote notes the resourceVersion of our own write.
+func (s *itemState) wrote(resourceVersion string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lastWrite == "" || older(s.lastWrite, resourceVersion) {
+		s.lastWrite = resourceVersion
+	}
+}
+
+// claim notes that this process runs the item's current run; it tells whether it did so before.
+func (s *itemState) claim(di *lsv1alpha1.DeployItem) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := runID(di)
+	before := s.claimed == id
+	s.claimed = id
+	return before
+}
+
+// unclaim takes the claim back.
+func (s *itemState) unclaim() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claimed = ""
+}
+
+// abortDeadline is when an abort that goes on failing is given up.
+func (s *itemState) abortDeadline(di *lsv1alpha1.DeployItem, now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.abortSeen.IsZero() {
+		s.abortSeen = now
+	}
+	return contract.AbortDeadline(di, s.abortSeen)
+}
+
+// isQuarantined tells whether a call of this item ignores its cancellation.
+func (s *itemState) isQuarantined() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.quarantined
+}
+
+// identify starts over what belongs to one object when the item was made anew under its name.
+func (s *itemState) identify(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.uid != uid {
+		s.uid, s.resumed, s.abortSeen, s.failures = uid, false, time.Time{}, 0
+	}
+}
+
+// quarantine sets or lifts the quarantine.
+func (s *itemState) quarantine(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.quarantined = on
+}
+
+// runID names a run: the job and when it was picked up.
+func runID(di *lsv1alpha1.DeployItem) string {
+	id := string(di.UID) + "/" + di.Status.JobID
+	if t := di.Status.LastReconcileTime; t != nil {
+		id = fmt.Sprintf("%s/%d", id, t.Unix())
+	}
+	return id
+}
+
+// older tells whether resourceVersion a comes before b. What cannot be compared is not older.
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// waitFallback is how long an item waits at most when only a trigger should wake it.
+const waitFallback = time.Minute
+
+// waitError is what WaitFor returns.
+type waitError struct {
+	reason string
+	after  time.Duration
+}
+
+// Error tells what is waited for.
+func (w *waitError) Error() string { return "waiting for " + w.reason }
+
+// WaitFor tells the library that the action is not done yet and has not
+// failed: return it as the error of Reconcile, Delete or ForceReconcile. The
+// item stays in phase Progressing (Deleting), reason is shown in its Waiting
+// condition, lastError is cleared, and the action is called again after the
+// given time, sooner when a hook or Runtime.Trigger asks. Zero or less: a
+// trigger alone should wake it; a minute is the fallback. Joined with another
+// error, the other error counts.
+func WaitFor(reason string, after time.Duration) error {
+	return &waitError{reason: reason, after: after}
+}
+
+// delay is how long to wait before the next call.
+func (w *waitError) delay() time.Duration {
+	if w.after <= 0 {
+		return waitFallback
+	}
+	return w.after
+}
+
+// waitOf returns the wait in err, and whether err is nothing but waits.
+func waitOf(err error) (*waitError, bool) {
+	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand: every leaf must be a wait
+	case nil:
+		return nil, false
+	case *waitError:
+		return e, true
+	case interface{ Unwrap() []error }:
+		return waitOfAll(e.Unwrap())
+	case interface{ Unwrap() error }:
+		return waitOf(e.Unwrap())
+	}
+	return nil, false
+}
+
+// waitOfAll returns the shortest of the waits when all errs are waits.
+func waitOfAll(errs []error) (*waitError, bool) {
+	var shortest *waitError
+	for _, err := range errs {
+		w, ok := waitOf(err)
+		if !ok {
+			return nil, false
+		}
+		if shortest == nil || w.delay() < shortest.delay() {
+			shortest = w
+		}
+	}
+	return shortest, shortest != nil
+}
+
+// ErrSuperseded is returned by Checkpoint when the job is no longer ours: it
+// was interrupted, or another job began. The deployer should return.
+var ErrSuperseded = errors.New("the job of this call is no longer the current one")
+
+// Causes with which the library cancels the context of a running call.
+var (
+	// ErrAborted: the item carries the abort operation. Abort runs after the call returned.
+	ErrAborted = errors.New("the deploy item was aborted")
+	// ErrInterrupted: Landscaper ended the job while the call ran.
+	ErrInterrupted = errors.New("the job was interrupted")
+	// ErrDeadline: the item's timeout passed.
+	ErrDeadline = errors.New("the deploy item's timeout passed")
+	// ErrShutdown: the process ends and its grace period is over.
+	ErrShutdown = errors.New("the deployer shuts down")
+)
+
+// PanicError is the error that a panic in a deployer becomes.
+type PanicError struct {
+	// Value is what was panicked with.
+	Value any
+	// Stack is the goroutine's stack, for the log only.
+	Stack []byte
+}
+
+// Error names the value, without the stack.
+func (p *PanicError) Error() string { return fmt.Sprintf("panic: %v", p.Value) }

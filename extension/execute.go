@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+)
+
+// ExecuteHooks calls the hooks of one type in the order of registration and returns their merged result, nil if no
+// hook has an opinion. AbortReconcile is ANDed for [DuringResponsibilityCheckHook] and [ShouldReconcileHook] and ORed
+// otherwise; a hook that aborts does not keep later hooks of the same type from being called.
+//
+// The first error ends it: the result is nil and the error names type, index and name of the hook. An unknown type, a
+// nil hook and a panic (see [PanicError]) are errors too. Hooks registered while it runs are not called by it.
+// Without hooks for the type it costs nothing.
+func (h ReconcileExtensionHooks) ExecuteHooks(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, hookType HookType) (*HookResult, error) {
+	point := find(hookType)
+	if point == nil {
+		return nil, unknownType(hookType)
+	}
+	hooks := h[hookType] // the header is the snapshot: RegisterHook never writes into an existing list
+	if len(hooks) == 0 {
+		return nil, nil
+	}
+	e := execution{item: di, target: target, hookType: hookType, log: log, record: &record{Context: ctx}}
+	e.observer, _ = ctx.Value(observerKey{}).(Observer)
+	results := merger{rule: point.Merge}
+	for i, hook := range hooks {
+		result, err := e.call(i, hook)
+		if err != nil {
+			return nil, e.failure(i, err)
+		}
+		results.add(result)
+	}
+	return results.result(), nil
+}
+
+// execution is what all hooks of one ExecuteHooks share.
+type execution struct {
+	item     *lsv1alpha1.DeployItem
+	target   *lsv1alpha1.Target
+	hookType HookType
+	log      logr.Logger
+	record   *record // the hooks' context, one for all of them: the only allocation
+	observer Observer
+}
+
+func (e *execution) call(index int, hook ReconcileExtensionHook) (*HookResult, error) {
+	e.record.name.Store(nil)
+	if e.observer.Done == nil {
+		return e.guarded(hook)
+	}
+	var begin, end time.Time
+	if e.observer.Now != nil {
+		begin = e.observer.Now()
+	}
+	result, err := e.guarded(hook)
+	if e.observer.Now != nil {
+		end = e.observer.Now()
+	}
+	if err != nil {
+		result = nil
+	}
+	e.observer.Done(e.record.Context, Call{Type: e.hookType, Index: index, Name: e.nameOf(index), Result: result, Err: err, Duration: end.Sub(begin)})
+	return result, err
+}
+
+func (e *execution) guarded(hook ReconcileExtensionHook) (*HookResult, error) {
+	if hook == nil {
+		return nil, errors.New("is nil")
+	}
+	return guard(func() (*HookResult, error) { return hook(e.record, e.log, e.item, e.target, e.hookType) })
+}
+
+func (e *execution) nameOf(index int) string {
+	if name := e.record.name.Load(); name != nil {
+		return *name
+	}
+	return indexed(e.hookType, index)
+}
+
+func (e *execution) failure(index int, err error) error {
+	if name := e.record.name.Load(); name != nil {
+		return fmt.Errorf("hook %s (%s): %w", indexed(e.hookType, index), *name, err)
+	}
+	return fmt.Errorf("hook %s: %w", indexed(e.hookType, index), err)
+}

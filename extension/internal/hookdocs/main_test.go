@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const guide = "../../../docs/hooks.md"
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func TestGuideIsFresh(t *testing.T) {
+	doc := read(t, guide)
+	want, err := render([]byte(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), doc); diff != "" {
+		t.Errorf("docs/hooks.md is stale, run go generate ./extension: -want +got:\n%s", diff)
+	}
+}
+
+// TestGuideShowsExamples: each Go block is part of an example that runs as a test.
+func TestGuideShowsExamples(t *testing.T) {
+	examples := flat(read(t, "../../example_test.go") + read(t, "../../continuousreconcile/example_test.go"))
+	_, rest, found := strings.Cut(read(t, guide), "```go\n")
+	for blocks := 0; ; blocks++ {
+		if !found {
+			if blocks < 4 {
+				t.Errorf("got %d Go blocks, want 4 at least", blocks)
+			}
+			return
+		}
+		block, after, _ := strings.Cut(rest, "```")
+		if !strings.Contains(examples, flat(block)) {
+			t.Errorf("no example has this:\n%s", block)
+		}
+		_, rest, found = strings.Cut(after, "```go\n")
+	}
+}
+
+// flat drops the indentation.
+func flat(code string) string {
+	var lines []string
+	for line := range strings.Lines(code) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "doc.md")
+	write := func(t *testing.T, text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("replaces what is between the markers and nothing else", func(t *testing.T) {
+		write(t, "before\n"+begin+"old\n"+end+"after\n")
+		for range 2 {
+			if err := run([]string{file}); err != nil {
+				t.Fatal(err)
+			}
+			got := read(t, file)
+			if !strings.HasPrefix(got, "before\n"+begin) || !strings.HasSuffix(got, end+"after\n") || strings.Contains(got, "old") || strings.Count(got, "| `Start` |") != 2 {
+				t.Errorf("got:\n%s", got)
+			}
+		}
+	})
+	t.Run("refuses a file without markers", func(t *testing.T) {
+		write(t, "text\n"+end+begin)
+		if err := run([]string{file}); err == nil || read(t, file) != "text\n"+end+begin {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("wants one file that exists", func(t *testing.T) {
+		for _, args := range [][]string{nil, {"a", "b"}, {filepath.Join(t.TempDir(), "none")}} {
+			if err := run(args); err == nil {
+				t.Errorf("%v: want an error", args)
+			}
+		}
+	})
+}

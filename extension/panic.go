@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strings"
+)
+
+const maxPanicText = 1024
+
+// PanicError is the error that a panic in a hook becomes. Goroutines that a hook starts itself are not covered.
+type PanicError struct {
+	// Value is what the hook panicked with.
+	Value any
+	// Stack is the stack of the goroutine that panicked, for the log; it is not part of the text.
+	Stack []byte
+}
+
+// Error returns one line of at most about 1 KiB.
+func (e *PanicError) Error() string {
+	text := strings.Join(strings.Fields(fmt.Sprint(e.Value)), " ")
+	if len(text) > maxPanicText {
+		text = strings.ToValidUTF8(text[:maxPanicText], "") + "…"
+	}
+	return "panic: " + text
+}
+
+// Unwrap returns the value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// guard calls f and turns a panic into an error.
+func guard(f func() (*HookResult, error)) (result *HookResult, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			result, err = nil, &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return f()
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+func TestPoints(t *testing.T) {
+	t.Run("every hook type has one row, in the order of the flow", func(t *testing.T) {
+		want := []extension.HookType{
+			extension.StartHook, extension.DuringResponsibilityCheckHook, extension.AfterResponsibilityCheckHook, extension.ShouldReconcileHook,
+			extension.BeforeAnyReconcileHook, extension.BeforeAbortHook, extension.BeforeForceReconcileHook, extension.BeforeDeleteHook,
+			extension.BeforeReconcileHook, extension.EndHook,
+		}
+		if diff := cmp.Diff(want, extension.HookTypes()); diff != "" {
+			t.Errorf("types: -want +got:\n%s", diff)
+		}
+		var got []extension.HookType
+		for _, p := range extension.Points() {
+			got = append(got, p.Type)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("points: -want +got:\n%s", diff)
+		}
+	})
+	t.Run("no cell is empty and none breaks the table", func(t *testing.T) {
+		for _, p := range extension.Points() {
+			for field, value := range reflect.ValueOf(p).Fields() {
+				if cell := value.String(); cell == "" || strings.ContainsAny(cell, "|\n") {
+					t.Errorf("%s.%s: %q", p.Type, field.Name, cell)
+				}
+			}
+		}
+	})
+	t.Run("phases come in the order of the flow", func(t *testing.T) {
+		var got []string
+		for _, p := range extension.Points() {
+			if len(got) == 0 || got[len(got)-1] != p.Phase {
+				got = append(got, p.Phase)
+			}
+		}
+		want := []string{"start", "responsibility", "contract", "should-reconcile", "operate", "end"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+	t.Run("the table is the caller's own", func(t *testing.T) {
+		extension.Points()[0].Type = "changed"
+		if p, ok := extension.PointOf(extension.StartHook); !ok || p.Type != extension.StartHook {
+			t.Errorf("got %v and %v", p, ok)
+		}
+	})
+	t.Run("only Start has no item", func(t *testing.T) {
+		for _, p := range extension.Points() {
+			if start := p.Type == extension.StartHook; (p.Item == "nil") != start || (p.Target == "nil") != start {
+				t.Errorf("%s: item %s, target %s", p.Type, p.Item, p.Target)
+			}
+		}
+	})
+	t.Run("an unknown type has no row", func(t *testing.T) {
+		if _, ok := extension.PointOf("Stop"); ok {
+			t.Error("got one")
+		}
+	})
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errBoom }
+
+func TestWriteTable(t *testing.T) {
+	var b strings.Builder
+	if err := extension.WriteTable(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, typ := range extension.HookTypes() {
+		if got := strings.Count(b.String(), "| `"+string(typ)+"` |"); got != 2 {
+			t.Errorf("%s: got %d rows, want one in each table", typ, got)
+		}
+	}
+	if err := extension.WriteTable(brokenWriter{}); !errors.Is(err, errBoom) {
+		t.Errorf("got %v, want the writer's error", err)
+	}
+}

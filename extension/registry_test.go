@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// order registers through f and returns what is called for a type.
+func order(t *testing.T, hooks extension.ReconcileExtensionHooks, calls *[]string, typ extension.HookType) []string {
+	t.Helper()
+	*calls = nil
+	if _, err := execute(t, hooks, typ); err != nil {
+		t.Fatal(err)
+	}
+	return *calls
+}
+
+func TestRegisterHook(t *testing.T) {
+	t.Run("appends to each given type [L60] [L63]", func(t *testing.T) {
+		var calls []string
+		hooks := extension.ReconcileExtensionHooks{}
+		hooks.RegisterHook(returns(&calls, "a", nil, nil), extension.StartHook, extension.EndHook)
+		hooks.RegisterHook(returns(&calls, "b", nil, nil), extension.EndHook)
+		hooks.RegisterHook(returns(&calls, "c", nil, nil), extension.EndHook, extension.StartHook)
+		if diff := cmp.Diff([]string{"a", "c"}, order(t, hooks, &calls, extension.StartHook)); diff != "" {
+			t.Errorf("Start: -want +got:\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"a", "b", "c"}, order(t, hooks, &calls, extension.EndHook)); diff != "" {
+			t.Errorf("End: -want +got:\n%s", diff)
+		}
+	})
+	t.Run("returns the map for chaining [L61]", func(t *testing.T) {
+		hooks := extension.ReconcileExtensionHooks{}
+		hooks.RegisterHook(noop, extension.StartHook).RegisterHook(noop, extension.EndHook)
+		if len(hooks[extension.StartHook]) != 1 || len(hooks[extension.EndHook]) != 1 {
+			t.Errorf("got %d and %d hooks, want one each", len(hooks[extension.StartHook]), len(hooks[extension.EndHook]))
+		}
+	})
+	t.Run("has no effect without types [L62]", func(t *testing.T) {
+		hooks := extension.ReconcileExtensionHooks{}
+		hooks.RegisterHook(noop).RegisterHook(nil)
+		if len(hooks) != 0 {
+			t.Errorf("got %d types, want none", len(hooks))
+		}
+	})
+	t.Run("returns a new map for a nil one [L67]", func(t *testing.T) {
+		var none extension.ReconcileExtensionHooks
+		hooks := none.RegisterHook(noop).RegisterHook(noop, extension.StartHook)
+		if len(hooks[extension.StartHook]) != 1 || none != nil {
+			t.Errorf("got %d hooks, and the nil map has %d", len(hooks[extension.StartHook]), len(none))
+		}
+	})
+	t.Run("does not write into a list that a shallow copy shares [L64]", func(t *testing.T) {
+		var calls []string
+		hooks := extension.ReconcileExtensionHooks{}
+		hooks[extension.StartHook] = make([]extension.ReconcileExtensionHook, 0, 4)
+		shallow := extension.ReconcileExtensionHooks{extension.StartHook: hooks[extension.StartHook]}
+		hooks.RegisterHook(returns(&calls, "a", nil, nil), extension.StartHook)
+		shallow.RegisterHook(returns(&calls, "b", nil, nil), extension.StartHook)
+		if diff := cmp.Diff([]string{"a"}, order(t, hooks, &calls, extension.StartHook)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+func TestRegisterHookSetup(t *testing.T) {
+	t.Run("registers for all types of the setup and chains [L65] [L66]", func(t *testing.T) {
+		var calls []string
+		var none extension.ReconcileExtensionHooks
+		hooks := none.
+			RegisterHookSetup(extension.ReconcileExtensionHookSetup{
+				Hook:      returns(&calls, "a", nil, nil),
+				HookTypes: []extension.HookType{extension.StartHook, extension.EndHook},
+			}).
+			RegisterHookSetup(extension.ReconcileExtensionHookSetup{Hook: noop}).
+			RegisterHookSetup(extension.ReconcileExtensionHookSetup{
+				Hook:      returns(&calls, "b", nil, nil),
+				HookTypes: []extension.HookType{extension.EndHook},
+			})
+		if diff := cmp.Diff([]string{"a"}, order(t, hooks, &calls, extension.StartHook)); diff != "" {
+			t.Errorf("Start: -want +got:\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"a", "b"}, order(t, hooks, &calls, extension.EndHook)); diff != "" {
+			t.Errorf("End: -want +got:\n%s", diff)
+		}
+		if len(hooks) != 2 {
+			t.Errorf("got %d types, want 2", len(hooks))
+		}
+	})
+}
+
+func TestValidate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		hooks  extension.ReconcileExtensionHooks
+		want   string
+	}{
+		"nil map [L67]":   {reason: "a deployer without hooks", hooks: nil},
+		"empty map [L67]": {reason: "a deployer without hooks", hooks: extension.ReconcileExtensionHooks{}},
+		"all types": {
+			reason: "every hook type is known",
+			hooks:  extension.ReconcileExtensionHooks{}.RegisterHook(noop, extension.HookTypes()...),
+		},
+		"every fault at once [L67] [Lx2]": {
+			reason: "one start, one list of faults, always in the same order",
+			hooks: extension.ReconcileExtensionHooks{"Stop": nil, "end": nil}.
+				RegisterHook(noop, extension.EndHook).
+				RegisterHook(nil, extension.EndHook, extension.StartHook),
+			want: "hook End[1]: is nil\n" +
+				"hook Start[0]: is nil\n" +
+				`unknown hook type "Stop", want one of ` + types + "\n" +
+				`unknown hook type "end", want one of ` + types,
+		},
+		"decorated nil hooks [L67]": {
+			reason: "a decorator does not hide a nil hook",
+			hooks: extension.ReconcileExtensionHooks{}.
+				RegisterHook(extension.Named("x", extension.WithTimeout(1, extension.WithFailurePolicy(extension.Ignore, nil))), extension.EndHook).
+				RegisterHook(extension.When(nil, noop), extension.EndHook).
+				RegisterHook(extension.OnItem(nil), extension.EndHook).
+				RegisterHook(extension.OnStart(nil), extension.EndHook),
+			want: "hook End[0]: is nil\nhook End[1]: is nil\nhook End[2]: is nil\nhook End[3]: is nil",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := tc.hooks.Validate(); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+const types = `["Start" "DuringResponsibilityCheck" "AfterResponsibilityCheck" "ShouldReconcile" "BeforeAnyReconcile" ` +
+	`"BeforeAbort" "BeforeForceReconcile" "BeforeDelete" "BeforeReconcile" "End"]`
+
+func TestDeepCopy(t *testing.T) {
+	t.Run("nil stays nil [L67]", func(t *testing.T) {
+		if got := extension.ReconcileExtensionHooks(nil).DeepCopy(); got != nil {
+			t.Errorf("got %v, want nil", got)
+		}
+	})
+	t.Run("later changes do not reach the copy [L64]", func(t *testing.T) {
+		var calls []string
+		hooks := extension.ReconcileExtensionHooks{}.RegisterHook(returns(&calls, "a", nil, nil), extension.StartHook)
+		frozen := hooks.DeepCopy()
+		hooks[extension.StartHook][0] = noop
+		hooks.RegisterHook(noop, extension.StartHook, extension.EndHook)
+		if len(frozen) != 1 {
+			t.Errorf("got %d types, want 1", len(frozen))
+		}
+		if diff := cmp.Diff([]string{"a"}, order(t, frozen, &calls, extension.StartHook)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}

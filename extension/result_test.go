@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extension_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+type result = extension.HookResult
+
+func hookResult(abort, requeue bool, after time.Duration) *result {
+	return &result{AbortReconcile: abort, ReconcileResult: reconcile.Result{Requeue: requeue, RequeueAfter: after}}
+}
+
+func withPriority(r *result, p int) *result {
+	r.ReconcileResult.Priority = &p
+	return r
+}
+
+func TestAggregateHookResults(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		in     []*result
+		want   *result
+		// inverted is what the inverted variant gives, if it is something else.
+		inverted *result
+	}{
+		"none [L14]":                            {reason: "nobody has an opinion", in: nil, want: nil},
+		"all nil [L14]":                         {reason: "nobody has an opinion", in: []*result{nil, nil, nil}, want: nil},
+		"one, zero [L15]":                       {reason: "an empty opinion is one", in: []*result{nil, {}}, want: &result{}},
+		"one that aborts [L15]":                 {reason: "nil is not false", in: []*result{nil, hookResult(true, false, 0), nil}, want: hookResult(true, false, 0)},
+		"one with both requeue fields [L22]":    {reason: "copied unchanged", in: []*result{hookResult(false, true, time.Minute)}, want: hookResult(false, true, time.Minute)},
+		"one with a negative time [L15]":        {reason: "copied unchanged", in: []*result{hookResult(false, false, -1), nil}, want: hookResult(false, false, -1)},
+		"first aborts [L16] [L17]":              {reason: "OR, inverted AND", in: []*result{hookResult(true, false, 0), {}}, want: hookResult(true, false, 0), inverted: &result{}},
+		"last aborts [L16] [L17]":               {reason: "OR, inverted AND", in: []*result{{}, {}, hookResult(true, false, 0)}, want: hookResult(true, false, 0), inverted: &result{}},
+		"all abort, nil between [L17]":          {reason: "nil must not count as false", in: []*result{hookResult(true, false, 0), nil, hookResult(true, false, 0)}, want: hookResult(true, false, 0)},
+		"requeue of the first [L18]":            {reason: "OR", in: []*result{hookResult(false, true, 0), {}}, want: hookResult(false, true, 0)},
+		"requeue of the last [L18]":             {reason: "OR", in: []*result{{}, {}, hookResult(false, true, 0)}, want: hookResult(false, true, 0)},
+		"smallest time [L19]":                   {reason: "the soonest wins", in: []*result{hookResult(false, false, 3), hookResult(false, false, 1), hookResult(false, false, 2)}, want: hookResult(false, false, 1)},
+		"zero is no time [L19]":                 {reason: "greater than zero", in: []*result{{}, hookResult(false, false, 5), {}}, want: hookResult(false, false, 5)},
+		"negative first is no time [L19]":       {reason: "greater than zero", in: []*result{hookResult(false, false, -5), hookResult(false, false, 5)}, want: hookResult(false, false, 5)},
+		"negative last is no time [L19]":        {reason: "greater than zero", in: []*result{hookResult(false, false, 5), hookResult(false, false, -5)}, want: hookResult(false, false, 5)},
+		"only negative times [L19]":             {reason: "none is greater than zero", in: []*result{hookResult(false, false, -5), hookResult(false, false, -6)}, want: &result{}},
+		"requeue beats time [L20]":              {reason: "immediately", in: []*result{hookResult(false, true, 0), hookResult(false, false, 5)}, want: hookResult(false, true, 0)},
+		"requeue beats its own time [L20]":      {reason: "immediately", in: []*result{{}, hookResult(false, true, 5)}, want: hookResult(false, true, 0)},
+		"highest priority":                      {reason: "most urgent wins", in: []*result{withPriority(&result{}, -50), withPriority(&result{}, 7), withPriority(&result{}, 3)}, want: withPriority(&result{}, 7)},
+		"no priority is not a priority of zero": {reason: "nil is no opinion", in: []*result{{}, withPriority(&result{}, -50), {}}, want: withPriority(&result{}, -50)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, extension.AggregateHookResults(tc.in...)); diff != "" {
+				t.Errorf("%s: any: -want +got:\n%s", tc.reason, diff)
+			}
+			want := tc.want
+			if tc.inverted != nil {
+				want = tc.inverted
+			}
+			if diff := cmp.Diff(want, extension.AggregateHookResultsWithInvertedAbortPriority(tc.in...)); diff != "" {
+				t.Errorf("%s: inverted: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+type aggregator func(...*result) *result
+
+func aggregators() map[string]aggregator {
+	return map[string]aggregator{
+		"any": extension.AggregateHookResults,
+		"all": extension.AggregateHookResultsWithInvertedAbortPriority,
+	}
+}
+
+func TestAggregateCopies(t *testing.T) {
+	for rule, aggregate := range aggregators() {
+		t.Run(rule+": copies a lone result [L15]", func(t *testing.T) {
+			own := withPriority(hookResult(true, true, time.Minute), 3)
+			got := aggregate(nil, own)
+			if diff := cmp.Diff(own, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			got.AbortReconcile = false
+			got.ReconcileResult.RequeueAfter = 0
+			*got.ReconcileResult.Priority = 9
+			if diff := cmp.Diff(withPriority(hookResult(true, true, time.Minute), 3), own); diff != "" {
+				t.Errorf("the hook's own result changed: -want +got:\n%s", diff)
+			}
+		})
+		t.Run(rule+": shares nothing with several results [L15]", func(t *testing.T) {
+			low, high := withPriority(&result{}, 1), withPriority(&result{}, 2)
+			for _, in := range [][]*result{{low, high}, {high, low}} {
+				*aggregate(in...).ReconcileResult.Priority = 9
+			}
+			if *low.ReconcileResult.Priority != 1 || *high.ReconcileResult.Priority != 2 {
+				t.Errorf("got %d and %d, want 1 and 2", *low.ReconcileResult.Priority, *high.ReconcileResult.Priority)
+			}
+		})
+	}
+}
+
+// randomResults has at least the given number of results that are not nil.
+func randomResults(r *rand.Rand, atLeast int) []*result {
+	results := make([]*result, 0, 8)
+	for range atLeast + r.IntN(4) {
+		one := hookResult(r.IntN(2) == 0, r.IntN(4) == 0, time.Duration(r.IntN(7)-2)*time.Second)
+		if r.IntN(2) == 0 {
+			withPriority(one, r.IntN(5)-2)
+		}
+		results = append(results, one)
+	}
+	for range r.IntN(3) {
+		results = append(results, nil)
+	}
+	shuffle(r, results)
+	return results
+}
+
+func shuffle(r *rand.Rand, results []*result) {
+	r.Shuffle(len(results), func(i, j int) { results[i], results[j] = results[j], results[i] })
+}
+
+func TestAggregateLaws(t *testing.T) {
+	const rounds = 5000
+	for rule, aggregate := range aggregators() {
+		r := rand.New(rand.NewPCG(1, 2))
+		law := func(name string, atLeast int, other func([]*result) *result) {
+			t.Run(rule+": "+name, func(t *testing.T) {
+				for range rounds {
+					in := randomResults(r, atLeast)
+					want := aggregate(in...)
+					if diff := cmp.Diff(want, other(in)); diff != "" {
+						t.Fatalf("of %v: -want +got:\n%s", in, diff)
+					}
+				}
+			})
+		}
+		law("nil is the identity [L14]", 0, func(in []*result) *result {
+			return aggregate(nil, aggregate(append([]*result{nil}, in...)...), nil)
+		})
+		law("order does not matter [L21]", 0, func(in []*result) *result {
+			in = append([]*result(nil), in...)
+			shuffle(r, in)
+			return aggregate(in...)
+		})
+		law("grouping does not matter for several [L13] [L21]", 2, func(in []*result) *result {
+			i := r.IntN(len(in) + 1)
+			j := i + r.IntN(len(in)+1-i)
+			return aggregate(aggregate(in[:i]...), aggregate(in[i:j]...), aggregate(in[j:]...))
+		})
+		law("one by one is all at once [L13]", 2, func(in []*result) *result {
+			var sum *result
+			for _, one := range in {
+				sum = aggregate(sum, one)
+			}
+			return sum
+		})
+	}
+}
+
+// The flow starts with an empty result and merges the result of each hook type into it.
+func TestAggregateOverTheFlow(t *testing.T) {
+	t.Run("starting from the default result, types one by one are all at once [L13] [L21]", func(t *testing.T) {
+		r := rand.New(rand.NewPCG(3, 4))
+		for range 5000 {
+			running := &result{}
+			all := []*result{running}
+			for range 1 + r.IntN(4) {
+				ofType := randomResults(r, 0)
+				running = extension.AggregateHookResults(running, extension.AggregateHookResults(ofType...))
+				all = append(all, ofType...)
+			}
+			if diff := cmp.Diff(extension.AggregateHookResults(all...), running); diff != "" {
+				t.Fatalf("of %v: -want +got:\n%s", all, diff)
+			}
+		}
+	})
+	t.Run("a lone result with both requeue fields ends as an immediate requeue [L22]", func(t *testing.T) {
+		lone := extension.AggregateHookResults(hookResult(false, true, time.Hour))
+		got := extension.AggregateHookResults(&result{}, lone)
+		if diff := cmp.Diff(hookResult(false, true, 0), got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+	t.Run("a time from another type does not come back after a requeue [L21]", func(t *testing.T) {
+		got := extension.AggregateHookResults(hookResult(false, true, 0), hookResult(false, false, time.Hour))
+		if diff := cmp.Diff(hookResult(false, true, 0), got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+)
+
+// WithTimeout bounds one call of the hook by d of wall clock time; d ≤ 0 is no bound. After it the hook's context is
+// cancelled and the call is an error that is a [context.DeadlineExceeded]; when the pass itself is cancelled, the
+// call ends with its cause.
+//
+// The hook runs in a goroutine of its own. Go cannot stop a goroutine: a hook that does not watch its context lives on
+// until it returns, although nobody waits for it, so a hook that never returns leaks. It therefore works on copies of
+// item and target; the changes to the item are taken over when it returns in time and are lost otherwise. Panics are
+// contained. Put Named outside: Named("x", WithTimeout(d, hook)).
+func WithTimeout(d time.Duration, hook ReconcileExtensionHook) ReconcileExtensionHook {
+	if d <= 0 || hook == nil {
+		return hook
+	}
+	return func(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t HookType) (*HookResult, error) {
+		bounded, cancel := context.WithTimeoutCause(ctx, d, &timeoutError{limit: d})
+		defer cancel()
+		own := &record{Context: bounded}
+		item, itsTarget := di.DeepCopy(), target.DeepCopy()
+		call := background(func() (*HookResult, error) { return hook(own, log, item, itsTarget, t) })
+		result, err := call.wait(bounded)
+		adoptName(ctx, own)
+		if err != nil {
+			return nil, err
+		}
+		if di != nil {
+			*di = *item
+		}
+		return result, nil
+	}
+}
+
+// timeoutError is the cause of a context that WithTimeout ended.
+type timeoutError struct{ limit time.Duration }
+
+func (e *timeoutError) Error() string { return fmt.Sprintf("did not return within %s", e.limit) }
+
+func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
+
+type outcome struct {
+	result *HookResult
+	err    error
+}
+
+type pending chan outcome
+
+// background calls f in a goroutine. The channel has room for the outcome, so a late one does not hold the goroutine.
+func background(f func() (*HookResult, error)) pending {
+	p := make(pending, 1)
+	go func() {
+		o := outcome{err: errors.New("ended its goroutine without returning")} // runtime.Goexit, as in t.FailNow
+		defer func() { p <- o }()
+		o.result, o.err = guard(f)
+	}()
+	return p
+}
+
+// wait returns the outcome, or the cause of the context's end if that comes first.
+func (p pending) wait(ctx context.Context) (*HookResult, error) {
+	select {
+	case o := <-p:
+		return o.judged(ctx)
+	case <-ctx.Done():
+	}
+	select {
+	case o := <-p: // both were ready
+		return o.judged(ctx)
+	default:
+		return nil, context.Cause(ctx)
+	}
+}
+
+// judged puts the cause before the context error that a well-behaved hook returns.
+func (o outcome) judged(ctx context.Context) (*HookResult, error) {
+	switch end := ctx.Err(); {
+	case o.err == nil || end == nil || !errors.Is(o.err, end):
+		return o.result, o.err
+	case o.err == end: //nolint:errorlint // Only the bare error says nothing more than the cause.
+		return nil, context.Cause(ctx)
+	default:
+		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), o.err)
+	}
+}
+
+// adoptName passes a name that was set in the goroutine on to the outer record.
+func adoptName(ctx context.Context, own *record) {
+	if outer, name := recordOf(ctx), own.name.Load(); outer != nil && name != nil {
+		outer.name.CompareAndSwap(nil, name)
+	}
+}

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Fails when a file is not what its generator would write, or lacks what every file must have.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Compares the tree before and after, so that it works on a tree with changes too.
+state() { git status --porcelain && git diff | git hash-object --stdin; }
+
+fail() { echo "verify: $1" >&2 && exit 1; }
+
+before=$(state)
+go generate ./...
+[[ $(state) == "$before" ]] || { git status --short >&2 && fail "generated files were stale: commit what 'make generate' wrote"; }
+
+go mod tidy -diff >/dev/null || fail "go.mod or go.sum is not tidy: run 'go mod tidy'"
+
+unformatted=$(gofmt -l .)
+[[ -z $unformatted ]] || fail "not formatted, run 'make lint-fix': $unformatted"
+
+headless=$(find . -name '*.go' -not -path './.git/*' -exec awk 'FNR==1 && $0 != "// SPDX-License-Identifier: Apache-2.0" {print FILENAME}' {} +)
+[[ -z $headless ]] || fail "first line must be '// SPDX-License-Identifier: Apache-2.0': $headless"
+
+go vet ./...

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"maps"
+)
+
+// mergePatch returns the JSON merge patch (RFC 7386) that makes wanted out of base; it is empty when
+// they are equal. Neither contains explicit nulls.
+func mergePatch(base, wanted map[string]any) map[string]any {
+	out := map[string]any{}
+	for key := range base {
+		if _, keep := wanted[key]; !keep {
+			out[key] = nil
+		}
+	}
+	for key, want := range wanted {
+		have, exists := base[key]
+		if exists && equal(have, want) {
+			continue
+		}
+		haveObject, isObject := have.(map[string]any)
+		wantObject, becomesObject := want.(map[string]any)
+		if isObject && becomesObject {
+			want = mergePatch(haveObject, wantObject)
+		}
+		out[key] = want
+	}
+	return out
+}
+
+// applyMerge returns base with the merge patch applied; base and overlay are not changed.
+func applyMerge(base, overlay map[string]any) map[string]any {
+	out := maps.Clone(base)
+	if out == nil {
+		out = map[string]any{}
+	}
+	for key, change := range overlay {
+		changeObject, isObject := change.(map[string]any)
+		switch {
+		case change == nil:
+			delete(out, key)
+		case isObject:
+			have, _ := out[key].(map[string]any)
+			out[key] = applyMerge(have, changeObject)
+		default:
+			out[key] = change
+		}
+	}
+	return out
+}
+
+// equal compares two decoded JSON values; 1 and 1.0 are the same number.
+func equal(a, b any) bool {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(x, y, equal)
+	case []any:
+		y, ok := b.([]any)
+		return ok && equalLists(x, y)
+	case int64:
+		if y, ok := b.(float64); ok {
+			return float64(x) == y
+		}
+	case float64:
+		if y, ok := b.(int64); ok {
+			return x == float64(y)
+		}
+	}
+	return a == b
+}
+
+func equalLists(a, b []any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !equal(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}

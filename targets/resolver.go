@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// DefaultSecretMaxAge is how long a Resolver uses a secret before it reads it again.
+	DefaultSecretMaxAge = time.Minute
+	// secretsKept bounds the memory; the least recently used secret goes first.
+	secretsKept = 500
+)
+
+// Resolver finds the content of Targets. Use NewResolver. Safe for concurrent use.
+type Resolver struct {
+	reader  client.Reader
+	clk     clock.PassiveClock
+	maxAge  time.Duration
+	secrets *lru.Cache // secret name -> *readSecret
+	used    *lru.Cache // target name -> secret name, for Forget
+}
+
+// readSecret is immutable once it is in the cache.
+type readSecret struct {
+	data map[string][]byte
+	at   time.Time
+}
+
+// NewResolver returns a Resolver that reads secrets through reader. The reader should be a live one
+// (manager.GetAPIReader): a cached one would list and watch all secrets of the cluster.
+// maxAge is how long a secret is used before it is read again; zero means DefaultSecretMaxAge, a
+// negative value reads it each time.
+func NewResolver(reader client.Reader, clk clock.PassiveClock, maxAge time.Duration) *Resolver {
+	if maxAge == 0 {
+		maxAge = DefaultSecretMaxAge
+	}
+	return &Resolver{reader: reader, clk: clk, maxAge: maxAge, secrets: lru.New(secretsKept), used: lru.New(secretsKept)}
+}
+
+// Resolve returns the Target together with its content: the text of the inline configuration, or what
+// the referenced secret in the Target's namespace holds. With a key that is the raw value of the key;
+// without one, all values of the secret, each read as YAML, as one JSON object. A Target with neither
+// has an empty content. The result points to t itself. A nil Target, of an item that names none, gives
+// nil without an error.
+// The secret is read at most once per maximum age, as long as its content is usable; what failed is
+// read again by the next call.
+// Errors: *ResolveError, never with any content of the secret.
+func (r *Resolver) Resolve(ctx context.Context, t *lsv1alpha1.Target) (*lsv1alpha1.ResolvedTarget, error) {
+	if t == nil {
+		return nil, nil
+	}
+	resolved := lsv1alpha1.NewResolvedTarget(t)
+	if t.Spec.SecretRef == nil {
+		return resolved, nil
+	}
+	if fault := checkSpec(&t.Spec); fault != nil {
+		return nil, failed(t, SpecInvalid, fault)
+	}
+	name := types.NamespacedName{Namespace: t.Namespace, Name: t.Spec.SecretRef.Name}
+	data, err := r.read(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return nil, failed(t, SecretMissing, err)
+	}
+	if err != nil {
+		return nil, failed(t, SecretUnreadable, err)
+	}
+	r.used.Add(client.ObjectKeyFromObject(t), name)
+	if resolved.Content, err = content(data, t.Spec.SecretRef.Key); err != nil {
+		r.secrets.Remove(name)
+		return nil, failed(t, ContentInvalid, err)
+	}
+	return resolved, nil
+}
+
+// Forget makes the next Resolve of the Target read its secret again, for instance after the target
+// cluster refused the credentials. Unknown names are ignored.
+func (r *Resolver) Forget(t types.NamespacedName) {
+	if name, ok := r.used.Get(t); ok {
+		r.used.Remove(t)
+		r.secrets.Remove(name)
+	}
+}
+
+func (r *Resolver) read(ctx context.Context, name types.NamespacedName) (map[string][]byte, error) {
+	if kept, ok := r.secrets.Get(name); ok {
+		if known, ok := kept.(*readSecret); ok && r.clk.Since(known.at) < r.maxAge {
+			return known.data, nil
+		}
+	}
+	now := r.clk.Now()
+	secret := &corev1.Secret{}
+	if err := r.reader.Get(ctx, name, secret); err != nil {
+		r.secrets.Remove(name)
+		return nil, err
+	}
+	r.secrets.Add(name, &readSecret{data: secret.Data, at: now})
+	return secret.Data, nil
+}
+
+// checkSpec finds the faults of a Target with a secretRef.
+func checkSpec(spec *lsv1alpha1.TargetSpec) error {
+	if hasConfig(spec.Configuration) {
+		return errors.New("spec.config and spec.secretRef are both set, only one is allowed")
+	}
+	if spec.SecretRef.Name == "" {
+		return errors.New("spec.secretRef.name is empty")
+	}
+	return nil
+}
+
+func hasConfig(config *lsv1alpha1.AnyJSON) bool {
+	if config == nil {
+		return false
+	}
+	text := bytes.TrimSpace(config.RawMessage)
+	return len(text) > 0 && !bytes.Equal(text, []byte("null"))
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// selectorsPath is the name of the list in error messages, as in deployerlib's arguments.
+const selectorsPath = "targetSelectors"
+
+// Matches tells whether a deployer with these selectors is responsible for the Target: whether one of
+// the selectors matches. A selector matches when all of its parts do that are not empty (targets: one
+// of the references; annotations, labels: all requirements); a selector without parts matches every
+// Target, and so does an empty list.
+// A nil Target stands for an item that names none: always true. What to do about an item whose Target
+// does not exist is the caller's decision.
+// Errors: *SelectorError for a requirement with an invalid key, operator or value, with its path (for
+// instance targetSelectors[0].labels[1].operator). Selectors behind the first match are not looked at.
+func Matches(t *lsv1alpha1.Target, selectors []lsv1alpha1.TargetSelector) (bool, error) {
+	if t == nil || len(selectors) == 0 {
+		return true, nil
+	}
+	for i := range selectors {
+		matches, err := matchesSelector(t, &selectors[i], field.NewPath(selectorsPath).Index(i))
+		if matches || err != nil {
+			return matches, err
+		}
+	}
+	return false, nil
+}
+
+// Validate returns all faults of the selectors at once, as *SelectorError; nil if there is none. Call
+// it at start-up: it also finds what Matches would only meet with some Targets.
+func Validate(selectors []lsv1alpha1.TargetSelector) error {
+	var faults field.ErrorList
+	for i := range selectors {
+		path := field.NewPath(selectorsPath).Index(i)
+		for j := range selectors[i].Targets {
+			if selectors[i].Targets[j].Name == "" {
+				faults = append(faults, field.Required(path.Child("targets").Index(j).Child("name"), "a reference without a name matches nothing"))
+			}
+		}
+		_, ofAnnotations := requirements(selectors[i].Annotations, path.Child("annotations"))
+		_, ofLabels := requirements(selectors[i].Labels, path.Child("labels"))
+		faults = append(append(faults, ofAnnotations...), ofLabels...)
+	}
+	return asError(faults)
+}
+
+func matchesSelector(t *lsv1alpha1.Target, selector *lsv1alpha1.TargetSelector, path *field.Path) (bool, error) {
+	if len(selector.Targets) > 0 && !slices.ContainsFunc(selector.Targets, refersTo(t)) {
+		return false, nil
+	}
+	matches, err := matchesMap(t.Annotations, selector.Annotations, path.Child("annotations"))
+	if !matches || err != nil {
+		return false, err
+	}
+	return matchesMap(t.Labels, selector.Labels, path.Child("labels"))
+}
+
+// refersTo compares the namespace only if the reference has one.
+func refersTo(t *lsv1alpha1.Target) func(lsv1alpha1.ObjectReference) bool {
+	return func(ref lsv1alpha1.ObjectReference) bool {
+		return ref.Name == t.Name && (ref.Namespace == "" || ref.Namespace == t.Namespace)
+	}
+}
+
+func matchesMap(values map[string]string, wanted []lsv1alpha1.Requirement, path *field.Path) (bool, error) {
+	checks, faults := requirements(wanted, path)
+	if err := asError(faults); err != nil {
+		return false, err
+	}
+	for i := range checks {
+		if !checks[i].Matches(labels.Set(values)) {
+			return false, nil
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+func cluster() *lsv1alpha1.Target {
+	return &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "garden", Name: "cluster-1",
+		Labels:      map[string]string{"env": "dev", "size": "5"},
+		Annotations: map[string]string{"team": "blue"},
+	}}
+}
+
+func need(key, operator string, values ...string) lsv1alpha1.Requirement {
+	return lsv1alpha1.Requirement{Key: key, Operator: selection.Operator(operator), Values: values}
+}
+
+func byLabels(all ...lsv1alpha1.Requirement) lsv1alpha1.TargetSelector {
+	return lsv1alpha1.TargetSelector{Labels: all}
+}
+
+func byName(namespace, name string) lsv1alpha1.TargetSelector {
+	return lsv1alpha1.TargetSelector{Targets: []lsv1alpha1.ObjectReference{{Namespace: "x", Name: "y"}, {Namespace: namespace, Name: name}}}
+}
+
+func TestMatches(t *testing.T) {
+	yes, no := byLabels(need("env", "exists")), byLabels(need("env", "!"))
+	annotated := lsv1alpha1.TargetSelector{Annotations: []lsv1alpha1.Requirement{need("team", "=", "blue")}}
+	all := byName("garden", "cluster-1")
+	all.Labels, all.Annotations = yes.Labels, annotated.Annotations
+	partly := byName("garden", "cluster-1")
+	partly.Labels, partly.Annotations = no.Labels, annotated.Annotations
+	otherTeam := byName("", "cluster-1")
+	otherTeam.Annotations = []lsv1alpha1.Requirement{need("team", "=", "red")}
+
+	cases := map[string]struct {
+		reason    string
+		selectors []lsv1alpha1.TargetSelector
+		want      bool
+	}{
+		"no selectors [L24] [C2]":                       {"responsible for every target", nil, true},
+		"an empty selector [L24]":                       {"it has no part that could fail", []lsv1alpha1.TargetSelector{{}}, true},
+		"one of two selectors [L24] [C2]":               {"selectors are alternatives", []lsv1alpha1.TargetSelector{no, yes}, true},
+		"none of two selectors [L24] [C2]":              {"another environment", []lsv1alpha1.TargetSelector{no, no}, false},
+		"all parts match [C2]":                          {"parts of one selector all count", []lsv1alpha1.TargetSelector{all}, true},
+		"labels do not match [C2]":                      {"parts of one selector all count", []lsv1alpha1.TargetSelector{partly}, false},
+		"annotations do not match [C2]":                 {"parts of one selector all count", []lsv1alpha1.TargetSelector{otherTeam}, false},
+		"name and namespace [C2]":                       {"one of the references is enough", []lsv1alpha1.TargetSelector{byName("garden", "cluster-1")}, true},
+		"name without namespace [C2]":                   {"the namespace counts only if set", []lsv1alpha1.TargetSelector{byName("", "cluster-1")}, true},
+		"other namespace [C2]":                          {"the namespace counts if set", []lsv1alpha1.TargetSelector{byName("other", "cluster-1")}, false},
+		"other name [C2]":                               {"the name always counts", []lsv1alpha1.TargetSelector{byName("garden", "cluster-2")}, false},
+		"an annotation [C2]":                            {"annotations are looked at", []lsv1alpha1.TargetSelector{annotated}, true},
+		"an annotation's key among the labels [C2]":     {"labels and annotations are not mixed up", []lsv1alpha1.TargetSelector{byLabels(need("team", "exists"))}, false},
+		"two requirements, one fails [C2]":              {"all requirements count", []lsv1alpha1.TargetSelector{byLabels(need("env", "exists"), need("env", "=", "prod"))}, false},
+		"a fault behind the first match is not met yet": {"Validate finds it", []lsv1alpha1.TargetSelector{yes, byLabels(need("env", "bad"))}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			target := cluster()
+			got, err := targets.Matches(target, tc.selectors)
+			if err != nil || got != tc.want {
+				t.Errorf("%s: Matches() = %t, %v, want %t", tc.reason, got, err, tc.want)
+			}
+			if diff := cmp.Diff(cluster(), target); diff != "" {
+				t.Errorf("the target was changed:\n%s", diff)
+			}
+		})
+	}
+	t.Run("no target is accepted by every selector [L24]", func(t *testing.T) {
+		if got, err := targets.Matches(nil, []lsv1alpha1.TargetSelector{no}); err != nil || !got {
+			t.Errorf("Matches(nil) = %t, %v, want true", got, err)
+		}
+	})
+	t.Run("a target without labels and annotations [C2]", func(t *testing.T) {
+		if got, err := targets.Matches(&lsv1alpha1.Target{}, []lsv1alpha1.TargetSelector{no}); err != nil || !got {
+			t.Errorf("Matches() = %t, %v, want true", got, err)
+		}
+	})
+}
+
+func TestOperators(t *testing.T) {
+	cases := map[string]struct {
+		match, differ lsv1alpha1.Requirement
+	}{
+		"in":     {need("env", "in", "a", "dev"), need("env", "in", "a", "b")},
+		"notin":  {need("env", "notin", "a"), need("env", "notin", "a", "dev")},
+		"=":      {need("env", "=", "dev"), need("env", "=", "a")},
+		"==":     {need("env", "==", "dev"), need("nope", "==", "dev")},
+		"!=":     {need("nope", "!=", "dev"), need("env", "!=", "dev")},
+		"exists": {need("env", "exists"), need("nope", "exists")},
+		"!":      {need("nope", "!"), need("env", "!")},
+		"gt":     {need("size", "gt", "4"), need("size", "gt", "5")},
+		"lt":     {need("size", "lt", "6"), need("env", "lt", "6")},
+	}
+	for operator, tc := range cases {
+		t.Run("operator "+operator+" [L24] [C2]", func(t *testing.T) {
+			if got, err := targets.Matches(cluster(), []lsv1alpha1.TargetSelector{byLabels(tc.match)}); err != nil || !got {
+				t.Errorf("Matches(%v) = %t, %v, want true", tc.match, got, err)
+			}
+			if got, err := targets.Matches(cluster(), []lsv1alpha1.TargetSelector{byLabels(tc.differ)}); err != nil || got {
+				t.Errorf("Matches(%v) = %t, %v, want false", tc.differ, got, err)
+			}
+		})
+	}
+}
+
+func TestInvalidRequirements(t *testing.T) {
+	cases := map[string]struct {
+		bad  lsv1alpha1.Requirement
+		path string
+	}{
+		"unknown operator":  {need("env", "like", "x"), "operator"},
+		"no operator":       {need("env", ""), "operator"},
+		"bad key":           {need("a b", "exists"), "key"},
+		"no key":            {need("", "exists"), "key"},
+		"in without values": {need("env", "in"), "values"},
+		"= with two values": {need("env", "=", "a", "b"), "values"},
+		"exists with value": {need("env", "exists", "a"), "values"},
+		"gt without number": {need("env", "gt", "a"), "values[0]"},
+		"value is no label": {need("env", "in", "a", "b c"), "values[1][env]"},
+	}
+	for name, tc := range cases {
+		t.Run(name+" [L24] [C2]", func(t *testing.T) {
+			good := need("env", "exists")
+			for part, selector := range map[string]lsv1alpha1.TargetSelector{
+				"labels":      byLabels(good, tc.bad),
+				"annotations": {Annotations: []lsv1alpha1.Requirement{need("team", "exists"), tc.bad}},
+			} {
+				selectors := []lsv1alpha1.TargetSelector{selector}
+				want := "targetSelectors[0]." + part + "[1]." + tc.path
+				matches, err := targets.Matches(cluster(), selectors)
+				if matches {
+					t.Error("an invalid selector matches")
+				}
+				for call, err := range map[string]error{"Matches": err, "Validate": targets.Validate(selectors)} {
+					if fault := (&field.Error{}); !errors.As(err, &fault) || fault.Field != want {
+						t.Errorf("%s() = %v, want an error at %s", call, err, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestValidate(t *testing.T) {
+	good := []lsv1alpha1.TargetSelector{{}, byName("", "x"), byLabels(need("env", "in", "a"))}
+	if err := targets.Validate(good); err != nil {
+		t.Errorf("Validate() = %v, want nil", err)
+	}
+	if err := targets.Validate(nil); err != nil {
+		t.Errorf("Validate(nil) = %v, want nil", err)
+	}
+	bad := []lsv1alpha1.TargetSelector{
+		byName("ns", ""),
+		byLabels(need("env", "like"), need("env", "in")),
+		{Annotations: []lsv1alpha1.Requirement{need("", "in")}},
+	}
+	err := targets.Validate(bad)
+	if err == nil {
+		t.Fatal("Validate() = nil, want all faults")
+	}
+	for _, path := range []string{
+		"targetSelectors[0].targets[1].name", "targetSelectors[1].labels[0].operator", "targetSelectors[1].labels[1].values",
+		"targetSelectors[2].annotations[0].key", "targetSelectors[2].annotations[0].values",
+	} {
+		if !strings.Contains(err.Error(), path) {
+			t.Errorf("Validate() = %v, want a fault at %s in it", err, path)
+		}
+	}
+}

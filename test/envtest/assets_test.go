@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var errBoom = errors.New("boom")
+
+// fakeBinaries returns a function that fills a directory as a build or a download would.
+func fakeBinaries(names ...string) func(context.Context, string) error {
+	return func(_ context.Context, dir string) error {
+		for _, name := range names {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/false"), 0o700); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func fails(context.Context, string) error { return errBoom }
+
+func filledDir(t *testing.T, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := fakeBinaries(names...)(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestFindLooksInOrder(t *testing.T) {
+	all := []string{etcdName, apiServerName, controllerManagerName}
+	prebuilt := all[:2]
+	cases := map[string]struct {
+		reason        string
+		env           []string // binaries in KUBEBUILDER_ASSETS
+		built, loaded []string // binaries in the cache
+		need          []string
+		download      func(context.Context, string) error
+		build         func(context.Context, string) error
+		want          string // which place
+		wantErr       error
+		wantReport    string
+	}{
+		"Environment": {
+			reason: "the environment variable wins over the cache",
+			env:    all, built: all, need: all, want: "env",
+		},
+		"IncompleteEnvironment": {
+			reason: "a directory without what is needed is passed over, and that is said",
+			env:    prebuilt, built: all, need: all, want: "built", wantReport: "has no kube-controller-manager",
+		},
+		"Cache": {
+			reason: "nothing is downloaded or built when the cache has it",
+			built:  all, need: all, download: fails, build: fails, want: "built",
+		},
+		"DownloadedCache": {
+			reason: "an earlier download is taken again",
+			loaded: prebuilt, need: prebuilt, download: fails, build: fails, want: "downloaded",
+		},
+		"DownloadedCacheIsNotEnough": {
+			reason: "a download has no controller manager",
+			loaded: prebuilt, need: all, build: fakeBinaries(all...), want: "built",
+		},
+		"Download": {
+			reason: "downloading comes before building",
+			need:   prebuilt, download: fakeBinaries(prebuilt...), build: fails, want: "downloaded",
+		},
+		"DownloadFails": {
+			reason: "a build follows a failed download, and the reason is said",
+			need:   prebuilt, download: fails, build: fakeBinaries(all...), want: "built", wantReport: "boom",
+		},
+		"IncompleteDownload": {
+			reason: "an archive without what is needed counts as failed",
+			need:   prebuilt, download: fakeBinaries(etcdName), build: fakeBinaries(all...), want: "built",
+		},
+		"IncompleteCache": {
+			reason: "a damaged cache is made anew",
+			built:  []string{etcdName}, need: all, build: fakeBinaries(all...), want: "built",
+		},
+		"BuildFails": {
+			reason: "the last place's error is the error",
+			need:   all, build: fails, wantErr: errBoom,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			f := &finder{need: tc.need, cache: t.TempDir(), report: newReporter(&out), download: tc.download, build: tc.build}
+			if tc.env != nil {
+				f.env = filledDir(t, tc.env...)
+			}
+			places := map[string]string{"env": f.env, "built": f.builtDir(), "downloaded": f.downloadedDir()}
+			prepareCache(t, places["built"], tc.built)
+			prepareCache(t, places["downloaded"], tc.loaded)
+
+			got, err := f.find(t.Context())
+			if !errors.Is(err, tc.wantErr) {
+				t.Fatalf("%s: got error %v, want %v", tc.reason, err, tc.wantErr)
+			}
+			if diff := cmp.Diff(places[tc.want], got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if !strings.Contains(out.String(), tc.wantReport) {
+				t.Errorf("%s: report %q has no %q", tc.reason, out.String(), tc.wantReport)
+			}
+			assertNoLeftovers(t, f.cache)
+		})
+	}
+}
+
+func prepareCache(t *testing.T, dir string, names []string) {
+	t.Helper()
+	if names == nil {
+		return
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := fakeBinaries(names...)(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func assertNoLeftovers(t *testing.T, cache string) {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(cache, "tmp-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("temporary directories are left: %v (%v)", left, err)
+	}
+}
+
+func TestFindBuildsOnceForTwo(t *testing.T) {
+	// flock belongs to the open file, so two finders of one process exclude each other as two processes do.
+	var builds atomic.Int32
+	inBuild, goOn := make(chan struct{}), make(chan struct{})
+	cache := t.TempDir()
+	var out lockedBuffer
+	newOne := func() *finder {
+		return &finder{need: []string{etcdName}, cache: cache, report: newReporter(&out), build: func(ctx context.Context, dir string) error {
+			builds.Add(1)
+			close(inBuild) // a second build would panic
+			<-goOn
+			return fakeBinaries(etcdName)(ctx, dir)
+		}}
+	}
+	results := make(chan error, 2)
+	find := func() {
+		dir, err := newOne().find(t.Context())
+		if err == nil && len(missingBinaries(dir, []string{etcdName})) > 0 {
+			err = errors.New("found an incomplete directory")
+		}
+		results <- err
+	}
+	go find()
+	<-inBuild
+	go find()
+	out.waitFor(t, "another process is making the control plane")
+	close(goOn)
+	for range 2 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := builds.Load(); n != 1 {
+		t.Errorf("got %d builds, want 1", n)
+	}
+}
+
+func TestFindGivesUpWaitingWithItsContext(t *testing.T) {
+	cache := t.TempDir()
+	unlock, err := lockFile(t.Context(), filepath.Join(cache, "lock"), newReporter(&bytes.Buffer{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f := &finder{need: []string{etcdName}, cache: cache, report: newReporter(&bytes.Buffer{}), build: fails}
+	if _, err := f.find(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+}
+
+func TestFindRemovesWhatKilledBuildersLeft(t *testing.T) {
+	f := &finder{need: []string{etcdName}, cache: t.TempDir(), report: newReporter(&bytes.Buffer{}), build: fakeBinaries(etcdName)}
+	if err := os.Mkdir(filepath.Join(f.cache, "tmp-dead"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.find(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	assertNoLeftovers(t, f.cache)
+}
+
+func TestMissingBinariesWantsExecutables(t *testing.T) {
+	dir := filledDir(t, etcdName)
+	if err := os.WriteFile(filepath.Join(dir, apiServerName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, kubectlName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	got := missingBinaries(dir, []string{etcdName, apiServerName, kubectlName, controllerManagerName})
+	if diff := cmp.Diff([]string{apiServerName, kubectlName, controllerManagerName}, got); diff != "" {
+		t.Errorf("only an executable file counts (-want +got):\n%s", diff)
+	}
+}
+
+// lockedBuffer is a buffer that one goroutine reads while another writes.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// waitFor polls until text was written.
+func (b *lockedBuffer) waitFor(t *testing.T, text string) {
+	t.Helper()
+	poll(t, "report of "+text, func() bool { return strings.Contains(b.String(), text) })
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+const (
+	// recipeModule is the module path in the recipe's go.mod.
+	recipeModule = "deployerkit.local/controlplane"
+	// buildSpace is what a cold build writes to the build cache and the module cache, with some air.
+	buildSpace = 5 << 30
+	// cancelWait is how long the go command may take to end after it was interrupted.
+	cancelWait = 10 * time.Second
+)
+
+// builder compiles the recipe.
+type builder struct {
+	report    *reporter
+	lookPath  func(string) (string, error)
+	freeBytes func(dir string) (uint64, error)
+}
+
+func newBuilder(report *reporter) *builder {
+	return &builder{report: report, lookPath: exec.LookPath, freeBytes: freeBytes}
+}
+
+// build compiles the multi-call binary into dir, and links it under each name.
+func (b *builder) build(ctx context.Context, dir string) error {
+	src, err := os.MkdirTemp(dir, "src-")
+	if err != nil {
+		return fmt.Errorf("make source directory: %w", err)
+	}
+	if err := writeRecipe(src); err != nil {
+		return err
+	}
+	g := goCommand{dir: src}
+	if g.path, err = b.lookPath("go"); err != nil {
+		return fmt.Errorf("the go command is missing: install Go 1.26 or newer, or set %s (%w)", assetsEnv, err)
+	}
+	if err := b.check(ctx, g); err != nil {
+		return err
+	}
+	b.report.printf("building Kubernetes %s from Go modules, once: about 8 minutes on 2 cores", KubernetesVersion)
+	if err := b.compile(ctx, g, filepath.Join(dir, multiCallName)); err != nil {
+		return err
+	}
+	for _, name := range []string{etcdName, apiServerName, controllerManagerName, kubectlName} {
+		if err := os.Symlink(multiCallName, filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("link binary: %w", err)
+		}
+	}
+	if err := os.RemoveAll(src); err != nil {
+		return fmt.Errorf("remove source directory: %w", err)
+	}
+	return nil
+}
+
+// check finds out before the long work what would make it fail: an old go command, a full disk.
+func (b *builder) check(ctx context.Context, g goCommand) error {
+	out, err := g.output(ctx, "env", "GOVERSION", "GOCACHE", "GOMODCACHE")
+	if err != nil {
+		return fmt.Errorf("the go command cannot be used: %w", err)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 3 {
+		return fmt.Errorf("go env: want 3 lines, got %q", out)
+	}
+	for _, dir := range lines[1:] {
+		free, err := b.freeBytes(nearestExisting(strings.TrimSpace(dir)))
+		if err != nil {
+			return err
+		}
+		if free < buildSpace {
+			return fmt.Errorf("not enough disk space in %s: %.1f GiB free, the build needs %d", dir, float64(free)/(1<<30), buildSpace>>30)
+		}
+	}
+	return nil
+}
+
+// compile runs the build and shows its progress.
+func (b *builder) compile(ctx context.Context, g goCommand, target string) error {
+	p := &buildProgress{}
+	stop := b.show(p)
+	defer stop()
+	packages, err := g.run(ctx, p, "list", "-deps", ".")
+	if err == nil {
+		p.setTotal(strings.Count(packages, "\n"))
+		_, err = g.run(ctx, p, append(append([]string{"build", "-v"}, buildFlags()...), "-o", target, ".")...)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("go build: %w", ctx.Err())
+	case err != nil:
+		return fmt.Errorf("go build: %w: %s", err, explainBuild(p.messages()))
+	}
+	return nil
+}
+
+// show reports the progress every second until stop is called.
+func (b *builder) show(p *buildProgress) (stop func()) {
+	start, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case now := <-tick.C:
+				b.report.state(now, p.text(now.Sub(start)))
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+		b.report.printf("building the control plane took %s", time.Since(start).Round(time.Second))
+	}
+}
+
+// goCommand runs the go command in the module of the recipe.
+type goCommand struct{ path, dir string }
+
+// output runs it for its standard output; an error carries what it said on stderr, as one line.
+func (g goCommand) output(ctx context.Context, args ...string) (string, error) {
+	p := &buildProgress{}
+	out, err := g.run(ctx, p, args...)
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w: %s", args[0], err, explainBuild(p.messages()))
+	}
+	return out, nil
+}
+
+func (g goCommand) run(ctx context.Context, p *buildProgress, args ...string) (string, error) {
+	var stdout bytes.Buffer
+	cmd := exec.CommandContext(ctx, g.path, args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = g.dir, goEnvironment(os.Environ()), &stdout, p
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = cancelWait
+	err := cmd.Run()
+	return stdout.String(), err
+}
+
+// goEnvironment takes from env what would make the build of another module fail or differ: flags, workspace,
+// target platform, cgo.
+func goEnvironment(env []string) []string {
+	set := map[string]string{
+		"CGO_ENABLED":  "0",
+		"GO111MODULE":  "on",
+		"GOARCH":       runtime.GOARCH,
+		"GOEXPERIMENT": "",
+		"GOFLAGS":      "-mod=readonly", // not empty: an empty one lets the flags of `go env -w` through
+		"GOOS":         runtime.GOOS,
+		"GOWORK":       "off",
+	}
+	var out []string
+	for _, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		if _, overridden := set[name]; !overridden {
+			out = append(out, kv)
+		}
+	}
+	for name, value := range set {
+		out = append(out, name+"="+value)
+	}
+	return out
+}
+
+// explainBuild makes one line of what the go command said: the cause if we know it, else the last words.
+func explainBuild(messages []string) string {
+	last := "no message"
+	for _, m := range messages {
+		switch {
+		case strings.Contains(m, "no space left on device"):
+			return "the disk is full: " + m
+		case strings.Contains(m, "GOTOOLCHAIN=local") && strings.Contains(m, "requires go"):
+			return "the go command is too old, Go 1.26 or newer is needed: " + m
+		case containsAny(m, "no such host", "connection refused", "i/o timeout", "network is unreachable", "server misbehaving"):
+			return "no Go module proxy within reach (see GOPROXY): " + m
+		case containsAny(m, "module lookup disabled", "proxy=off"):
+			return "GOPROXY=off and the modules are not in the module cache: " + m
+		case m != "":
+			last = m
+		}
+	}
+	return last
+}
+
+func containsAny(s string, parts ...string) bool {
+	for _, part := range parts {
+		if strings.Contains(s, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// nearestExisting returns dir or its nearest parent that exists: a cache directory may be made later.
+func nearestExisting(dir string) string {
+	for {
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) || filepath.Dir(dir) == dir {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// lockPoll is how often a waiting process asks for the lock again.
+const lockPoll = 250 * time.Millisecond
+
+// errLocked is returned by tryLock when another process holds the lock.
+var errLocked = errors.New("locked by another process")
+
+// lockFile waits until this process alone holds path. The lock belongs to the open file: the system
+// releases it when its process ends, however it ends, so a stale lock cannot exist.
+func lockFile(ctx context.Context, path string, report *reporter) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock file: %w", err)
+	}
+	for {
+		err := tryLock(f)
+		if err == nil {
+			return func() { _ = f.Close() }, nil // closing releases; there is nothing to lose in this file
+		}
+		if !errors.Is(err, errLocked) {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+		}
+		report.once("another process is making the control plane; waiting for it")
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("wait for lock %s: %w", path, ctx.Err()), f.Close())
+		case <-time.After(lockPoll):
+		}
+	}
+}

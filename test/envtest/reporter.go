@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envtest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// statusInterval is how often the state of a long step is shown where lines cannot be rewritten.
+const statusInterval = 15 * time.Second
+
+// reporter tells a person what takes long. Safe for concurrent use.
+type reporter struct {
+	w        io.Writer
+	terminal bool // status lines are rewritten in place
+
+	mu     sync.Mutex
+	seen   map[string]bool
+	status bool      // the cursor stands behind a status line
+	last   time.Time // of the last status line, where lines cannot be rewritten
+}
+
+// newReporter reports to w; nil: os.Stderr.
+func newReporter(w io.Writer) *reporter {
+	if w == nil {
+		w = os.Stderr
+	}
+	f, ok := w.(*os.File)
+	return &reporter{w: w, terminal: ok && term.IsTerminal(int(f.Fd())), seen: map[string]bool{}}
+}
+
+// printf writes one line.
+func (r *reporter) printf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.line(fmt.Sprintf(format, args...))
+}
+
+// once writes a line unless it was written before.
+func (r *reporter) once(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := fmt.Sprintf(format, args...)
+	if !r.seen[text] {
+		r.seen[text] = true
+		r.line(text)
+	}
+}
+
+// state shows how far a long step is: rewritten in place on a terminal, else at most every statusInterval.
+func (r *reporter) state(now time.Time, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.terminal:
+		fmt.Fprintf(r.w, "\r\x1b[Kenvtest: %s", text)
+		r.status = true
+	case r.last.IsZero():
+		r.last = now // the step was announced a moment ago
+	case now.Sub(r.last) >= statusInterval:
+		r.last = now
+		r.line(text)
+	}
+}
+
+// line writes a whole line; the caller holds mu.
+func (r *reporter) line(text string) {
+	if r.status {
+		fmt.Fprint(r.w, "\r\x1b[K")
+		r.status = false
+	}
+	fmt.Fprintln(r.w, "envtest: "+text)
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux && !darwin
+
+package envtest
+
+import (
+	"errors"
+	"os"
+	"runtime"
+)
+
+// errUnsupported names the one way that is left on systems that we have no lock for.
+var errUnsupported = errors.New("making the control plane is not supported on " + runtime.GOOS + ": set " + assetsEnv)
+
+func tryLock(*os.File) error { return errUnsupported }
+
+func freeBytes(string) (uint64, error) { return 0, errUnsupported }
