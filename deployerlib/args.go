@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -123,7 +122,7 @@ func (a *DeployerArgs) defaultParts() {
 		a.ItemSelector = labels.Everything()
 	}
 	if a.Options.EnableWarmup == nil {
-		a.Options.EnableWarmup = ptr.To(true)
+		a.Options.EnableWarmup = new(true)
 	}
 }
 

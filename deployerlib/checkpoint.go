@@ -36,10 +36,12 @@ func Checkpoint(ctx context.Context) error {
 
 // StoredPhase returns the phase that the item has in the cluster. A deployer
 // call is always handed Init (Delete: InitDelete under the job-ID revision),
-// whatever is stored. Empty outside a deployer call.
+// whatever is stored: Init on the first call of a run, Progressing once it
+// asked to be called again, and a final phase in a background run. Empty
+// outside a deployer call.
 func StoredPhase(ctx context.Context) lsv1alpha1.DeployItemPhase {
 	if c := cycleFrom(ctx); c != nil {
-		return c.stored.Status.Phase
+		return c.base.Status.Phase
 	}
 	return ""
 }

@@ -39,11 +39,10 @@ func (r *reconciler) conclude(ctx context.Context, c *cycle, v verdict, err erro
 	if c.cause != nil {
 		return r.concludeCancelled(ctx, c)
 	}
-	var failedWrite *writeError
 	if errors.Is(err, errConflict) || errors.Is(err, ErrSuperseded) {
 		return c.superseded()
 	}
-	if errors.As(err, &failedWrite) {
+	if _, isWrite := errors.AsType[*writeError](err); isWrite {
 		return passed{err: err, failure: true}
 	}
 	r.settle(c, err)
@@ -78,6 +77,7 @@ func (r *reconciler) settle(c *cycle, err error) {
 	case err != nil && !c.decision.Due:
 		c.own()
 		contract.HookFailed(c.item, c.decision, err, now)
+		c.news = contract.NewError(err, "ExecuteHooks", contract.ReasonHookFailed, now)
 	case err != nil:
 		outcome := contract.Judge(contract.Return{
 			Revision: c.decision.Revision, Action: c.decision.Action, Deleting: c.stored.DeletionTimestamp != nil,
@@ -88,8 +88,10 @@ func (r *reconciler) settle(c *cycle, err error) {
 		c.item.Status = *c.stored.Status.DeepCopy()
 		contract.FinishUnchanged(c.item, c.decision, r.startInfo(c))
 	}
-	if c.outcome != nil && !(c.decision.Action == contract.Delete && c.outcome.Done) {
+	deleted := c.decision.Action == contract.Delete && c.outcome != nil && c.outcome.Done
+	if c.outcome != nil && !deleted {
 		contract.Apply(c.item, c.decision, *c.outcome, now, c.began)
+		c.news = c.outcome.Err
 	}
 }
 
@@ -136,8 +138,7 @@ func (r *reconciler) write(ctx context.Context, c *cycle) error {
 	if isKnownRefusal(err) && c.outcome != nil {
 		err = r.storeRefused(ctx, c, err)
 	}
-	var failedWrite *writeError
-	if errors.As(err, &failedWrite) && c.ended() {
+	if _, isWrite := errors.AsType[*writeError](err); isWrite && c.ended() {
 		c.state.keepPending(&pendingWrite{item: c.item, base: c.base, stored: c.stored, intent: intent, decision: c.decision})
 	}
 	return err
@@ -184,20 +185,20 @@ func (c *cycle) intent() metaIntent {
 
 // announce tells of a new error by an event, once per content.
 func (r *reconciler) announce(c *cycle) {
-	e := c.item.Status.LastError
-	if c.outcome != nil && c.decision.Background {
-		e = c.outcome.Err
-	}
-	if e == nil || sameError(e, c.base.Status.LastError) || c.decision.Background && c.backgroundKnows(e) {
+	if c.news == nil || c.knows(c.news) {
 		return
 	}
-	r.warn(c.base, e.Reason, e.Message)
+	r.warn(c.base, c.news.Reason, c.news.Message)
 }
 
-// backgroundKnows tells that the condition shows the error already.
-func (c *cycle) backgroundKnows(e *lsv1alpha1.Error) bool {
-	cond := contract.GetCondition(c.base.Status.Conditions, contract.ConditionBackground)
-	return cond != nil && cond.Message == e.Message
+// knows tells whether the item showed the error before this pass.
+func (c *cycle) knows(e *lsv1alpha1.Error) bool {
+	outsideJob := c.decision.Background || !c.decision.Due && c.decision.Revision == contract.JobID
+	if !outsideJob {
+		return sameError(e, c.base.Status.LastError)
+	}
+	shown := contract.GetCondition(c.base.Status.Conditions, contract.ConditionBackground)
+	return shown != nil && shown.Message == e.Message
 }
 
 // sameError compares content, not times.

@@ -42,6 +42,7 @@ type cycle struct {
 
 	outcome *contract.Outcome // operate: what the action came to
 	wait    time.Duration     // operate: when to come back after a wait or poll
+	news    *lsv1alpha1.Error // conclude: the error that an event may tell of
 	cause   error             // operate: why the running call was cancelled
 
 	requeue *extension.HookResult // merge of all hook results so far; abort is not kept

@@ -54,8 +54,7 @@ func histogram(name, help string, labels ...string) *prometheus.HistogramVec {
 // register registers a metric, or takes the one that is registered already.
 func register[T prometheus.Collector](reg prometheus.Registerer, metric *T) error {
 	err := reg.Register(*metric)
-	var already prometheus.AlreadyRegisteredError
-	if errors.As(err, &already) {
+	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		if same, ok := already.ExistingCollector.(T); ok {
 			*metric = same
 			return nil

@@ -170,6 +170,7 @@ func (o *observer) panicked()           { o.metrics.panics.WithLabelValues(o.typ
 func (o *observer) quarantined(delta int) {
 	o.metrics.quarantined.WithLabelValues(o.typ).Add(float64(delta))
 }
+
 func (o *observer) retry(action contract.Action) {
 	o.metrics.retries.WithLabelValues(o.typ, string(action)).Inc()
 }

@@ -18,8 +18,8 @@ const abortTimeout = 5 * time.Minute
 // operate runs exactly one action: it loads what the call needs, stores the
 // start, and lets the action's own phase do the rest.
 func (r *reconciler) operate(ctx context.Context, c *cycle) (verdict, error) {
-	if done, err := r.withoutCall(ctx, c); done || err != nil {
-		return stop, err
+	if r.withoutCall(c) {
+		return stop, nil
 	}
 	if err := r.load(ctx, c); err != nil {
 		markNeverDeployed(c)
@@ -33,7 +33,7 @@ func (r *reconciler) operate(ctx context.Context, c *cycle) (verdict, error) {
 
 // withoutCall ends runs that need no deployer: past their deadline, or a
 // deletion with nothing to uninstall.
-func (r *reconciler) withoutCall(ctx context.Context, c *cycle) (bool, error) {
+func (r *reconciler) withoutCall(c *cycle) bool {
 	now := r.args.Clock.Now()
 	switch d := c.decision; {
 	case d.Action == contract.Abort && !c.state.abortDeadline(c.stored, now).After(now):
@@ -45,9 +45,9 @@ func (r *reconciler) withoutCall(ctx context.Context, c *cycle) (bool, error) {
 		c.item.Status = *c.stored.Status.DeepCopy()
 		c.outcome = &contract.Outcome{Done: true}
 	default:
-		return false, nil
+		return false
 	}
-	return true, nil
+	return true
 }
 
 // timedOut is the outcome of a run that the library ends itself.
@@ -124,7 +124,11 @@ func (r *reconciler) act(do action) func(context.Context, *cycle) (verdict, erro
 		r.limit(c)
 		err := r.call(ctx, c, do)
 		c.run.leave()
-		if c.cause = context.Cause(ctx); c.cause != nil {
+		c.cause = context.Cause(ctx)
+		if c.cause == nil && errors.Is(err, ErrSuperseded) {
+			c.cause = ErrInterrupted
+		}
+		if c.cause != nil {
 			return stop, nil
 		}
 		return r.judge(c, err)

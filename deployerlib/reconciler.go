@@ -56,7 +56,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	go func() { done <- r.pass(passCtx, c) }()
 	p, returned := r.watch(ctx, passCtx, c, done)
 	if !returned {
-		return r.giveUp(ctx, c, context.Cause(passCtx), done), nil
+		r.giveUp(ctx, c, context.Cause(passCtx), done)
+		return reconcile.Result{}, nil
 	}
 	return r.schedule(c, p), nil
 }

@@ -65,7 +65,7 @@ func specPath(stored, changed *lsv1alpha1.DeployItem) string {
 	probe := stored.DeepCopy()
 	changed.Spec.DeepCopyInto(&probe.Spec)
 	_, err := patch.Diff(stored, probe)
-	if field := (*patch.FieldError)(nil); errors.As(err, &field) {
+	if field, ok := errors.AsType[*patch.FieldError](err); ok {
 		return field.Path
 	}
 	return "spec"

@@ -10,7 +10,6 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/patch"
@@ -62,7 +61,7 @@ func within(clk clock.WithTicker, d time.Duration, done <-chan passed) (passed, 
 
 // giveUp frees the worker from a pass that ignores its cancellation. The item
 // is told so; until the call returns nothing else runs for it.
-func (r *reconciler) giveUp(ctx context.Context, c *cycle, cause error, done <-chan passed) reconcile.Result {
+func (r *reconciler) giveUp(ctx context.Context, c *cycle, cause error, done <-chan passed) {
 	call := c.run.lastCall()
 	c.state.quarantine(true)
 	c.log.Error(cause, "a call ignores its cancellation and was given up")
@@ -75,12 +74,11 @@ func (r *reconciler) giveUp(ctx context.Context, c *cycle, cause error, done <-c
 		r.queue.add(c.key, priorityJob)
 	}()
 	if call == nil || errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrInterrupted) {
-		return reconcile.Result{}
+		return
 	}
 	if err := r.storeGivenUp(ctx, c.key.String(), call, cause); err != nil {
 		c.log.Error(err, "write the status of a call that was given up")
 	}
-	return reconcile.Result{}
 }
 
 // storeGivenUp writes the error of a call that does not return. It works on

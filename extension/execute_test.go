@@ -129,14 +129,14 @@ func TestExecuteHooksErrors(t *testing.T) {
 			reason: "the name is in the text, too", hook: extension.Named("quota", returns(new([]string), "", forced, errBoom)),
 			want: "hook BeforeReconcile[1] (quota): boom", is: errBoom,
 		},
-		"a nil hook [L67]":            {reason: "no panic in production", hook: nil, want: "hook BeforeReconcile[1]: is nil"},
-		"a panic":                     {reason: "an error in one line", hook: panics("a\n\tb"), want: "hook BeforeReconcile[1]: panic: a b"},
-		"a panic of a named hook":     {reason: "the name is known", hook: extension.Named("x", panics("a")), want: "hook BeforeReconcile[1] (x): panic: a"},
-		"a panic with an error":       {reason: "it can be found", hook: panics(errBoom), want: "hook BeforeReconcile[1]: panic: boom", is: errBoom},
-		"an unknown type [Lx2]":       {reason: "a typo must not be silent", typ: "Stop", want: `unknown hook type "Stop", want one of ` + types},
-		"an empty type [Lx2]":         {reason: "a typo must not be silent", typ: "-", want: `unknown hook type "-", want one of ` + types},
-		"the wrong case [Lx2] [L59]":  {reason: "types are exact", typ: "start", want: `unknown hook type "start", want one of ` + types},
-		"an unknown type has a hook ": {reason: "registered nevertheless", typ: "Other", want: `unknown hook type "Other", want one of ` + types},
+		"a nil hook [L67]":                  {reason: "no panic in production", hook: nil, want: "hook BeforeReconcile[1]: is nil"},
+		"a panic":                           {reason: "an error in one line", hook: panics("a\n\tb"), want: "hook BeforeReconcile[1]: panic: a b"},
+		"a panic of a named hook":           {reason: "the name is known", hook: extension.Named("x", panics("a")), want: "hook BeforeReconcile[1] (x): panic: a"},
+		"a panic with an error":             {reason: "it can be found", hook: panics(errBoom), want: "hook BeforeReconcile[1]: panic: boom", is: errBoom},
+		"an unknown type [Lx2]":             {reason: "a typo must not be silent", typ: "Stop", want: `unknown hook type "Stop", want one of ` + types},
+		"no word at all [Lx2]":              {reason: "a typo must not be silent", typ: "-", want: `unknown hook type "-", want one of ` + types},
+		"the wrong case [Lx2]":              {reason: "types are exact", typ: "start", want: `unknown hook type "start", want one of ` + types},
+		"an unknown type with a hook [Lx2]": {reason: "registered nevertheless", typ: "Other", want: `unknown hook type "Other", want one of ` + types},
 	} {
 		t.Run(name, func(t *testing.T) {
 			typ := tc.typ

@@ -58,7 +58,7 @@ func TestPoints(t *testing.T) {
 			t.Errorf("got %v and %v", p, ok)
 		}
 	})
-	t.Run("only Start has no item [L36]", func(t *testing.T) {
+	t.Run("only Start has no item", func(t *testing.T) {
 		for _, p := range extension.Points() {
 			if start := p.Type == extension.StartHook; (p.Item == "nil") != start || (p.Target == "nil") != start {
 				t.Errorf("%s: item %s, target %s", p.Type, p.Item, p.Target)

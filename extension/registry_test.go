@@ -143,7 +143,7 @@ const types = `["Start" "DuringResponsibilityCheck" "AfterResponsibilityCheck" "
 
 func TestDeepCopy(t *testing.T) {
 	t.Run("nil stays nil [L67]", func(t *testing.T) {
-		if got := (extension.ReconcileExtensionHooks)(nil).DeepCopy(); got != nil {
+		if got := extension.ReconcileExtensionHooks(nil).DeepCopy(); got != nil {
 			t.Errorf("got %v, want nil", got)
 		}
 	})
@@ -151,8 +151,8 @@ func TestDeepCopy(t *testing.T) {
 		var calls []string
 		hooks := extension.ReconcileExtensionHooks{}.RegisterHook(returns(&calls, "a", nil, nil), extension.StartHook)
 		frozen := hooks.DeepCopy()
-		hooks.RegisterHook(noop, extension.StartHook, extension.EndHook)
 		hooks[extension.StartHook][0] = noop
+		hooks.RegisterHook(noop, extension.StartHook, extension.EndHook)
 		if len(frozen) != 1 {
 			t.Errorf("got %d types, want 1", len(frozen))
 		}

@@ -64,6 +64,7 @@ func TestExtension(t *testing.T) {
 		"not due by a bit":          {reason: "wake up then", next: hourly, di: item(), after: time.Hour - 1, want: answer(true, 1)},
 		"due":                       {reason: "force, and wake up for the next one", next: hourly, di: item(), after: time.Hour, want: answer(false, time.Hour)},
 		"overdue":                   {reason: "the next one counts from now", next: hourly, di: item(), after: 90*time.Minute + time.Second/4, want: answer(false, time.Hour-time.Second/4)},
+		"overdue, another function": {reason: "lastReconcileTime has whole seconds", next: later(time.Hour), di: item(), after: 90*time.Minute + time.Second/4, want: answer(false, time.Hour-time.Second/4)},
 		"due by cron":               {reason: "the next full hour", next: fromSpec(crontab("0 * * * *")), di: item(), after: 50 * time.Minute, want: answer(false, 49*time.Minute+30*time.Second)},
 		"due after a failed run":    {reason: "schedules are for failed items, too", next: hourly, di: item(phase(lsv1alpha1.DeployItemPhases.Failed)), after: time.Hour, want: answer(false, time.Hour)},
 		"nil item [Lx5]":            {reason: "no panic", next: hourly, di: nil, after: time.Hour},
@@ -115,6 +116,14 @@ func once(at time.Time) continuousreconcile.Next {
 			return &at, nil
 		}
 		return nil, nil
+	}
+}
+
+// later is a schedule that does not round.
+func later(d time.Duration) continuousreconcile.Next {
+	return func(_ context.Context, last time.Time, _ *lsv1alpha1.DeployItem) (*time.Time, error) {
+		next := last.Add(d)
+		return &next, nil
 	}
 }
 

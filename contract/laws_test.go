@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// world is one item between a Landscaper, its users and a deployer, all of whom do random things at random moments,
+// with a process that crashes between any two writes.
+type world struct {
+	t        *testing.T
+	r        *rand.Rand
+	di       *lsv1alpha1.DeployItem
+	now      time.Time
+	jobs     bool // the Landscaper speaks job ID
+	n        int
+	finished map[string]bool
+	gone     bool
+	kind     bool // the deployer always succeeds and nothing crashes
+	log      []string
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 1)) // the same numbers in every run
+	w := &world{t: t, r: r, di: item(), now: epoch, jobs: r.IntN(2) == 0, finished: map[string]bool{"": true}}
+	if r.IntN(2) == 0 {
+		managed(w.di)
+	}
+	if w.jobs && r.IntN(2) == 0 {
+		note(lsv1alpha1.DeployerTypeAnnotation, "x")(w.di)
+	}
+	w.di.Spec.UpdateOnChangeOnly = r.IntN(4) == 0
+	return w
+}
+
+func (w *world) chance(in int) bool { return !w.kind && w.r.IntN(in) == 0 }
+
+func (w *world) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+
+func (w *world) fail(format string, args ...any) {
+	w.t.Helper()
+	w.t.Fatalf("%s\nafter %q\nitem %+v", fmt.Sprintf(format, args...), w.log, w.di.Status)
+}
+
+// event is something that the world does to the item.
+func (w *world) event() {
+	s := &w.di.Status
+	switch w.r.IntN(9) {
+	case 0, 1:
+		w.handOut()
+	case 2:
+		w.di.Generation++
+	case 3:
+		if w.di.DeletionTimestamp == nil && w.r.IntN(3) == 0 {
+			w.di.DeletionTimestamp = ref(w.now)
+			w.di.Generation += w.r.Int64N(2)
+		}
+	case 4:
+		ops := []lsv1alpha1.Operation{"reconcile", "force-reconcile", "abort", "test-reconcile", "odd"}
+		op(ops[w.r.IntN(len(ops))])(w.di)
+		note(contract.AbortTimestampAnnotation, w.now.Format(time.RFC3339))(w.di)
+	case 5:
+		if s.JobID != s.JobIDFinished && w.r.IntN(3) == 0 {
+			w.finished[s.JobID] = true
+			s.JobIDFinished, s.Phase = s.JobID, contract.FailedPhase(contract.JobID, w.di.DeletionTimestamp != nil)
+		}
+	default:
+		w.now = w.now.Add(time.Duration(w.r.IntN(240)) * time.Second)
+		return
+	}
+	w.note("event: phase %s job %q/%q generation %d/%d deleted %t %v", s.Phase, s.JobID, s.JobIDFinished,
+		w.di.Generation, s.ObservedGeneration, w.di.DeletionTimestamp != nil, w.di.Annotations[keyOp])
+}
+
+// handOut is Landscaper handing out a job, its clock up to two minutes off.
+func (w *world) handOut() {
+	s := &w.di.Status
+	if !w.jobs || s.JobID != s.JobIDFinished {
+		return
+	}
+	w.n++
+	at := w.now.Add(time.Duration(w.r.IntN(240)-120) * time.Second)
+	s.JobID, s.JobIDGenerationTime = fmt.Sprintf("job-%d", w.n), ref(at)
+	s.TransitionTimes = &lsv1alpha1.TransitionTimes{TriggerTime: ref(at)}
+}
+
+// pass is one reconcile of a deployer.
+func (w *world) pass() {
+	d := contract.Evaluate(w.di, contract.Options{Now: w.now})
+	checkDecision(w.t, w.log, d)
+	if w.chance(4) {
+		d = d.Force()
+	}
+	w.note("pass: %+v", d)
+	s := contract.StartInfo{Now: w.now, Deployer: deployer, JobID: fmt.Sprintf("test-%d", len(w.log))}
+	if d.New && !d.Unchanged {
+		w.write(d, func() { contract.Start(w.di, d, s) })
+	}
+	if w.chance(8) {
+		return
+	}
+	switch {
+	case d.Unchanged:
+		w.write(d, func() { contract.FinishUnchanged(w.di, d, s) })
+	case d.Due:
+		if w.di.DeletionTimestamp == nil && !contract.HasOurFinalizer(w.di) {
+			finalizer(w.di)
+		}
+		w.act(d)
+		return
+	}
+	w.remove(d.Remove...)
+}
+
+// act is the action of a pass and what follows.
+func (w *world) act(d contract.Decision) {
+	w.remove(d.Remove...)
+	o := w.outcome(d)
+	started := w.now
+	if !w.kind {
+		w.now = w.now.Add(time.Duration(w.r.IntN(60)) * time.Second)
+	}
+	if w.chance(8) {
+		return
+	}
+	if d.Action == contract.Delete && o.Done {
+		w.gone = true
+		return
+	}
+	w.write(d, func() { contract.Apply(w.di, d, o, w.now, started) })
+	if o.Consumed && !w.chance(8) {
+		w.remove(keyOp, keyAbort)
+	}
+}
+
+// outcome is a call of a deployer that may do anything to the status.
+func (w *world) outcome(d contract.Decision) contract.Outcome {
+	deleting := w.di.DeletionTimestamp != nil
+	switch {
+	case d.Expired:
+		return contract.TimedOut(d.Revision, deleting, contract.TimeoutError(nil, time.Minute, w.now))
+	case d.SkipUninstall:
+		return contract.Outcome{Done: true}
+	}
+	r := contract.Return{
+		Revision: d.Revision, Action: d.Action, Deleting: deleting, Now: w.now,
+		Phase: contract.HandedPhase(d.Revision, d.Action), LastError: vandal().LastError,
+	}
+	if w.kind {
+		return contract.Judge(r)
+	}
+	r.Phase = all[w.r.IntN(len(all))]
+	r.Waiting = w.chance(4)
+	if w.chance(3) {
+		r.Err = errBoom
+	}
+	if w.chance(9) {
+		r.Err = errors.Join(errBoom, errConfig)
+	}
+	after := vandal()
+	contract.Protect(&w.di.Status, after, d.Revision)
+	after.Phase, after.LastError = w.di.Status.Phase, w.di.Status.LastError
+	w.write(d, func() { w.di.Status = *after })
+	return contract.Judge(r)
+}
+
+func (w *world) remove(keys ...string) {
+	for _, k := range keys {
+		delete(w.di.Annotations, k)
+	}
+}
+
+// write is a status write of the deployer; every law is checked on it.
+func (w *world) write(d contract.Decision, change func()) {
+	before := w.di.Status.DeepCopy()
+	change()
+	after := &w.di.Status
+	masked := after.DeepCopy()
+	contract.Mask(d.Revision, before, masked)
+	if diff := cmp.Diff(after, masked); diff != "" {
+		w.fail("%+v writes outside its closed list [C10]: %s", d, diff)
+	}
+	if d.Revision != contract.JobID {
+		return
+	}
+	w.checkJob(d, before, after)
+}
+
+// checkJob holds a write to the rules of a job's finish.
+func (w *world) checkJob(d contract.Decision, before, after *lsv1alpha1.DeployItemStatus) {
+	finishes := after.JobIDFinished != before.JobIDFinished
+	switch {
+	case finishes && (after.JobIDFinished != after.JobID || !contract.IsFinal(after.Phase)):
+		w.fail("(a) a finish that is not one: %+v", d)
+	case finishes && w.finished[after.JobIDFinished]:
+		w.fail("a job ended twice: %+v", d)
+	case after.JobID != "" && after.JobID == after.JobIDFinished && !contract.IsFinal(after.Phase):
+		w.fail("(b) a finished job with phase %s: %+v", after.Phase, d)
+	case !finishes && after.Phase != before.Phase && contract.IsFinal(after.Phase):
+		w.fail("(c) a final phase without a finish: %+v", d)
+	case after.JobID != before.JobID && (!d.NewJob || before.JobID != before.JobIDFinished):
+		w.fail("(d) the job ID of somebody else: %+v", d)
+	case d.Background && after.Phase != before.Phase:
+		w.fail("a background run moved the phase: %+v", d)
+	}
+	w.finished[after.JobIDFinished] = true
+}
+
+// TestLaws lets worlds run and checks every write: atomicity rules (a) to (d) [C10], closed lists, one action [L30].
+// At the end everybody behaves, and the item must come to rest: nothing strands it, nothing loops.
+func TestLaws(t *testing.T) {
+	t.Parallel()
+	seeds := uint64(1000)
+	if testing.Short() {
+		seeds = 300
+	}
+	for seed := range seeds {
+		w := newWorld(t, seed)
+		for step := 0; step < 40 && !w.gone; step++ {
+			if w.r.IntN(2) == 0 {
+				w.event()
+			} else {
+				w.pass()
+			}
+		}
+		w.settle()
+	}
+}
+
+// settle: no more events, no crashes, a deployer that succeeds.
+func (w *world) settle() {
+	w.kind = true
+	for n := 0; !w.gone; n++ {
+		d := contract.Evaluate(w.di, contract.Options{Now: w.now})
+		if !d.Due && len(d.Remove) == 0 {
+			break
+		}
+		if n == 6 {
+			w.fail("does not come to rest: %+v", d)
+		}
+		w.pass()
+	}
+	s := &w.di.Status
+	held := w.di.DeletionTimestamp != nil && !contract.HasOurFinalizer(w.di)
+	if !w.gone && !held && s.JobID != s.JobIDFinished {
+		w.fail("the job is stranded")
+	}
+}
+
+// TestTimeAlwaysEnds: whatever the deployer answers, short of an error-free end, a run ends at its deadline [H-3].
+func TestTimeAlwaysEnds(t *testing.T) {
+	t.Parallel()
+	for name, di := range map[string]*lsv1alpha1.DeployItem{
+		"job [H-3]":                          item(job("a", "", 0)),
+		"job that deletes [H-3]":             ran(phSucceeded, job("b", "a", 0), deleted(-1), finalizer),
+		"annotation [H-3]":                   item(),
+		"annotation that deletes [H-3]":      ran(phSucceeded, deleted(-1), finalizer, generation(4)),
+		"force before a deletion [H-3]":      ran(phSucceeded, deleted(-1), finalizer, generation(4), op("force-reconcile")),
+		"background [H-3]":                   ran(phSucceeded, job("a", "a", -9), op("force-reconcile")),
+		"found without any time [C-11]":      item(phased(phProgressing), observed(3)),
+		"job found without any time [C-11]":  item(phased(phProgressing), observed(3), job("a", "", 0), func(di *lsv1alpha1.DeployItem) { di.Status.JobIDGenerationTime = nil }),
+		"Landscaper's clock is ahead [C-11]": item(job("a", "", 3)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			starts, now := 0, epoch
+			for range 60 {
+				d := contract.Evaluate(di, contract.Options{Now: now})
+				if d.Expired {
+					if starts > 1 {
+						t.Errorf("%d starts", starts)
+					}
+					return
+				}
+				if d.New {
+					starts++
+					contract.Start(di, d, contract.StartInfo{Now: now})
+				}
+				o := contract.Judge(contract.Return{Revision: d.Revision, Action: d.Action, Deleting: di.DeletionTimestamp != nil, Err: errBoom, Now: now})
+				contract.Apply(di, d, o, now, now)
+				now = now.Add(time.Minute)
+			}
+			t.Error("never expired")
+		})
+	}
+}
