@@ -27,6 +27,9 @@ func (r *reconciler) fetch(ctx context.Context, c *cycle) (verdict, error) {
 		r.states.forget(c.key)
 		return drop, nil
 	}
+	if c.state.isGone(stored.UID) {
+		return drop, nil
+	}
 	if c.state.awaitIfStale(stored) {
 		c.wait = staleRetry
 		return stop, nil

@@ -56,6 +56,7 @@ type itemState struct {
 	triggered   bool        // somebody asked for a pass: the gate is open
 	lastWrite   string      // resourceVersion of our last write
 	awaited     bool        // a pass waits for the event of our last write
+	ended       types.UID   // object that went with the removal of our finalizer
 	failures    int         // in a row, for the backoff
 	immediate   int         // immediate requeues in a row
 	claimed     string      // the run that this process started or fenced
@@ -148,6 +149,20 @@ func (s *itemState) wrote(resourceVersion string) {
 	if s.lastWrite == "" || older(s.lastWrite, resourceVersion) {
 		s.lastWrite = resourceVersion
 	}
+}
+
+// vanished notes that an object went with our last write.
+func (s *itemState) vanished(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = uid
+}
+
+// isGone tells that an object went with our last write, whatever the cache still shows.
+func (s *itemState) isGone(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return uid != "" && s.ended == uid
 }
 
 // claim notes that this process runs the item's current run; it tells whether it did so before.

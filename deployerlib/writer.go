@@ -137,6 +137,9 @@ func (w *writer) sendOnce(ctx context.Context, c *cycle, changes patch.Changes) 
 func (w *writer) adopt(c *cycle, obj *lsv1alpha1.DeployItem) {
 	obj.ManagedFields = nil
 	c.state.wrote(obj.ResourceVersion)
+	if obj.DeletionTimestamp != nil && len(obj.Finalizers) == 0 {
+		c.state.vanished(obj.UID) // the answer has the resourceVersion of the last stored version, so it does not make that one old
+	}
 	c.base = obj
 	obj.ObjectMeta.DeepCopyInto(&c.item.ObjectMeta)
 }
