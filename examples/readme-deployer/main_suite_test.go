@@ -26,7 +26,7 @@ func TestReadmeDeployer(t *testing.T) {
 }
 
 var _ = Describe("the deployer of the README", func() {
-	It("exports a password and goes without a trace", func(ctx SpecContext) {
+	It("exports a password and goes without a trace, with two methods and no word about Landscaper [L1]", func(ctx SpecContext) {
 		scheme := runtime.NewScheme()
 		Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 		Expect(lsv1alpha1.AddToScheme(scheme)).To(Succeed())

@@ -49,7 +49,7 @@ func TestPasswordsBadConfig(t *testing.T) {
 	for name, tc := range map[string]struct{ config, path string }{
 		"too long":         {`{"length": 27}`, "spec.config.length"},
 		"missing":          {`{}`, "spec.config.length"},
-		"an unknown field": {`{"lenght": 12}`, `"lenght"`},
+		"an unknown field": {`{"size": 12}`, `"size"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			deployer := &passwords{client: newClient()}

@@ -113,6 +113,7 @@ func (t Tests) addLiteral(path, function, quoted string) {
 	name := function
 	if name == "" {
 		name = strings.Join(strings.Fields(naming.ReplaceAllString(text, "")), " ")
+		name = strings.NewReplacer(" ,", ",", " :", ":").Replace(name)
 	}
 	t.add(path, name, text)
 }
