@@ -102,7 +102,7 @@ func visit(err error, do func(*lsv1alpha1.Error)) {
 		if isNil(e) {
 			continue
 		}
-		if ls, ok := e.(lsError); ok { //nolint:errorlint // the walk itself unwraps
+		if ls, ok := e.(lsError); ok {
 			if le := ls.LandscaperError(); le != nil {
 				do(le)
 			}

@@ -70,7 +70,7 @@ const (
 	WhyFinished         = "Finished"         // final and nothing new
 	WhyNeverRun         = "NeverRun"         // job ID: no job was ever finished, background runs are refused
 	WhyDeletionPending  = "DeletionPending"  // job ID: terminating, the job that deletes is still to come
-	WhyGenerationMoved   = "GenerationMoved"  // job ID: the spec changed, its job is still to come
+	WhyGenerationMoved  = "GenerationMoved"  // job ID: the spec changed, its job is still to come
 	WhyNotFinal         = "NotFinal"         // job ID: finished job with a phase that is not final
 	WhyOperation        = "Operation"        // due: the operation annotation
 	WhyGeneration       = "Generation"       // due: generation differs from observedGeneration

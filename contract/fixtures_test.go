@@ -71,9 +71,11 @@ func generation(g int64) mod { return func(di *lsv1alpha1.DeployItem) { di.Gener
 func reconciled(min int) mod {
 	return func(di *lsv1alpha1.DeployItem) { di.Status.LastReconcileTime = mt(min) }
 }
+
 func deleted(minutes int) mod {
 	return func(di *lsv1alpha1.DeployItem) { di.DeletionTimestamp = mt(minutes) }
 }
+
 func updateOnChange(di *lsv1alpha1.DeployItem) {
 	di.Spec.UpdateOnChangeOnly = true
 }

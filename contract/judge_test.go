@@ -8,9 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	lserrors "github.com/gardener/landscaper/apis/errors"
-
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	lserrors "github.com/gardener/landscaper/apis/errors"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deployerkit/deployerkit/contract"

@@ -17,7 +17,7 @@ func TestNamed(t *testing.T) {
 	t.Run("works outside of ExecuteHooks", func(t *testing.T) {
 		want := hookResult(true, false, 0)
 		got, err := extension.Named("x", returns(new([]string), "", want, errBoom))(t.Context(), logr.Discard(), nil, nil, extension.StartHook)
-		if got != want || err != errBoom {
+		if got != want || !errors.Is(err, errBoom) {
 			t.Errorf("got %v and %v", got, err)
 		}
 	})
@@ -66,7 +66,7 @@ func TestOnItem(t *testing.T) {
 	})
 	t.Run("has effects and errors but never a result", func(t *testing.T) {
 		di := &lsv1alpha1.DeployItem{}
-		if r, err := hook(t.Context(), logr.Discard(), di, nil, extension.ShouldReconcileHook); r != nil || err != errBoom || got != di {
+		if r, err := hook(t.Context(), logr.Discard(), di, nil, extension.ShouldReconcileHook); r != nil || !errors.Is(err, errBoom) || got != di {
 			t.Errorf("got %v, %v and %v", r, err, got)
 		}
 	})
@@ -78,7 +78,7 @@ func TestOnStart(t *testing.T) {
 		called++
 		return errBoom
 	})
-	if r, err := hook(t.Context(), logr.Discard(), nil, nil, extension.StartHook); r != nil || err != errBoom || called != 1 {
+	if r, err := hook(t.Context(), logr.Discard(), nil, nil, extension.StartHook); r != nil || !errors.Is(err, errBoom) || called != 1 {
 		t.Errorf("got %v, %v and %d calls", r, err, called)
 	}
 }

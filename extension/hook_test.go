@@ -114,4 +114,5 @@ func execute(t *testing.T, hooks extension.ReconcileExtensionHooks, typ extensio
 	return hooks.ExecuteHooks(t.Context(), logr.Discard(), &lsv1alpha1.DeployItem{}, &lsv1alpha1.Target{}, typ)
 }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
+func ptr[T any](v T) *T { return new(v) }

@@ -12,9 +12,9 @@ import (
 type Merge string
 
 const (
-	// MergeAny: one result that aborts is enough.
+	// MergeAny says that one result that aborts is enough.
 	MergeAny Merge = "any"
-	// MergeAll: all results that are not nil must abort; one that continues wins.
+	// MergeAll says that all results that are not nil must abort; one that continues wins.
 	MergeAll Merge = "all"
 )
 

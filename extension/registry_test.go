@@ -143,7 +143,7 @@ const types = `["Start" "DuringResponsibilityCheck" "AfterResponsibilityCheck" "
 
 func TestDeepCopy(t *testing.T) {
 	t.Run("nil stays nil [L67]", func(t *testing.T) {
-		if got := (extension.ReconcileExtensionHooks)(nil).DeepCopy(); got != nil {
+		if got := extension.ReconcileExtensionHooks(nil).DeepCopy(); got != nil {
 			t.Errorf("got %v, want nil", got)
 		}
 	})

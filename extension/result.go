@@ -73,7 +73,7 @@ func (m *merger) add(r *HookResult) {
 		m.sum.AbortReconcile = m.sum.AbortReconcile || r.AbortReconcile
 	}
 	sum := &m.sum.ReconcileResult
-	sum.Requeue = sum.Requeue || r.ReconcileResult.Requeue //nolint:staticcheck // SA1019: the seed's rules are about this field.
+	sum.Requeue = sum.Requeue || r.ReconcileResult.Requeue //nolint:staticcheck // SA1019: the rules of merging are about this field.
 	sum.RequeueAfter = shortest(sum.RequeueAfter, r.ReconcileResult.RequeueAfter)
 	sum.Priority = highest(sum.Priority, r.ReconcileResult.Priority)
 }
