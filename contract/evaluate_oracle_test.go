@@ -3,7 +3,6 @@
 package contract_test
 
 import (
-	"fmt"
 	"testing"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -162,7 +161,7 @@ func TestEvaluateEveryState(t *testing.T) {
 			if diff := cmp.Diff(s.expect(rev), verdictOf(d)); diff != "" {
 				t.Fatalf("%s %+v: -want +got\n%s", r, s, diff)
 			}
-			checkDecision(t, fmt.Sprintf("%s %+v", r, s), d)
+			checkDecision(t, s, d)
 		}
 		if cells%97 == 0 {
 			if diff := cmp.Diff(before, di); diff != "" {
@@ -176,28 +175,30 @@ func TestEvaluateEveryState(t *testing.T) {
 }
 
 // checkDecision holds any decision to what is always true: exactly one action [L30], and flags that fit each other.
-func checkDecision(t *testing.T, name string, d contract.Decision) {
+func checkDecision(t *testing.T, name any, d contract.Decision) {
 	t.Helper()
 	switch d.Action {
 	case contract.NoAction, contract.Abort, contract.ForceReconcile, contract.Delete, contract.Reconcile:
 	default:
 		t.Fatalf("%s: unknown action %q", name, d.Action)
 	}
-	laws := map[string]bool{
-		"no action means never due and not forceable": d.Action != contract.NoAction || (!d.Due && !d.Forceable && len(d.Remove) == 0),
-		"due means forceable":                         !d.Due || d.Forceable,
-		"new means due":                               !d.New || d.Due,
-		"background is never new":                     !d.Background || !d.New,
-		"background never deletes or aborts":          !d.Background || d.Action == contract.Reconcile || d.Action == contract.ForceReconcile,
-		"unchanged is new and reconciles":             !d.Unchanged || (d.New && d.Action == contract.Reconcile),
-		"expired is due and not new":                  !d.Expired || (d.Due && !d.New && d.Action != contract.Abort),
-		"skip uninstall deletes":                      !d.SkipUninstall || d.Action == contract.Delete,
-		"a new job is new":                            !d.NewJob || d.New,
-		"there is a reason":                           d.Reason != "",
-	}
-	for law, ok := range laws {
-		if !ok {
-			t.Fatalf("%s: %s is broken by %+v", name, law, d)
+	for _, law := range [...]struct {
+		name string
+		ok   bool
+	}{
+		{"no action means never due and not forceable", d.Action != contract.NoAction || (!d.Due && !d.Forceable && len(d.Remove) == 0)},
+		{"due means forceable", !d.Due || d.Forceable},
+		{"new means due", !d.New || d.Due},
+		{"background is never new", !d.Background || !d.New},
+		{"background never deletes or aborts", !d.Background || d.Action == contract.Reconcile || d.Action == contract.ForceReconcile},
+		{"unchanged is new and reconciles", !d.Unchanged || (d.New && d.Action == contract.Reconcile)},
+		{"expired is due and not new", !d.Expired || (d.Due && !d.New && d.Action != contract.Abort)},
+		{"skip uninstall deletes", !d.SkipUninstall || d.Action == contract.Delete},
+		{"a new job is new", !d.NewJob || d.New},
+		{"there is a reason", d.Reason != ""},
+	} {
+		if !law.ok {
+			t.Fatalf("%v: %s is broken by %+v", name, law.name, d)
 		}
 	}
 }

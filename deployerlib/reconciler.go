@@ -47,13 +47,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if rest := r.tooEarly(ctx, req.NamespacedName, state); rest > 0 {
 		return reconcile.Result{RequeueAfter: rest}, nil
 	}
-	c := &cycle{
-		key: req.NamespacedName, state: state, log: logf.FromContext(ctx), began: r.args.Clock.Now(),
-		requeue: &extension.HookResult{},
-	}
-	passCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	c, passCtx, cancel := r.newCycle(ctx, req.NamespacedName, state)
 	defer cancel(nil)
-	c.run = &run{clock: r.args.Clock, cancel: cancel}
 	if !state.begin(c.run) {
 		return reconcile.Result{}, nil
 	}
@@ -65,6 +60,18 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	return r.schedule(c, p), nil
+}
+
+// newCycle prepares a pass. Its context outlives the worker's: a pass ends by
+// its own rules, also when the process is told to stop.
+func (r *reconciler) newCycle(ctx context.Context, key types.NamespacedName, state *itemState) (*cycle, context.Context, context.CancelCauseFunc) {
+	c := &cycle{
+		key: key, state: state, log: logf.FromContext(ctx), began: r.args.Clock.Now(),
+		requeue: &extension.HookResult{},
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	c.run = &run{clock: r.args.Clock, cancel: cancel}
+	return c, ctx, cancel
 }
 
 // tooEarly is the gate: how long a pop must wait, from the cache alone.

@@ -44,7 +44,7 @@ func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) err
 	if hostMgr != nil {
 		host = hostMgr
 	}
-	r, err := newReconciler(lsMgr, args)
+	r, err := newReconciler(accessTo(lsMgr, args.Name), args)
 	if err != nil {
 		return err
 	}
@@ -56,21 +56,36 @@ func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) err
 	return r.addTo(lsMgr, log.WithName(args.Name))
 }
 
-// newReconciler wires a reconciler to a cluster.
-func newReconciler(c cluster.Cluster, args DeployerArgs) (*reconciler, error) {
+// access is all that a reconciler needs of the Landscaper cluster.
+type access struct {
+	client client.Client // reads from the cache
+	live   client.Reader // reads from the API server
+	items  itemReader
+	warn   func(di *lsv1alpha1.DeployItem, reason, message string)
+}
+
+// accessTo gives a reconciler its access to a cluster.
+func accessTo(c cluster.Cluster, name string) access {
+	recorder := c.GetEventRecorder(name)
+	return access{
+		client: c.GetClient(), live: c.GetAPIReader(), items: &cachedItems{cache: c.GetCache(), client: c.GetClient()},
+		warn: func(di *lsv1alpha1.DeployItem, reason, message string) {
+			recorder.Eventf(di, nil, corev1.EventTypeWarning, contract.OneLine(reason, maxEventReason), "ReconcileDeployItem", "%s", message)
+		},
+	}
+}
+
+// newReconciler wires a reconciler.
+func newReconciler(a access, args DeployerArgs) (*reconciler, error) {
 	seen, err := newObserver(&args)
 	if err != nil {
 		return nil, err
 	}
-	recorder := c.GetEventRecorder(args.Name)
 	r := &reconciler{
-		args: args, hooks: args.readHooks(), client: c.GetClient(), seen: seen, states: newStates(), queue: &queue{},
-		items:    &cachedItems{cache: c.GetCache(), client: c.GetClient()},
-		resolver: targets.NewResolver(c.GetAPIReader(), args.Clock, args.SecretMaxAge),
-		writer:   &writer{client: c.GetClient(), live: c.GetAPIReader(), seen: seen},
-		warn: func(di *lsv1alpha1.DeployItem, reason, message string) {
-			recorder.Eventf(di, nil, corev1.EventTypeWarning, contract.OneLine(reason, maxEventReason), "ReconcileDeployItem", "%s", message)
-		},
+		args: args, hooks: args.readHooks(), client: a.client, seen: seen, states: newStates(), queue: &queue{},
+		items: a.items, warn: a.warn,
+		resolver: targets.NewResolver(a.live, args.Clock, args.SecretMaxAge),
+		writer:   &writer{client: a.client, live: a.live, seen: seen},
 	}
 	r.phases, r.ops = r.pipeline(), r.operations()
 	return r, nil

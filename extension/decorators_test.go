@@ -4,6 +4,7 @@ package extension_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployer
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// flags are what the command line says.
+type flags struct {
+	kubeconfig           string
+	landscaperKubeconfig string
+	config               string
+
+	workers      int
+	itemSelector string
+	gracePeriod  time.Duration
+
+	election election
+
+	metricsAddress string
+	probeAddress   string
+
+	zap zap.Options
+}
+
+// election are the flags of the leader election.
+type election struct {
+	enabled       bool
+	namespace     string
+	id            string
+	leaseDuration time.Duration
+	renewDeadline time.Duration
+	retryPeriod   time.Duration
+}
+
+// newFlags has no defaults yet: addTo sets them.
+func newFlags() *flags { return &flags{} }
+
+// addTo registers all flags, in a set of their own: packages that register on
+// flag.CommandLine, as controller-runtime does, cannot clash.
+func (f *flags) addTo(fs *pflag.FlagSet) {
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"kubeconfig of the host cluster (default: $KUBECONFIG, the cluster that this runs in, ~/.kube/config)")
+	fs.StringVar(&f.landscaperKubeconfig, "landscaper-kubeconfig", "",
+		"kubeconfig of the cluster with the deploy items (default: the host cluster)")
+	fs.StringVar(&f.config, "config", "", "file with the deployer's configuration")
+	fs.IntVar(&f.workers, "workers", deployerlib.DefaultWorkers, "number of deploy items that are worked on at the same time")
+	fs.StringVar(&f.itemSelector, "item-selector", "",
+		"label selector of the deploy items to care for, to shard them between deployments (default: all)")
+	fs.DurationVar(&f.gracePeriod, "grace-period", deployerlib.DefaultGracePeriod,
+		"how long a running call may go on after SIGTERM, and after it was cancelled")
+	fs.StringVar(&f.metricsAddress, "metrics-bind-address", "127.0.0.1:8080", `address of the metrics; "0" for none`)
+	fs.StringVar(&f.probeAddress, "health-probe-bind-address", "127.0.0.1:8081", `address of /healthz and /readyz; "0" for none`)
+	f.election.addTo(fs)
+	logging := flag.NewFlagSet("", flag.ContinueOnError)
+	f.zap.BindFlags(logging)
+	fs.AddGoFlagSet(logging)
+}
+
+// addTo registers the flags of the leader election.
+func (e *election) addTo(fs *pflag.FlagSet) {
+	fs.BoolVar(&e.enabled, "leader-elect", true, "elect a leader among the replicas; only the leader works")
+	fs.StringVar(&e.namespace, "leader-election-namespace", "",
+		`namespace of the lease in the host cluster (default: that of the pod; "default" outside a cluster)`)
+	fs.StringVar(&e.id, "leader-election-id", "",
+		"name of the lease (default: from the deployer's name, its configured identity and the item selector)")
+	fs.DurationVar(&e.leaseDuration, "leader-election-lease-duration", 15*time.Second,
+		"how long a leader that is not heard of keeps its lease")
+	fs.DurationVar(&e.renewDeadline, "leader-election-renew-deadline", 10*time.Second,
+		"how long a leader tries to renew its lease before it gives up")
+	fs.DurationVar(&e.retryPeriod, "leader-election-retry-period", 2*time.Second,
+		"how often a replica tries to get or to renew the lease")
+}
+
+// args makes the deployer and puts on it what the flags say.
+func (f *flags) args(p Program) (deployerlib.DeployerArgs, error) {
+	none := deployerlib.DeployerArgs{}
+	if err := f.validate(); err != nil {
+		return none, err
+	}
+	args, err := p.Args(f.config)
+	if err != nil {
+		return none, err
+	}
+	if args.ItemSelector, err = labels.Parse(f.itemSelector); err != nil {
+		return none, fmt.Errorf("--item-selector: %w", err)
+	}
+	args.GracePeriod = f.gracePeriod
+	args.Options.MaxConcurrentReconciles = f.workers
+	f.election.setID(args, f.itemSelector)
+	args.Default()
+	return args, args.Validate()
+}
+
+// validate reports every flag that makes no sense.
+func (f *flags) validate() error {
+	var faults []error
+	if f.workers < 1 {
+		faults = append(faults, fmt.Errorf("--workers %d: must be positive", f.workers))
+	}
+	if f.gracePeriod <= 0 {
+		faults = append(faults, fmt.Errorf("--grace-period %s: must be positive", f.gracePeriod))
+	}
+	e := f.election
+	if e.retryPeriod <= 0 || e.renewDeadline <= e.retryPeriod || e.leaseDuration <= e.renewDeadline {
+		faults = append(faults, fmt.Errorf("--leader-election-…: want 0 < retry period < renew deadline < lease duration, have %s, %s and %s",
+			e.retryPeriod, e.renewDeadline, e.leaseDuration))
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract_test
+
+import (
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// TestHookFailed: a hook that fails while nothing is due moves neither phase nor, under job ID, lastError.
+func TestHookFailed(t *testing.T) {
+	t.Parallel()
+	background := func(s lsv1alpha1.ConditionStatus, since int) []lsv1alpha1.Condition {
+		c := cond(contract.ConditionBackground, s, since)
+		c.Reason, c.Message, c.LastUpdateTime = contract.ReasonHookFailed, "boom", val(0)
+		return []lsv1alpha1.Condition{c}
+	}
+	for name, tc := range map[string]struct {
+		di   *lsv1alpha1.DeployItem
+		want func(*lsv1alpha1.DeployItemStatus)
+	}{
+		"annotation [Lx3]": {ran(phSucceeded), func(s *lsv1alpha1.DeployItemStatus) {
+			s.LastError = lastErr("ExecuteHooks", "boom", 0, 0)
+			s.LastError.Reason = contract.ReasonHookFailed
+		}},
+		"finished job": {ran(phSucceeded, job("a", "a", -9), oldErrors), func(s *lsv1alpha1.DeployItemStatus) {
+			s.Conditions = background(lsv1alpha1.ConditionUnknown, 0)
+		}},
+		"finished job with a run owed": {ran(phSucceeded, job("a", "a", -9), owed(-2)), func(s *lsv1alpha1.DeployItemStatus) {
+			s.Conditions = background(lsv1alpha1.ConditionTrue, -2)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := tc.di.DeepCopy()
+			tc.want(&want.Status)
+			d := contract.Evaluate(tc.di, options())
+			contract.HookFailed(tc.di, d, errBoom, epoch)
+			if diff := cmp.Diff(want, tc.di); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			contract.HookFailed(tc.di, d, nil, epoch)
+			contract.HookFailed(nil, d, errBoom, epoch)
+			if diff := cmp.Diff(want, tc.di); diff != "" {
+				t.Errorf("nothing failed: %s", diff)
+			}
+		})
+	}
+}

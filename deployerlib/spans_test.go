@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// spanLog is a TracerProvider that keeps the names and errors of ended spans.
+type spanLog struct {
+	noop.TracerProvider
+	mu    sync.Mutex
+	ended []string
+}
+
+func (l *spanLog) Tracer(string, ...trace.TracerOption) trace.Tracer { return &loggingTracer{log: l} }
+
+type loggingTracer struct {
+	noop.Tracer
+	log *spanLog
+}
+
+func (t *loggingTracer) Start(ctx context.Context, name string, _ ...trace.SpanStartOption) (context.Context, trace.Span) {
+	return ctx, &loggedSpan{log: t.log, name: name}
+}
+
+type loggedSpan struct {
+	noop.Span
+	log  *spanLog
+	name string
+}
+
+func (*loggedSpan) IsRecording() bool                        { return true }
+func (s *loggedSpan) SetAttributes(kv ...attribute.KeyValue) { s.name += " " + string(kv[0].Key) }
+func (s *loggedSpan) SetStatus(_ codes.Code, text string)    { s.name += " " + text }
+func (s *loggedSpan) End(...trace.SpanEndOption) {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	s.log.ended = append(s.log.ended, s.name)
+}
+
+func TestEachPhaseAndHookHasASpan(t *testing.T) {
+	spans := &spanLog{}
+	args := DeployerArgs{Type: "example.org/t", TracerProvider: spans, Registerer: prometheus.NewRegistry()}
+	args.Default()
+	seen, err := newObserver(&args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hooks := extension.ReconcileExtensionHooks{}.
+		RegisterHook(extension.Named("audit", extension.OnStart(func(context.Context, logr.Logger) error { return nil })), extension.StartHook)
+	r := &reconciler{args: args, hooks: hooks, seen: seen}
+	c := &cycle{key: types.NamespacedName{Namespace: "n", Name: "i"}, requeue: &extension.HookResult{}}
+	ctx, end := seen.pass(t.Context(), c)
+	secret := errors.New("password=hunter2")
+	_, _ = r.runPhase(ctx, c, &phase{name: "start", gates: at(extension.StartHook)})
+	_, _ = r.runPhase(ctx, c, &phase{name: "fetch", do: func(context.Context, *cycle) (verdict, error) { return stop, secret }})
+	end(passed{err: secret})
+	want := []string{"hook audit", "start", "fetch failed", "pass deployItem failed"}
+	if !slices.Equal(spans.ended, want) {
+		t.Errorf("ended spans %q, want %q: errors are marked, their text is kept out", spans.ended, want)
+	}
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+const (
+	testType lsv1alpha1.DeployItemType = "example.com/test"
+	testName                           = "test.deployerkit.dev"
+	ns                                 = "ns"
+)
+
+var (
+	t0      = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	key     = types.NamespacedName{Namespace: ns, Name: "item"}
+	errBoom = errors.New("boom")
+)
+
+// world is a deployer, driven pass by pass, with an API server in memory.
+type world struct {
+	*deployerlib.Engine
+	t      *testing.T
+	fake   *deployertest.Fake
+	hooks  *deployertest.Recorder
+	trace  *deployertest.Trace
+	clock  *testclock.FakeClock
+	client client.WithWatch
+
+	mu       sync.Mutex
+	requests []string                                            // "get", "patch", "patch status", about items
+	fail     func(request string, obj client.Object) error       // before the request is done
+	lose     func(request string, obj client.Object) error       // after it: the answer is lost
+	serve    func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem // what the cache shows instead
+	warnings []string
+}
+
+// setup changes a world before its engine is made.
+type setup func(w *world, args *deployerlib.DeployerArgs)
+
+// newWorld makes a world with the objects, the Context "default" and hooks on
+// every type, all without an opinion until w.hooks scripts them.
+func newWorld(t *testing.T, objects []client.Object, setups ...setup) *world {
+	t.Helper()
+	w := &world{
+		t: t, fake: deployertest.NewFake(), hooks: &deployertest.Recorder{}, trace: &deployertest.Trace{},
+		clock: testclock.NewFakeClock(t0),
+	}
+	scheme, err := deployertest.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lsCtx := &lsv1alpha1.Context{}
+	lsCtx.Namespace, lsCtx.Name = ns, lsv1alpha1.DefaultContextName
+	objects = append(objects, lsCtx)
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&lsv1alpha1.DeployItem{}).WithInterceptorFuncs(w.interceptors()).Build()
+	args := deployerlib.DeployerArgs{
+		Name: testName, Version: "v1", Type: testType, Deployer: w.fake, Clock: w.clock,
+		Registerer: prometheus.NewRegistry(), Observe: w.trace.Observe,
+	}
+	for _, s := range setups {
+		s(w, &args)
+	}
+	w.Engine, err = deployerlib.NewEngine(args, deployerlib.Access{Client: w.client, Items: w.cached, Warn: w.warn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// withHooks registers a hook named "hook" on all types, or the given ones.
+func withHooks(hookTypes ...extension.HookType) setup {
+	if len(hookTypes) == 0 {
+		hookTypes = extension.HookTypes()
+	}
+	return func(w *world, _ *deployerlib.DeployerArgs) { w.fake.Hook(w.hooks.Hook("hook"), hookTypes...) }
+}
+
+// withArgs changes the arguments.
+func withArgs(change func(*deployerlib.DeployerArgs)) setup {
+	return func(_ *world, args *deployerlib.DeployerArgs) { change(args) }
+}
+
+// withSelector restricts the deployer to targets with the label env=mine.
+func withSelector() setup {
+	return withArgs(func(args *deployerlib.DeployerArgs) {
+		args.TargetSelectors = []lsv1alpha1.TargetSelector{{Labels: []lsv1alpha1.Requirement{{Key: "env", Operator: "=", Values: []string{"mine"}}}}}
+	})
+}
+
+// cached serves items as the cache would: without a request.
+func (w *world) cached(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
+	di := &lsv1alpha1.DeployItem{}
+	if err := w.client.Get(quiet(ctx), key, di); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.serve != nil {
+		return w.serve(di), nil
+	}
+	return di, nil
+}
+
+type quietKey struct{}
+
+// quiet marks requests that the library did not make.
+func quiet(ctx context.Context) context.Context { return context.WithValue(ctx, quietKey{}, true) }
+
+// interceptors count the requests about items and let them fail.
+func (w *world) interceptors() interceptor.Funcs {
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			return w.request(ctx, "get", obj, func() error { return c.Get(ctx, key, obj, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return w.request(ctx, "patch", obj, func() error { return c.Patch(ctx, obj, p, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return w.request(ctx, "patch "+sub, obj, func() error { return c.SubResource(sub).Patch(ctx, obj, p, opts...) })
+		},
+	}
+}
+
+// request does one request.
+func (w *world) request(ctx context.Context, name string, obj client.Object, do func() error) error {
+	if _, ok := obj.(*lsv1alpha1.DeployItem); !ok || ctx.Value(quietKey{}) != nil {
+		return do()
+	}
+	w.mu.Lock()
+	w.requests = append(w.requests, name)
+	fail, lose := w.fail, w.lose
+	w.mu.Unlock()
+	if fail != nil {
+		if err := fail(name, obj); err != nil {
+			return err
+		}
+	}
+	if err := do(); err != nil || lose == nil {
+		return err
+	}
+	return lose(name, obj)
+}
+
+// warn notes a warning event.
+func (w *world) warn(_ *lsv1alpha1.DeployItem, reason, message string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.warnings = append(w.warnings, reason+": "+message)
+}
+
+// pass runs one pass over the item.
+func (w *world) pass() deployerlib.Ended {
+	w.t.Helper()
+	return w.Pass(w.t.Context(), key)
+}
+
+// reconcile runs one pop of the queue.
+func (w *world) reconcile() reconcile.Result {
+	w.t.Helper()
+	res, err := w.Reconcile(w.t.Context(), key)
+	if err != nil {
+		w.t.Fatalf("Reconcile returned an error, which it never does: %v", err)
+	}
+	return res
+}
+
+// stored reads the item; nil when it is gone.
+func (w *world) stored() *lsv1alpha1.DeployItem {
+	w.t.Helper()
+	di := &lsv1alpha1.DeployItem{}
+	err := w.client.Get(quiet(w.t.Context()), key, di)
+	if client.IgnoreNotFound(err) != nil {
+		w.t.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return di
+}
+
+// update changes the stored item, as somebody else would, status and all.
+func (w *world) update(change func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
+	w.t.Helper()
+	di := w.stored()
+	change(di)
+	status := di.DeepCopy()
+	if err := w.client.Update(quiet(w.t.Context()), di); err != nil {
+		w.t.Fatal(err)
+	}
+	status.ResourceVersion = di.ResourceVersion
+	if err := w.client.Status().Update(quiet(w.t.Context()), status); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.stored()
+}
+
+// sent returns the requests since the last call.
+func (w *world) sent() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.requests
+	w.requests = nil
+	return out
+}
+
+// wantSent checks the requests since the last look.
+func (w *world) wantSent(want ...string) {
+	w.t.Helper()
+	if diff := cmp.Diff(strings.Join(want, ", "), strings.Join(w.sent(), ", ")); diff != "" {
+		w.t.Errorf("requests about the item (-want +got):\n%s", diff)
+	}
+}
+
+// actions lists the calls so far.
+func (w *world) actions() []contract.Action {
+	out := []contract.Action{}
+	for _, call := range w.fake.Calls(key) {
+		out = append(out, call.Action)
+	}
+	return out
+}
+
+// wantCalls checks all calls so far.
+func (w *world) wantCalls(want ...contract.Action) {
+	w.t.Helper()
+	if diff := cmp.Diff(fmt.Sprint(want), fmt.Sprint(w.actions())); diff != "" {
+		w.t.Errorf("calls of the deployer (-want +got):\n%s", diff)
+	}
+}
+
+// change changes an item before it is stored.
+type change func(*lsv1alpha1.DeployItem)
+
+// item makes an item of the test's type with a configuration.
+func item(changes ...change) *lsv1alpha1.DeployItem {
+	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{
+		Namespace: ns, Name: key.Name, UID: "uid-1", Generation: 1, Annotations: map[string]string{},
+	}}
+	di.Spec.Type = testType
+	di.Spec.Configuration = raw(map[string]any{"apiVersion": "v1", "kind": "Config"})
+	for _, c := range changes {
+		c(di)
+	}
+	return di
+}
+
+func raw(v any) *runtime.RawExtension {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return &runtime.RawExtension{Raw: data}
+}
+
+// at is a time after t0, as it is stored.
+func at(d time.Duration) *metav1.Time {
+	t := metav1.NewTime(t0.Add(d))
+	return &t
+}
+
+// job gives the item a job that was not started yet.
+func job(id string) change {
+	return func(di *lsv1alpha1.DeployItem) {
+		di.Finalizers = []string{lsv1alpha1.LandscaperFinalizer}
+		di.Status.JobID, di.Status.JobIDGenerationTime = id, at(0)
+		di.Status.TransitionTimes = &lsv1alpha1.TransitionTimes{TriggerTime: at(0)}
+	}
+}
+
+// finishedJob gives the item a job that ended with a phase some time ago.
+func finishedJob(id string, phase lsv1alpha1.DeployItemPhase) change {
+	return func(di *lsv1alpha1.DeployItem) {
+		job(id)(di)
+		di.Status.JobIDFinished, di.Status.Phase = id, phase
+		di.Status.JobIDGenerationTime = at(-time.Hour)
+		di.Status.LastReconcileTime = at(-time.Hour)
+		di.Status.ObservedGeneration = di.Generation
+		di.Status.Deployer = deployer()
+	}
+}
+
+// finished is finishedJob for the annotation revision.
+func finished(phase lsv1alpha1.DeployItemPhase) change {
+	return func(di *lsv1alpha1.DeployItem) {
+		di.Finalizers = []string{lsv1alpha1.LandscaperFinalizer}
+		di.Status.Phase, di.Status.ObservedGeneration = phase, di.Generation
+		di.Status.LastReconcileTime = at(-time.Hour)
+		di.Status.Deployer = deployer()
+	}
+}
+
+// running is an annotation run in progress.
+func running(since time.Duration) change {
+	return func(di *lsv1alpha1.DeployItem) {
+		finished(phases.Progressing)(di)
+		di.Status.LastReconcileTime = at(since)
+	}
+}
+
+// runningJob is a job in progress.
+func runningJob(id string, since time.Duration) change {
+	return func(di *lsv1alpha1.DeployItem) {
+		job(id)(di)
+		di.Status.JobIDGenerationTime = at(since)
+		di.Status.LastReconcileTime = at(since)
+		di.Status.TransitionTimes = &lsv1alpha1.TransitionTimes{TriggerTime: at(since), InitTime: at(since)}
+		di.Status.Phase, di.Status.ObservedGeneration = phases.Progressing, di.Generation
+		di.Status.Deployer = deployer()
+	}
+}
+
+func deployer() lsv1alpha1.DeployerInformation {
+	return lsv1alpha1.DeployerInformation{Identity: testName, Name: testName, Version: "v1"}
+}
+
+// deleted marks the item; it stays because of a finalizer.
+func deleted(di *lsv1alpha1.DeployItem) {
+	di.DeletionTimestamp = at(-time.Minute)
+	if len(di.Finalizers) == 0 {
+		di.Finalizers = []string{lsv1alpha1.LandscaperFinalizer}
+	}
+}
+
+// operation sets the operation annotation.
+func operation(op lsv1alpha1.Operation) change {
+	return func(di *lsv1alpha1.DeployItem) {
+		di.Annotations[lsv1alpha1.OperationAnnotation] = string(op)
+	}
+}
+
+// withTarget lets the item name the target "target".
+func withTarget(di *lsv1alpha1.DeployItem) {
+	di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "target"}
+}
+
+// target makes that target.
+func target(env string) *lsv1alpha1.Target {
+	t := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "target", Labels: map[string]string{"env": env}}}
+	t.Spec.Type = "example.com/target"
+	t.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(`{"a":"b"}`))
+	return t
+}
+
+var phases = lsv1alpha1.DeployItemPhases
+
+// result is a hook result.
+func result(abort bool, after time.Duration) *extension.HookResult {
+	return &extension.HookResult{AbortReconcile: abort, ReconcileResult: reconcile.Result{RequeueAfter: after}}
+}
+
+// on scripts the hook "hook" of a world.
+func (w *world) on(t extension.HookType, res *extension.HookResult, err error) {
+	w.hooks.On("hook", t, deployertest.Returns(res, err))
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mock
+
+import (
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	mockv1alpha1 "github.com/gardener/landscaper/apis/deployer/mock/v1alpha1"
+	cr "github.com/gardener/landscaper/apis/deployer/utils/continuousreconcile"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
+)
+
+// phases are those that a deployer's Reconcile may set.
+var phases = []lsv1alpha1.DeployItemPhase{
+	lsv1alpha1.DeployItemPhases.Succeeded, lsv1alpha1.DeployItemPhases.Progressing, lsv1alpha1.DeployItemPhases.Failed,
+}
+
+// decode reads an item's configuration and checks all of it.
+// Errors: a deployerlib.ConfigError with the path of the field.
+func decode(di *lsv1alpha1.DeployItem) (*mockv1alpha1.ProviderConfiguration, error) {
+	kind := mockv1alpha1.SchemeGroupVersion.WithKind("ProviderConfiguration")
+	config, err := deployerlib.DecodeConfigAs[mockv1alpha1.ProviderConfiguration](di, kind)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPhase("spec.config.phase", config.Phase); err != nil {
+		return nil, err
+	}
+	if err := checkPhase("spec.config.initialPhase", config.InitialPhase); err != nil {
+		return nil, err
+	}
+	if config.ProviderStatus != nil {
+		if err := contract.CheckProviderStatus(config.ProviderStatus); err != nil {
+			return nil, deployerlib.ConfigError("spec.config.providerStatus", "%s", err)
+		}
+	}
+	if _, err := continuousreconcile.Schedule(config.ContinuousReconcile); err != nil {
+		return nil, deployerlib.ConfigError("spec.config.continuousReconcile", "%s", err)
+	}
+	return config, nil
+}
+
+// checkPhase accepts nil, the empty phase and what Reconcile may set.
+func checkPhase(path string, phase *lsv1alpha1.DeployItemPhase) error {
+	if phase == nil || *phase == "" || slices.Contains(phases, *phase) {
+		return nil
+	}
+	return deployerlib.ConfigError(path, "is %q, want one of %q", *phase, phases)
+}
+
+// phaseAfter is the phase that a call leaves: phase, else initialPhase as long
+// as the job has just begun, else what initialPhase set before; without either
+// Succeeded. stored is the phase that the item has in the cluster.
+func phaseAfter(config *mockv1alpha1.ProviderConfiguration, stored lsv1alpha1.DeployItemPhase) lsv1alpha1.DeployItemPhase {
+	switch {
+	case isSet(config.Phase):
+		return *config.Phase
+	case !isSet(config.InitialPhase):
+		return lsv1alpha1.DeployItemPhases.Succeeded
+	case stored == "" || stored == lsv1alpha1.DeployItemPhases.Init:
+		return *config.InitialPhase
+	}
+	return stored
+}
+
+func isSet(phase *lsv1alpha1.DeployItemPhase) bool { return phase != nil && *phase != "" }
+
+// schedule finds the schedule of an item. Wrong configurations have none: it
+// is Reconcile that tells about them.
+func schedule(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
+	config, err := decode(di)
+	if err != nil {
+		return nil, nil //nolint:nilerr // see above
+	}
+	return config.ContinuousReconcile, nil
+}

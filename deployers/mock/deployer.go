@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mock
+
+import (
+	"context"
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	mockv1alpha1 "github.com/gardener/landscaper/apis/deployer/mock/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
+)
+
+// ValidationCondition tells whether the configuration of an item is valid.
+const ValidationCondition lsv1alpha1.ConditionType = "DeployItemValidation"
+
+// Reasons of ValidationCondition.
+const (
+	ReasonValid   = "SuccessfulValidation"
+	ReasonInvalid = "InvalidConfiguration"
+)
+
+// New returns the mock deployer with further hooks besides its own, which
+// reconciles items on the schedule of their configuration.
+func New(hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
+	all := extension.ReconcileExtensionHooks{}.
+		RegisterHookSetup(continuousreconcile.ContinuousReconcileExtensionSetup(continuousreconcile.FromSpec(schedule)))
+	for _, setup := range hooks {
+		all = all.RegisterHookSetup(setup)
+	}
+	return &deployer{hooks: all}
+}
+
+type deployer struct {
+	deployerlib.Base
+
+	hooks   extension.ReconcileExtensionHooks
+	clock   clock.PassiveClock
+	secrets client.Client // of the cluster with the deploy items
+}
+
+var _ deployerlib.RuntimeUser = (*deployer)(nil)
+
+// UseRuntime makes a client for export Secrets that asks the API server each
+// time: the manager's own would cache every Secret of the cluster.
+func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return fmt.Errorf("register core types: %w", err)
+	}
+	var err error
+	d.secrets, err = client.New(rt.Landscaper.GetConfig(), client.Options{
+		HTTPClient: rt.Landscaper.GetHTTPClient(), Scheme: scheme, Mapper: rt.Landscaper.GetRESTMapper(),
+	})
+	if err != nil {
+		return fmt.Errorf("make client for export Secrets: %w", err)
+	}
+	d.clock = rt.Clock
+	return nil
+}
+
+// Reconcile brings about what the configuration says. All but the Secret is
+// changed in memory, so that one status write carries everything.
+func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
+	config, err := d.validate(di)
+	if err != nil {
+		return err
+	}
+	if config.Export != nil {
+		if err := deployerlib.WriteExport(ctx, d.secrets, di, *config.Export); err != nil {
+			return err
+		}
+	}
+	if config.ProviderStatus != nil {
+		di.Status.ProviderStatus = config.ProviderStatus
+	}
+	di.Status.Phase = phaseAfter(config, deployerlib.StoredPhase(ctx))
+	return nil
+}
+
+// validate reads the configuration and tells in a condition how that went.
+func (d *deployer) validate(di *lsv1alpha1.DeployItem) (*mockv1alpha1.ProviderConfiguration, error) {
+	config, err := decode(di)
+	status, reason, message := lsv1alpha1.ConditionTrue, ReasonValid, "the provider configuration is valid"
+	if err != nil {
+		status, reason, message = lsv1alpha1.ConditionFalse, ReasonInvalid, err.Error()
+	}
+	di.Status.Conditions = contract.SetCondition(di.Status.Conditions, ValidationCondition, status, reason, message,
+		d.clock.Now(), contract.Codes(err)...)
+	return config, err
+}
+
+// Delete removes the export Secret. One that is gone already is fine.
+func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
+	return deployerlib.DeleteExport(ctx, d.secrets, di)
+}
+
+// Abort has nothing to stop and deletes nothing: the call that it ends was
+// cancelled by then, and an export that it may have written belongs to the
+// item and goes with it.
+func (d *deployer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+// ExtensionHooks returns the schedule and what New was given.
+func (d *deployer) ExtensionHooks() extension.ReconcileExtensionHooks { return d.hooks }
