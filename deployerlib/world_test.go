@@ -33,8 +33,8 @@ import (
 
 const (
 	testType lsv1alpha1.DeployItemType = "example.com/test"
-	testName                           = "test.deployerkit.dev"
-	ns                                 = "ns"
+	testName lsv1alpha1.DeployItemType = "test.deployerkit.dev"
+	ns       lsv1alpha1.DeployItemType = "ns"
 )
 
 var (

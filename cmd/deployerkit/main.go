@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -72,11 +73,12 @@ func version() string {
 	if !ok {
 		return "deployerkit (no build information)"
 	}
-	text := "deployerkit " + info.Main.Version + ", " + info.GoVersion
+	var text strings.Builder
+	text.WriteString("deployerkit " + info.Main.Version + ", " + info.GoVersion)
 	for _, setting := range info.Settings {
 		if setting.Key == "vcs.revision" {
-			text += ", commit " + setting.Value
+			text.WriteString(", commit " + setting.Value)
 		}
 	}
-	return text
+	return text.String()
 }
