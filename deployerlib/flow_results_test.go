@@ -18,7 +18,7 @@ import (
 
 func TestHookResults(t *testing.T) {
 	for _, hookType := range extension.HookTypes() {
-		want := reconcile.Result{RequeueAfter: time.Hour, Priority: new(7)}
+		want := reconcile.Result{RequeueAfter: time.Hour, Priority: ptr.To(7)}
 		t.Run("returns what a hook at "+string(hookType)+" asked for [L8] [L9] [L57]", func(t *testing.T) {
 			w := newWorld(t, objectsFor(hookType), withHooks())
 			w.on(hookType, &extension.HookResult{ReconcileResult: want}, nil)

@@ -33,8 +33,8 @@ import (
 
 const (
 	testType lsv1alpha1.DeployItemType = "example.com/test"
-	testName lsv1alpha1.DeployItemType = "test.deployerkit.dev"
-	ns       lsv1alpha1.DeployItemType = "ns"
+	testName                           = "test.deployerkit.dev"
+	ns                                 = "ns"
 )
 
 var (

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -73,12 +72,11 @@ func version() string {
 	if !ok {
 		return "deployerkit (no build information)"
 	}
-	var text strings.Builder
-	text.WriteString("deployerkit " + info.Main.Version + ", " + info.GoVersion)
+	text := "deployerkit " + info.Main.Version + ", " + info.GoVersion
 	for _, setting := range info.Settings {
 		if setting.Key == "vcs.revision" {
-			text.WriteString(", commit " + setting.Value)
+			text += ", commit " + setting.Value
 		}
 	}
-	return text.String()
+	return text
 }

@@ -3,7 +3,6 @@
 package deployertest
 
 import (
-	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -66,7 +65,9 @@ func (c *Counter) Snapshot() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := Counts{}
-	maps.Copy(out, c.counts)
+	for r, n := range c.counts {
+		out[r] = n
+	}
 	return out
 }
 

@@ -204,7 +204,6 @@ func (l *Landscaper) Operate(ctx context.Context, item types.NamespacedName, ope
 		timeKey = lsv1alpha1.ReconcileTimestampAnnotation
 	case contract.AbortOperation:
 		timeKey = contract.AbortTimestampAnnotation
-	default: // the others have no time
 	}
 	return l.patch(ctx, item, map[string]any{"metadata": annotated(operation, timeKey, l.now())})
 }

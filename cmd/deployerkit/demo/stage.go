@@ -79,7 +79,7 @@ func (st *stage) populate(ctx context.Context) error {
 	st.modern = deployertest.NewLandscaper(st.client, deployertest.LandscaperOptions{Revision: contract.JobID})
 	mgr, err := manager.New(config, manager.Options{
 		Scheme: scheme, Logger: ctrl.Log, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {
 		return fmt.Errorf("make manager: %w", err)

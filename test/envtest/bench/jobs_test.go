@@ -206,7 +206,7 @@ func (f *field) manager(cfg *rest.Config, c contender) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: f.client.Scheme(), Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{f.namespace: {}}},
-		Controller: config.Controller{SkipNameValidation: new(true)},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {
 		return nil, err
