@@ -144,6 +144,18 @@ func TestReturns(t *testing.T) {
 			t.Errorf("status %+v, queue %+v", s, ended.Queue)
 		}
 	})
+	t.Run("an unrecoverable failure re-arms the schedule of hooks", func(t *testing.T) {
+		w := newWorld(t, items(job("1")), withHooks())
+		w.on(extension.ShouldReconcileHook, result(true, time.Hour), nil)
+		w.fake.On(contract.Reconcile, deployertest.Fail(deployerlib.ConfigError("spec.config", "is odd")))
+		if got := w.pass().Queue.RequeueAfter; got != 1 {
+			t.Errorf("comes back after %s, want at once", got)
+		}
+		if got := w.pass().Queue.RequeueAfter; got != time.Hour {
+			t.Errorf("comes back after %s, want what the hook asks for", got)
+		}
+		w.wantCalls(contract.Reconcile)
+	})
 	t.Run("no wait outlives the deadline", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
 		w.fake.Always(contract.Reconcile, deployertest.Wait("for ever", 100*time.Hour))
