@@ -15,7 +15,7 @@ func HookFailed(di *lsv1alpha1.DeployItem, d Decision, err error, now time.Time)
 	if di == nil || err == nil {
 		return
 	}
-	e := NewError(err, "ExecuteHooks", ReasonHookFailed, now)
+	e := NewError(err, hookOperation, ReasonHookFailed, now)
 	if d.Revision == Annotation {
 		RecordError(&di.Status, d.Revision, e, now)
 		return
@@ -26,3 +26,30 @@ func HookFailed(di *lsv1alpha1.DeployItem, d Decision, err error, now time.Time)
 	}
 	di.Status.Conditions = SetCondition(di.Status.Conditions, ConditionBackground, status, ReasonHookFailed, e.Message, now, e.Codes...)
 }
+
+// ShowsHookFailure reports whether the item still shows what [HookFailed] wrote.
+func ShowsHookFailure(di *lsv1alpha1.DeployItem, d Decision) bool {
+	if di == nil {
+		return false
+	}
+	if d.Revision == Annotation {
+		e := di.Status.LastError
+		return e != nil && e.Operation == hookOperation && e.Reason == ReasonHookFailed
+	}
+	c := GetCondition(di.Status.Conditions, ConditionBackground)
+	return c != nil && c.Status == lsv1alpha1.ConditionUnknown && c.Reason == ReasonHookFailed
+}
+
+// HookRecovered takes back what [HookFailed] wrote, once the hooks of an item that has nothing to do succeed again.
+func HookRecovered(di *lsv1alpha1.DeployItem, d Decision) {
+	switch {
+	case !ShowsHookFailure(di, d):
+	case d.Revision == Annotation:
+		di.Status.LastError = nil
+	default:
+		di.Status.Conditions = RemoveCondition(di.Status.Conditions, ConditionBackground)
+	}
+}
+
+// hookOperation is the operation of an error that a hook caused outside a run.
+const hookOperation = "ExecuteHooks"

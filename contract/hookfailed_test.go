@@ -7,6 +7,7 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/deployerkit/deployerkit/contract"
 )
@@ -50,4 +51,35 @@ func TestHookFailed(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestHookRecovered(t *testing.T) {
+	t.Parallel()
+	for name, di := range map[string]*lsv1alpha1.DeployItem{
+		"annotation":   ran(phSucceeded),
+		"finished job": ran(phSucceeded, job("a", "a", -9)),
+	} {
+		t.Run(name+": takes back the error and nothing else", func(t *testing.T) {
+			t.Parallel()
+			want, d := di.DeepCopy(), contract.Evaluate(di, options())
+			contract.HookFailed(di, d, errBoom, epoch)
+			if !contract.ShowsHookFailure(di, d) {
+				t.Fatal("the failure does not show")
+			}
+			contract.HookRecovered(di, d)
+			if diff := cmp.Diff(want, di, cmpopts.EquateEmpty()); diff != "" || contract.ShowsHookFailure(di, d) {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			contract.HookRecovered(nil, d)
+		})
+	}
+	t.Run("an error of a run stays", func(t *testing.T) {
+		t.Parallel()
+		di := ran(phSucceeded, oldErrors)
+		want, d := di.DeepCopy(), contract.Evaluate(di, options())
+		contract.HookRecovered(di, d)
+		if diff := cmp.Diff(want, di); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	})
 }

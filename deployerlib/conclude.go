@@ -85,6 +85,9 @@ func (r *reconciler) settle(c *cycle, err error) {
 			Phase: contract.HandedPhase(c.decision.Revision, c.decision.Action), Err: err, Now: now,
 		})
 		c.outcome = &outcome
+	case !c.decision.Due && contract.ShowsHookFailure(c.item, c.decision):
+		c.own()
+		contract.HookRecovered(c.item, c.decision)
 	case c.outcome == nil && c.decision.Unchanged:
 		c.item.Status = *c.stored.Status.DeepCopy()
 		contract.FinishUnchanged(c.item, c.decision, r.startInfo(c))

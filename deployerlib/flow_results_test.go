@@ -16,7 +16,6 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// reach is an item whose pass reaches a hook type, in either revision.
 func TestHookResults(t *testing.T) {
 	for _, hookType := range extension.HookTypes() {
 		want := reconcile.Result{RequeueAfter: time.Hour, Priority: ptr.To(7)}

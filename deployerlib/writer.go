@@ -10,6 +10,7 @@ import (
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -65,11 +66,19 @@ func (m metaIntent) apply(di, seen *lsv1alpha1.DeployItem) {
 	}
 }
 
+// isEmpty tells that nothing is wanted.
+func (m metaIntent) isEmpty() bool {
+	return !m.addFinalizer && !m.removeFinalizer && len(m.removeAnnotations) == 0
+}
+
 // store writes a status and the intent in at most two calls. It tells whether
 // anything had to be written.
 func (w *writer) store(ctx context.Context, c *cycle, status *lsv1alpha1.DeployItemStatus, intent metaIntent, rule conflictRule) (bool, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
+	if intent.isEmpty() && equality.Semantic.DeepEqual(&c.base.Status, status) {
+		return false, nil
+	}
 	wanted := wantedItem(c.base, status, c.decision.Revision)
 	intent.apply(wanted, c.stored)
 	changes, err := patch.Diff(c.base, wanted)
