@@ -89,8 +89,8 @@ func TestLeaseOfEachDeployment(t *testing.T) {
 		}
 		seen[other] = true
 	}
-	if id("me") != id("me") {
-		t.Error("the replicas of a deployment must share a lease")
+	if one, other := id("me"), id("me"); one != other {
+		t.Errorf("the replicas of a deployment must share a lease, have %q and %q", one, other)
 	}
 }
 

@@ -3,6 +3,7 @@
 package programs_test
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -154,9 +155,8 @@ func get(url string) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
+	if err := errors.Join(err, res.Body.Close()); err != nil {
 		return err.Error()
 	}
 	return string(body)
@@ -186,7 +186,7 @@ func grant(ctx SpecContext, path, user string) {
 	body, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
-	for _, doc := range strings.Split(string(body), "\n---\n") {
+	for doc := range strings.SplitSeq(string(body), "\n---\n") {
 		role := &unstructured.Unstructured{}
 		Expect(yaml.Unmarshal([]byte(doc), role)).To(Succeed())
 		if role.GetKind() == "" {

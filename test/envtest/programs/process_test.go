@@ -102,6 +102,6 @@ func freeAddress() string {
 	GinkgoHelper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's
 	Expect(err).NotTo(HaveOccurred())
-	defer l.Close()
+	Expect(l.Close()).To(Succeed())
 	return l.Addr().String()
 }
