@@ -70,13 +70,14 @@ func (c *cycle) superseded() passed {
 // settle puts the outcome, the error or the finish without a call into the working copy.
 func (r *reconciler) settle(c *cycle, err error) {
 	now := r.args.Clock.Now()
-	if c.decision.Revision == "" { // a hook failed before the contract was asked
+	if err != nil && c.decision.Revision == "" { // a hook failed before the contract was asked
 		r.decide(c)
 	}
 	switch {
 	case err != nil && !c.decision.Due:
 		c.own()
 		contract.HookFailed(c.item, c.decision, err, now)
+	case err != nil && c.outcome == nil && r.overdue(c, contract.NewError(err, "", "", now)):
 		c.news = contract.NewError(err, "ExecuteHooks", contract.ReasonHookFailed, now)
 	case err != nil:
 		outcome := contract.Judge(contract.Return{

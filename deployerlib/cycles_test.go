@@ -77,6 +77,16 @@ func TestCycles(t *testing.T) {
 		scenarios["hook aborts at "+string(hookType)] = scenario{objects: objectsFor(hookType), script: func(w *world) { w.on(hookType, result(true, time.Hour), nil) }}
 		scenarios["hook fails at "+string(hookType)] = scenario{objects: objectsFor(hookType), script: hookFails(hookType)}
 	}
+	scenarios["hook fails at End of a deletion"] = scenario{objects: items(finishedJob("1", phases.Succeeded), job("2"), deleted), script: hookFails(extension.EndHook)}
+	scenarios["hook fails on an expired run"] = scenario{objects: items(runningJob("1", -time.Hour)), script: hookFails(extension.ShouldReconcileHook)}
+	scenarios["hook aborts an unchanged job"] = scenario{
+		objects: items(finishedJob("1", phases.Succeeded), func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true; job("2")(di) }),
+		script:  func(w *world) { w.on(extension.AfterResponsibilityCheckHook, result(true, time.Hour), nil) },
+	}
+	scenarios["hook forces an unchanged job"] = scenario{
+		objects: items(finishedJob("1", phases.Succeeded), func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true; job("2")(di) }),
+		script:  func(w *world) { w.on(extension.ShouldReconcileHook, result(false, time.Hour), nil) },
+	}
 	for _, hookType := range []extension.HookType{extension.AfterResponsibilityCheckHook, extension.ShouldReconcileHook} {
 		scenarios["hook fails on a finished item at "+string(hookType)] = scenario{objects: items(finishedJob("1", phases.Succeeded)), script: hookFails(hookType)}
 	}
@@ -131,6 +141,9 @@ func summary(di *lsv1alpha1.DeployItem) string {
 		return "item → gone\n"
 	}
 	s := di.Status
+	if len(s.JobID) > 8 { // made by the library
+		s.JobID, s.JobIDFinished = "fresh", strings.ReplaceAll(s.JobIDFinished, s.JobID, "fresh")
+	}
 	text := fmt.Sprintf("item → phase %q, job %q, finished %q, observed %d of %d\n", s.Phase, s.JobID, s.JobIDFinished, s.ObservedGeneration, di.Generation)
 	if s.LastError != nil {
 		text += fmt.Sprintf("item → error %s %s %v %q\n", s.LastError.Operation, s.LastError.Reason, s.LastError.Codes, s.LastError.Message)

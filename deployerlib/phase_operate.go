@@ -34,16 +34,26 @@ func (r *reconciler) operate(ctx context.Context, c *cycle) (verdict, error) {
 // withoutCall ends runs that need no deployer: past their deadline, or a
 // deletion with nothing to uninstall.
 func (r *reconciler) withoutCall(c *cycle) bool {
-	now := r.args.Clock.Now()
-	switch d := c.decision; {
-	case d.Action == contract.Abort && !c.state.abortDeadline(c.stored, now).After(now):
-		c.outcome = timedOut(c, contract.AbortTimeoutError(lastCause(c.stored), now))
-	case d.Expired:
-		timeout, _, _ := contract.Timeout(c.stored)
-		c.outcome = timedOut(c, contract.TimeoutError(lastCause(c.stored), timeout, now))
-	case d.Action == contract.Delete && (d.SkipUninstall || contract.NeverDeployed(c.stored)):
+	if r.overdue(c, lastCause(c.stored)) {
+		return true
+	}
+	if d := c.decision; d.Action == contract.Delete && (d.SkipUninstall || contract.NeverDeployed(c.stored)) {
 		c.item.Status = *c.stored.Status.DeepCopy()
 		c.outcome = &contract.Outcome{Done: true}
+		return true
+	}
+	return false
+}
+
+// overdue ends a run whose time is over; a hook that goes on failing must not keep it alive.
+func (r *reconciler) overdue(c *cycle, cause *lsv1alpha1.Error) bool {
+	now := r.args.Clock.Now()
+	switch d := c.decision; {
+	case d.Action == contract.Abort && d.Due && !c.state.abortDeadline(c.stored, now).After(now):
+		c.outcome = timedOut(c, contract.AbortTimeoutError(cause, now))
+	case d.Expired:
+		timeout, _, _ := contract.Timeout(c.stored)
+		c.outcome = timedOut(c, contract.TimeoutError(cause, timeout, now))
 	default:
 		return false
 	}

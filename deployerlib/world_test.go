@@ -15,6 +15,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -140,12 +141,40 @@ func (w *world) interceptors() interceptor.Funcs {
 			return w.request(ctx, "get", obj, func() error { return c.Get(ctx, key, obj, opts...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return w.request(ctx, "patch", obj, func() error { return c.Patch(ctx, obj, p, opts...) })
+			return w.request(ctx, "patch", obj, func() error {
+				if version, ok := fenceOf(p, obj); ok {
+					return fenced(ctx, c, obj, version)
+				}
+				return c.Patch(ctx, obj, p, opts...)
+			})
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			return w.request(ctx, "patch "+sub, obj, func() error { return c.SubResource(sub).Patch(ctx, obj, p, opts...) })
 		},
 	}
+}
+
+// fenceOf tells whether a patch holds nothing but a resourceVersion.
+func fenceOf(p client.Patch, obj client.Object) (string, bool) {
+	data, err := p.Data(obj)
+	body := map[string]map[string]any{}
+	if err != nil || json.Unmarshal(data, &body) != nil || len(body) != 1 || len(body["metadata"]) != 1 {
+		return "", false
+	}
+	version, ok := body["metadata"]["resourceVersion"].(string)
+	return version, ok
+}
+
+// fenced does what an API server does with such a patch: nothing, unless the
+// version is old. The client in memory would write.
+func fenced(ctx context.Context, c client.Client, obj client.Object, version string) error {
+	if err := c.Get(quiet(ctx), client.ObjectKeyFromObject(obj), obj); err != nil {
+		return err
+	}
+	if obj.GetResourceVersion() != version {
+		return apierrors.NewConflict(lsv1alpha1.Resource("deployitems"), obj.GetName(), errors.New("old version"))
+	}
+	return nil
 }
 
 // request does one request.
@@ -209,6 +238,9 @@ func (w *world) stored() *lsv1alpha1.DeployItem {
 func (w *world) update(change func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	di := w.stored()
+	if di.Annotations == nil {
+		di.Annotations = map[string]string{}
+	}
 	change(di)
 	status := di.DeepCopy()
 	if err := w.client.Update(quiet(w.t.Context()), di); err != nil {

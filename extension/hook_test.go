@@ -113,6 +113,3 @@ func execute(t *testing.T, hooks extension.ReconcileExtensionHooks, typ extensio
 	t.Helper()
 	return hooks.ExecuteHooks(t.Context(), logr.Discard(), &lsv1alpha1.DeployItem{}, &lsv1alpha1.Target{}, typ)
 }
-
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -79,6 +80,21 @@ func (b *board) silent() []extension.HookType {
 		}
 		return false
 	})
+}
+
+// summary is how often each hook point was reached, in the order of the flow.
+func (b *board) summary() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var parts []string
+	for _, t := range extension.HookTypes() {
+		total := 0
+		for _, calls := range b.calls {
+			total += calls[t]
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", t, total))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // step notes the calls of the deployer.

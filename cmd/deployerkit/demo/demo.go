@@ -38,10 +38,11 @@ func Run(ctx context.Context, o Options) error {
 	stop := sc.follow(st.board)
 	broken := tell(ctx, st, sc, story)
 	stop()
+	sc.printf("\nHooks called: %s.", st.board.summary())
 	if err := verdictOf(ctx, broken); err != nil {
 		return err
 	}
-	sc.printf("\nEverything came out as promised (%s).", since(began))
+	sc.printf("Everything came out as promised (%s).", since(began))
 	if o.Keep {
 		return keep(ctx, st, sc)
 	}

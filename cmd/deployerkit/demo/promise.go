@@ -3,6 +3,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,8 @@ type promise struct {
 	item  string // "": about no single item
 	text  string
 	holds check
+	// within is how long it may take to come true. Zero: patience.
+	within time.Duration
 }
 
 // check tells why a promise does not hold, yet. di is nil if the item does not exist.
@@ -46,9 +49,9 @@ func (p promise) String() string {
 
 // await looks until the promise holds, shows that it does, or why not.
 func (p promise) await(ctx context.Context, st *stage, sc *screen) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	began := time.Now()
+	limit := time.NewTimer(cmp.Or(p.within, patience))
+	defer limit.Stop()
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	for {
@@ -59,10 +62,12 @@ func (p promise) await(ctx context.Context, st *stage, sc *screen) error {
 		}
 		select {
 		case <-ticker.C:
+			continue
+		case <-limit.C:
 		case <-ctx.Done():
-			sc.printf("  ✗ %s: %v", p, err)
-			return err
 		}
+		sc.printf("  ✗ %s: %v", p, err)
+		return err
 	}
 }
 

@@ -19,8 +19,8 @@ const redraw = 100 * time.Millisecond
 // screen shows lines and, on a terminal, a table below them that is redrawn in
 // place. Elsewhere each change of a row is a line. It is safe for concurrent use.
 type screen struct {
-	out   io.Writer
-	width func() int // of the terminal; nil: out is none
+	out  io.Writer
+	size func() (width, height int) // of the terminal; nil: out is none
 
 	mu    sync.Mutex
 	table []row
@@ -31,11 +31,11 @@ type screen struct {
 func newScreen(out io.Writer) *screen {
 	s := &screen{out: out, known: map[string]string{}}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		s.width = func() int {
-			if width, _, err := term.GetSize(int(f.Fd())); err == nil {
-				return width
+		s.size = func() (int, int) {
+			if width, height, err := term.GetSize(int(f.Fd())); err == nil {
+				return width, height
 			}
-			return 80
+			return 80, 25
 		}
 	}
 	return s
@@ -83,7 +83,7 @@ func (s *screen) follow(b *board) (stop func()) {
 func (s *screen) show(rows []row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.width != nil {
+	if s.size != nil {
 		s.erase()
 		s.table = rows
 		s.draw()
@@ -114,16 +114,17 @@ func (s *screen) erase() {
 
 // draw puts the table on the terminal; the caller holds mu.
 func (s *screen) draw() {
-	if s.width == nil || len(s.table) == 0 {
+	if s.size == nil || len(s.table) == 0 {
 		return
 	}
 	lines := []string{"", rowLine("ITEM", "PHASE", "JOB", "HOOKS", "LAST EVENT")}
 	for _, r := range s.table {
 		lines = append(lines, r.line())
 	}
-	width := max(s.width()-1, 20)
+	width, height := s.size()
+	lines = lines[:min(len(lines), max(height-1, 0))] // what has scrolled away cannot be erased
 	for _, line := range lines {
-		fmt.Fprintln(s.out, cut(line, width))
+		fmt.Fprintln(s.out, cut(line, max(width-1, 20)))
 	}
 	s.drawn = len(lines)
 }

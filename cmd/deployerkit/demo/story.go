@@ -9,7 +9,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/examples/deploy-items"
+	deployitems "github.com/deployerkit/deployerkit/examples/deploy-items"
 	"github.com/deployerkit/deployerkit/extension"
 )
 

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+func TestHookResults(t *testing.T) {
+	for _, hookType := range extension.HookTypes() {
+		want := reconcile.Result{RequeueAfter: time.Hour, Priority: ptr.To(7)}
+		t.Run("returns what a hook at "+string(hookType)+" asked for [L8] [L9] [L57]", func(t *testing.T) {
+			w := newWorld(t, objectsFor(hookType), withHooks())
+			w.on(hookType, &extension.HookResult{ReconcileResult: want}, nil)
+			ended := w.pass()
+			if diff := cmp.Diff(want, ended.Result); diff != "" || ended.Err != nil {
+				t.Errorf("result (-want +got), error %v:\n%s", ended.Err, diff)
+			}
+			if ended.Queue.RequeueAfter != time.Hour {
+				t.Errorf("the queue is told %s, want 1h", ended.Queue.RequeueAfter)
+			}
+		})
+		t.Run("returns what an aborting hook at "+string(hookType)+" asked for [L10]", func(t *testing.T) {
+			w := newWorld(t, objectsFor(hookType), withHooks())
+			w.on(hookType, &extension.HookResult{ReconcileResult: want, AbortReconcile: true}, nil)
+			ended := w.pass()
+			if diff := cmp.Diff(want, ended.Result); diff != "" || ended.Err != nil {
+				t.Errorf("result (-want +got), error %v:\n%s", ended.Err, diff)
+			}
+			goesOn := hookType == extension.EndHook || hookType == extension.ShouldReconcileHook // [L47] [L56]
+			if called := len(w.actions()) > 0; called != goesOn {
+				t.Errorf("the deployer was called: %t, want %t", called, goesOn)
+			}
+		})
+		t.Run("ignores all results when a hook at "+string(hookType)+" fails [L12]", func(t *testing.T) {
+			w := newWorld(t, objectsFor(hookType), withHooks())
+			for _, earlier := range extension.HookTypes() {
+				w.on(earlier, result(false, time.Minute), nil)
+			}
+			w.on(hookType, result(false, time.Hour), errBoom)
+			ended := w.pass()
+			if ended.Err == nil || ended.Result != (reconcile.Result{}) {
+				t.Errorf("got %+v and error %v, want nothing but an error", ended.Result, ended.Err)
+			}
+		})
+	}
+}
+
+func TestResultsAreMerged(t *testing.T) {
+	tests := map[string]struct {
+		early, late *extension.HookResult
+		want        reconcile.Result
+		immediate   bool
+	}{
+		"the shorter wait wins [L19]":                      {result(false, time.Hour), result(false, time.Minute), reconcile.Result{RequeueAfter: time.Minute}, false},
+		"Requeue wins over a wait [L20] [L21]":             {requeue(0), result(false, time.Minute), reconcile.Result{Requeue: true}, true},
+		"Requeue wins over a wait the other way [L21]":     {result(false, time.Minute), requeue(0), reconcile.Result{Requeue: true}, true},
+		"Requeue with a wait of its own is at once [L22]":  {requeue(time.Hour), nil, reconcile.Result{Requeue: true}, true},
+		"no opinion changes nothing":                       {nil, result(false, time.Minute), reconcile.Result{RequeueAfter: time.Minute}, false},
+		"a negative wait is none":                          {result(false, -time.Hour), nil, reconcile.Result{}, false},
+		"nobody asks for anything and nothing is returned": {nil, nil, reconcile.Result{}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, items(finishedJob("1", phases.Succeeded), job("2")), withHooks())
+			w.on(extension.AfterResponsibilityCheckHook, test.early, nil)
+			w.on(extension.EndHook, test.late, nil)
+			ended := w.pass()
+			if diff := cmp.Diff(test.want, ended.Result); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
+			}
+			if immediate := ended.Queue.RequeueAfter == 1; immediate != test.immediate {
+				t.Errorf("the queue is told %s, want at once: %t", ended.Queue.RequeueAfter, test.immediate)
+			}
+		})
+	}
+}
+
+func requeue(after time.Duration) *extension.HookResult {
+	return &extension.HookResult{ReconcileResult: reconcile.Result{Requeue: true, RequeueAfter: after}}
+}
+
+func TestLoneRequeueIsImmediate(t *testing.T) {
+	t.Run("on every way out of a pass [L20] [L22]", func(t *testing.T) {
+		for name, objects := range map[string][]client.Object{
+			"nothing to do": items(finishedJob("1", phases.Succeeded)), "run": items(job("1")), "gone": nil,
+		} {
+			w := newWorld(t, objects, withHooks(extension.StartHook))
+			w.on(extension.StartHook, requeue(time.Hour), nil)
+			want := time.Duration(1)
+			if name == "gone" { // [L23]: nothing is requeued
+				want = 0
+			}
+			if got := w.pass().Queue.RequeueAfter; got != want {
+				t.Errorf("%s: the queue is told %s, want %s", name, got, want)
+			}
+		}
+	})
+}
+
+func TestStartHook(t *testing.T) {
+	t.Run("is given neither item nor target [L36]", func(t *testing.T) {
+		for name, objects := range map[string][]client.Object{"there": append(items(job("1"), withTarget), target("mine")), "gone": nil} {
+			w := newWorld(t, objects, withHooks(extension.StartHook))
+			w.pass()
+			calls := w.hooks.Calls()
+			if len(calls) != 1 || calls[0].Item != nil || calls[0].Target != nil || calls[0].Type != extension.StartHook {
+				t.Errorf("%s: Start hook was called with %+v", name, calls)
+			}
+		}
+	})
+	t.Run("ends the pass before the item is read [L37]", func(t *testing.T) {
+		w := newWorld(t, items(job("1")), withHooks())
+		w.on(extension.StartHook, result(true, 0), nil)
+		read := 0
+		w.serve = countReads(&read)
+		w.pass()
+		if read != 0 {
+			t.Errorf("the item was read %d times", read)
+		}
+		w.wantSent()
+		w.wantCalls()
+	})
+}
+
+func TestEndHook(t *testing.T) {
+	progressing := deployertest.Phase(phases.Progressing)
+	tests := map[string]struct {
+		answer deployertest.Answer
+		want   bool
+	}{
+		"after success [L55]":                 {deployertest.Done(), true},
+		"also while progressing [L55]":        {progressing, true},
+		"not after an error [L56]":            {deployertest.Fail(errBoom), false},
+		"not after WaitFor [L56]":             {deployertest.Wait("x", 0), false},
+		"not after a panic [L56] [Lx10]":      {deployertest.Panic("x"), false},
+		"not after the phase Failed [L56]":    {deployertest.Phase(phases.Failed), false},
+		"not after an unknown phase [L56]":    {deployertest.Phase("Strange"), false},
+		"after the phase Succeeded too [L55]": {deployertest.Phase(phases.Succeeded), true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, items(job("1")), withHooks(extension.EndHook))
+			w.fake.On(contract.Reconcile, test.answer)
+			w.pass()
+			if ran := len(w.hooks.Calls()) == 1; ran != test.want {
+				t.Errorf("End hook ran: %t, want %t", ran, test.want)
+			}
+		})
+	}
+	t.Run("its changes ride along with the final write [L55]", func(t *testing.T) {
+		w := newWorld(t, items(job("1")), withHooks(extension.EndHook))
+		w.hooks.On("hook", extension.EndHook, setProviderStatus)
+		w.pass()
+		if w.stored().Status.ProviderStatus == nil {
+			t.Error("the provider status of the End hook was not stored")
+		}
+		w.wantSent("patch status", "patch status")
+	})
+	t.Run("its error keeps the finalizer of a deleted item [L55]", func(t *testing.T) {
+		w := newWorld(t, objectsFor(extension.BeforeDeleteHook), withHooks(extension.EndHook))
+		w.on(extension.EndHook, nil, errBoom)
+		w.pass()
+		if w.stored() == nil {
+			t.Fatal("the item is gone although an End hook failed")
+		}
+		w.on(extension.EndHook, nil, nil)
+		w.pass()
+		if w.stored() != nil {
+			t.Error("the item is still there")
+		}
+		w.wantCalls(contract.Delete, contract.Delete)
+	})
+}

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+func TestBudgets(t *testing.T) {
+	noFinalizer := func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil }
+	tests := map[string]struct {
+		objects []client.Object
+		answer  deployertest.Answer
+		want    []string
+	}{
+		"finished item":                        {items(finishedJob("1", phases.Succeeded)), nil, nil},
+		"first job":                            {items(job("1"), noFinalizer), nil, []string{"patch status", "patch", "patch status"}},
+		"next job":                             {items(finishedJob("1", phases.Succeeded), job("2")), nil, []string{"patch status", "patch status"}},
+		"deletion":                             {items(finishedJob("1", phases.Succeeded), job("2"), deleted), nil, []string{"patch status", "patch"}},
+		"background run":                       {items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), nil, []string{"patch status", "patch"}},
+		"resume":                               {items(runningJob("1", 0)), nil, []string{"patch", "patch status"}},
+		"checkpoint that changes nothing":      {items(job("1")), checkpoint(false), []string{"patch status", "patch status"}},
+		"checkpoint that stores something":     {items(job("1")), checkpoint(true), []string{"patch status", "patch status", "patch status"}},
+		"deployer changes what it must not":    {items(job("1")), deployertest.Change(vandalise), []string{"patch status", "patch status"}},
+		"deployer sets the phase Succeeded":    {items(job("1")), deployertest.Phase(phases.Succeeded), []string{"patch status", "patch status"}},
+		"deployer sets a bad provider status":  {items(job("1")), deployertest.Change(poison), []string{"patch status", "patch status"}},
+		"deployer fails with an unknown error": {items(job("1")), deployertest.Fail(errBoom), []string{"patch status", "patch status"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, test.objects)
+			w.fake.Always(contract.Reconcile, test.answer)
+			w.pass()
+			w.wantSent(test.want...)
+			w.pass() // nothing is due any more, or the same happens again and is not written again
+			if len(test.want) == 0 || strings.HasPrefix(name, "deployer fails") {
+				w.wantSent()
+			}
+		})
+	}
+}
+
+// checkpoint stores the status in mid-call.
+func checkpoint(change bool) deployertest.Answer {
+	return func(ctx context.Context, in deployertest.Input) error {
+		if change {
+			in.Item.Status.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Half"})
+		}
+		return deployerlib.Checkpoint(ctx)
+	}
+}
+
+// vandalise changes status fields that belong to the contract.
+func vandalise(s *lsv1alpha1.DeployItemStatus) {
+	s.JobID, s.JobIDFinished, s.ObservedGeneration = "mine", "mine", 99
+	s.LastReconcileTime, s.TransitionTimes = nil, nil
+	s.Deployer.Name = "me"
+}
+
+// poison makes the item unwritable if it were stored.
+func poison(s *lsv1alpha1.DeployItemStatus) { s.ProviderStatus = raw("text") }
+
+func TestReturns(t *testing.T) {
+	status := func(w *world) lsv1alpha1.DeployItemStatus { return w.stored().Status }
+	t.Run("what a deployer must not change is restored", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, deployertest.Change(vandalise))
+		w.pass()
+		if s := status(w); s.JobID != "1" || s.JobIDFinished != "1" || s.ObservedGeneration != 1 || s.Deployer != deployer() || s.LastReconcileTime == nil {
+			t.Errorf("status %+v", s)
+		}
+	})
+	t.Run("a provider status that would poison the item fails the run", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, deployertest.Change(poison))
+		w.pass()
+		if s := status(w); s.LastError == nil || s.ProviderStatus != nil || s.Phase == phases.Succeeded {
+			t.Errorf("status %+v", s)
+		}
+	})
+	t.Run("status changed in memory is stored after an error too", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, deployertest.InTurn(deployertest.Change(func(s *lsv1alpha1.DeployItemStatus) {
+			s.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Kept"})
+			s.Phase = phases.Progressing
+		}), deployertest.Fail(errBoom)))
+		w.pass()
+		if s := status(w); s.ProviderStatus == nil || s.Phase != phases.Init || s.LastError == nil {
+			t.Errorf("status %+v", s)
+		}
+	})
+	t.Run("WaitFor then nil ends", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, deployertest.Fail(errBoom), deployertest.Wait("pods", 20*time.Second))
+		w.pass()
+		w.clock.Step(time.Minute)
+		ended := w.pass()
+		if s := status(w); s.Phase != phases.Progressing || s.LastError != nil || ended.Err != nil || ended.Queue.RequeueAfter != 20*time.Second {
+			t.Errorf("while waiting: %+v, queue %s, error %v", s, ended.Queue.RequeueAfter, ended.Err)
+		}
+		w.pass()
+		if s := status(w); s.Phase != phases.Succeeded || contract.GetCondition(s.Conditions, contract.ConditionWaiting) != nil {
+			t.Errorf("after it: %+v", s)
+		}
+	})
+	t.Run("Progressing is polled with jitter", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.Always(contract.Reconcile, deployertest.Phase(phases.Progressing))
+		for range 20 {
+			after := w.pass().Queue.RequeueAfter
+			if after < 4500*time.Millisecond || after > 5500*time.Millisecond {
+				t.Errorf("polled after %s, want 5s ± 10 %%", after)
+			}
+		}
+	})
+	t.Run("WaitFor joined with an error is the error", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, deployertest.Both(deployertest.Wait("x", time.Hour), deployertest.Fail(errBoom)))
+		w.pass()
+		if s := status(w); s.LastError == nil || s.Phase != phases.Init {
+			t.Errorf("status %+v", s)
+		}
+	})
+	t.Run("an unrecoverable code ends the job at once [C10]", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, deployertest.Fail(errors.Join(errBoom, deployerlib.ConfigError("spec.config.a", "is odd"))))
+		ended := w.pass()
+		if s := status(w); s.Phase != phases.Failed || s.JobIDFinished != "1" || s.LastError == nil || ended.Queue.RequeueAfter != 0 {
+			t.Errorf("status %+v, queue %+v", s, ended.Queue)
+		}
+	})
+	t.Run("no wait outlives the deadline", func(t *testing.T) {
+		w := newWorld(t, items(job("1")), withHooks())
+		w.fake.Always(contract.Reconcile, deployertest.Wait("for ever", 100*time.Hour))
+		w.on(extension.EndHook, result(false, 100*time.Hour), nil)
+		if got := w.pass().Queue.RequeueAfter; got != contract.DefaultTimeout {
+			t.Errorf("comes back after %s, want %s", got, contract.DefaultTimeout)
+		}
+		w.clock.Step(contract.DefaultTimeout)
+		w.reconcile()
+		s := status(w)
+		if s.Phase != phases.Failed || s.LastError.Reason != lsv1alpha1.ProgressingTimeoutReason || !strings.Contains(s.LastError.Message, "for ever") {
+			t.Errorf("after the deadline: %+v", s.LastError)
+		}
+		w.wantCalls(contract.Reconcile)
+	})
+	t.Run("a hook's abort does not outlive the deadline either", func(t *testing.T) {
+		w := newWorld(t, items(job("1")), withHooks())
+		w.on(extension.BeforeReconcileHook, result(true, 0), nil)
+		if got := w.pass().Queue.RequeueAfter; got != contract.DefaultTimeout {
+			t.Errorf("comes back after %s, want %s", got, contract.DefaultTimeout)
+		}
+	})
+}
+
+func conflict() error {
+	return apierrors.NewConflict(lsv1alpha1.Resource("deployitems"), key.Name, errBoom)
+}
+
+// beforeFinal runs f once, before the last status write of a run.
+func (w *world) beforeFinal(f func()) {
+	n := 0
+	w.fail = func(request string, _ client.Object) error {
+		if request == "patch status" {
+			if n++; n == 2 {
+				f()
+			}
+		}
+		return nil
+	}
+}
+
+func TestConflicts(t *testing.T) {
+	t.Run("at the start: the pass ends, nothing was called", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fail = func(string, client.Object) error { return conflict() }
+		ended := w.pass()
+		w.wantCalls()
+		if ended.Err != nil || ended.Queue.RequeueAfter != time.Second {
+			t.Errorf("error %v, queue %s", ended.Err, ended.Queue.RequeueAfter)
+		}
+		w.fail = nil
+		w.pass()
+		w.wantCalls(contract.Reconcile)
+	})
+	t.Run("at the end: carried over while the run is ours", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.beforeFinal(func() { w.update(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"a": "b"} }) })
+		w.pass()
+		di := w.stored()
+		if di.Status.JobIDFinished != "1" || di.Status.Phase != phases.Succeeded || di.Labels["a"] != "b" {
+			t.Errorf("labels %v, status %+v", di.Labels, di.Status)
+		}
+		w.wantSent("patch status", "patch status", "get", "patch status")
+	})
+	t.Run("at the end: an interrupt is not overwritten, the provider status is kept", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, deployertest.Change(func(s *lsv1alpha1.DeployItemStatus) {
+			s.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Kept"})
+		}))
+		w.beforeFinal(func() {
+			w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.Phase = "1", phases.Failed })
+		})
+		w.pass()
+		if s := w.stored().Status; s.Phase != phases.Failed || s.ProviderStatus == nil {
+			t.Errorf("status %+v", s)
+		}
+	})
+	t.Run("at the end: a new job is not finished by the old one", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.beforeFinal(func() {
+			w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.JobID = "1", "2" })
+		})
+		w.pass()
+		if s := w.stored().Status; s.JobIDFinished != "1" || s.JobID != "2" {
+			t.Errorf("status %+v", s)
+		}
+		w.fail = nil
+		w.clock.Step(time.Minute)
+		w.pass()
+		w.wantCalls(contract.Reconcile, contract.Reconcile)
+	})
+	t.Run("at the end: gone is done", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.beforeFinal(func() {
+			w.update(func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil })
+			if err := w.client.Delete(quiet(t.Context()), item()); err != nil {
+				t.Error(err)
+			}
+		})
+		if ended := w.pass(); ended.Err != nil {
+			t.Errorf("error %v", ended.Err)
+		}
+	})
+	t.Run("conflicts without end give up and come back", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		n := 0
+		w.fail = func(request string, _ client.Object) error {
+			if request == "patch status" {
+				if n++; n > 1 {
+					return conflict()
+				}
+			}
+			return nil
+		}
+		ended := w.pass()
+		if ended.Err == nil || ended.Queue.RequeueAfter <= 0 || n > 10 {
+			t.Errorf("error %v, queue %s after %d writes", ended.Err, ended.Queue.RequeueAfter, n)
+		}
+	})
+	t.Run("a resumed run whose item changed is fenced off", func(t *testing.T) {
+		w := newWorld(t, items(runningJob("1", 0)))
+		old := w.stored()
+		w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.Phase = "1", phases.Succeeded })
+		w.serve = func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem { return old }
+		w.pass()
+		w.wantCalls()
+		w.wantSent("patch")
+	})
+	t.Run("an item older than our own write waits for its event", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		old := w.stored()
+		w.pass()
+		w.sent()
+		w.serve = func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem { return old }
+		ended := w.pass()
+		w.wantCalls(contract.Reconcile)
+		w.wantSent()
+		if ended.Queue.RequeueAfter != time.Second {
+			t.Errorf("comes back after %s", ended.Queue.RequeueAfter)
+		}
+		if !w.Event(w.stored()) {
+			t.Error("the event of our own write does not wake the pass that waits for it")
+		}
+	})
+}
+
+func TestUnconfirmedWrites(t *testing.T) {
+	lost := func(w *world, from int) {
+		n := 0
+		w.lose = func(request string, _ client.Object) error {
+			if request == "patch status" {
+				if n++; n >= from {
+					return fmt.Errorf("connection lost")
+				}
+			}
+			return nil
+		}
+	}
+	t.Run("a lost answer does not repeat the work", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		lost(w, 2)
+		ended := w.pass()
+		if ended.Err == nil || ended.Queue.RequeueAfter <= 0 {
+			t.Errorf("error %v, queue %s", ended.Err, ended.Queue.RequeueAfter)
+		}
+		w.lose = nil
+		for range 3 {
+			w.clock.Step(time.Minute)
+			w.pass()
+		}
+		w.wantCalls(contract.Reconcile)
+		if s := w.stored().Status; s.JobIDFinished != "1" {
+			t.Errorf("status %+v", s)
+		}
+	})
+	t.Run("a failed write is done again without a call", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		n := 0
+		w.fail = func(request string, _ client.Object) error {
+			if n++; n == 2 {
+				return apierrors.NewInternalError(errBoom)
+			}
+			return nil
+		}
+		w.pass()
+		if s := w.stored().Status; s.JobIDFinished != "" || s.LastError != nil {
+			t.Fatalf("status %+v", s)
+		}
+		w.clock.Step(time.Minute)
+		w.pass()
+		w.wantCalls(contract.Reconcile)
+		if s := w.stored().Status; s.JobIDFinished != "1" {
+			t.Errorf("status %+v", s)
+		}
+	})
+	t.Run("a pending end does not end a newer job", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		n := 0
+		w.fail = func(string, client.Object) error {
+			if n++; n == 2 {
+				return apierrors.NewInternalError(errBoom)
+			}
+			return nil
+		}
+		w.pass()
+		w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.JobID = "1", "2" })
+		w.pass()
+		if s := w.stored().Status; s.JobIDFinished != "1" || s.JobID != "2" {
+			t.Errorf("status %+v", s)
+		}
+		w.pass()
+		w.wantCalls(contract.Reconcile, contract.Reconcile)
+	})
+	t.Run("a status that the API server refuses ends the run and says why", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		n := 0
+		w.fail = func(request string, _ client.Object) error {
+			if n++; n == 2 {
+				return apierrors.NewInvalid(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem").GroupKind(), key.Name, nil)
+			}
+			return nil
+		}
+		w.pass()
+		if s := w.stored().Status; s.Phase != phases.Failed || s.LastError == nil || s.LastError.Reason != "StatusRefused" {
+			t.Errorf("status %+v", s)
+		}
+	})
+}
+
+func TestCheckpoint(t *testing.T) {
+	t.Run("outside a call", func(t *testing.T) {
+		if err := deployerlib.Checkpoint(t.Context()); !errors.Is(err, deployerlib.ErrNoPass) {
+			t.Errorf("got %v", err)
+		}
+		if p := deployerlib.StoredPhase(t.Context()); p != "" {
+			t.Errorf("stored phase %q", p)
+		}
+	})
+	t.Run("stores progress, but neither phase nor job fields", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, func(ctx context.Context, in deployertest.Input) error {
+			vandalise(&in.Item.Status)
+			in.Item.Status.Phase = phases.Failed
+			in.Item.Status.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Half"})
+			if err := deployerlib.Checkpoint(ctx); err != nil {
+				t.Error(err)
+			}
+			if s := w.stored().Status; s.Phase != phases.Init || s.JobID != "1" || s.ProviderStatus == nil || s.ObservedGeneration != 1 {
+				t.Errorf("stored: %+v", s)
+			}
+			in.Item.Status.Phase = phases.Init
+			return nil
+		})
+		w.pass()
+	})
+	t.Run("tells that the job is not ours any more", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, func(ctx context.Context, in deployertest.Input) error {
+			w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.Phase = "1", phases.Failed })
+			in.Item.Status.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Half"})
+			err := deployerlib.Checkpoint(ctx)
+			if !errors.Is(err, deployerlib.ErrSuperseded) {
+				t.Errorf("got %v", err)
+			}
+			return err
+		})
+		w.pass()
+		s := w.stored().Status
+		if s.ProviderStatus == nil || s.Phase != phases.Failed || s.LastError != nil {
+			t.Errorf("status %+v", s)
+		}
+	})
+	t.Run("refuses a provider status that cannot be stored", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, func(ctx context.Context, in deployertest.Input) error {
+			poison(&in.Item.Status)
+			err := deployerlib.Checkpoint(ctx)
+			if err == nil {
+				t.Error("no error")
+			}
+			return err
+		})
+		w.pass()
+	})
+	t.Run("nothing of the caller's copy is lost by it", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, func(ctx context.Context, in deployertest.Input) error {
+			in.Item.Status.Conditions = contract.SetCondition(nil, "Mine", lsv1alpha1.ConditionTrue, "Yes", "here", t0)
+			before := in.Item.Status.DeepCopy()
+			if err := deployerlib.Checkpoint(ctx); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(before, &in.Item.Status); diff != "" {
+				t.Errorf("the working copy changed:\n%s", diff)
+			}
+			return nil
+		})
+		w.pass()
+	})
+}
