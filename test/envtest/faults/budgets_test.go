@@ -190,7 +190,9 @@ func perRevision(revision contract.Revision) {
 		w.mgr = deployertest.StartManager(GinkgoTB(), w.config(), w.args)
 		w.finished(ctx, key)
 		Expect(next.Count(key, contract.Reconcile)).To(Equal(1))
-		Eventually(func() deployertest.Counts { return w.counter.Snapshot().Of("deployitems", key.Namespace, key.Name).Writes() }).
+		Eventually(func() deployertest.Counts {
+			return w.counter.Snapshot().Of("deployitems", key.Namespace, key.Name).Writes()
+		}).
 			Should(WithTransform(deployertest.Counts.Total, Equal(2)))
 		Consistently(func() deployertest.Counts { return w.counter.Snapshot().Of("deployitems", key.Namespace, key.Name) }).
 			Should(WithTransform(deployertest.Counts.Total, Equal(2)))

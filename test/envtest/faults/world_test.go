@@ -147,4 +147,6 @@ func timeout(d time.Duration) func(*lsv1alpha1.DeployItem) {
 }
 
 // title names a revision in the name of a spec.
-func title(text string, revision contract.Revision) string { return fmt.Sprintf("%s (%s)", text, revision) }
+func title(text string, revision contract.Revision) string {
+	return fmt.Sprintf("%s (%s)", text, revision)
+}
