@@ -88,11 +88,12 @@ func TestPriorityOf(t *testing.T) {
 }
 
 func TestGate(t *testing.T) {
-	seen, other := fingerprint{hash: 1, valid: true}, fingerprint{hash: 2, valid: true}
+	seen, other := &lsv1alpha1.DeployItem{}, &lsv1alpha1.DeployItem{}
+	other.Generation = 2
 	fresh := func() *itemState {
 		s := &itemState{failures: 3, immediate: 3}
 		s.begin(&run{})
-		s.end(seen, true, moment.Add(time.Minute))
+		s.end(printOf(seen), true, moment.Add(time.Minute))
 		return s
 	}
 	t.Run("a pop that comes too early waits for the rest", func(t *testing.T) {
@@ -122,7 +123,7 @@ func TestGate(t *testing.T) {
 			t.Errorf("waits %s", got)
 		}
 		s.begin(&run{})
-		s.end(seen, true, moment.Add(time.Minute))
+		s.end(printOf(seen), true, moment.Add(time.Minute))
 		if got := s.gate(seen, moment); got != time.Minute {
 			t.Errorf("waits %s", got)
 		}
@@ -131,7 +132,7 @@ func TestGate(t *testing.T) {
 		s := fresh()
 		s.begin(&run{})
 		s.trigger()
-		s.end(seen, true, moment.Add(time.Minute))
+		s.end(printOf(seen), true, moment.Add(time.Minute))
 		if got := s.gate(seen, moment); got != 0 {
 			t.Errorf("waits %s", got)
 		}
@@ -139,7 +140,7 @@ func TestGate(t *testing.T) {
 	t.Run("a pass that met a foreign change leaves it open", func(t *testing.T) {
 		s := fresh()
 		s.begin(&run{})
-		s.end(seen, false, moment.Add(time.Minute))
+		s.end(printOf(seen), false, moment.Add(time.Minute))
 		if got := s.gate(seen, moment); got != 0 {
 			t.Errorf("waits %s", got)
 		}

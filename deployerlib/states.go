@@ -50,6 +50,7 @@ func (s *states) forget(key types.NamespacedName) {
 type itemState struct {
 	mu          sync.Mutex
 	uid         types.UID
+	released    types.UID   // of the item that is gone at the API server, whatever the cache says
 	print       fingerprint // of the item as we last acted on it, our own writes included
 	expected    fingerprint // of the write that is under way
 	notBefore   time.Time   // a pop before this with the seen print does nothing
@@ -85,11 +86,14 @@ func (s *itemState) trigger() {
 	s.triggered = true
 }
 
-// gate decides about a pop: how long to wait when it comes too early.
-func (s *itemState) gate(p fingerprint, now time.Time) time.Duration {
+// gate decides about a pop: how long to wait when it comes too early. A version
+// from before our own last write is no news: the cache lags behind.
+func (s *itemState) gate(di *lsv1alpha1.DeployItem, now time.Time) time.Duration {
+	p := printOf(di)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p != s.print {
+	lags := s.print.valid && s.lastWrite != "" && older(di.ResourceVersion, s.lastWrite)
+	if p != s.print && !lags {
 		s.failures, s.immediate = 0, 0
 		return 0
 	}
@@ -186,6 +190,22 @@ func (s *itemState) isQuarantined() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.quarantined
+}
+
+// release notes that an item is gone at the API server: it lost its last
+// finalizer, or was not found. The answer to that write carries no new
+// resourceVersion by which a stale cache could be told.
+func (s *itemState) release(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.released = uid
+}
+
+// isReleased tells whether the item from the cache is known to be gone.
+func (s *itemState) isReleased(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return uid != "" && s.released == uid
 }
 
 // identify starts over what belongs to one object when the item was made anew under its name.

@@ -146,6 +146,9 @@ func (w *writer) sendOnce(ctx context.Context, c *cycle, changes patch.Changes) 
 func (w *writer) adopt(c *cycle, obj *lsv1alpha1.DeployItem) {
 	obj.ManagedFields = nil
 	c.state.wrote(obj.ResourceVersion)
+	if obj.DeletionTimestamp != nil && len(obj.Finalizers) == 0 {
+		c.state.release(obj.UID)
+	}
 	c.base = obj
 	obj.ObjectMeta.DeepCopyInto(&c.item.ObjectMeta)
 }
@@ -184,6 +187,9 @@ func (w *writer) read(ctx context.Context, c *cycle) (*lsv1alpha1.DeployItem, er
 	w.seen.apiCall(callGet)
 	err := w.live.Get(ctx, c.key, fresh)
 	if apierrors.IsNotFound(err) || err == nil && fresh.UID != c.stored.UID {
+		if c.state != nil {
+			c.state.release(c.stored.UID)
+		}
 		return nil, nil
 	}
 	if err != nil {

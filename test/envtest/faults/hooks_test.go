@@ -154,7 +154,7 @@ var _ = Describe("a bad hook", func() {
 		var n atomic.Int64
 		w := newWorld(ctx, contract.JobID).withHook(extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 			n.Add(1)
-			return &extension.HookResult{AbortReconcile: true, ReconcileResult: reconcile.Result{Requeue: true}}, nil //nolint:staticcheck // the hooks' contract has it
+			return &extension.HookResult{AbortReconcile: true, ReconcileResult: reconcile.Result{Requeue: true}}, nil
 		}).start()
 		w.finished(ctx, w.deploy(ctx, "bad"))
 		Eventually(n.Load).Should(BeNumerically(">=", 9))
