@@ -39,12 +39,12 @@ func WriteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem
 	if err != nil {
 		return err
 	}
-	if secret.UID != "" && slices.Equal(secret.Data[lsv1alpha1.DataObjectSecretDataKey], data) {
+	if secret.ResourceVersion != "" && slices.Equal(secret.Data[lsv1alpha1.DataObjectSecretDataKey], data) {
 		refer(di, secret)
 		return nil
 	}
 	secret.Data = map[string][]byte{lsv1alpha1.DataObjectSecretDataKey: data}
-	if secret.UID == "" {
+	if secret.ResourceVersion == "" {
 		secret.OwnerReferences = []metav1.OwnerReference{ownerOf(di)}
 		err = c.Create(ctx, secret)
 	} else {
@@ -67,7 +67,7 @@ func DeleteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployIte
 	if err != nil && !isForeign(err) {
 		return err
 	}
-	if err == nil && secret.UID != "" {
+	if err == nil && secret.ResourceVersion != "" {
 		uid := secret.UID
 		err = c.Delete(ctx, secret, client.Preconditions{UID: &uid})
 		if client.IgnoreNotFound(err) != nil {
@@ -109,7 +109,7 @@ func isForeign(err error) bool {
 	return ok
 }
 
-// readExport gets the item's export Secret; without UID when it does not exist.
+// readExport gets the item's export Secret; without resourceVersion when it does not exist.
 func readExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem) (*corev1.Secret, error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: di.Namespace, Name: di.Name + "-export"}}
 	if ref := di.Status.ExportReference; ref != nil && ref.Name != "" {

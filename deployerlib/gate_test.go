@@ -9,8 +9,8 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// TestGate is about pops that come before the time that a pass asked for.
-func TestGate(t *testing.T) {
+// TestGateWhileTheCacheLags is about pops that come before the time that a pass asked for.
+func TestGateWhileTheCacheLags(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	item := func(resourceVersion, phase string) *lsv1alpha1.DeployItem {

@@ -26,7 +26,10 @@ func (r *reconciler) load(ctx context.Context, c *cycle) error {
 	if _, _, err := contract.Timeout(c.stored); err != nil {
 		return err
 	}
-	var err error
+	err := checkTargetNamespace(c)
+	if err != nil {
+		return err
+	}
 	if c.resolved, err = r.resolve(ctx, c); err != nil {
 		return err
 	}
@@ -43,6 +46,16 @@ func (r *reconciler) load(ctx context.Context, c *cycle) error {
 // emptyConfig tells that an item has no provider configuration.
 func emptyConfig(di *lsv1alpha1.DeployItem) bool {
 	return di.Spec.Configuration == nil || len(di.Spec.Configuration.Raw) == 0
+}
+
+// checkTargetNamespace refuses to deploy to the target of another namespace.
+// What was deployed already, by a library that looked past the namespace, can be deleted.
+func checkTargetNamespace(c *cycle) error {
+	ref := c.stored.Spec.Target
+	if c.decision.Action == contract.Delete || ref == nil || ref.Namespace == "" || ref.Namespace == c.key.Namespace {
+		return nil
+	}
+	return ConfigError("spec.target.namespace", "is %q, but a target must be in the item's namespace %q", ref.Namespace, c.key.Namespace)
 }
 
 // context reads the Context that the item names. The default is applied here,

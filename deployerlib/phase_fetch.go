@@ -13,6 +13,7 @@ import (
 const staleRetry = time.Second
 
 // fetch reads the item. Gone: the pass and all memory of the item end.
+// Gone at the API server but still in the cache: its event ends the memory.
 // Older than our own last write: the pass waits for the newer one.
 func (r *reconciler) fetch(ctx context.Context, c *cycle) (verdict, error) {
 	stored, err := r.items.get(ctx, c.key)
@@ -27,7 +28,7 @@ func (r *reconciler) fetch(ctx context.Context, c *cycle) (verdict, error) {
 		r.states.forget(c.key)
 		return drop, nil
 	}
-	if c.state.isGone(stored.UID) {
+	if c.state.isReleased(stored.UID) {
 		return drop, nil
 	}
 	if c.state.awaitIfStale(stored) {

@@ -107,6 +107,7 @@ func (r *reconciler) storeStart(ctx context.Context, c *cycle) error {
 		}
 	}
 	c.started = true
+	c.run.track(c)
 	c.protect()
 	return nil
 }

@@ -54,7 +54,7 @@ func (r *run) observe(di *lsv1alpha1.DeployItem) {
 func (r *run) enter(c *cycle) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	info := &callInfo{item: c.base, decision: c.decision}
+	info := infoOf(c)
 	if r.latest != nil {
 		if cause := causeToCancel(info, r.latest); cause != nil {
 			return cause
@@ -80,11 +80,18 @@ func (r *run) stopClock() {
 	}
 }
 
-// track notes what the pass works on, before any call.
+// infoOf is what a pass works on now: once its start is stored, the run is not new any more.
+func infoOf(c *cycle) *callInfo {
+	info := &callInfo{item: c.base, decision: c.decision}
+	info.decision.New = info.decision.New && !c.started
+	return info
+}
+
+// track notes what the pass works on while no call runs.
 func (r *run) track(c *cycle) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last = &callInfo{item: c.stored, decision: c.decision}
+	r.last = infoOf(c)
 }
 
 // limit cancels the pass after a time; the newest limit counts.

@@ -50,13 +50,13 @@ func (s *states) forget(key types.NamespacedName) {
 type itemState struct {
 	mu          sync.Mutex
 	uid         types.UID
+	released    types.UID   // of the item that is gone at the API server, whatever the cache says
 	print       fingerprint // of the item as we last acted on it, our own writes included
 	expected    fingerprint // of the write that is under way
 	notBefore   time.Time   // a pop before this with the seen print does nothing
 	triggered   bool        // somebody asked for a pass: the gate is open
 	lastWrite   string      // resourceVersion of our last write
 	awaited     bool        // a pass waits for the event of our last write
-	ended       types.UID   // object that went with the removal of our finalizer
 	failures    int         // in a row, for the backoff
 	immediate   int         // immediate requeues in a row
 	claimed     string      // the run that this process started or fenced
@@ -151,20 +151,6 @@ func (s *itemState) wrote(resourceVersion string) {
 	}
 }
 
-// vanished notes that an object went with our last write.
-func (s *itemState) vanished(uid types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ended = uid
-}
-
-// isGone tells that an object went with our last write, whatever the cache still shows.
-func (s *itemState) isGone(uid types.UID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return uid != "" && s.ended == uid
-}
-
 // claim notes that this process runs the item's current run; it tells whether it did so before.
 func (s *itemState) claim(di *lsv1alpha1.DeployItem) bool {
 	s.mu.Lock()
@@ -192,11 +178,34 @@ func (s *itemState) abortDeadline(di *lsv1alpha1.DeployItem, now time.Time) time
 	return contract.AbortDeadline(di, s.abortSeen)
 }
 
+// noAbort notes that no abort is asked for: the time of the next one begins anew.
+func (s *itemState) noAbort() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.abortSeen = time.Time{}
+}
+
 // isQuarantined tells whether a call of this item ignores its cancellation.
 func (s *itemState) isQuarantined() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.quarantined
+}
+
+// release notes that an item is gone at the API server: it lost its last
+// finalizer, or was not found. The answer to that write carries no new
+// resourceVersion by which a stale cache could be told.
+func (s *itemState) release(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.released = uid
+}
+
+// isReleased tells whether the item from the cache is known to be gone.
+func (s *itemState) isReleased(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return uid != "" && s.released == uid
 }
 
 // identify starts over what belongs to one object when the item was made anew under its name.

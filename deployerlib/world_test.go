@@ -32,9 +32,9 @@ import (
 )
 
 const (
-	testType lsv1alpha1.DeployItemType = "example.com/test"
-	testName                           = "test.deployerkit.dev"
-	ns                                 = "ns"
+	testType = lsv1alpha1.DeployItemType("example.com/test")
+	testName = "test.deployerkit.dev"
+	ns       = "ns"
 )
 
 var (
@@ -238,6 +238,9 @@ func (w *world) stored() *lsv1alpha1.DeployItem {
 func (w *world) update(change func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	di := w.stored()
+	if di.Annotations == nil {
+		di.Annotations = map[string]string{}
+	}
 	change(di)
 	status := di.DeepCopy()
 	if err := w.client.Update(quiet(w.t.Context()), di); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -65,11 +66,19 @@ func (m metaIntent) apply(di, seen *lsv1alpha1.DeployItem) {
 	}
 }
 
+// isEmpty tells that nothing is wanted.
+func (m metaIntent) isEmpty() bool {
+	return !m.addFinalizer && !m.removeFinalizer && len(m.removeAnnotations) == 0
+}
+
 // store writes a status and the intent in at most two calls. It tells whether
 // anything had to be written.
 func (w *writer) store(ctx context.Context, c *cycle, status *lsv1alpha1.DeployItemStatus, intent metaIntent, rule conflictRule) (bool, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
+	if intent.isEmpty() && equality.Semantic.DeepEqual(&c.base.Status, status) {
+		return false, nil
+	}
 	wanted := wantedItem(c.base, status, c.decision.Revision)
 	intent.apply(wanted, c.stored)
 	changes, err := patch.Diff(c.base, wanted)
@@ -138,7 +147,7 @@ func (w *writer) adopt(c *cycle, obj *lsv1alpha1.DeployItem) {
 	obj.ManagedFields = nil
 	c.state.wrote(obj.ResourceVersion)
 	if obj.DeletionTimestamp != nil && len(obj.Finalizers) == 0 {
-		c.state.vanished(obj.UID) // the answer has the resourceVersion of the last stored version, so it does not make that one old
+		c.state.release(obj.UID)
 	}
 	c.base = obj
 	obj.ObjectMeta.DeepCopyInto(&c.item.ObjectMeta)
@@ -178,6 +187,9 @@ func (w *writer) read(ctx context.Context, c *cycle) (*lsv1alpha1.DeployItem, er
 	w.seen.apiCall(callGet)
 	err := w.live.Get(ctx, c.key, fresh)
 	if apierrors.IsNotFound(err) || err == nil && fresh.UID != c.stored.UID {
+		if c.state != nil {
+			c.state.release(c.stored.UID)
+		}
 		return nil, nil
 	}
 	if err != nil {

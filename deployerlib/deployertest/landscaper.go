@@ -198,14 +198,11 @@ func (l *Landscaper) Update(ctx context.Context, item types.NamespacedName, conf
 // Operate sets the operation annotation, with its time: reconcile-time for
 // "reconcile", abort-time for "abort", none for others.
 func (l *Landscaper) Operate(ctx context.Context, item types.NamespacedName, operation lsv1alpha1.Operation) error {
-	timeKey := ""
-	switch operation {
-	case lsv1alpha1.ReconcileOperation:
-		timeKey = lsv1alpha1.ReconcileTimestampAnnotation
-	case contract.AbortOperation:
-		timeKey = contract.AbortTimestampAnnotation
+	timeKeys := map[lsv1alpha1.Operation]string{
+		lsv1alpha1.ReconcileOperation: lsv1alpha1.ReconcileTimestampAnnotation,
+		contract.AbortOperation:       contract.AbortTimestampAnnotation,
 	}
-	return l.patch(ctx, item, map[string]any{"metadata": annotated(operation, timeKey, l.now())})
+	return l.patch(ctx, item, map[string]any{"metadata": annotated(operation, timeKeys[operation], l.now())})
 }
 
 // Annotate sets annotations; an empty value removes one.

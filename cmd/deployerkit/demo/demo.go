@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Options say how the demo is shown.
+type Options struct {
+	// Out is where it is shown: a live table if it is a terminal, else lines.
+	Out io.Writer
+	// Keep leaves everything running after the story, until the context ends.
+	Keep bool
+}
+
+// Run shows the demo. It returns nil only if everything came out as promised;
+// the error lists what did not. ctx ends it early.
+func Run(ctx context.Context, o Options) error {
+	began := time.Now()
+	sc := newScreen(o.Out)
+	sc.printf("Starting a control plane: etcd and kube-apiserver …")
+	st, err := setUp(ctx, o.Out)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := st.close(); err != nil {
+			sc.printf("while stopping: %v", err)
+		}
+	}()
+	sc.printf("It runs, with the mock deployer beside it (%s).", since(began))
+	stop := sc.follow(st.board)
+	broken := tell(ctx, st, sc, story)
+	stop()
+	sc.printf("\nHooks called: %s.", st.board.summary())
+	if err := verdictOf(ctx, broken); err != nil {
+		return err
+	}
+	sc.printf("Everything came out as promised (%s).", since(began))
+	if o.Keep {
+		return keep(ctx, st, sc)
+	}
+	return nil
+}
+
+// verdictOf is the list of broken promises as one error.
+func verdictOf(ctx context.Context, broken []string) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("the demo was interrupted: %w", context.Cause(ctx))
+	}
+	if len(broken) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of the promises did not come true:\n  %s", len(broken), strings.Join(broken, "\n  "))
+}
+
+// keep tells how to look around and waits until ctx ends.
+func keep(ctx context.Context, st *stage, sc *screen) error {
+	kubeconfig, err := st.cp.KubeconfigFile("")
+	if err != nil {
+		return err
+	}
+	kubectl := st.cp.Kubectl()
+	if kubectl == "" {
+		kubectl = "kubectl"
+	}
+	sc.printf("\nAll of it stays until Ctrl-C. Look around, in another terminal:\n\n  export KUBECONFIG=%s\n  %s -n %s get deployitems\n",
+		kubeconfig, kubectl, namespace)
+	stop := sc.follow(st.board)
+	defer stop()
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// since is a time span for people.
+func since(t time.Time) time.Duration { return time.Since(t).Round(100 * time.Millisecond) }

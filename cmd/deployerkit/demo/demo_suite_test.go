@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+func TestDemo(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	RunSpecs(t, "demo")
+}
+
+var _ = Describe("the demo", func() {
+	It("plays the whole story and keeps every promise", func(ctx SpecContext) {
+		out := &bytes.Buffer{}
+		Expect(Run(ctx, Options{Out: out})).To(Succeed(), "%s", out)
+		GinkgoWriter.Print(out)
+		for _, s := range story {
+			Expect(out.String()).To(ContainSubstring(s.title))
+			for _, p := range s.promises {
+				Expect(out.String()).To(ContainSubstring("✓ " + p.String()))
+			}
+		}
+		Expect(out.String()).To(ContainSubstring("Everything came out as promised"))
+		Expect(out.String()).NotTo(ContainSubstring("\x1b"), "no terminal, no escape sequences")
+	}, SpecTimeout(3*time.Minute))
+
+	It("stays until it is interrupted when it shall be kept, and ends well", func(ctx SpecContext) {
+		ctx2, interrupt := context.WithCancel(ctx)
+		defer interrupt()
+		out := &bytes.Buffer{}
+		err := Run(ctx2, Options{Out: writerFunc(func(p []byte) (int, error) {
+			if strings.Contains(string(p), "export KUBECONFIG=") {
+				interrupt()
+			}
+			return out.Write(p)
+		}), Keep: true})
+		Expect(err).NotTo(HaveOccurred(), "%s", out)
+		Expect(out.String()).To(MatchRegexp(`export KUBECONFIG=\S+/kubeconfig\n\s+\S*kubectl -n demo get deployitems`))
+	}, SpecTimeout(3*time.Minute))
+
+	It("lists the promises that were not kept, and goes on after them", func(ctx SpecContext) {
+		st, err := setUp(ctx, GinkgoWriter)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { Expect(st.close()).To(Succeed()) })
+		out := &bytes.Buffer{}
+		broken := tell(ctx, st, newScreen(out), []step{
+			{title: "Deploy", do: deploy, promises: []promise{
+				{item: "hello", text: "fails", holds: hasPhase("Failed"), within: time.Second},
+				{item: "nobody", text: "succeeds", holds: hasPhase("Succeeded"), within: time.Second},
+				{item: "hello", text: "succeeds", holds: hasPhase("Succeeded")},
+			}},
+			{title: "Abort nobody", do: operate("nobody", "abort"), promises: []promise{{item: "nobody", text: "x", holds: gone}}},
+		})
+		Expect(broken).To(ConsistOf(
+			ContainSubstring(`Deploy: hello fails: its phase is "Succeeded", not "Failed"`),
+			ContainSubstring("Deploy: nobody succeeds: the item does not exist"),
+			ContainSubstring("Abort nobody: patch deploy item demo/nobody:"),
+		))
+		Expect(verdictOf(ctx, broken)).To(MatchError(ContainSubstring("3 of the promises did not come true")))
+		Expect(out.String()).To(And(ContainSubstring("✗ hello fails"), ContainSubstring("✓ hello succeeds")))
+	}, SpecTimeout(2*time.Minute))
+
+	It("says so when it is interrupted", func(ctx SpecContext) {
+		stopped, interrupt := context.WithCancel(ctx)
+		interrupt()
+		Expect(verdictOf(stopped, nil)).To(MatchError(context.Canceled))
+	})
+})
+
+// writerFunc is a Writer.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

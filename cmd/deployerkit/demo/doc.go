@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package demo shows a deployer at work: it starts a control plane, runs the
+// mock deployer on it in this process, deploys the items of
+// examples/deploy-items and walks through a story in which items are changed,
+// aborted, forced and deleted. Every outcome that the story promises is awaited
+// and checked; [Run] fails if one does not come true.
+//
+// story.go is the story and the part to read, stage.go the control plane and
+// the deployer, board.go what is known about the items, screen.go how it is
+// shown: a live table on a terminal, lines elsewhere.
+package demo

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// redraw is the shortest time between two drawings of the table.
+const redraw = 100 * time.Millisecond
+
+// screen shows lines and, on a terminal, a table below them that is redrawn in
+// place. Elsewhere each change of a row is a line. It is safe for concurrent use.
+type screen struct {
+	out  io.Writer
+	size func() (width, height int) // of the terminal; nil: out is none
+
+	mu    sync.Mutex
+	table []row
+	drawn int               // lines of the table that stand on the terminal
+	known map[string]string // without a terminal: what was last said about an item
+}
+
+func newScreen(out io.Writer) *screen {
+	s := &screen{out: out, known: map[string]string{}}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		s.size = func() (int, int) {
+			if width, height, err := term.GetSize(int(f.Fd())); err == nil {
+				return width, height
+			}
+			return 80, 25
+		}
+	}
+	return s
+}
+
+// printf shows a line above the table.
+func (s *screen) printf(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	fmt.Fprintf(s.out, format+"\n", args...)
+	s.draw()
+}
+
+// follow shows the board until the returned func is called. The table stays
+// where it stands then.
+func (s *screen) follow(b *board) (stop func()) {
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(redraw)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-quit:
+				s.show(b.snapshot())
+				s.leave()
+				return
+			case <-ticker.C:
+			}
+			select {
+			case <-b.changed:
+				s.show(b.snapshot())
+			default:
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-ended
+	}
+}
+
+// show brings the rows to the screen.
+func (s *screen) show(rows []row) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.size != nil {
+		s.erase()
+		s.table = rows
+		s.draw()
+		return
+	}
+	for _, r := range rows {
+		if text := r.phase + " " + r.job; s.known[r.name] != text {
+			s.known[r.name] = text
+			fmt.Fprintln(s.out, "    "+r.line())
+		}
+	}
+}
+
+// leave makes the table part of what was said.
+func (s *screen) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.table, s.drawn = nil, 0
+}
+
+// erase takes the table off the terminal; the caller holds mu.
+func (s *screen) erase() {
+	if s.drawn > 0 {
+		fmt.Fprintf(s.out, "\x1b[%dA\x1b[J", s.drawn)
+		s.drawn = 0
+	}
+}
+
+// draw puts the table on the terminal; the caller holds mu.
+func (s *screen) draw() {
+	if s.size == nil || len(s.table) == 0 {
+		return
+	}
+	lines := []string{"", rowLine("ITEM", "PHASE", "JOB", "HOOKS", "LAST EVENT")}
+	for _, r := range s.table {
+		lines = append(lines, r.line())
+	}
+	width, height := s.size()
+	lines = lines[:min(len(lines), max(height-1, 0))] // what has scrolled away cannot be erased
+	for _, line := range lines {
+		fmt.Fprintln(s.out, cut(line, max(width-1, 20)))
+	}
+	s.drawn = len(lines)
+}
+
+// line is a row as text.
+func (r row) line() string {
+	return strings.TrimRight(rowLine(r.name, r.phase, r.job, fmt.Sprint(r.hooks), r.event), " ")
+}
+
+// rowLine puts cells into columns.
+func rowLine(name, phase, job, hooks, event string) string {
+	return fmt.Sprintf("%-12s %-12s %-20s %5s  %s", name, phase, job, hooks, event)
+}
+
+// cut keeps a line from wrapping: the table would be taller than it seems.
+func cut(line string, width int) string {
+	if runes := []rune(line); len(runes) > width {
+		return string(runes[:width-1]) + "…"
+	}
+	return line
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/deployerkit/deployerkit/cmd/internal/deployer"
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+// namespace is where the items of examples/deploy-items live.
+const namespace = "demo"
+
+// Times that are shorter than a real deployer's, so that nobody has to wait.
+const (
+	pollInterval = 500 * time.Millisecond
+	gracePeriod  = 2 * time.Second
+)
+
+// stage is what the story is played on.
+type stage struct {
+	cp     *envtest.ControlPlane
+	client client.Client // reads live
+	board  *board
+
+	// The Landscaper's part, in both revisions of the contract.
+	classic, modern *deployertest.Landscaper
+
+	stopManager func() error
+}
+
+// setUp starts the control plane and the mock deployer.
+func setUp(ctx context.Context, out io.Writer) (*stage, error) {
+	cp, err := envtest.Start(ctx, envtest.Options{Progress: out})
+	if err != nil {
+		return nil, err
+	}
+	st := &stage{cp: cp, board: newBoard(), stopManager: func() error { return nil }}
+	if err := st.populate(ctx); err != nil {
+		return nil, errors.Join(err, st.close())
+	}
+	return st, nil
+}
+
+// populate makes the clients and runs the deployer.
+func (st *stage) populate(ctx context.Context) error {
+	config := rest.CopyConfig(st.cp.Config)
+	config.WarningHandlerWithContext = deployer.NewWarningLog(ctrl.Log)
+	scheme, err := deployer.Scheme()
+	if err != nil {
+		return err
+	}
+	if st.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	st.classic = deployertest.NewLandscaper(st.client, deployertest.LandscaperOptions{Revision: contract.Annotation})
+	st.modern = deployertest.NewLandscaper(st.client, deployertest.LandscaperOptions{Revision: contract.JobID})
+	mgr, err := manager.New(config, manager.Options{
+		Scheme: scheme, Logger: ctrl.Log, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		return fmt.Errorf("make manager: %w", err)
+	}
+	if err := deployerlib.Add(ctrl.Log, mgr, nil, st.deployer()); err != nil {
+		return err
+	}
+	return st.run(ctx, mgr)
+}
+
+// deployer is the mock deployer with a hook on every hook point.
+func (st *stage) deployer() deployerlib.DeployerArgs {
+	args := mock.Args(nil, extension.ReconcileExtensionHookSetup{
+		Hook: extension.Named("demo", st.board.hook), HookTypes: extension.HookTypes(),
+	})
+	args.PollInterval, args.GracePeriod = pollInterval, gracePeriod
+	args.Registerer = prometheus.NewRegistry()
+	args.Observe = st.board.step
+	return args
+}
+
+// run starts the manager and lets the board follow the items.
+func (st *stage) run(ctx context.Context, mgr manager.Manager) error {
+	informer, err := mgr.GetCache().GetInformer(ctx, &lsv1alpha1.DeployItem{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch deploy items: %w", err)
+	}
+	if _, err := informer.AddEventHandler(st.board.handler()); err != nil {
+		return fmt.Errorf("watch deploy items: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	st.stopManager = func() error {
+		cancel()
+		return <-ended
+	}
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		return errors.New("the manager did not start")
+	}
+	return nil
+}
+
+// close stops the deployer, then the control plane.
+func (st *stage) close() error {
+	return errors.Join(st.stopManager(), st.cp.Stop())
+}
+
+// get reads an item; nil if there is none.
+func (st *stage) get(ctx context.Context, name string) (*lsv1alpha1.DeployItem, error) {
+	di := &lsv1alpha1.DeployItem{}
+	if err := st.client.Get(ctx, item(name), di); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return di, nil
+}
+
+// item is the key of an item of the demo.
+func item(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}

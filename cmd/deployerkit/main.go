@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command deployerkit shows what the library does: `deployerkit demo`.
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/deployerkit/deployerkit/cmd/deployerkit/demo"
+)
+
+func main() {
+	root := &cobra.Command{Use: "deployerkit", Short: "Shows what DeployerKit does", SilenceUsage: true}
+	root.AddCommand(demoCommand(), versionCommand())
+	if err := root.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+		os.Exit(1)
+	}
+}
+
+func demoCommand() *cobra.Command {
+	var keep bool
+	var logFile string
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show the mock deployer at work on a control plane of its own, and check every outcome",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := logTo(logFile); err != nil {
+				return err
+			}
+			return demo.Run(cmd.Context(), demo.Options{Out: cmd.OutOrStdout(), Keep: keep})
+		},
+	}
+	cmd.Flags().BoolVar(&keep, "keep", false, "leave everything running at the end, until Ctrl-C")
+	cmd.Flags().StringVar(&logFile, "log-file", "", "file for the log of the deployer; nothing is logged without one")
+	return cmd
+}
+
+// logTo sends the logs of all libraries to a file; they would tear the screen.
+func logTo(path string) error {
+	log := logr.Discard()
+	if path != "" {
+		f, err := os.Create(path) //nolint:gosec // the user says which file
+		if err != nil {
+			return fmt.Errorf("open log file: %w", err)
+		}
+		log = zap.New(zap.WriteTo(f), zap.ConsoleEncoder())
+	}
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+	return nil
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Show the version", Args: cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), version()) },
+	}
+}
+
+// version is what the go command knows about this build.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "deployerkit (no build information)"
+	}
+	commit := "unknown"
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			commit = setting.Value
+		}
+	}
+	return fmt.Sprintf("deployerkit %s, %s, commit %s", info.Main.Version, info.GoVersion, commit)
+}

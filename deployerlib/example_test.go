@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// Errors of the configuration name the field and end the job at once.
+func ExampleDecodeConfig() {
+	type Config struct {
+		Size int `json:"size"`
+	}
+	di := &lsv1alpha1.DeployItem{}
+	di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"disk.example.org/v1","kind":"DiskConfig","sise":3}`)}
+
+	_, err := deployerlib.DecodeConfig[Config](di)
+	fmt.Println(err)
+	fmt.Println(contract.Codes(err))
+	// Output:
+	// Op: DecodeConfig - Reason: InvalidConfiguration - Message: spec.config: unknown field "sise"
+	// [ERR_CONFIGURATION_PROBLEM]
+}
+
+// The provider status gets the apiVersion and kind that the API server wants.
+func ExampleSetProviderStatus() {
+	kind := schema.GroupVersionKind{Group: "disk.example.org", Version: "v1", Kind: "DiskStatus"}
+	di := &lsv1alpha1.DeployItem{}
+
+	if err := deployerlib.SetProviderStatus(di, map[string]string{"diskID": "d1"}, kind); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(string(di.Status.ProviderStatus.Raw))
+	// Output: {"apiVersion":"disk.example.org/v1","diskID":"d1","kind":"DiskStatus"}
+}
+
+// slow is a deployer whose work takes long.
+type slow struct {
+	deployerlib.Base
+	work <-chan error
+}
+
+// Reconcile stops when the library cancels the call.
+func (s slow) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
+	select {
+	case err := <-s.work:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx) // ErrAborted, ErrInterrupted, ErrDeadline or ErrShutdown
+	}
+}
+
+// Delete has nothing to remove.
+func (slow) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+// addTuned adds a deployer with everything that most leave at its default.
+func addTuned(log logr.Logger, mgr manager.Manager, deployer deployerlib.Deployer) error {
+	return deployerlib.Add(log, mgr, nil, deployerlib.DeployerArgs{
+		Name:         "disk-deployer", // must stay the same from release to release
+		Type:         "example.org/disk",
+		Deployer:     deployer,
+		ItemSelector: labels.SelectorFromSet(labels.Set{"shard": "a"}), // this deployment's part of the items
+		TargetSelectors: []lsv1alpha1.TargetSelector{{
+			Annotations: []lsv1alpha1.Requirement{{Key: "example.org/fence", Operator: "=", Values: []string{"internal"}}},
+		}},
+		Options:      controller.Options{MaxConcurrentReconciles: 20},
+		PollInterval: 10 * time.Second,
+		Backoff:      deployerlib.Backoff{Min: 2 * time.Second, Max: 10 * time.Minute},
+	})
+}
+
+// managerOptions elect a leader and keep the cache small.
+func managerOptions() ctrl.Options {
+	return ctrl.Options{
+		Cache:            cache.Options{ByObject: deployerlib.CacheByObject("example.org/disk")},
+		LeaderElection:   true,
+		LeaderElectionID: "disk-deployer",
+	}
+}
+
+// Arguments are checked at once, all of them.
+func ExampleAdd() {
+	fmt.Println(managerOptions().LeaderElection)
+	fmt.Println(addTuned(logr.Discard(), nil, slow{}))
+	// Output:
+	// true
+	// add deployer "disk-deployer": the Landscaper manager is required
+}
+
+// oldDeployer was written for Landscaper's own library.
+type oldDeployer struct{}
+
+func (oldDeployer) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+func (oldDeployer) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+func (oldDeployer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+// audit is a hook as Landscaper's own library has them: without a logger.
+func audit(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
+	_, err := fmt.Fprintln(os.Stderr, t, di.Name)
+	return nil, err
+}
+
+var _ deployerlib.PortedDeployer = oldDeployer{}
+
+// A deployer for Landscaper's own library runs as it is.
+func ExamplePort() {
+	deployer := deployerlib.Port(oldDeployer{}, deployerlib.PortedHooks{
+		extension.BeforeDeleteHook: {audit},
+	})
+	fmt.Println(len(deployer.ExtensionHooks()))
+	// Output: 1
+}
+
+// Several things may be waited for at once; joined with an error, the error counts.
+func ExampleWaitFor() {
+	fmt.Println(deployerlib.WaitFor("disk d1", 30*time.Second))
+	// Output: waiting for disk d1
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// popped is a pop of the queue in the background.
+type popped struct {
+	w    *world
+	done chan reconcile.Result
+}
+
+// pop starts a pop of the queue.
+func (w *world) pop(ctx context.Context) popped {
+	p := popped{w: w, done: make(chan reconcile.Result, 1)}
+	go func() {
+		res, err := w.Reconcile(ctx, key)
+		if err != nil {
+			w.t.Errorf("Reconcile returned an error, which it never does: %v", err)
+		}
+		p.done <- res
+	}()
+	return p
+}
+
+// end waits for the pop to end.
+func (p popped) end() reconcile.Result {
+	p.w.t.Helper()
+	select {
+	case res := <-p.done:
+		return res
+	case <-time.After(20 * time.Second):
+		p.w.t.Fatal("the pop of the queue did not end")
+		return reconcile.Result{}
+	}
+}
+
+// running waits until the n-th call of an action has begun.
+func (w *world) running(action contract.Action, n int) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := w.fake.AwaitCall(ctx, key, action, n); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// stepWhenWaiting moves the clock once somebody waits for a timer beside the deadline of the pass.
+func (w *world) stepWhenWaiting(waiters int, d time.Duration) {
+	w.t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for w.clock.Waiters() < waiters {
+		select {
+		case <-deadline:
+			w.t.Fatalf("%d timers run, want %d", w.clock.Waiters(), waiters)
+		case <-tick.C:
+		}
+	}
+	w.clock.Step(d)
+}
+
+func TestCancelledCalls(t *testing.T) {
+	t.Run("abort cancels the call, then Abort runs and the item fails [C4] [L31]", func(t *testing.T) {
+		w := newWorld(t, items(operation(lsv1alpha1.ReconcileOperation)))
+		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		p := w.pop(t.Context())
+		w.running(contract.Reconcile, 1)
+		w.Event(w.update(operation(contract.AbortOperation)))
+		if res := p.end(); res.RequeueAfter != 1 {
+			t.Errorf("comes back after %s, want at once", res.RequeueAfter)
+		}
+		if s := w.stored().Status; s.LastError != nil {
+			t.Errorf("the cancellation became the item's error: %+v", s.LastError)
+		}
+		w.reconcile()
+		w.wantCalls(contract.Reconcile, contract.Abort)
+		call := w.fake.Calls(key)[0]
+		if !errors.Is(call.Cause, deployerlib.ErrAborted) {
+			t.Errorf("cause %v", call.Cause)
+		}
+		if di := w.stored(); di.Status.Phase != phases.Failed || di.Status.LastError.Reason != contract.ReasonAborted || len(di.Annotations) != 0 {
+			t.Errorf("annotations %v, status %+v", di.Annotations, di.Status)
+		}
+	})
+	t.Run("interrupt cancels the call, Abort tidies up, nothing but the provider status is written", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, deployertest.InTurn(deployertest.Change(func(s *lsv1alpha1.DeployItemStatus) {
+			s.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Kept"})
+			s.Phase = phases.Progressing
+		}), deployertest.UntilCancelled()))
+		p := w.pop(t.Context())
+		w.running(contract.Reconcile, 1)
+		w.Event(w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.Phase = "1", phases.Failed }))
+		p.end()
+		w.wantCalls(contract.Reconcile, contract.Abort)
+		if !errors.Is(w.fake.Calls(key)[0].Cause, deployerlib.ErrInterrupted) {
+			t.Errorf("cause %v", w.fake.Calls(key)[0].Cause)
+		}
+		if s := w.stored().Status; s.Phase != phases.Failed || s.ProviderStatus == nil || s.LastError != nil {
+			t.Errorf("status %+v", s)
+		}
+	})
+	t.Run("the deadline cancels the call and fails the item, Abort does not run", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		p := w.pop(t.Context())
+		w.running(contract.Reconcile, 1)
+		w.clock.Step(contract.DefaultTimeout)
+		p.end()
+		w.wantCalls(contract.Reconcile)
+		s := w.stored().Status
+		if s.Phase != phases.Failed || s.JobIDFinished != "1" || s.LastError.Reason != lsv1alpha1.ProgressingTimeoutReason || !slices.Equal(s.LastError.Codes, []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorTimeout}) {
+			t.Errorf("status %+v, error %+v", s, s.LastError)
+		}
+		if !errors.Is(w.fake.Calls(key)[0].Cause, deployerlib.ErrDeadline) {
+			t.Errorf("cause %v", w.fake.Calls(key)[0].Cause)
+		}
+	})
+	t.Run("a call that returns nil although it was cancelled does not count as done", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		release := make(chan struct{})
+		w.fake.On(contract.Reconcile, deployertest.IgnoreContext(release))
+		p := w.pop(t.Context())
+		w.running(contract.Reconcile, 1)
+		w.clock.Step(contract.DefaultTimeout)
+		close(release)
+		p.end()
+		if s := w.stored().Status; s.Phase != phases.Failed {
+			t.Errorf("status %+v", s)
+		}
+	})
+	t.Run("deletion of the object cancels the call", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		p := w.pop(t.Context())
+		w.running(contract.Reconcile, 1)
+		w.update(func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil })
+		if err := w.client.Delete(t.Context(), item()); err != nil {
+			t.Fatal(err)
+		}
+		w.Gone(item())
+		p.end()
+		w.reconcile()
+		if w.Known() != 0 {
+			t.Error("the item is still remembered")
+		}
+	})
+	t.Run("our own event, or one of no importance, cancels nothing", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		release := make(chan struct{})
+		w.fake.On(contract.Reconcile, deployertest.Block(release))
+		p := w.pop(t.Context())
+		w.running(contract.Reconcile, 1)
+		if w.Event(w.stored()) {
+			t.Error("our own write wakes the item")
+		}
+		w.Event(w.update(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"a": "b"} }))
+		close(release)
+		p.end()
+		if call := w.fake.Calls(key)[0]; call.Cause != nil {
+			t.Errorf("cause %v", call.Cause)
+		}
+		if s := w.stored().Status; s.JobIDFinished != "1" {
+			t.Errorf("status %+v", s)
+		}
+	})
+}
+
+func TestShutdown(t *testing.T) {
+	t.Run("lets the call end within the grace period", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		release := make(chan struct{})
+		w.fake.On(contract.Reconcile, deployertest.Block(release))
+		ctx, cancel := context.WithCancel(t.Context())
+		p := w.pop(ctx)
+		w.running(contract.Reconcile, 1)
+		cancel()
+		close(release)
+		p.end()
+		if s := w.stored().Status; s.Phase != phases.Succeeded || w.fake.Calls(key)[0].Cause != nil {
+			t.Errorf("phase %q, cause %v", s.Phase, w.fake.Calls(key)[0].Cause)
+		}
+	})
+	t.Run("cancels it afterwards; the job stays open and no error is written", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		ctx, cancel := context.WithCancel(t.Context())
+		p := w.pop(ctx)
+		w.running(contract.Reconcile, 1)
+		cancel()
+		w.stepWhenWaiting(2, deployerlib.DefaultGracePeriod) // the deadline and the grace period
+		p.end()
+		s := w.stored().Status
+		if !errors.Is(w.fake.Calls(key)[0].Cause, deployerlib.ErrShutdown) || s.Phase != phases.Init || s.LastError != nil || s.JobIDFinished != "" {
+			t.Errorf("cause %v, status %+v", w.fake.Calls(key)[0].Cause, s)
+		}
+	})
+	t.Run("no pass begins after it", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		w.pop(ctx).end()
+		w.wantCalls()
+	})
+}
+
+func TestIgnoredCancellation(t *testing.T) {
+	release := make(chan struct{})
+	w := newWorld(t, items(job("1")))
+	w.fake.On(contract.Reconcile, deployertest.IgnoreContext(release))
+	p := w.pop(t.Context())
+	w.running(contract.Reconcile, 1)
+	w.clock.Step(contract.DefaultTimeout)
+	w.stepWhenWaiting(1, deployerlib.DefaultGracePeriod)
+	p.end() // the worker is free although the call still runs
+	s := w.stored().Status
+	if s.Phase != phases.Failed || s.JobIDFinished != "1" || s.LastError == nil || s.LastError.Reason != "CancellationIgnored" {
+		t.Errorf("status %+v, error %+v", s, s.LastError)
+	}
+	w.update(job("2"))
+	w.reconcile()
+	w.wantCalls(contract.Reconcile) // nothing runs beside the call
+	if !w.Quarantined(key) {
+		t.Fatal("the item is not quarantined")
+	}
+	close(release)
+	deadline := time.After(20 * time.Second)
+	for w.Quarantined(key) {
+		select {
+		case <-deadline:
+			t.Fatal("the quarantine was not lifted when the call returned")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	w.reconcile()
+	w.wantCalls(contract.Reconcile, contract.Reconcile)
+	if s := w.stored().Status; s.JobIDFinished != "2" || s.Phase != phases.Succeeded {
+		t.Errorf("status %+v", s)
+	}
+	if faults := w.fake.Faults(); len(faults) > 0 {
+		t.Error(faults)
+	}
+}
+
+func TestAbort(t *testing.T) {
+	abort := operation(contract.AbortOperation)
+	t.Run("errors are retried until its deadline, then the item fails", func(t *testing.T) {
+		w := newWorld(t, items(running(0), abort))
+		w.fake.Always(contract.Abort, deployertest.Fail(errBoom))
+		w.pass()
+		if s := w.stored().Status; s.Phase != phases.Progressing || s.LastError == nil {
+			t.Errorf("status %+v", s)
+		}
+		w.clock.Step(contract.AbortTimeout)
+		w.pass()
+		if s := w.stored().Status; s.Phase != phases.Failed || s.LastError.Reason != contract.AbortingTimeoutReason {
+			t.Errorf("status %+v, error %+v", s, s.LastError)
+		}
+		w.wantCalls(contract.Abort)
+	})
+	t.Run("one that was taken back leaves the next one its whole time", func(t *testing.T) {
+		w := newWorld(t, items(running(0), abort))
+		w.fake.Always(contract.Abort, deployertest.Fail(errBoom)).Always(contract.Reconcile, deployertest.Phase(phases.Progressing))
+		w.pass()
+		w.update(func(di *lsv1alpha1.DeployItem) { di.Annotations = nil })
+		w.pass()
+		w.clock.Step(contract.AbortTimeout + time.Minute)
+		w.update(abort)
+		w.pass()
+		w.wantCalls(contract.Abort, contract.Reconcile, contract.Abort)
+		if s := w.stored().Status; s.Phase != phases.Progressing {
+			t.Errorf("phase %q, error %+v", s.Phase, s.LastError)
+		}
+	})
+	t.Run("works without context and target", func(t *testing.T) {
+		w := newWorld(t, items(running(0), abort, withTarget, func(di *lsv1alpha1.DeployItem) { di.Spec.Context = "gone" }))
+		w.pass()
+		call := w.fake.Calls(key)[0]
+		if call.Action != contract.Abort || call.HasContext || call.HasTarget {
+			t.Errorf("call %+v", call)
+		}
+	})
+	t.Run("an expired run is aborted, not timed out", func(t *testing.T) {
+		w := newWorld(t, items(running(-time.Hour), abort))
+		w.pass()
+		w.wantCalls(contract.Abort)
+	})
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// memoryItems is an itemReader over one item.
+type memoryItems struct{ item *lsv1alpha1.DeployItem }
+
+func (m memoryItems) get(context.Context, types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
+	return m.item, nil
+}
+
+// idle is a deployer that is not called.
+type idle struct {
+	Base
+	hooks extension.ReconcileExtensionHooks
+}
+
+func (idle) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+func (idle) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+func (d idle) ExtensionHooks() extension.ReconcileExtensionHooks { return d.hooks }
+
+// finishedItem is an item whose job is finished.
+func finishedItem() *lsv1alpha1.DeployItem {
+	di := &lsv1alpha1.DeployItem{}
+	di.Namespace, di.Name, di.UID, di.ResourceVersion, di.Generation = "ns", "item", "uid", "7", 1
+	di.Finalizers = []string{lsv1alpha1.LandscaperFinalizer}
+	di.Spec.Type = "bench"
+	di.Status.ObservedGeneration, di.Status.Phase = 1, lsv1alpha1.DeployItemPhases.Succeeded
+	di.Status.JobID, di.Status.JobIDFinished = "job", "job"
+	return di
+}
+
+// offline is a reconciler without a cluster: it can look at the item, and nothing else.
+func offline(tb testing.TB, di *lsv1alpha1.DeployItem, hooks extension.ReconcileExtensionHooks) *reconciler {
+	tb.Helper()
+	args := DeployerArgs{Type: di.Spec.Type, Deployer: idle{hooks: hooks}, Registerer: prometheus.NewRegistry()}
+	args.Default()
+	if err := args.Validate(); err != nil {
+		tb.Fatal(err)
+	}
+	seen, err := newObserver(&args)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r := &reconciler{args: args, hooks: args.readHooks(), seen: seen, states: newStates(), queue: &queue{}, items: memoryItems{di}}
+	r.phases, r.ops = r.pipeline(), r.operations()
+	return r
+}
+
+// BenchmarkReconcileFinished is a pass over an item that has nothing to do:
+// without hooks, and with one hook that looks at it.
+func BenchmarkReconcileFinished(b *testing.B) {
+	look := extension.OnItem(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) error { return nil })
+	cases := map[string]extension.ReconcileExtensionHooks{
+		"NoHooks": nil,
+		"OneHook": extension.ReconcileExtensionHooks{}.RegisterHook(look, extension.ShouldReconcileHook),
+	}
+	for name, hooks := range cases {
+		b.Run(name, func(b *testing.B) {
+			di := finishedItem()
+			r := offline(b, di, hooks)
+			req := request{NamespacedName: types.NamespacedName{Namespace: di.Namespace, Name: di.Name}}
+			b.ReportAllocs()
+			for b.Loop() {
+				if res, err := r.Reconcile(b.Context(), req); err != nil || res.RequeueAfter != 0 {
+					b.Fatalf("want nothing to do, got %v, %v", res, err)
+				}
+			}
+		})
+	}
+}

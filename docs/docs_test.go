@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/docs/internal/behaviours"
+	"github.com/deployerkit/deployerkit/docs/internal/markdown"
+)
+
+// root is the repository, seen from this package.
+const root = ".."
+
+// TestBehaviours: every promise is named by a test, and the table says by which.
+func TestBehaviours(t *testing.T) {
+	doc, err := os.ReadFile("behaviours.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := behaviours.Scan(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	filled, missing, err := behaviours.Fill(doc, tests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(missing) > 0 {
+		t.Errorf("no test names these promises in brackets: %s", strings.Join(missing, " "))
+	}
+	if diff := cmp.Diff(string(filled), string(doc)); diff != "" {
+		t.Errorf("behaviours.md is stale, run `go generate ./docs` (-want +got):\n%s", diff)
+	}
+}
+
+// TestLinks: every relative link leads to a file and to a heading in it.
+func TestLinks(t *testing.T) {
+	for _, path := range files(t, ".md") {
+		broken, err := markdown.BrokenLinks(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range broken {
+			t.Errorf("%s links to %s, which does not exist", path, link)
+		}
+	}
+}
+
+// TestGoCode: every Go block of a guide is copied from a Go file, so it compiles.
+func TestGoCode(t *testing.T) {
+	sources := map[string]string{}
+	for _, path := range files(t, ".go") {
+		sources[path] = read(t, path)
+	}
+	for _, path := range files(t, ".md") {
+		for _, block := range markdown.GoBlocks(read(t, path)) {
+			if !copied(block, sources) {
+				t.Errorf("%s:%d: this Go code is in no Go file of the repository:\n%s", path, block.Line, strings.Join(block.Code, "\n"))
+			}
+		}
+	}
+}
+
+// TestReadmeDeployer: the deployer of the README is the whole of the one that is tested, but for its licence line.
+func TestReadmeDeployer(t *testing.T) {
+	source := read(t, filepath.Join(root, "examples", "readme-deployer", "main.go"))
+	_, code, _ := strings.Cut(source, "\n\n")
+	want := strings.Split(strings.TrimSuffix(code, "\n"), "\n")
+	blocks := markdown.GoBlocks(read(t, filepath.Join(root, "README.md")))
+	if !slices.ContainsFunc(blocks, func(b markdown.Block) bool { return slices.Equal(b.Code, want) }) {
+		t.Error("README.md does not show examples/readme-deployer/main.go as it is")
+	}
+}
+
+func copied(block markdown.Block, sources map[string]string) bool {
+	for _, source := range sources {
+		if markdown.Copied(block.Code, source) {
+			return true
+		}
+	}
+	return false
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// files lists the files with a suffix in the repository.
+func files(t *testing.T, suffix string) []string {
+	t.Helper()
+	var paths []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
+			return filepath.SkipDir
+		case !d.IsDir() && strings.HasSuffix(path, suffix):
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package markdown
+
+import "strings"
+
+// Block is a code block of a markdown file.
+type Block struct {
+	// Line is where the code begins, counted from 1.
+	Line int
+	// Code are its lines.
+	Code []string
+}
+
+// GoBlocks returns the blocks of Go code of a document.
+func GoBlocks(doc string) []Block {
+	var blocks []Block
+	var current *Block
+	for i, line := range strings.Split(doc, "\n") {
+		fence := strings.TrimSpace(line)
+		switch {
+		case current == nil && (fence == "```go" || fence == "```golang"):
+			current = &Block{Line: i + 2}
+		case current != nil && fence == "```":
+			blocks = append(blocks, *current)
+			current = nil
+		case current != nil:
+			current.Code = append(current.Code, line)
+		}
+	}
+	return blocks
+}
+
+// Copied tells whether the code stands in a Go source as it is, apart from the
+// indentation that all of its lines share.
+func Copied(code []string, source string) bool {
+	if len(code) == 0 {
+		return false
+	}
+	lines := strings.Split(source, "\n")
+	for i := range lines {
+		if indent, ok := strings.CutSuffix(lines[i], code[0]); ok && strings.Trim(indent, "\t") == "" && same(lines[i:], code, indent) {
+			return true
+		}
+	}
+	return false
+}
+
+// same compares line by line; empty lines have no indentation.
+func same(lines, code []string, indent string) bool {
+	if len(lines) < len(code) {
+		return false
+	}
+	for i, want := range code {
+		if want != "" {
+			want = indent + want
+		}
+		if lines[i] != want {
+			return false
+		}
+	}
+	return true
+}

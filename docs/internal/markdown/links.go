@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package markdown
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+var (
+	link   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	inline = regexp.MustCompile("`[^`]*`")
+)
+
+// BrokenLinks returns the relative links of a markdown file that lead to no
+// file, or to no heading of a markdown file. Links with a scheme are not looked at.
+func BrokenLinks(path string) ([]string, error) {
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var broken []string
+	for _, line := range prose(string(doc)) {
+		for _, match := range link.FindAllStringSubmatch(inline.ReplaceAllString(line, ""), -1) {
+			if dest := match[1]; !strings.Contains(dest, ":") && !exists(path, dest) {
+				broken = append(broken, dest)
+			}
+		}
+	}
+	return broken, nil
+}
+
+// exists tells whether a link of a file leads somewhere.
+func exists(from, dest string) bool {
+	file, anchor, _ := strings.Cut(dest, "#")
+	target := from
+	if file != "" {
+		target = filepath.Join(filepath.Dir(from), filepath.FromSlash(file))
+	}
+	if anchor == "" || !strings.HasSuffix(target, ".md") {
+		_, err := os.Stat(target)
+		return err == nil
+	}
+	doc, err := os.ReadFile(target)
+	if err != nil {
+		return false
+	}
+	for _, line := range prose(string(doc)) {
+		if strings.HasPrefix(line, "#") && slug(strings.TrimLeft(line, "# ")) == anchor {
+			return true
+		}
+	}
+	return false
+}
+
+// slug is the anchor that GitHub gives a heading.
+func slug(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+}
+
+// prose returns the lines outside code blocks.
+func prose(doc string) []string {
+	var lines []string
+	inCode := false
+	for line := range strings.SplitSeq(doc, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			inCode = !inCode
+			continue
+		}
+		if !inCode {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deployitems has deploy items for the mock deployer, each of which
+// shows one thing that can happen to a deploy item. `make demo` deploys all of
+// them; with a cluster of your own that has Landscaper's definitions and a
+// running mock-deployer, `kubectl apply -f examples/deploy-items` does, too.
+package deployitems
+
+import "embed"
+
+// Files are the manifests. Their names sort in the order in which they are to be applied.
+//
+//go:embed *.yaml
+var Files embed.FS

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package disks
+
+import (
+	"errors"
+	"maps"
+	"sync"
+)
+
+// MaxSize is the largest disk that the cloud has, in GB.
+const MaxSize = 1000
+
+// ErrTooLarge is returned for disks over MaxSize.
+var ErrTooLarge = errors.New("no disk is that large")
+
+// Cloud rents disks. It is safe for concurrent use.
+type Cloud struct {
+	mu       sync.Mutex
+	disks    map[string]Disk
+	onChange []func(id string)
+}
+
+// Disk is a disk in the cloud.
+type Disk struct {
+	Region string
+	Size   int
+	// Ready is false until the cloud has made the disk.
+	Ready bool
+}
+
+// NewCloud returns a cloud without disks.
+func NewCloud() *Cloud { return &Cloud{disks: map[string]Disk{}} }
+
+// OnChange calls f whenever a disk becomes ready or is lost.
+func (c *Cloud) OnChange(f func(id string)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onChange = append(c.onChange, f)
+}
+
+// Rent returns the disk with this ID; the first call orders it.
+func (c *Cloud) Rent(id, region string, size int) (Disk, error) {
+	if size > MaxSize {
+		return Disk{}, ErrTooLarge
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	disk, ordered := c.disks[id]
+	if !ordered {
+		disk = Disk{Region: region, Size: size}
+		c.disks[id] = disk
+	}
+	return disk, nil
+}
+
+// Return gives a disk back; one that does not exist is no error.
+func (c *Cloud) Return(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.disks, id)
+}
+
+// Has tells whether there is a disk with this ID.
+func (c *Cloud) Has(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.disks[id]
+	return ok
+}
+
+// Disks returns all disks.
+func (c *Cloud) Disks() map[string]Disk {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.disks)
+}
+
+// Finish makes all ordered disks ready.
+func (c *Cloud) Finish() {
+	c.change(func() {
+		for id, disk := range c.disks {
+			disk.Ready = true
+			c.disks[id] = disk
+		}
+	})
+}
+
+// Lose loses all disks.
+func (c *Cloud) Lose() { c.change(func() { clear(c.disks) }) }
+
+// change makes a change and tells everybody about all disks that there were.
+func (c *Cloud) change(change func()) {
+	before := c.Disks()
+	c.mu.Lock()
+	change()
+	listeners := c.onChange
+	c.mu.Unlock()
+	for id := range before {
+		for _, tell := range listeners {
+			tell(id)
+		}
+	}
+}

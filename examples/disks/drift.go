@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package disks
+
+import (
+	"context"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// UseRuntime lets the cloud wake items whose disk has changed.
+func (d *Deployer) UseRuntime(rt deployerlib.Runtime) error {
+	d.cloud.OnChange(func(disk string) {
+		if item, ok := d.itemOf(disk); ok {
+			rt.Trigger(item)
+		}
+	})
+	return nil
+}
+
+// Resume remembers the disks of finished items after a restart.
+func (d *Deployer) Resume(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
+	status, err := readStatus(di)
+	if err == nil && status.DiskID != "" {
+		d.remember(status.DiskID, di)
+	}
+	return err
+}
+
+// ExtensionHooks registers a hook that looks after lost disks.
+func (d *Deployer) ExtensionHooks() extension.ReconcileExtensionHooks {
+	return extension.ReconcileExtensionHooks{}.
+		RegisterHook(extension.Named("lost-disk", d.lostDisk), extension.ShouldReconcileHook)
+}
+
+// lostDisk forces a run when the disk is gone, although nothing in the item has changed.
+func (d *Deployer) lostDisk(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
+	status, err := readStatus(di)
+	if err != nil || status.DiskID == "" || d.cloud.Has(status.DiskID) {
+		return nil, err // no opinion
+	}
+	return &extension.HookResult{AbortReconcile: false}, nil // run
+}

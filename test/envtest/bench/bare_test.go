@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench_test
+
+import (
+	"context"
+	"sync"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// bare is the loop that somebody would write by hand: it reads from the cache
+// and does the writes of a job, guarded by the resourceVersion. It knows
+// nothing of hooks, errors, timeouts, conflicts, aborts or restarts.
+type bare struct {
+	client client.Client
+	done   sync.Map // jobs that were finished, so that a stale cache does not start them again
+}
+
+// add registers the loop.
+func (b *bare) add(mgr ctrl.Manager) error {
+	b.client = mgr.GetClient()
+	return ctrl.NewControllerManagedBy(mgr).Named("bare").For(&lsv1alpha1.DeployItem{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).Complete(b)
+}
+
+// Reconcile does the writes of a job that is not finished.
+func (b *bare) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	di := &lsv1alpha1.DeployItem{}
+	if err := b.client.Get(ctx, req.NamespacedName, di); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if _, done := b.done.Load(di.Status.JobID); done || di.Status.JobID == di.Status.JobIDFinished {
+		return ctrl.Result{}, nil
+	}
+	now := metav1.Now()
+	if err := b.status(ctx, di, func(s *lsv1alpha1.DeployItemStatus) {
+		s.Phase, s.ObservedGeneration, s.LastReconcileTime = lsv1alpha1.DeployItemPhases.Init, di.Generation, &now
+		s.Deployer = lsv1alpha1.DeployerInformation{Name: "bare", Identity: "bare", Version: "v0"}
+		s.TransitionTimes = &lsv1alpha1.TransitionTimes{InitTime: &now}
+	}); err != nil {
+		return ctrl.Result{}, err
+	}
+	base := di.DeepCopy()
+	if controllerutil.AddFinalizer(di, lsv1alpha1.LandscaperFinalizer) {
+		if err := b.client.Patch(ctx, di, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	err := b.status(ctx, di, func(s *lsv1alpha1.DeployItemStatus) {
+		s.Phase, s.JobIDFinished = lsv1alpha1.DeployItemPhases.Succeeded, s.JobID
+		s.TransitionTimes.FinishedTime = &now
+	})
+	if err == nil {
+		b.done.Store(di.Status.JobID, nil)
+	}
+	return ctrl.Result{}, err
+}
+
+// status changes the status in one write.
+func (b *bare) status(ctx context.Context, di *lsv1alpha1.DeployItem, change func(*lsv1alpha1.DeployItemStatus)) error {
+	base := di.DeepCopy()
+	change(&di.Status)
+	return b.client.Status().Patch(ctx, di, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+}

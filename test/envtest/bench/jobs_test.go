@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+const (
+	itemType = lsv1alpha1.DeployItemType("bench.deployerkit.dev/noop")
+	workers  = 10
+	items    = 500
+	waves    = 3
+)
+
+// contender handles the jobs of all items.
+type contender interface{ add(mgr ctrl.Manager) error }
+
+// result is what one contender took for all jobs.
+type result struct {
+	took  time.Duration
+	calls int
+	jobs  int
+}
+
+func (r *result) plus(o result) { r.took += o.took; r.calls += o.calls; r.jobs += o.jobs }
+
+func (r *result) perSecond() float64 { return float64(r.jobs) / r.took.Seconds() }
+
+func (r *result) perJob() float64 { return float64(r.calls) / float64(r.jobs) }
+
+// BenchmarkJobs runs 500 items × 3 jobs through the library and through the
+// bare loop, each twice and in turn (library, bare, bare, library).
+func BenchmarkJobs(b *testing.B) {
+	cp, err := envtest.Start(b.Context(), envtest.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := cp.Stop(); err != nil {
+			b.Error(err)
+		}
+	})
+	ctrl.SetLogger(logr.Discard())
+	measure(b, cp.Config, &bare{}, items/10) // warms the API server up
+	measure(b, cp.Config, &library{}, items/10)
+	var ours, theirs result
+	for b.Loop() {
+		ours.plus(measure(b, cp.Config, &library{}, items))
+		theirs.plus(measure(b, cp.Config, &bare{}, items))
+		theirs.plus(measure(b, cp.Config, &bare{}, items))
+		ours.plus(measure(b, cp.Config, &library{}, items))
+	}
+	report(b, &ours, &theirs)
+}
+
+// report prints the table and hands the numbers to the benchmark.
+func report(b *testing.B, ours, theirs *result) {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "\n%d items x %d jobs\tjobs/s\tcalls/job\t\n", items, waves)
+	fmt.Fprintf(w, "library, hooks on all ten types\t%.0f\t%.2f\t\n", ours.perSecond(), ours.perJob())
+	fmt.Fprintf(w, "bare loop, the same writes\t%.0f\t%.2f\t\n", theirs.perSecond(), theirs.perJob())
+	fmt.Fprintf(w, "ratio\t%.2f\t%.2f\t\n", ours.perSecond()/theirs.perSecond(), ours.perJob()/theirs.perJob())
+	if err := w.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	b.Log(text.String())
+	b.ReportMetric(ours.perSecond(), "jobs/s")
+	b.ReportMetric(ours.perJob(), "calls/job")
+	b.ReportMetric(ours.perSecond()/theirs.perSecond(), "ratio")
+}
+
+// measure makes n items in a namespace of their own and lets the contender
+// work off wave after wave of jobs. Jobs are handed out before the contender
+// starts: only its own work is measured, from its start to the last finished job.
+func measure(b *testing.B, cfg *rest.Config, c contender, n int) result {
+	b.Helper()
+	scheme, err := deployertest.Scheme()
+	if err != nil {
+		b.Fatal(err)
+	}
+	cl, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := field{client: cl, ls: deployertest.NewLandscaper(cl, deployertest.LandscaperOptions{})}
+	if err := f.plant(b.Context(), n); err != nil {
+		b.Fatal(err)
+	}
+	var sum result
+	for range waves {
+		got, err := f.wave(b.Context(), cfg, c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		sum.plus(got)
+	}
+	if err := cl.DeleteAllOf(b.Context(), &lsv1alpha1.DeployItem{}, client.InNamespace(f.namespace)); err != nil {
+		b.Fatal(err)
+	}
+	return sum
+}
+
+// field is a namespace with items.
+type field struct {
+	client    client.WithWatch
+	ls        *deployertest.Landscaper
+	namespace string
+	items     []types.NamespacedName
+}
+
+// plant makes the namespace, the Context and the items.
+func (f *field) plant(ctx context.Context, n int) error {
+	ns := &corev1.Namespace{}
+	ns.GenerateName = "bench-"
+	if err := f.client.Create(ctx, ns); err != nil {
+		return err
+	}
+	f.namespace = ns.Name
+	for i := range n {
+		f.items = append(f.items, types.NamespacedName{Namespace: ns.Name, Name: fmt.Sprintf("item-%d", i)})
+	}
+	if err := f.ls.EnsureContext(ctx, f.namespace); err != nil {
+		return err
+	}
+	return f.each(ctx, func(ctx context.Context, key types.NamespacedName) error {
+		return f.client.Create(ctx, f.ls.Item(key.Namespace, key.Name, itemType, `{"apiVersion":"bench.deployerkit.dev/v1","kind":"Noop"}`))
+	})
+}
+
+// each does something to all items, ten at a time.
+func (f *field) each(ctx context.Context, do func(context.Context, types.NamespacedName) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(10)
+	for _, key := range f.items {
+		group.Go(func() error { return do(ctx, key) })
+	}
+	return group.Wait()
+}
+
+// wave hands out one job per item and lets the contender do them.
+func (f *field) wave(ctx context.Context, cfg *rest.Config, c contender) (result, error) {
+	if err := f.each(ctx, func(ctx context.Context, key types.NamespacedName) error {
+		_, err := f.ls.Trigger(ctx, key)
+		return err
+	}); err != nil {
+		return result{}, err
+	}
+	list := &lsv1alpha1.DeployItemList{}
+	if err := f.client.List(ctx, list, client.InNamespace(f.namespace)); err != nil {
+		return result{}, err
+	}
+	counter := &deployertest.Counter{}
+	mgr, err := f.manager(counter.Wrap(cfg), c)
+	if err != nil {
+		return result{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	began := time.Now()
+	var running sync.WaitGroup
+	var failed error
+	running.Go(func() { failed = mgr.Start(ctx) })
+	err = f.awaitFinished(ctx, list.ResourceVersion)
+	took := time.Since(began)
+	cancel()
+	running.Wait()
+	if err == nil {
+		err = failed
+	}
+	calls := counter.Snapshot()
+	for r := range calls {
+		if r.Verb == "list" || r.Resource != "deployitems" {
+			delete(calls, r)
+		}
+	}
+	return result{took: took, calls: calls.Total(), jobs: len(f.items)}, err
+}
+
+// manager makes a manager that sees only the field.
+func (f *field) manager(cfg *rest.Config, c contender) (ctrl.Manager, error) {
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: f.client.Scheme(), Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{f.namespace: {}}},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mgr, c.add(mgr)
+}
+
+// awaitFinished watches until the jobs of all items are finished.
+func (f *field) awaitFinished(ctx context.Context, since string) error {
+	w, err := f.client.Watch(ctx, &lsv1alpha1.DeployItemList{}, client.InNamespace(f.namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: since}})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	finished := map[string]bool{}
+	for len(finished) < len(f.items) {
+		select {
+		case e := <-w.ResultChan():
+			di, ok := e.Object.(*lsv1alpha1.DeployItem)
+			if !ok {
+				return fmt.Errorf("the watch ended: %v", e.Object)
+			}
+			if di.Status.JobID == di.Status.JobIDFinished {
+				finished[di.Name] = true
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d jobs finished: %w", len(finished), len(f.items), ctx.Err())
+		}
+	}
+	return nil
+}

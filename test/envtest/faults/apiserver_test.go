@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// ofItems selects the writes to deploy items.
+func ofItems(r deployertest.Request) bool { return r.Resource == "deployitems" && r.Verb == "patch" }
+
+// statusOf selects the status writes.
+func statusOf(r deployertest.Request) bool { return ofItems(r) && r.Subresource == "status" }
+
+// lost lets requests through and drops the answers.
+func lost() deployertest.Injector {
+	GinkgoHelper()
+	transport, err := rest.TransportFor(cp.Config)
+	Expect(err).NotTo(HaveOccurred())
+	return func(req *http.Request) (*http.Response, error) {
+		res, err := transport.RoundTrip(req)
+		if err != nil {
+			return nil, err
+		}
+		_, err = io.Copy(io.Discard, res.Body)
+		return nil, errors.Join(errors.New("the connection broke"), err, res.Body.Close())
+	}
+}
+
+// slow lets requests hang as long as a client waits for an answer.
+func slow(d time.Duration) deployertest.Injector {
+	return func(req *http.Request) (*http.Response, error) {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return nil, errors.New("timeout awaiting response headers")
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		}
+	}
+}
+
+var _ = Describe("an API server", func() {
+	kinds := map[string]func() deployertest.Injector{
+		"answers 409":      func() deployertest.Injector { return deployertest.Refuse(409, metav1.StatusReasonConflict) },
+		"answers 429":      func() deployertest.Injector { return deployertest.Refuse(429, metav1.StatusReasonTooManyRequests) },
+		"answers 500":      func() deployertest.Injector { return deployertest.Refuse(500, metav1.StatusReasonInternalError) },
+		"answers 503":      func() deployertest.Injector { return deployertest.Refuse(503, metav1.StatusReasonServiceUnavailable) },
+		"does not answer":  func() deployertest.Injector { return slow(200 * time.Millisecond) },
+		"loses its answer": lost,
+	}
+	for _, revision := range both {
+		for kind, inject := range kinds {
+			It(title("that "+kind+" to the writes of a job holds it up and loses nothing", revision), func(ctx SpecContext) {
+				w := newWorld(ctx, revision).start()
+				w.counter.Inject(deployertest.When(ofItems, deployertest.Times(5, inject())))
+				key := w.deploy(ctx, "item")
+				Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
+				w.trigger(ctx, key)
+				w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool {
+					return di.Status.JobID == di.Status.JobIDFinished && contract.IsFinal(di.Status.Phase)
+				})
+			}, SpecTimeout(time.Minute))
+
+			It(title("that "+kind+" to the end of a job: the outcome is kept, the deployer is not called again [decision 10]", revision), func(ctx SpecContext) {
+				w := newWorld(ctx, revision)
+				var injected atomic.Bool
+				w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+					if injected.CompareAndSwap(false, true) {
+						w.counter.Inject(deployertest.When(statusOf, deployertest.Times(4, inject())))
+					}
+					return nil
+				})
+				w.start()
+				key := w.deploy(ctx, "item")
+				Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
+				Consistently(func() int { return len(w.fake.Calls(key)) }).Should(Equal(1))
+			}, SpecTimeout(time.Minute))
+
+			It(title("that "+kind+" to the end of a deletion: the deployer is not called again", revision), func(ctx SpecContext) {
+				w := newWorld(ctx, revision)
+				w.fake.On(contract.Delete, func(context.Context, deployertest.Input) error {
+					w.counter.Inject(deployertest.When(ofItems, deployertest.Times(4, inject())))
+					return nil
+				})
+				w.start()
+				key := w.deploy(ctx, "item")
+				w.finished(ctx, key)
+				Expect(w.ls.Delete(within(ctx, patience), key)).To(Succeed())
+				Expect(w.fake.Count(key, contract.Delete)).To(Equal(1))
+			}, SpecTimeout(time.Minute))
+		}
+	}
+
+	It("that vanishes for 30 s in the middle of a job: the job ends once [decision 10]", Serial, func(ctx SpecContext) {
+		const outage = 30 * time.Second
+		w := newWorld(ctx, contract.JobID)
+		release := make(chan struct{})
+		w.fake.Always(contract.Reconcile, deployertest.Block(release))
+		w.start()
+		finished := w.deploy(ctx, "in-a-call")
+		w.calls(ctx, finished, contract.Reconcile, 1)
+		Expect(cp.StopAPIServer()).To(Succeed())
+		DeferCleanup(func() error { return cp.StartAPIServer() })
+		close(release)
+		Consistently(func() int { return len(w.fake.Calls(finished)) }, outage).Should(Equal(1))
+		Expect(cp.StartAPIServer()).To(Succeed())
+		Expect(w.finished(ctx, finished).Status.Phase).To(Equal(phases.Succeeded))
+		Expect(w.fake.Calls(finished)).To(HaveLen(1))
+		// The watches come back with the backoff of client-go, up to half a minute later.
+		other := w.deploy(ctx, "other")
+		_, err := w.ls.AwaitFinished(within(ctx, 2*time.Minute), other)
+		Expect(err).NotTo(HaveOccurred())
+	}, SpecTimeout(4*time.Minute))
+})

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// spent fails unless what came since a snapshot is exactly so many reads and
+// writes, now and a moment later.
+func (w *world) spent(before deployertest.Counts, reads, writes int) {
+	GinkgoHelper()
+	check := func(g Gomega) {
+		got := w.counter.Snapshot().Since(before)
+		g.Expect(got.Reads().Total()).To(Equal(reads), "reads in\n%s", got)
+		g.Expect(got.Writes().Total()).To(Equal(writes), "writes in\n%s", got)
+	}
+	Eventually(check).Should(Succeed())
+	Consistently(check).Should(Succeed())
+}
+
+// bare creates an item as a user does, without the finalizer that newer
+// Landscapers put on it, and asks for its first run.
+func (w *world) bare(ctx context.Context, revision contract.Revision, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
+	GinkgoHelper()
+	if revision == contract.Annotation {
+		return w.deploy(ctx, "item", change...)
+	}
+	Expect(w.client.Create(ctx, w.item("item", change...))).To(Succeed())
+	w.trigger(ctx, w.key("item"))
+	return w.key("item")
+}
+
+var _ = Describe("calls to the API server", func() {
+	for _, revision := range both {
+		perRevision(revision)
+	}
+
+	It("are one write for an unchanged item with updateOnChangeOnly [C15]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true })
+		w.finished(ctx, key)
+		before := w.counter.Snapshot()
+		job := w.trigger(ctx, key)
+		_, err := w.ls.AwaitJob(within(ctx, patience), key, job)
+		Expect(err).NotTo(HaveOccurred())
+		w.spent(before, 0, 1)
+		Expect(w.fake.Calls(key)).To(HaveLen(1))
+	}, SpecTimeout(time.Minute))
+
+	It("are one write for a run in the background [L45]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		recorder := &deployertest.Recorder{}
+		w.fake.Hook(recorder.Hook("force"), extension.ShouldReconcileHook)
+		w.start()
+		key := w.deploy(ctx, "item")
+		w.finished(ctx, key)
+		before := w.counter.Snapshot()
+		recorder.On("force", extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
+			if w.fake.Count(key, contract.Reconcile) > 1 {
+				return nil, nil
+			}
+			return &extension.HookResult{}, nil
+		})
+		w.wake(key)
+		w.calls(ctx, key, contract.Reconcile, 2)
+		w.spent(before, 0, 1)
+	}, SpecTimeout(time.Minute))
+})
+
+// perRevision are the budgets that both revisions have.
+func perRevision(revision contract.Revision) {
+	// An operation annotation has to go at each job.
+	annotations := 0
+	if revision == contract.Annotation {
+		annotations = 1
+	}
+
+	It(title("are three writes for a first job and none after its end [C8]", revision), func(ctx SpecContext) {
+		w := newWorld(ctx, revision).start()
+		before := w.counter.Snapshot()
+		key := w.bare(ctx, revision)
+		w.finished(ctx, key)
+		w.spent(before, 0, 3)
+		before = w.counter.Snapshot()
+		Expect(w.ls.Annotate(ctx, key, map[string]string{"a": "b"})).To(Succeed())
+		w.spent(before, 0, 0)
+		Expect(w.fake.Calls(key)).To(HaveLen(1))
+	}, SpecTimeout(time.Minute))
+
+	It(title("are none for a foreign item [L25, C1]", revision), func(ctx SpecContext) {
+		w := newWorld(ctx, revision).start()
+		before := w.counter.Snapshot()
+		Expect(w.ls.Deploy(ctx, w.ls.Item(w.ns, "foreign", "example.com/foreign", config))).To(Succeed())
+		Expect(w.ls.Annotate(ctx, w.key("foreign"), map[string]string{"a": "b"})).To(Succeed())
+		w.spent(before, 0, 0)
+	}, SpecTimeout(time.Minute))
+
+	It(title("are two writes for the next job, and one for an annotation that goes", revision), func(ctx SpecContext) {
+		w := newWorld(ctx, revision).start()
+		key := w.deploy(ctx, "item")
+		w.finished(ctx, key)
+		before := w.counter.Snapshot()
+		w.trigger(ctx, key)
+		w.calls(ctx, key, contract.Reconcile, 2)
+		w.finished(ctx, key)
+		w.spent(before, 0, 2+annotations)
+	}, SpecTimeout(time.Minute))
+
+	It(title("are one read of a target's secret in a minute", revision), func(ctx SpecContext) {
+		w := newWorld(ctx, revision)
+		w.target(ctx, "secret")
+		w.start()
+		before := w.counter.Snapshot()
+		key := w.bare(ctx, revision, func(di *lsv1alpha1.DeployItem) {
+			di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "secret", Namespace: w.ns}
+		})
+		w.finished(ctx, key)
+		w.trigger(ctx, key)
+		w.calls(ctx, key, contract.Reconcile, 2)
+		w.finished(ctx, key)
+		w.spent(before, 1, 3+2+annotations)
+	}, SpecTimeout(time.Minute))
+
+	It(title("are one write for a failure with a new message and none for the same [decision 1]", revision), func(ctx SpecContext) {
+		w := newWorld(ctx, revision)
+		w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
+		fail := func(text string) deployertest.Answer { return deployertest.Fail(errors.New(text)) }
+		w.fake.On(contract.Reconcile, fail("a"), fail("b"), fail("b"), fail("c"))
+		w.start()
+		key := w.deploy(ctx, "item")
+		w.failing(ctx, key)
+		for n, writes := range []int{1, 0, 1} {
+			before := w.counter.Snapshot()
+			w.wake(key)
+			w.calls(ctx, key, contract.Reconcile, n+2)
+			w.spent(before, 0, writes)
+		}
+	}, SpecTimeout(time.Minute))
+
+	It(title("are two writes for a deletion [C13]", revision), func(ctx SpecContext) {
+		w := newWorld(ctx, revision).start()
+		key := w.deploy(ctx, "item")
+		w.finished(ctx, key)
+		before := w.counter.Snapshot()
+		Expect(w.ls.Delete(within(ctx, patience), key)).To(Succeed())
+		w.spent(before, 0, 2)
+	}, SpecTimeout(time.Minute))
+
+	It(title("are one read and one write more for each conflict", revision), func(ctx SpecContext) {
+		w := newWorld(ctx, revision)
+		release := make(chan struct{})
+		w.fake.On(contract.Reconcile, done, deployertest.Block(release))
+		w.start()
+		key := w.deploy(ctx, "item")
+		w.finished(ctx, key)
+		before := w.counter.Snapshot()
+		w.trigger(ctx, key)
+		w.calls(ctx, key, contract.Reconcile, 2)
+		Expect(w.ls.Annotate(ctx, key, map[string]string{"foreign": "write"})).To(Succeed())
+		close(release)
+		w.finished(ctx, key)
+		w.spent(before, 1, 2+annotations+1)
+	}, SpecTimeout(time.Minute))
+
+	It(title("are an empty patch more for a job that another process began [C14]", revision), func(ctx SpecContext) {
+		w := newWorld(ctx, revision)
+		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		w.start()
+		key := w.deploy(ctx, "item")
+		w.calls(ctx, key, contract.Reconcile, 1)
+		w.mgr.Kill()
+		w.counter = &deployertest.Counter{}
+		next := deployertest.NewFake()
+		w.args.Deployer = next
+		w.mgr = deployertest.StartManager(GinkgoTB(), w.config(), w.args)
+		w.finished(ctx, key)
+		Expect(next.Count(key, contract.Reconcile)).To(Equal(1))
+		Eventually(func() deployertest.Counts {
+			return w.counter.Snapshot().Of("deployitems", key.Namespace, key.Name).Writes()
+		}).
+			Should(WithTransform(deployertest.Counts.Total, Equal(2)))
+		Consistently(func() deployertest.Counts { return w.counter.Snapshot().Of("deployitems", key.Namespace, key.Name) }).
+			Should(WithTransform(deployertest.Counts.Total, Equal(2)))
+	}, SpecTimeout(time.Minute))
+}
+
+// target makes a target whose configuration is in a secret.
+func (w *world) target(ctx context.Context, name string) {
+	GinkgoHelper()
+	secret := &corev1.Secret{StringData: map[string]string{"kubeconfig": "some text"}}
+	secret.Namespace, secret.Name = w.ns, name
+	Expect(w.client.Create(ctx, secret)).To(Succeed())
+	t := &lsv1alpha1.Target{}
+	t.Namespace, t.Name = w.ns, name
+	t.Spec.Type = lsv1alpha1.TargetType("faults.deployerkit.dev/target")
+	t.Spec.SecretRef = &lsv1alpha1.LocalSecretReference{Name: name, Key: "kubeconfig"}
+	Expect(w.client.Create(ctx, t)).To(Succeed())
+}
+
+var _ = Describe("waits", func() {
+	for _, revision := range both {
+		It(title("end: WaitFor and then nil is Succeeded [decision 2]", revision), func(ctx SpecContext) {
+			w := newWorld(ctx, revision)
+			w.fake.On(contract.Reconcile, deployertest.Wait("a door", 10*time.Millisecond), deployertest.Wait("a door", 10*time.Millisecond), done)
+			w.start()
+			di := w.finished(ctx, w.deploy(ctx, "item"))
+			Expect(di.Status.Phase).To(Equal(phases.Succeeded))
+			Expect(w.fake.Calls(w.key("item"))).To(HaveLen(3))
+			Expect(contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting)).To(BeNil())
+		}, SpecTimeout(time.Minute))
+	}
+
+	It("hold back items that fail with a new message each time: at most 6 calls in 10 s [decision 1]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		n := 0
+		w.args.Options.MaxConcurrentReconciles = 1
+		w.args.Backoff = deployerlib.Backoff{Min: deployerlib.DefaultBackoffMin, Max: deployerlib.DefaultBackoffMax}
+		w.fake.Always(contract.Reconcile, func(context.Context, deployertest.Input) error {
+			n++
+			return fmt.Errorf("failure %d", n)
+		})
+		w.start()
+		classic := deployertest.NewLandscaper(w.client, deployertest.LandscaperOptions{Revision: contract.Annotation})
+		Expect(classic.Deploy(ctx, w.item("classic"))).To(Succeed())
+		keys := []types.NamespacedName{w.deploy(ctx, "item"), w.key("classic")}
+		Consistently(func(g Gomega) {
+			for _, key := range keys {
+				g.Expect(len(w.fake.Calls(key))).To(BeNumerically("<=", 6), key.Name)
+			}
+		}, 10*time.Second, 50*time.Millisecond).Should(Succeed())
+		for _, key := range keys {
+			Expect(len(w.fake.Calls(key))).To(BeNumerically(">=", 3), "it is tried again")
+			Expect(w.counter.Snapshot().Of("deployitems", key.Namespace, key.Name).Writes().Total()).To(BeNumerically("<=", 2+6))
+		}
+	}, SpecTimeout(time.Minute))
+})

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// settings is what the deployer of these specs makes of spec.config.
+type settings struct {
+	Replicas int    `json:"replicas,omitempty"`
+	Text     string `json:"text,omitempty"`
+}
+
+// strict is an answer that reads the configuration.
+func strict(_ context.Context, in deployertest.Input) error {
+	_, err := deployerlib.DecodeConfigAs[settings](in.Item, schema.GroupVersionKind{Group: "faults.deployerkit.dev", Version: "v1", Kind: "Config"})
+	return err
+}
+
+// body is a configuration with more members.
+func body(members string) string { return strings.TrimSuffix(config, "}") + "," + members + "}" }
+
+// refused holds a finished item to a clear error: Failed, the code, one line that begins with the path.
+func refused(di *lsv1alpha1.DeployItem, path string) {
+	GinkgoHelper()
+	Expect(di.Status.Phase).To(Equal(phases.Failed))
+	e := di.Status.LastError
+	Expect(e).NotTo(BeNil())
+	Expect(e.Codes).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))
+	oneLine(e.Message)
+	Expect(e.Message).To(ContainSubstring(path))
+	Expect(e.Operation).NotTo(BeEmpty())
+	Expect(e.Reason).NotTo(BeEmpty())
+}
+
+func oneLine(text string) {
+	GinkgoHelper()
+	Expect(text).NotTo(BeEmpty())
+	Expect(text).NotTo(ContainSubstring("\n"))
+	Expect(len(text)).To(BeNumerically("<=", 1024))
+}
+
+var _ = Describe("a bad spec.config", func() {
+	for _, revision := range both {
+		DescribeTable(title("ends the run with a clear error, and a good one heals it", revision),
+			func(ctx SpecContext, raw, path string) {
+				w := newWorld(ctx, revision)
+				w.fake.Always(contract.Reconcile, strict)
+				w.start()
+				key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) {
+					di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(raw)}
+					if raw == "" {
+						di.Spec.Configuration = nil
+					}
+				})
+				refused(w.finished(ctx, key), path)
+				Expect(w.ls.Update(ctx, key, body(`"replicas":3,"repilcas":null`))).To(Succeed())
+				if revision == contract.JobID {
+					w.trigger(ctx, key)
+				}
+				healed := w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Succeeded })
+				Expect(healed.Status.LastError).To(BeNil())
+			},
+			Entry("missing", "", "spec.config: required"),
+			Entry("of another kind", `{"apiVersion":"example.com/v2","kind":"Other"}`, "spec.config"),
+			Entry("with an unknown field", body(`"repilcas":3`), "repilcas"),
+			Entry("with a field of the wrong type", body(`"replicas":"three"`), "replicas"),
+			Entry("of 1 MiB with an unknown field", body(`"repilcas":"`+strings.Repeat("x", 1<<20)+`"`), "repilcas"),
+		)
+	}
+
+	It("with a field twice loses the first: the API server lets it through", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.fake.Always(contract.Reconcile, func(_ context.Context, in deployertest.Input) error {
+			got, err := deployerlib.DecodeConfig[settings](in.Item)
+			if err == nil && got.Text != "b" {
+				err = fmt.Errorf("text is %q", got.Text)
+			}
+			return err
+		})
+		w.start()
+		key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) {
+			di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(body(`"text":"a","text":"b"`))}
+		})
+		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
+	}, SpecTimeout(time.Minute))
+
+	It("of 1 MiB is carried to the end", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.fake.Always(contract.Reconcile, strict)
+		w.start()
+		key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) {
+			di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(body(`"text":"` + strings.Repeat("x", 1<<20) + `"`))}
+		})
+		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
+	}, SpecTimeout(time.Minute))
+
+	It("is not needed to delete [C13]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil })
+		refused(w.finished(ctx, key), "spec.config")
+		Expect(w.ls.Delete(within(ctx, patience), key)).To(Succeed())
+	}, SpecTimeout(time.Minute))
+
+	// What never reaches a deployer: the API server says no.
+	DescribeTable("is refused by the API server", func(ctx SpecContext, raw string) {
+		w := newWorld(ctx, contract.JobID)
+		cfg := rest.CopyConfig(cp.Config)
+		cfg.GroupVersion, cfg.APIPath = &lsv1alpha1.SchemeGroupVersion, "/apis"
+		scheme, err := deployertest.Scheme()
+		Expect(err).NotTo(HaveOccurred())
+		cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme)
+		c, err := rest.RESTClientFor(cfg)
+		Expect(err).NotTo(HaveOccurred())
+		text := fmt.Sprintf(`{"apiVersion":"landscaper.gardener.cloud/v1alpha1","kind":"DeployItem","metadata":{"name":"item"},"spec":{"type":%q,"config":%s}}`, w.args.Type, raw)
+		err = c.Post().Namespace(w.ns).Resource("deployitems").SetHeader("Content-Type", "application/json").Body([]byte(text)).Do(ctx).Error()
+		Expect(apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+	},
+		Entry("broken JSON", `{"apiVersion":`),
+		Entry("an empty object", `{}`),
+		Entry("no object", `"text"`),
+		Entry("without kind", `{"apiVersion":"faults.deployerkit.dev/v1"}`),
+	)
+})

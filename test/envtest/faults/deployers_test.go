@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// events are the warnings about an item.
+func (w *world) events(ctx context.Context, key types.NamespacedName) []string {
+	GinkgoHelper()
+	list := &eventsv1.EventList{}
+	Expect(w.client.List(ctx, list, client.InNamespace(key.Namespace))).To(Succeed())
+	notes := []string{}
+	for i := range list.Items {
+		if e := &list.Items[i]; e.Regarding.Name == key.Name && e.Type == "Warning" {
+			notes = append(notes, e.Note)
+		}
+	}
+	return notes
+}
+
+var _ = Describe("a bad deployer", func() {
+	for _, revision := range both {
+		It(title("that panics fails its item and nothing else, and is called again [Lx10]", revision), func(ctx SpecContext) {
+			w := newWorld(ctx, revision)
+			w.fake.On(contract.Reconcile, deployertest.Panic("boom"))
+			w.args.Backoff = deployerlib.Backoff{Min: 2 * time.Second, Max: 2 * time.Second}
+			w.start()
+			key := w.deploy(ctx, "bad")
+			di := w.failing(ctx, key)
+			oneLine(di.Status.LastError.Message)
+			Expect(di.Status.LastError.Message).To(ContainSubstring("boom"))
+			Expect(di.Status.LastError.Message).NotTo(ContainSubstring("goroutine"))
+			w.othersGoOn(ctx)
+			Expect(w.metric("deployerkit_panics_total")).To(BeEquivalentTo(1))
+			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
+		}, SpecTimeout(time.Minute))
+
+		It(title("that never sets a phase and returns nil is done", revision), func(ctx SpecContext) {
+			w := newWorld(ctx, revision).start()
+			Expect(w.finished(ctx, w.deploy(ctx, "item")).Status.Phase).To(Equal(phases.Succeeded))
+		}, SpecTimeout(time.Minute))
+
+		It(title("that sets a final phase and returns an error is tried again unless it says Failed [C10]", revision), func(ctx SpecContext) {
+			w := newWorld(ctx, revision)
+			boom := deployertest.Fail(errors.New("boom"))
+			w.fake.On(contract.Reconcile, deployertest.InTurn(deployertest.Phase(phases.Succeeded), boom), deployertest.InTurn(deployertest.Phase(phases.Failed), boom))
+			w.start()
+			key := w.deploy(ctx, "item")
+			di := w.finished(ctx, key)
+			Expect(di.Status.Phase).To(Equal(phases.Failed))
+			Expect(di.Status.LastError.Message).To(ContainSubstring("boom"))
+			Expect(w.fake.Calls(key)).To(HaveLen(2))
+		}, SpecTimeout(time.Minute))
+
+		It(title("that leaves a phase that nobody knows fails with an internal problem", revision), func(ctx SpecContext) {
+			w := newWorld(ctx, revision)
+			w.fake.On(contract.Reconcile, deployertest.Phase("Dancing"))
+			w.start()
+			di := w.finished(ctx, w.deploy(ctx, "item"))
+			Expect(di.Status.Phase).To(Equal(phases.Failed))
+			Expect(di.Status.LastError.Codes).To(ConsistOf(lsv1alpha1.ErrorInternalProblem))
+			Expect(di.Status.LastError.Message).To(ContainSubstring("Dancing"))
+		}, SpecTimeout(time.Minute))
+
+		It(title("that changes the spec is found out", revision), func(ctx SpecContext) {
+			w := newWorld(ctx, revision)
+			w.fake.On(contract.Reconcile, func(_ context.Context, in deployertest.Input) error {
+				in.Item.Spec.Context = "another"
+				return nil
+			})
+			w.start()
+			di := w.finished(ctx, w.deploy(ctx, "item"))
+			Expect(di.Status.LastError.Message).To(ContainSubstring("spec.context"))
+			Expect(di.Spec.Context).To(BeEmpty())
+		}, SpecTimeout(time.Minute))
+
+		It(title("that heeds its context ends with the item's deadline [decision 12]", revision), func(ctx SpecContext) {
+			w := newWorld(ctx, revision)
+			w.fake.Always(contract.Reconcile, deployertest.UntilCancelled())
+			w.start()
+			key := w.deploy(ctx, "item", timeout(time.Second))
+			timedOut(w.finished(ctx, key))
+			Expect(w.fake.Calls(key)).To(HaveLen(1))
+			Expect(w.fake.Count(key, contract.Abort)).To(BeZero())
+		}, SpecTimeout(time.Minute))
+
+		It(title("that ignores its context is given up, and the worker goes on [decision 11]", revision), func(ctx SpecContext) {
+			w := newWorld(ctx, revision)
+			release := make(chan struct{})
+			w.fake.On(contract.Reconcile, deployertest.IgnoreContext(release))
+			w.args.GracePeriod = moment
+			w.args.Options.MaxConcurrentReconciles = 1
+			w.start()
+			w.givenUp(ctx, w.deploy(ctx, "bad", timeout(time.Second)), release)
+		}, SpecTimeout(time.Minute))
+
+		It(title("tells each new error in one event, as it is [H-38]", revision), func(ctx SpecContext) {
+			w := newWorld(ctx, revision)
+			w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
+			const odd = "disk 100% full, %s %d %!v(MISSING)"
+			first, second := deployertest.Fail(errors.New(odd)), deployertest.Fail(errors.New("another"))
+			w.fake.On(contract.Reconcile, first, first, second)
+			w.start()
+			key := w.deploy(ctx, "item")
+			di := w.failing(ctx, key)
+			Expect(di.Status.LastError.Message).To(ContainSubstring(odd))
+			Eventually(func() []string { return w.events(ctx, key) }).Should(ConsistOf(ContainSubstring(odd)))
+			for n := range 2 {
+				w.wake(key)
+				w.calls(ctx, key, contract.Reconcile, n+2)
+			}
+			Eventually(func() []string { return w.events(ctx, key) }).Should(ConsistOf(ContainSubstring(odd), ContainSubstring("another")))
+		}, SpecTimeout(time.Minute))
+	}
+
+	It("with a very long error has it cut [H-32]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.fake.Always(contract.Reconcile, deployertest.Fail(errors.New("boom\n"+strings.Repeat("x", 1<<20))))
+		w.start()
+		di := w.failing(ctx, w.deploy(ctx, "item"))
+		oneLine(di.Status.LastError.Message)
+	}, SpecTimeout(time.Minute))
+})

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// script is what a hook does to the item named "bad"; others are left alone.
+type script func(ctx context.Context, di *lsv1alpha1.DeployItem) (*extension.HookResult, error)
+
+// withHook registers a hook that misbehaves on the item "bad".
+func (w *world) withHook(t extension.HookType, do script) *world {
+	w.fake.Hook(func(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
+		if di == nil || di.Name != "bad" {
+			return nil, nil
+		}
+		return do(ctx, di)
+	}, t)
+	return w
+}
+
+// othersGoOn deploys an item that has nothing wrong.
+func (w *world) othersGoOn(ctx context.Context) {
+	GinkgoHelper()
+	Expect(w.finished(ctx, w.deploy(ctx, "good")).Status.Phase).To(Equal(phases.Succeeded))
+}
+
+// gauge reads a metric of the library; 0 when there is none.
+func (w *world) metric(name string) float64 {
+	GinkgoHelper()
+	families, err := w.mgr.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	sum := 0.0
+	for _, family := range families {
+		if family.GetName() == name {
+			for _, m := range family.GetMetric() {
+				sum += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+var _ = Describe("a bad hook", func() {
+	It("that is nil or of no known type is refused at the start [L67, Lx2]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.fake.Hook(nil, extension.EndHook).Hook((&deployertest.Recorder{}).Hook("a"), "Sometimes")
+		scheme, err := deployertest.Scheme()
+		Expect(err).NotTo(HaveOccurred())
+		mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Scheme: scheme})
+		Expect(err).NotTo(HaveOccurred())
+		err = deployerlib.Add(logr.Discard(), mgr, nil, w.args)
+		Expect(err).To(MatchError(And(ContainSubstring("Sometimes"), ContainSubstring("End"))))
+	}, SpecTimeout(time.Minute))
+
+	for _, revision := range both {
+		It(title("that panics fails its item, with a name, and nothing else [Lx10]", revision), func(ctx SpecContext) {
+			var healed atomic.Bool
+			w := newWorld(ctx, revision).withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+				if healed.Load() {
+					return nil, nil
+				}
+				panic("boom\nboom")
+			}).start()
+			di := w.failing(ctx, w.deploy(ctx, "bad"))
+			oneLine(di.Status.LastError.Message)
+			Expect(di.Status.LastError.Message).To(And(ContainSubstring("boom"), ContainSubstring("BeforeReconcile[0]")))
+			w.othersGoOn(ctx)
+			Expect(w.fake.Calls(w.key("bad"))).To(BeEmpty())
+			healed.Store(true)
+			Expect(w.finished(ctx, w.key("bad")).Status.Phase).To(Equal(phases.Succeeded))
+		}, SpecTimeout(time.Minute))
+
+		It(title("that changes the spec is found out, with the path", revision), func(ctx SpecContext) {
+			w := newWorld(ctx, revision).withHook(extension.BeforeReconcileHook, func(_ context.Context, di *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+				di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(body(`"replicas":7`))}
+				return nil, nil
+			}).start()
+			key := w.deploy(ctx, "bad")
+			di := w.finished(ctx, key)
+			Expect(di.Status.Phase).To(Equal(phases.Failed))
+			Expect(di.Status.LastError.Codes).To(ConsistOf(lsv1alpha1.ErrorInternalProblem))
+			oneLine(di.Status.LastError.Message)
+			Expect(di.Status.LastError.Message).To(ContainSubstring("spec.config"))
+			Expect(string(di.Spec.Configuration.Raw)).To(MatchJSON(config))
+			Expect(di.Generation).To(BeEquivalentTo(1))
+			Expect(w.fake.Calls(key)).To(BeEmpty())
+		}, SpecTimeout(time.Minute))
+
+		It(title("that returns an error and a result has only its error heard, and is tried again [L12]", revision), func(ctx SpecContext) {
+			var n atomic.Int64
+			w := newWorld(ctx, revision).withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+				if n.Add(1) > 2 {
+					return nil, nil
+				}
+				return &extension.HookResult{AbortReconcile: true, ReconcileResult: reconcile.Result{RequeueAfter: time.Hour}}, errors.New("no")
+			}).start()
+			Expect(w.finished(ctx, w.deploy(ctx, "bad")).Status.Phase).To(Equal(phases.Succeeded))
+		}, SpecTimeout(time.Minute))
+
+		It(title("that hangs ends with its item's deadline", revision), func(ctx SpecContext) {
+			w := newWorld(ctx, revision).withHook(extension.BeforeReconcileHook, func(ctx context.Context, _ *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}).start()
+			key := w.deploy(ctx, "bad", timeout(time.Second))
+			timedOut(w.finished(ctx, key))
+			Expect(w.fake.Calls(key)).To(BeEmpty())
+		}, SpecTimeout(time.Minute))
+
+		It(title("that hangs and ignores its context is given up, and the worker goes on [decision 11]", revision), func(ctx SpecContext) {
+			release := make(chan struct{})
+			w := newWorld(ctx, revision).withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+				<-release
+				return nil, nil
+			})
+			w.args.GracePeriod = moment
+			w.args.Options.MaxConcurrentReconciles = 1
+			w.start()
+			key := w.deploy(ctx, "bad", timeout(time.Second))
+			w.givenUp(ctx, key, release)
+		}, SpecTimeout(time.Minute))
+	}
+
+	It("that asks for a negative wait does not spin [L19]", func(ctx SpecContext) {
+		var n atomic.Int64
+		w := newWorld(ctx, contract.JobID).withHook(extension.EndHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+			n.Add(1)
+			return &extension.HookResult{ReconcileResult: reconcile.Result{RequeueAfter: -time.Second}}, nil
+		}).start()
+		Expect(w.finished(ctx, w.deploy(ctx, "bad")).Status.Phase).To(Equal(phases.Succeeded))
+		Consistently(n.Load).Should(BeEquivalentTo(1))
+	}, SpecTimeout(time.Minute))
+
+	It("that asks for an immediate pass again and again is slowed down [L20]", func(ctx SpecContext) {
+		var n atomic.Int64
+		w := newWorld(ctx, contract.JobID).withHook(extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+			n.Add(1)
+			return &extension.HookResult{AbortReconcile: true, ReconcileResult: reconcile.Result{Requeue: true}}, nil
+		}).start()
+		w.finished(ctx, w.deploy(ctx, "bad"))
+		Eventually(n.Load).Should(BeNumerically(">=", 9))
+		// Nine at once, then after 100, 200, 400, 800 ms and so on.
+		Consistently(n.Load, 1400*time.Millisecond).Should(BeNumerically("<=", 16))
+	}, SpecTimeout(time.Minute))
+
+	It("that registers hooks while it runs changes nothing [L64]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+			w.fake.Hook(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) {
+				return nil, errors.New("came too late")
+			}, extension.BeforeReconcileHook, extension.EndHook)
+			return nil, nil
+		})
+		w.start()
+		Expect(w.finished(ctx, w.deploy(ctx, "bad")).Status.Phase).To(Equal(phases.Succeeded))
+		w.othersGoOn(ctx)
+	}, SpecTimeout(time.Minute))
+})
+
+// timedOut holds a finished item to the end by its deadline.
+func timedOut(di *lsv1alpha1.DeployItem) {
+	GinkgoHelper()
+	Expect(di.Status.Phase).To(Equal(phases.Failed))
+	Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
+	oneLine(di.Status.LastError.Message)
+}
+
+// givenUp holds an item whose user code hangs to its end: Failed, the only
+// worker is free, nothing else runs for the item until the code returns, and
+// then a next job works.
+func (w *world) givenUp(ctx context.Context, key types.NamespacedName, release chan struct{}) {
+	GinkgoHelper()
+	const quarantined = "deployerkit_quarantined_items"
+	began := w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Init }).Status.LastReconcileTime
+	di := w.finished(ctx, key)
+	timedOut(di)
+	Expect(di.Status.LastReconcileTime).To(Equal(began), "the run was not started a second time")
+	Expect(di.Status.LastError.Message).To(ContainSubstring("ignores cancellation"))
+	Expect(w.metric(quarantined)).To(BeEquivalentTo(1))
+	w.othersGoOn(ctx)
+	n := len(w.fake.Calls(key))
+	w.trigger(ctx, key)
+	Consistently(func() int { return len(w.fake.Calls(key)) }).Should(Equal(n))
+	Expect(w.ls.Annotate(ctx, key, map[string]string{"still": "here"})).To(Succeed())
+	w.fake.Always(contract.Reconcile, done)
+	close(release)
+	Eventually(func() float64 { return w.metric(quarantined) }).Should(BeEquivalentTo(0))
+	w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool {
+		return di.Status.JobID == di.Status.JobIDFinished && contract.IsFinal(di.Status.Phase) && di.Annotations[lsv1alpha1.OperationAnnotation] == ""
+	})
+}

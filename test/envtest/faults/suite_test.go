@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+const (
+	patience = 30 * time.Second       // until something must have happened
+	moment   = 500 * time.Millisecond // in which something must not happen
+)
+
+// cp is the control plane of all specs.
+var cp *envtest.ControlPlane
+
+// TestMain runs the suite, or a replica of a deployer when a spec asks this binary for one.
+func TestMain(m *testing.M) {
+	if kubeconfig := os.Getenv(replicaEnv); kubeconfig != "" {
+		os.Exit(replicaMain(kubeconfig))
+	}
+	os.Exit(m.Run())
+}
+
+func TestFaults(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(logr.Discard())
+	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
+	SetDefaultConsistentlyDuration(moment)
+	SetDefaultConsistentlyPollingInterval(10 * time.Millisecond)
+	RunSpecs(t, "faults")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	cp, err = envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return cp.Stop() })
+})

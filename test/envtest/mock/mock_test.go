@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mock_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	mockv1alpha1 "github.com/gardener/landscaper/apis/deployer/mock/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	. "github.com/onsi/gomega/gstruct"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/deployers/mock"
+)
+
+// config is a configuration of the mock deployer with the given fields.
+func config(fields string) string {
+	if fields != "" {
+		fields = "," + fields
+	}
+	return `{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration"` + fields + "}"
+}
+
+const ns = metav1.NamespaceDefault
+
+// world is one deployer and one Landscaper.
+type world struct {
+	ls       *deployertest.Landscaper
+	requests *deployertest.Counter
+	prefix   string // of the names of its items
+	revision contract.Revision
+}
+
+// start runs a mock deployer that serves the given Landscapers' items only.
+func start(revision contract.Revision, controller *mockv1alpha1.Configuration) *world {
+	GinkgoHelper()
+	w := &world{requests: &deployertest.Counter{}, prefix: string(revision) + "-", revision: revision}
+	w.ls = deployertest.NewLandscaper(c, deployertest.LandscaperOptions{
+		Revision: revision, DeployerType: revision == contract.JobID, // else items would start before they get their job
+	})
+	deployertest.StartManager(GinkgoTB(), w.requests.Wrap(cp.Config), mock.Args(controller), deployertest.WithLog(GinkgoLogr))
+	return w
+}
+
+func (w *world) key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: ns, Name: w.prefix + name}
+}
+
+// deploy creates an item and asks for its first run.
+func (w *world) deploy(ctx context.Context, name, fields string, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
+	GinkgoHelper()
+	di := w.ls.Item(ns, w.prefix+name, mock.Type, config(fields))
+	for _, f := range change {
+		f(di)
+	}
+	Expect(w.ls.Deploy(ctx, di)).To(Succeed())
+	return w.key(name)
+}
+
+// again replaces the configuration and asks for a run.
+func (w *world) again(ctx context.Context, item types.NamespacedName, fields string) {
+	GinkgoHelper()
+	replace := fmt.Sprintf(`[{"op":"replace","path":"/spec/config","value":%s}]`, config(fields))
+	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name}}
+	Expect(c.Patch(ctx, di, client.RawPatch(types.JSONPatchType, []byte(replace)))).To(Succeed())
+	if w.revision == contract.JobID {
+		_, err := w.ls.Trigger(ctx, item)
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// finished waits for the end of the run.
+func (w *world) finished(ctx context.Context, item types.NamespacedName) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	di, err := w.ls.AwaitFinished(ctx, item)
+	Expect(err).NotTo(HaveOccurred())
+	return di
+}
+
+// secretOf reads the export of an item; nil if there is none.
+func secretOf(ctx context.Context, item types.NamespacedName) *corev1.Secret {
+	GinkgoHelper()
+	secret := &corev1.Secret{}
+	err := c.Get(ctx, types.NamespacedName{Namespace: ns, Name: item.Name + "-export"}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	Expect(err).NotTo(HaveOccurred())
+	return secret
+}
+
+// statusWrites are those to one item.
+func (w *world) statusWrites(item types.NamespacedName) int {
+	return w.requests.Snapshot()[deployertest.Request{
+		Verb: "patch", Resource: "deployitems", Subresource: "status", Namespace: ns, Name: item.Name,
+	}]
+}
+
+var _ = Describe("the mock deployer", func() {
+	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
+		Context(fmt.Sprintf("under the %s revision", revision), Ordered, ContinueOnFailure, func() {
+			var w *world
+			BeforeAll(func() { w = start(revision, nil) })
+			phases(&w)
+			exports(&w)
+			faults(&w)
+			writes(&w)
+		})
+	}
+	targets()
+})
+
+// phases are the specs of D1 and D6.
+func phases(of **world) {
+	var w *world
+	BeforeEach(func() { w = *of })
+
+	It("succeeds by default [D1]", func(ctx SpecContext) {
+		Expect(w.finished(ctx, w.deploy(ctx, "plain", "")).Status.Phase).To(BeEquivalentTo("Succeeded"))
+	})
+
+	It("sets the phase of the configuration [D1]", func(ctx SpecContext) {
+		di := w.finished(ctx, w.deploy(ctx, "failed", `"phase":"Failed"`))
+		Expect(di.Status.Phase).To(BeEquivalentTo("Failed"))
+		w.again(ctx, client.ObjectKeyFromObject(di), `"phase":"Succeeded"`)
+		Expect(w.finished(ctx, client.ObjectKeyFromObject(di))).To(phaseIs("Succeeded"))
+	})
+
+	It("sets the initial phase at the first call of each job, and lets it be afterwards [D1]", func(ctx SpecContext) {
+		item := w.deploy(ctx, "initial", `"initialPhase":"Progressing"`)
+		_, err := w.ls.AwaitPhase(ctx, item, "Progressing")
+		Expect(err).NotTo(HaveOccurred())
+		before := w.requests.Snapshot()
+		Consistently(ctx, w.ls.Get).WithArguments(ctx, item).WithTimeout(10 * deployertest.ShortPoll).Should(phaseIs("Progressing"))
+		Expect(w.requests.Snapshot().Since(before).Of("deployitems", ns, item.Name).Writes().Total()).To(BeZero(), "polls write nothing")
+		w.again(ctx, item, `"phase":"Succeeded"`)
+		Expect(w.finished(ctx, item)).To(phaseIs("Succeeded"))
+		w.again(ctx, item, `"initialPhase":"Failed"`)
+		Expect(w.finished(ctx, item)).To(phaseIs("Failed"))
+	})
+
+	It("is called again in phase Progressing until the timeout ends it [D1] [H-3]", func(ctx SpecContext) {
+		item := w.deploy(ctx, "endless", `"phase":"Progressing"`, func(di *lsv1alpha1.DeployItem) {
+			di.Spec.Timeout = &lsv1alpha1.Duration{Duration: 2 * time.Second}
+		})
+		_, err := w.ls.AwaitPhase(ctx, item, "Progressing")
+		Expect(err).NotTo(HaveOccurred())
+		di := w.finished(ctx, item)
+		Expect(di.Status.Phase).To(BeEquivalentTo("Failed"))
+		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
+	})
+
+	It("can be aborted, and keeps what it exported [D6]", func(ctx SpecContext) {
+		item := w.deploy(ctx, "aborted", `"phase":"Progressing","export":{"a":1}`)
+		_, err := w.ls.AwaitPhase(ctx, item, "Progressing")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(w.ls.Operate(ctx, item, contract.AbortOperation)).To(Succeed())
+		di := w.finished(ctx, item)
+		Expect(di.Status.Phase).To(BeEquivalentTo("Failed"))
+		Expect(di.Status.LastError.Reason).To(Equal(contract.ReasonAborted))
+		Eventually(ctx, w.ls.Get).WithArguments(ctx, item).Should(HaveField("Annotations", Not(HaveKey(lsv1alpha1.OperationAnnotation))))
+		Expect(secretOf(ctx, item)).NotTo(BeNil())
+	})
+}
+
+// phaseIs matches an item in a phase.
+func phaseIs(phase lsv1alpha1.DeployItemPhase) OmegaMatcher { return HaveField("Status.Phase", phase) }
+
+// exports are the specs of D2 and D3.
+func exports(of **world) {
+	var w *world
+	BeforeEach(func() { w = *of })
+
+	It("copies the provider status and writes the export to a Secret of the item [D2]", func(ctx SpecContext) {
+		item := w.deploy(ctx, "export", `"providerStatus":{"apiVersion":"example.com/v1","kind":"S","n":1},"export":{"b":2,"a":[1]}`)
+		di := w.finished(ctx, item)
+		Expect(di.Status.ProviderStatus.Raw).To(MatchJSON(`{"apiVersion":"example.com/v1","kind":"S","n":1}`))
+		Expect(di.Status.ExportReference).To(PointTo(Equal(lsv1alpha1.ObjectReference{Namespace: ns, Name: item.Name + "-export"})))
+		secret := secretOf(ctx, item)
+		Expect(secret.Data).To(HaveKeyWithValue(lsv1alpha1.DataObjectSecretDataKey, MatchJSON(`{"b":2,"a":[1]}`)))
+		Expect(secret.OwnerReferences).To(ConsistOf(And(HaveField("UID", di.UID), HaveField("Kind", "DeployItem"))))
+
+		w.again(ctx, item, `"export":{"a":7}`)
+		w.finished(ctx, item)
+		Expect(secretOf(ctx, item).Data).To(HaveKeyWithValue(lsv1alpha1.DataObjectSecretDataKey, MatchJSON(`{"a":7}`)))
+		Expect(w.ls.Delete(ctx, item)).To(Succeed())
+		Expect(secretOf(ctx, item)).To(BeNil(), "Delete removes it [D3]")
+	})
+
+	It("is deleted although its export is gone [D3]", func(ctx SpecContext) {
+		item := w.deploy(ctx, "lost", `"export":{"a":1}`)
+		w.finished(ctx, item)
+		Expect(c.Delete(ctx, secretOf(ctx, item))).To(Succeed())
+		Expect(w.ls.Delete(ctx, item)).To(Succeed())
+	})
+
+	It("refuses to write to a Secret that is not its own, and leaves it when it is deleted [D2] [D3]", func(ctx SpecContext) {
+		foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: w.key("foreign").Name + "-export"}}
+		Expect(c.Create(ctx, foreign)).To(Succeed())
+		item := w.deploy(ctx, "foreign", `"export":{"a":1}`)
+		di := w.finished(ctx, item)
+		Expect(di.Status.Phase).To(BeEquivalentTo("Failed"))
+		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorConfigurationProblem))
+		Expect(w.ls.Delete(ctx, item)).To(Succeed())
+		Expect(secretOf(ctx, item).Data).To(BeEmpty())
+	})
+}
+
+// faults are the specs of D4.
+func faults(of **world) {
+	DescribeTable("a wrong configuration fails the item with the path of the field [D4]", func(ctx SpecContext, name, fields, path string) {
+		w := *of
+		item := w.deploy(ctx, "wrong-"+name, fields)
+		di := w.finished(ctx, item)
+		Expect(di.Status.Phase).To(BeEquivalentTo("Failed"))
+		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorConfigurationProblem))
+		Expect(di.Status.LastError.Message).To(ContainSubstring(path))
+		Expect(di.Status.Conditions).To(ContainElement(And(
+			HaveField("Type", mock.ValidationCondition), HaveField("Status", lsv1alpha1.ConditionFalse), HaveField("Message", ContainSubstring(path)),
+		)))
+
+		w.again(ctx, item, "")
+		Expect(w.finished(ctx, item)).To(And(phaseIs("Succeeded"), HaveField("Status.LastError", BeNil()),
+			HaveField("Status.Conditions", ContainElement(And(
+				HaveField("Type", mock.ValidationCondition), HaveField("Status", lsv1alpha1.ConditionTrue),
+			)))))
+	},
+		Entry("unknown field", "field", `"phaze":"Failed"`, `spec.config: unknown field "phaze"`),
+		Entry("phase that nobody knows", "phase", `"phase":"Done"`, "spec.config.phase"),
+		Entry("provider status without kind", "status", `"providerStatus":{"n":1}`, "spec.config.providerStatus"),
+		Entry("two schedules", "schedule", `"continuousReconcile":{"every":"1m","cron":"@daily"}`, "spec.config.continuousReconcile"),
+	)
+}
+
+// writes are the specs of D7.
+func writes(of **world) {
+	It("writes the status once per run, besides its start [D7]", func(ctx SpecContext) {
+		w := *of
+		all := `"providerStatus":{"apiVersion":"v1","kind":"S","n":%d},"export":{"n":%d}`
+		item := w.deploy(ctx, "counted", fmt.Sprintf(all, 1, 1))
+		w.finished(ctx, item)
+		Expect(w.statusWrites(item)).To(Equal(2), "start and outcome\n%s", w.requests.Snapshot().Of("deployitems", ns, item.Name))
+		w.again(ctx, item, fmt.Sprintf(all, 2, 2))
+		Expect(w.finished(ctx, item).Status.ProviderStatus.Raw).To(ContainSubstring(`"n":2`))
+		Expect(w.statusWrites(item)).To(Equal(4), "start and outcome\n%s", w.requests.Snapshot().Of("deployitems", ns, item.Name))
+	})
+
+	It("reconciles again on its schedule, with the writes of one run [D7]", func(ctx SpecContext) {
+		w := *of
+		item := w.deploy(ctx, "scheduled", `"continuousReconcile":{"every":"1s"}`)
+		di := w.finished(ctx, item)
+		Eventually(ctx, w.ls.Get).WithArguments(ctx, item).WithTimeout(10 * time.Second).
+			Should(HaveField("Status.LastReconcileTime.Time", BeTemporally(">", di.Status.LastReconcileTime.Add(time.Second))))
+		Expect(w.ls.Annotate(ctx, item, map[string]string{"continuousreconcile.extensions.landscaper.gardener.cloud/active": "false"})).To(Succeed())
+		Expect(w.requests.Snapshot().Of("secrets", ns, item.Name+"-export").Total()).To(BeZero())
+	})
+}
+
+// targets are the specs of D5.
+func targets() {
+	It("cares for items whose target its configuration selects [D5]", func(ctx SpecContext) {
+		w := start(contract.JobID, &mockv1alpha1.Configuration{Identity: "selective", TargetSelector: []lsv1alpha1.TargetSelector{{
+			Labels: []lsv1alpha1.Requirement{{Key: "zone", Operator: selection.Equals, Values: []string{"eu"}}},
+		}}})
+		w.prefix = "selective-"
+		on := func(target string) func(*lsv1alpha1.DeployItem) {
+			return func(di *lsv1alpha1.DeployItem) {
+				di.Spec.Target = &lsv1alpha1.ObjectReference{Namespace: ns, Name: target}
+			}
+		}
+		for _, zone := range []string{"eu", "us"} {
+			target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: zone, Labels: map[string]string{"zone": zone}}}
+			target.Spec.Type, target.Spec.Configuration = "example.com/zone", lsv1alpha1.NewAnyJSONPointer([]byte(`"none"`))
+			Expect(c.Create(ctx, target)).To(Succeed())
+		}
+		foreign := w.deploy(ctx, "us", "", on("us"))
+		Expect(w.finished(ctx, w.deploy(ctx, "eu", "", on("eu"))).Status.Deployer.Identity).To(Equal("selective"))
+		Expect(w.finished(ctx, w.deploy(ctx, "none", "")).Status.Phase).To(BeEquivalentTo("Succeeded"))
+		Consistently(ctx, w.ls.Get).WithArguments(ctx, foreign).WithTimeout(time.Second).Should(phaseIs(""))
+		Expect(w.requests.Snapshot().Of("deployitems", ns, foreign.Name).Total()).To(BeZero(), "it is not even read")
+	})
+}
