@@ -35,14 +35,18 @@ func providerOf(di *lsv1alpha1.DeployItem) string {
 // awaitCall waits for the n-th call of an action.
 func (w *world) awaitCall(name string, action contract.Action, n int) {
 	GinkgoHelper()
-	_, err := w.fake.AwaitCall(w.ctx, w.key(name), action, n)
+	ctx, cancel := w.soon()
+	defer cancel()
+	_, err := w.fake.AwaitCall(ctx, w.key(name), action, n)
 	Expect(err).NotTo(HaveOccurred())
 }
 
 // awaitReturn waits for the end of the n-th call of an action.
 func (w *world) awaitReturn(name string, action contract.Action, n int) deployertest.Call {
 	GinkgoHelper()
-	call, err := w.fake.AwaitReturn(w.ctx, w.key(name), action, n)
+	ctx, cancel := w.soon()
+	defer cancel()
+	call, err := w.fake.AwaitReturn(ctx, w.key(name), action, n)
 	Expect(err).NotTo(HaveOccurred())
 	return call
 }

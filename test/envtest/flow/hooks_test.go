@@ -74,8 +74,7 @@ var _ = flow("hooks in the flow", func(e *env) {
 
 		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
 		w.job("a")
-		_, err := w.fake.AwaitCall(ctx, w.key("a"), contract.Reconcile, 2)
-		Expect(err).NotTo(HaveOccurred())
+		w.awaitCall("a", contract.Reconcile, 2)
 		w.operate("a", contract.AbortOperation)
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Failed))
 		Expect(w.passOf(extension.BeforeAbortHook)).To(Equal(then(toAny, extension.BeforeAbortHook)), "End follows success only")

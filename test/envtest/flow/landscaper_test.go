@@ -3,7 +3,6 @@
 package flow_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -65,6 +64,11 @@ func withAnnotation(key, value string) mod {
 
 func withOperation(op lsv1alpha1.Operation) mod {
 	return withAnnotation(lsv1alpha1.OperationAnnotation, string(op))
+}
+
+// withFinalizer puts on what newer Landscapers put on.
+func withFinalizer(di *lsv1alpha1.DeployItem) {
+	di.Finalizers = append(di.Finalizers, lsv1alpha1.LandscaperFinalizer)
 }
 
 func withTarget(name string) mod {
@@ -183,7 +187,7 @@ func (w *world) interrupt(name string) {
 // finished waits for the end of the last job.
 func (w *world) finished(name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
-	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
+	ctx, cancel := w.soon()
 	defer cancel()
 	di, err := w.ls.AwaitFinished(ctx, w.key(name))
 	Expect(err).NotTo(HaveOccurred())

@@ -88,7 +88,7 @@ var _ = flow("what an item refers to", func(e *env) {
 		func(ctx SpecContext, m mod) {
 			w := e.begin(ctx)
 			w.run()
-			w.deploy("a", m)
+			w.deploy("a", m, withFinalizer)
 			w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
 			w.delete("a")
 			w.gone("a")
@@ -101,7 +101,7 @@ var _ = flow("what an item refers to", func(e *env) {
 
 	It("deletes an item with a finalizer that no deployer ever saw [C13]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.create("a", withTarget("never"), func(di *lsv1alpha1.DeployItem) { di.Finalizers = []string{lsv1alpha1.LandscaperFinalizer} })
+		w.create("a", withTarget("never"), withFinalizer)
 		w.delete("a")
 		w.run()
 		w.gone("a")

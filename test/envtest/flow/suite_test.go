@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -76,10 +77,24 @@ func underRevision(e *env) {
 		c, err := client.NewWithWatch(e.cp.Config, client.Options{Scheme: e.scheme})
 		Expect(err).NotTo(HaveOccurred())
 		e.watcher, e.client = c, client.WithFieldOwner(c, landscaperManager)
+		e.awaitWatches(ctx)
 	})
 	for _, c := range containers {
 		Describe(c.title, func() { c.body(e) })
 	}
+}
+
+// awaitWatches waits until the API server serves watches: after its start the first events take a while, and a spec that
+// sees to it that nothing happens would see nothing.
+func (e *env) awaitWatches(ctx context.Context) {
+	GinkgoHelper()
+	events, err := e.watcher.Watch(ctx, &lsv1alpha1.DeployItemList{})
+	Expect(err).NotTo(HaveOccurred())
+	defer events.Stop()
+	probe := &lsv1alpha1.DeployItem{}
+	probe.Namespace, probe.Name, probe.Spec.Type = metav1.NamespaceDefault, "probe", "flow.deployerkit.dev/probe"
+	Expect(e.client.Create(ctx, probe)).To(Succeed())
+	Eventually(events.ResultChan()).WithContext(ctx).Should(Receive())
 }
 
 // jobs tells whether the specs run under the job-ID revision.

@@ -126,3 +126,8 @@ func (w *world) get(name string) *lsv1alpha1.DeployItem {
 	Expect(w.client.Get(w.ctx, w.key(name), di)).To(Succeed())
 	return di
 }
+
+// soon bounds a wait that has no bound of its own.
+func (w *world) soon() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(w.ctx, 30*time.Second)
+}
