@@ -80,28 +80,27 @@ func checkKind(raw []byte, kinds []schema.GroupVersionKind) error {
 		}
 	}
 	want := kinds[0]
+	if meta.APIVersion == "" || meta.Kind == "" {
+		return ConfigError(configPath, "has no apiVersion or no kind, want %s %q", want.GroupVersion(), want.Kind)
+	}
 	return ConfigError(configPath, "is %s %q, want %s %q", meta.APIVersion, meta.Kind, want.GroupVersion(), want.Kind)
 }
 
-// withoutMeta takes apiVersion, kind and metadata out of the body when T does
+// withoutMeta takes apiVersion and kind out of the body when T does
 // not know them, so that strict decoding does not complain about what every
 // embedded resource has.
 func withoutMeta[T any](raw []byte) ([]byte, error) {
-	var typed struct {
-		APIVersion json.RawMessage `json:"apiVersion"`
-	}
-	if probe, err := json.Marshal(new(T)); err == nil {
-		_ = json.Unmarshal(probe, &typed)
-	}
-	if _, known := any(new(T)).(runtime.Object); known || typed.APIVersion != nil {
+	strict, err := sigsjson.UnmarshalStrict([]byte(`{"apiVersion":"","kind":""}`), new(T))
+	if known := err == nil && len(strict) == 0; known {
 		return raw, nil
 	}
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return nil, ConfigError(configPath, "%s", err.Error())
 	}
-	if _, dup := sigsjson.UnmarshalStrict(raw, &map[string]any{}); dup != nil {
-		return nil, ConfigError(configPath, "%s", dup.Error())
+	// What is twice in raw would be there once in fields.
+	if twice, err := sigsjson.UnmarshalStrict(raw, &map[string]any{}); err == nil && len(twice) > 0 {
+		return nil, ConfigError(configPath, "%s", twice[0].Error())
 	}
 	delete(fields, "apiVersion")
 	delete(fields, "kind")

@@ -80,7 +80,7 @@ func (r *reconciler) tooEarly(ctx context.Context, key types.NamespacedName, sta
 	if err != nil {
 		return 0
 	}
-	return state.gate(printOf(di), r.args.Clock.Now())
+	return state.gate(di, r.args.Clock.Now())
 }
 
 // pass is one walk through the pipeline, contained: nothing that goes wrong in

@@ -86,11 +86,14 @@ func (s *itemState) trigger() {
 	s.triggered = true
 }
 
-// gate decides about a pop: how long to wait when it comes too early.
-func (s *itemState) gate(p fingerprint, now time.Time) time.Duration {
+// gate decides about a pop: how long to wait when it comes too early. A version
+// from before our own last write is no news: the cache lags behind.
+func (s *itemState) gate(di *lsv1alpha1.DeployItem, now time.Time) time.Duration {
+	p := printOf(di)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p != s.print {
+	lags := s.print.valid && s.lastWrite != "" && older(di.ResourceVersion, s.lastWrite)
+	if p != s.print && !lags {
 		s.failures, s.immediate = 0, 0
 		return 0
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
 // waitFallback is how long an item waits at most when only a trigger should wake it.
@@ -48,6 +50,8 @@ func waitOf(err error) (*waitError, bool) {
 		return e, true
 	case interface{ Unwrap() []error }:
 		return waitOfAll(e.Unwrap())
+	case utilerrors.Aggregate: // has no Unwrap
+		return waitOfAll(e.Errors())
 	case interface{ Unwrap() error }:
 		return waitOf(e.Unwrap())
 	}

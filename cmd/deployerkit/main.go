@@ -72,11 +72,11 @@ func version() string {
 	if !ok {
 		return "deployerkit (no build information)"
 	}
-	text := "deployerkit " + info.Main.Version + ", " + info.GoVersion
+	commit := "unknown"
 	for _, setting := range info.Settings {
 		if setting.Key == "vcs.revision" {
-			text += ", commit " + setting.Value
+			commit = setting.Value
 		}
 	}
-	return text
+	return fmt.Sprintf("deployerkit %s, %s, commit %s", info.Main.Version, info.GoVersion, commit)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,7 +78,7 @@ func (st *stage) populate(ctx context.Context) error {
 	st.modern = deployertest.NewLandscaper(st.client, deployertest.LandscaperOptions{Revision: contract.JobID})
 	mgr, err := manager.New(config, manager.Options{
 		Scheme: scheme, Logger: ctrl.Log, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
 		return fmt.Errorf("make manager: %w", err)

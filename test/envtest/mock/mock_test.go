@@ -109,7 +109,7 @@ func (w *world) statusWrites(item types.NamespacedName) int {
 
 var _ = Describe("the mock deployer", func() {
 	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
-		Context(fmt.Sprintf("under the %s revision", revision), Ordered, func() {
+		Context(fmt.Sprintf("under the %s revision", revision), Ordered, ContinueOnFailure, func() {
 			var w *world
 			BeforeAll(func() { w = start(revision, nil) })
 			phases(&w)

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+type config struct {
+	Replicas int               `json:"replicas,omitempty"`
+	Names    []string          `json:"names,omitempty"`
+	Inner    map[string]config `json:"inner,omitempty"`
+}
+
+type typedConfig struct {
+	metav1.TypeMeta `json:",inline"`
+
+	Replicas int `json:"replicas,omitempty"`
+}
+
+var testKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Config"}
+
+func configured(body string) *lsv1alpha1.DeployItem {
+	return &lsv1alpha1.DeployItem{Spec: lsv1alpha1.DeployItemSpec{Configuration: &runtime.RawExtension{Raw: []byte(body)}}}
+}
+
+func TestDecodeConfig(t *testing.T) {
+	const head = `"apiVersion":"example.com/v1","kind":"Config"`
+	tests := map[string]struct {
+		body string
+		want *config
+		err  string
+	}{
+		"plain":                   {`{` + head + `,"replicas":2,"names":["a"]}`, &config{Replicas: 2, Names: []string{"a"}}, ""},
+		"without the kind fields": {`{"replicas":2}`, nil, `has no apiVersion or no kind, want example.com/v1 "Config"`},
+		"another kind":            {`{"apiVersion":"example.com/v1","kind":"Other"}`, nil, "Other"},
+		"another version":         {`{"apiVersion":"example.com/v2","kind":"Config"}`, nil, "example.com/v2"},
+		"unknown field":           {`{` + head + `,"replicaz":2}`, nil, "replicaz"},
+		"unknown field deep down": {`{` + head + `,"inner":{"a":{"b":1}}}`, nil, "inner.a.b"},
+		"field in another case":   {`{` + head + `,"Replicas":2}`, nil, "Replicas"},
+		"field twice":             {`{` + head + `,"replicas":2,"replicas":3}`, nil, "replicas"},
+		"wrong type":              {`{` + head + `,"replicas":"two"}`, nil, "replicas"},
+		"no object":               {`[]`, nil, "spec.config"},
+		"no JSON":                 {`{`, nil, "spec.config"},
+		"empty":                   {``, nil, "required"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := deployerlib.DecodeConfigAs[config](configured(test.body), testKind)
+			checkConfigError(t, err, test.err)
+			if diff := cmp.Diff(test.want, got); diff != "" && test.err == "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	t.Run("without kinds any is taken", func(t *testing.T) {
+		got, err := deployerlib.DecodeConfig[config](configured(`{"apiVersion":"x/v1","kind":"Y","replicas":1}`))
+		if err != nil || got.Replicas != 1 {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+	t.Run("a type with TypeMeta keeps it", func(t *testing.T) {
+		got, err := deployerlib.DecodeConfigAs[typedConfig](configured(`{`+head+`,"replicas":1}`), testKind)
+		if err != nil || got.Kind != "Config" || got.APIVersion != "example.com/v1" || got.Replicas != 1 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		_, err = deployerlib.DecodeConfig[typedConfig](configured(`{` + head + `,"odd":1}`))
+		checkConfigError(t, err, "odd")
+	})
+	t.Run("a missing configuration", func(t *testing.T) {
+		_, err := deployerlib.DecodeConfig[config](&lsv1alpha1.DeployItem{})
+		checkConfigError(t, err, "spec.config")
+	})
+}
+
+// checkConfigError checks an error of the configuration: its text, and that it ends the job.
+func checkConfigError(t *testing.T, err error, want string) {
+	t.Helper()
+	if want == "" {
+		if err != nil {
+			t.Errorf("unexpected error %v", err)
+		}
+		return
+	}
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want one with %q", err, want)
+	}
+	if !slices.Contains(contract.Codes(err), lsv1alpha1.ErrorConfigurationProblem) {
+		t.Errorf("error %v has no code ERR_CONFIGURATION_PROBLEM", err)
+	}
+}
+
+func TestConfigError(t *testing.T) {
+	err := deployerlib.ConfigError("spec.config.a", "is %d\nlines %s", 2, strings.Repeat("x", 5000))
+	checkConfigError(t, err, "spec.config.a: is 2; lines")
+	if len(err.Error()) > 2000 {
+		t.Errorf("the error has %d bytes", len(err.Error()))
+	}
+}
+
+func TestSetProviderStatus(t *testing.T) {
+	di := &lsv1alpha1.DeployItem{}
+	if err := deployerlib.SetProviderStatus(di, config{Replicas: 2}, testKind); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(di.Status.ProviderStatus.Raw); got != `{"apiVersion":"example.com/v1","kind":"Config","replicas":2}` {
+		t.Errorf("stored %s", got)
+	}
+	before := di.Status.ProviderStatus
+	for name, obj := range map[string]any{
+		"no object": []int{1}, "no JSON": math.Inf(1), "a nil map's null": map[string]int(nil), "too large": map[string]string{"a": strings.Repeat("x", 1<<20)},
+	} {
+		if err := deployerlib.SetProviderStatus(di, obj, testKind); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if di.Status.ProviderStatus != before {
+			t.Errorf("%s: the stored status changed", name)
+		}
+	}
+	if err := deployerlib.SetProviderStatus(di, map[string]string{"kind": "Mine", "apiVersion": "x/v1"}, testKind); err != nil || !strings.Contains(string(di.Status.ProviderStatus.Raw), `"kind":"Config"`) {
+		t.Errorf("%v, %s", err, di.Status.ProviderStatus.Raw)
+	}
+	if err := deployerlib.SetProviderStatus(di, nil, testKind); err != nil || di.Status.ProviderStatus != nil {
+		t.Errorf("nil does not clear it: %v", err)
+	}
+}
+
+func FuzzDecodeConfig(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"apiVersion":"example.com/v1","kind":"Config","replicas":1}`, `null`, `{"inner":{"a":{"inner":null}}}`, `{"a":1,"a":2}`, "\x00"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, decode := range []func() error{
+			func() error { _, err := deployerlib.DecodeConfig[config](configured(body)); return err },
+			func() error {
+				_, err := deployerlib.DecodeConfigAs[typedConfig](configured(body), testKind)
+				return err
+			},
+		} {
+			if err := decode(); err != nil && !slices.Contains(contract.Codes(err), lsv1alpha1.ErrorConfigurationProblem) {
+				t.Errorf("error without code: %v", err)
+			}
+		}
+	})
+}

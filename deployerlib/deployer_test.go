@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"context"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// minimal is all that a deployer needs [L1].
+type minimal struct {
+	deployerlib.Base
+
+	reconciled *int
+}
+
+func (m minimal) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	*m.reconciled++
+	return nil
+}
+
+func (minimal) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+// old is a deployer written for Landscaper's library: no ForceReconcile.
+type old struct{ *deployertest.Fake }
+
+// ExtensionHooks has another signature there.
+func (old) ExtensionHooks() map[string]int { return nil }
+
+func TestBase(t *testing.T) {
+	reconciled := 0
+	with := withArgs(func(args *deployerlib.DeployerArgs) { args.Deployer = minimal{reconciled: &reconciled} })
+	t.Run("force-reconcile calls Reconcile", func(t *testing.T) {
+		w := newWorld(t, items(finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), with)
+		w.pass()
+		if reconciled != 1 || len(w.stored().Annotations) != 0 {
+			t.Errorf("reconciled %d times, annotations %v", reconciled, w.stored().Annotations)
+		}
+	})
+	t.Run("abort ends the run as failed", func(t *testing.T) {
+		w := newWorld(t, items(running(0), operation(contract.AbortOperation)), with)
+		w.pass()
+		if p := w.stored().Status.Phase; p != phases.Failed {
+			t.Errorf("phase %q", p)
+		}
+	})
+}
+
+func TestPort(t *testing.T) {
+	fake := deployertest.NewFake()
+	var types []extension.HookType
+	hook := func(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
+		types = append(types, t)
+		return nil, nil
+	}
+	run := func(c ...change) {
+		t.Helper()
+		w := newWorld(t, items(c...), withArgs(func(args *deployerlib.DeployerArgs) {
+			args.Deployer = deployerlib.Port(old{fake}, deployerlib.PortedHooks{extension.BeforeReconcileHook: {hook}, extension.BeforeAbortHook: {hook}})
+		}))
+		w.pass()
+	}
+	run(job("1"))
+	run(finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation))
+	run(running(0), operation(contract.AbortOperation))
+	run(finishedJob("1", phases.Succeeded), job("2"), deleted)
+	got := []contract.Action{}
+	for _, call := range fake.Calls(key) {
+		got = append(got, call.Action)
+	}
+	want := []contract.Action{contract.Reconcile, contract.Reconcile, contract.Abort, contract.Delete}
+	for i := range want {
+		if len(got) != len(want) || got[i] != want[i] {
+			t.Fatalf("calls %v, want %v", got, want)
+		}
+	}
+	if len(types) != 2 || types[0] != extension.BeforeReconcileHook || types[1] != extension.BeforeAbortHook {
+		t.Errorf("hooks ran for %v", types)
+	}
+	t.Run("a nil hook is a fault, not a panic [L67]", func(t *testing.T) {
+		args := deployerlib.DeployerArgs{Type: testType, Deployer: deployerlib.Port(old{fake}, deployerlib.PortedHooks{extension.EndHook: {nil}})}
+		args.Default()
+		if args.Validate() == nil {
+			t.Error("no error")
+		}
+	})
+}
+
+func TestResume(t *testing.T) {
+	resuming := func(w *world, args *deployerlib.DeployerArgs) { args.Deployer = deployertest.Resuming{Fake: w.fake} }
+	t.Run("once per finished item, without a write", func(t *testing.T) {
+		w := newWorld(t, append(items(finishedJob("1", phases.Succeeded), withTarget), target("x")), resuming)
+		w.pass()
+		w.pass()
+		w.wantCalls(deployertest.ActionResume)
+		w.wantSent()
+		if !w.fake.Calls(key)[0].HasTarget {
+			t.Error("no target")
+		}
+	})
+	t.Run("again after an error", func(t *testing.T) {
+		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), resuming)
+		w.fake.On(deployertest.ActionResume, deployertest.Fail(errBoom), deployertest.Panic("x"))
+		for range 4 {
+			w.pass()
+		}
+		w.wantCalls(deployertest.ActionResume, deployertest.ActionResume, deployertest.ActionResume)
+	})
+	t.Run("not for what runs or goes", func(t *testing.T) {
+		for _, changes := range [][]change{{job("1")}, {finishedJob("1", phases.Succeeded), deleted}} {
+			w := newWorld(t, items(changes...), resuming)
+			w.pass()
+			if w.fake.Count(key, deployertest.ActionResume) != 0 {
+				t.Error("resumed")
+			}
+		}
+	})
+	t.Run("what it changes is dropped", func(t *testing.T) {
+		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), resuming)
+		w.fake.On(deployertest.ActionResume, deployertest.Change(vandalise))
+		w.pass()
+		w.wantSent()
+	})
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// secret is an export Secret; owner is the UID of its owner, empty: none.
+func secret(name string, owner types.UID, data string) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, UID: "secret-uid"}}
+	s.Data = map[string][]byte{"config": []byte(data)}
+	if owner != "" {
+		s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "x/v1", Kind: "X", Name: "x", UID: owner}}
+	}
+	return s
+}
+
+// failingGet is a read that the API server does not answer.
+func failingGet(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errBoom
+}
+
+func TestWriteExport(t *testing.T) {
+	const name = "item-export"
+	tests := map[string]struct {
+		stored []client.Object
+		ref    *lsv1alpha1.ObjectReference
+		values any
+		name   string
+		want   string
+		err    string
+	}{
+		"creates":                            {nil, nil, map[string]int{"a": 1}, name, `{"a":1}`, ""},
+		"updates its own":                    {[]client.Object{secret(name, "uid-1", "old")}, nil, json.RawMessage(`{"b":2}`), name, `{"b":2}`, ""},
+		"uses the one it refers to":          {[]client.Object{secret("mine", "uid-1", "old")}, &lsv1alpha1.ObjectReference{Name: "mine"}, []byte("x: 1"), "mine", "x: 1", ""},
+		"not another item's":                 {[]client.Object{secret(name, "other", "theirs")}, nil, 1, name, "theirs", "does not belong to this item"},
+		"not nobody's":                       {[]client.Object{secret(name, "", "theirs")}, nil, 1, name, "theirs", "does not belong to this item"},
+		"not in another namespace":           {nil, &lsv1alpha1.ObjectReference{Name: name, Namespace: "kube-system"}, 1, name, "", "not the item's namespace"},
+		"not more than a secret can hold":    {nil, nil, []byte(strings.Repeat("x", 1<<20+1)), name, "", "more than"},
+		"not what cannot be written as JSON": {nil, nil, func() {}, name, "", "encode export"},
+	}
+	for label, test := range tests {
+		t.Run(label, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithObjects(test.stored...).Build()
+			di := item()
+			di.Status.ExportReference = test.ref
+			err := deployerlib.WriteExport(t.Context(), c, di, test.values)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("error %v, want %q", err, test.err)
+				}
+			} else if err != nil || di.Status.ExportReference.Name != test.name || di.Status.ExportReference.Namespace != ns {
+				t.Errorf("error %v, reference %+v", err, di.Status.ExportReference)
+			}
+			got := &corev1.Secret{}
+			if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: test.name}, got); client.IgnoreNotFound(err) != nil {
+				t.Fatal(err)
+			}
+			if string(got.Data["config"]) != test.want {
+				t.Errorf("stored %q, want %q", got.Data["config"], test.want)
+			}
+			if test.err == "" && (len(got.OwnerReferences) != 1 || got.OwnerReferences[0].UID != di.UID || got.OwnerReferences[0].BlockOwnerDeletion != nil) {
+				t.Errorf("owners %+v", got.OwnerReferences)
+			}
+		})
+	}
+	t.Run("the same values are not written again", func(t *testing.T) {
+		c := fake.NewClientBuilder().Build()
+		di := item()
+		for range 3 {
+			if err := deployerlib.WriteExport(t.Context(), c, di, map[string]int{"a": 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := &corev1.Secret{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, got); err != nil || got.ResourceVersion != "1" {
+			t.Errorf("version %q, error %v", got.ResourceVersion, err)
+		}
+	})
+}
+
+func TestDeleteExport(t *testing.T) {
+	ref := &lsv1alpha1.ObjectReference{Name: "item-export", Namespace: ns}
+	tests := map[string]struct {
+		stored []client.Object
+		ref    *lsv1alpha1.ObjectReference
+		left   bool
+	}{
+		"its own":           {[]client.Object{secret("item-export", "uid-1", "x")}, ref, false},
+		"gone already":      {nil, ref, false},
+		"somebody else's":   {[]client.Object{secret("item-export", "other", "x")}, ref, true},
+		"none":              {[]client.Object{secret("item-export", "uid-1", "x")}, nil, true},
+		"another namespace": {nil, &lsv1alpha1.ObjectReference{Name: "a", Namespace: "kube-system"}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithObjects(test.stored...).Build()
+			di := item()
+			di.Status.ExportReference = test.ref
+			if err := deployerlib.DeleteExport(t.Context(), c, di); err != nil {
+				t.Fatal(err)
+			}
+			if di.Status.ExportReference != nil {
+				t.Error("the reference is still there")
+			}
+			err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "item-export"}, &corev1.Secret{})
+			if left := err == nil; left != test.left {
+				t.Errorf("still there: %t, want %t", left, test.left)
+			}
+		})
+	}
+	t.Run("an error of the API server is one", func(t *testing.T) {
+		c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: failingGet}).Build()
+		di := item()
+		di.Status.ExportReference = ref
+		if err := deployerlib.DeleteExport(t.Context(), c, di); !errors.Is(err, errBoom) || di.Status.ExportReference == nil {
+			t.Errorf("error %v, reference %v", err, di.Status.ExportReference)
+		}
+	})
+}

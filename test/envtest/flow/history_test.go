@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// history is every version of every item of a spec, as the API server stored them.
+type history struct {
+	mu       sync.Mutex
+	versions map[string][]*lsv1alpha1.DeployItem
+}
+
+// record watches the namespace of a spec and, at the end of the spec, holds all versions to the rules.
+func (w *world) record() *history {
+	GinkgoHelper()
+	h := &history{versions: map[string][]*lsv1alpha1.DeployItem{}}
+	events, err := w.watcher.Watch(w.ctx, &lsv1alpha1.DeployItemList{}, client.InNamespace(w.ns))
+	Expect(err).NotTo(HaveOccurred())
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		for event := range events.ResultChan() {
+			if di, ok := event.Object.(*lsv1alpha1.DeployItem); ok {
+				h.add(di)
+			}
+		}
+	}()
+	DeferCleanup(func() {
+		events.Stop()
+		<-drained
+		Expect(h.faults(w.revision)).To(BeEmpty(), "a version that was stored breaks a rule of the contract")
+		Expect(w.fake.Faults()).To(BeEmpty(), "two calls ran at once for one item")
+	})
+	return h
+}
+
+func (h *history) add(di *lsv1alpha1.DeployItem) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.versions[di.Name] = append(h.versions[di.Name], di)
+}
+
+// of returns all versions of an item so far.
+func (h *history) of(name string) []*lsv1alpha1.DeployItem {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.versions[name])
+}
+
+// forget drops what was seen so far, but for the last version of each item.
+func (h *history) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name, versions := range h.versions {
+		h.versions[name] = versions[len(versions)-1:]
+	}
+}
+
+// phasesOf are the phases that an item showed, in order.
+func (h *history) phasesOf(name string) []lsv1alpha1.DeployItemPhase {
+	var seen []lsv1alpha1.DeployItemPhase
+	for _, di := range h.of(name) {
+		if p := di.Status.Phase; p != "" && (len(seen) == 0 || seen[len(seen)-1] != p) {
+			seen = append(seen, p)
+		}
+	}
+	return seen
+}
+
+// faults are all broken rules of all items.
+func (h *history) faults(r contract.Revision) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var faults []string
+	for name, versions := range h.versions {
+		previous := &lsv1alpha1.DeployItem{}
+		for _, di := range versions {
+			for _, fault := range faultsOf(r, previous, di) {
+				faults = append(faults, fmt.Sprintf("%s@%s: %s\n%s", name, di.ResourceVersion, fault, describe(di)))
+			}
+			previous = di
+		}
+	}
+	return faults
+}
+
+// faultsOf are the rules that a version breaks, in the light of the one before it.
+func faultsOf(r contract.Revision, previous, di *lsv1alpha1.DeployItem) []string {
+	var faults []string
+	rule := func(ok bool, text string) {
+		if !ok {
+			faults = append(faults, text)
+		}
+	}
+	status, before := &di.Status, &previous.Status
+	failed := status.Phase == phases.Failed || status.Phase == phases.DeleteFailed
+	began := (status.Phase == phases.Init || status.Phase == phases.InitDelete) && contract.IsFinal(before.Phase)
+	rule(!failed || status.LastError != nil || before.LastError != nil || before.Phase == status.Phase, "failed without lastError")
+	rule(!began || !status.LastReconcileTime.IsZero() && status.Deployer.Name != "", "a run began without lastReconcileTime and deployer")
+	rule(status.ObservedGeneration <= di.Generation, "observedGeneration is ahead")
+	rule(status.ObservedGeneration >= before.ObservedGeneration, "observedGeneration went back")
+	rule(!strings.Contains(deployersFields(di), `"f:spec"`), "a deployer wrote the spec")
+	if r == contract.Annotation {
+		allowed := []lsv1alpha1.DeployItemPhase{"", phases.Init, phases.Progressing, phases.Deleting, phases.Succeeded, phases.Failed}
+		rule(slices.Contains(allowed, status.Phase), "a phase that an old Landscaper does not know")
+		return faults
+	}
+	ends := contract.IsFinal(status.Phase) && status.Phase != before.Phase
+	ended := status.JobIDFinished != before.JobIDFinished
+	rule(status.JobID == "" || status.JobID != status.JobIDFinished || contract.IsFinal(status.Phase), "a finished job with a phase that is not final")
+	rule(!ends || status.JobID == status.JobIDFinished, "a final phase without jobIDFinished")
+	rule(!ended || status.JobIDFinished == status.JobID, "jobIDFinished is not the job's")
+	rule(status.JobID == before.JobID || before.JobID == before.JobIDFinished, "the job ID of an unfinished job changed")
+	rule(before.JobIDFinished == "" || status.JobIDFinished != "", "jobIDFinished vanished")
+	return faults
+}
+
+// deployersFields are the fields that anybody but Landscaper owns.
+func deployersFields(di *lsv1alpha1.DeployItem) string {
+	var fields strings.Builder
+	for _, entry := range di.ManagedFields {
+		if entry.Manager != landscaperManager && entry.FieldsV1 != nil {
+			fields.Write(entry.FieldsV1.Raw)
+		}
+	}
+	return fields.String()
+}

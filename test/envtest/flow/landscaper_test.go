@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+var phases = lsv1alpha1.DeployItemPhases
+
+// mod changes an item before it is created or updated.
+type mod func(*lsv1alpha1.DeployItem)
+
+// create makes an item as an Execution does, without asking for anything yet.
+func (w *world) create(name string, mods ...mod) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	di := w.bare(name, append([]mod{asManaged, w.asOfRevision}, mods...)...)
+	Expect(w.client.Create(w.ctx, di)).To(Succeed())
+	return di
+}
+
+// bare is an item as a person writes it.
+func (w *world) bare(name string, mods ...mod) *lsv1alpha1.DeployItem {
+	di := &lsv1alpha1.DeployItem{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name},
+		Spec: lsv1alpha1.DeployItemSpec{Type: w.typ, Configuration: &runtime.RawExtension{
+			Raw: []byte(`{"apiVersion":"flow.deployerkit.dev/v1","kind":"Config"}`),
+		}},
+	}
+	for _, m := range mods {
+		m(di)
+	}
+	return di
+}
+
+func asManaged(di *lsv1alpha1.DeployItem) {
+	di.Labels = map[string]string{lsv1alpha1.ExecutionManagedByLabel: "execution"}
+}
+
+// asOfRevision puts on what Landscapers of the job-ID revision put on.
+func (w *world) asOfRevision(di *lsv1alpha1.DeployItem) {
+	if w.jobs() {
+		metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.DeployerTypeAnnotation, string(w.typ))
+	}
+}
+
+func withAnnotation(key, value string) mod {
+	return func(di *lsv1alpha1.DeployItem) { metav1.SetMetaDataAnnotation(&di.ObjectMeta, key, value) }
+}
+
+func withOperation(op lsv1alpha1.Operation) mod {
+	return withAnnotation(lsv1alpha1.OperationAnnotation, string(op))
+}
+
+func withTarget(name string) mod {
+	return func(di *lsv1alpha1.DeployItem) { di.Spec.Target = &lsv1alpha1.ObjectReference{Name: name} }
+}
+
+func withContext(name string) mod { return func(di *lsv1alpha1.DeployItem) { di.Spec.Context = name } }
+
+func withTimeout(d time.Duration) mod {
+	return func(di *lsv1alpha1.DeployItem) { di.Spec.Timeout = &lsv1alpha1.Duration{Duration: d} }
+}
+
+func withConfig(field string) mod {
+	return func(di *lsv1alpha1.DeployItem) {
+		di.Spec.Configuration = &runtime.RawExtension{
+			Raw: fmt.Appendf(nil, `{"apiVersion":"flow.deployerkit.dev/v1","kind":"Config","field":%q}`, field),
+		}
+	}
+}
+
+// deploy creates an item and asks for its first job.
+func (w *world) deploy(name string, mods ...mod) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	di := w.create(name, mods...)
+	w.job(name)
+	return di
+}
+
+// job asks for a job as Landscaper does: by annotations, or by a job ID in the status. It returns the job ID.
+func (w *world) job(name string) string {
+	GinkgoHelper()
+	id, err := w.ls.Trigger(w.ctx, w.key(name))
+	Expect(err).NotTo(HaveOccurred())
+	return id
+}
+
+// operate sets the operation annotation.
+func (w *world) operate(name string, op lsv1alpha1.Operation) {
+	GinkgoHelper()
+	Expect(w.ls.Operate(w.ctx, w.key(name), op)).To(Succeed())
+}
+
+// delete deletes an item as Landscaper does. Under the job-ID revision the job follows the timestamp.
+func (w *world) delete(name string) {
+	GinkgoHelper()
+	w.markDeleted(name)
+	if w.jobs() {
+		w.job(name)
+	}
+}
+
+// markDeleted sets the deletion timestamp only.
+func (w *world) markDeleted(name string) {
+	GinkgoHelper()
+	Expect(w.ls.Mark(w.ctx, w.key(name))).To(Succeed())
+}
+
+// update changes metadata or spec of an item, whatever happens to it meanwhile.
+func (w *world) update(name string, mods ...mod) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	di := &lsv1alpha1.DeployItem{}
+	Eventually(func() error {
+		if err := w.client.Get(w.ctx, w.key(name), di); err != nil {
+			return err
+		}
+		for _, m := range mods {
+			m(di)
+		}
+		return w.client.Update(w.ctx, di)
+	}).WithContext(w.ctx).Should(Succeed())
+	return di
+}
+
+// status changes the status of an item, whatever happens to it meanwhile.
+func (w *world) status(name string, change mod) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	di := &lsv1alpha1.DeployItem{}
+	Eventually(func() error {
+		if err := w.client.Get(w.ctx, w.key(name), di); err != nil {
+			return err
+		}
+		change(di)
+		return w.client.Status().Update(w.ctx, di)
+	}).WithContext(w.ctx).Should(Succeed())
+	return di
+}
+
+// patchStatus sends a merge patch to /status as it is.
+func (w *world) patchStatus(name string, status map[string]any) {
+	GinkgoHelper()
+	body, err := json.Marshal(map[string]any{"status": status})
+	Expect(err).NotTo(HaveOccurred())
+	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}}
+	Expect(w.client.Status().Patch(w.ctx, di, client.RawPatch("application/merge-patch+json", body))).To(Succeed())
+}
+
+// interrupt ends the job under the deployer, as Landscaper does: with job IDs on behalf of a user, with annotations
+// after a timeout.
+func (w *world) interrupt(name string) {
+	GinkgoHelper()
+	if w.jobs() {
+		Expect(w.ls.Interrupt(w.ctx, w.key(name))).To(Succeed())
+		return
+	}
+	w.status(name, func(di *lsv1alpha1.DeployItem) {
+		now := metav1.Now().Rfc3339Copy()
+		di.Status.Phase = phases.Failed
+		di.Status.LastError = &lsv1alpha1.Error{
+			Operation: "InterruptOperation", Reason: "InterruptOperation", Message: "ended by Landscaper",
+			LastTransitionTime: now, LastUpdateTime: now,
+		}
+	})
+}
+
+// finished waits for the end of the last job.
+func (w *world) finished(name string) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
+	defer cancel()
+	di, err := w.ls.AwaitFinished(ctx, w.key(name))
+	Expect(err).NotTo(HaveOccurred())
+	return di
+}
+
+// succeeds deploys an item and waits for its success.
+func (w *world) succeeds(name string, mods ...mod) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	w.deploy(name, mods...)
+	di := w.finished(name)
+	Expect(di.Status.Phase).To(Equal(phases.Succeeded))
+	return di
+}
+
+// until waits until an item is as wanted.
+func (w *world) until(name string, ok func(*lsv1alpha1.DeployItem) bool) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	di := &lsv1alpha1.DeployItem{}
+	Eventually(func(g Gomega) {
+		di = &lsv1alpha1.DeployItem{}
+		g.Expect(w.client.Get(w.ctx, w.key(name), di)).To(Succeed())
+		g.Expect(ok(di)).To(BeTrue(), "%s", describe(di))
+	}).WithContext(w.ctx).Should(Succeed())
+	return di
+}
+
+// stays holds that an item is not written any more.
+func (w *world) stays(name string) {
+	GinkgoHelper()
+	before := w.get(name)
+	Consistently(func(g Gomega) {
+		g.Expect(describe(w.get(name))).To(Equal(describe(before)))
+	}).WithContext(w.ctx).Should(Succeed())
+}
+
+// gone waits until an item is not there any more.
+func (w *world) gone(name string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		di := &lsv1alpha1.DeployItem{}
+		err := w.client.Get(w.ctx, w.key(name), di)
+		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v\n%s", err, describe(di))
+	}).WithContext(w.ctx).Should(Succeed())
+}
+
+// describe is an item as text, for comparisons and failures.
+func describe(di *lsv1alpha1.DeployItem) string {
+	di = di.DeepCopy()
+	di.ManagedFields = nil
+	text, err := json.MarshalIndent(di, "", " ")
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// calls are the actions called for an item so far, in order.
+func (w *world) calls(name string) []contract.Action {
+	actions := []contract.Action{}
+	for _, call := range w.fake.Calls(w.key(name)) {
+		actions = append(actions, call.Action)
+	}
+	return actions
+}
+
+// eventuallyCalls waits for exactly these calls of an item.
+func (w *world) eventuallyCalls(name string, actions ...contract.Action) {
+	GinkgoHelper()
+	Eventually(func() []contract.Action { return w.calls(name) }).WithContext(w.ctx).Should(Equal(actions))
+}
+
+// passes are the hook types of each pass over the only item of a spec, from Start to Start.
+func (w *world) passes() [][]extension.HookType {
+	var passes [][]extension.HookType
+	for _, t := range w.hooks.Types() {
+		if t == extension.StartHook {
+			passes = append(passes, nil)
+		}
+		last := len(passes) - 1
+		passes[last] = append(passes[last], t)
+	}
+	return passes
+}
+
+// passOf is the first pass that reached a hook type.
+func (w *world) passOf(t extension.HookType) []extension.HookType {
+	for _, pass := range w.passes() {
+		if slices.Contains(pass, t) {
+			return pass
+		}
+	}
+	return nil
+}
+
+// count is how often a hook type was reached.
+func (w *world) count(t extension.HookType) int {
+	n := 0
+	for _, seen := range w.hooks.Types() {
+		if seen == t {
+			n++
+		}
+	}
+	return n
+}
+
+// codes are those of the item's last error.
+func codes(di *lsv1alpha1.DeployItem) []lsv1alpha1.ErrorCode {
+	if di.Status.LastError == nil {
+		return nil
+	}
+	return di.Status.LastError.Codes
+}
+
+// annotationsOf are the keys of an item's annotations.
+func annotationsOf(di *lsv1alpha1.DeployItem) []string {
+	return slices.Sorted(maps.Keys(di.Annotations))
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	cr "github.com/gardener/landscaper/apis/deployer/utils/continuousreconcile"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
+)
+
+// applyConfigMap is a deployer that deploys a ConfigMap named like the item.
+func (w *world) applyConfigMap() deployertest.Answer {
+	return func(ctx context.Context, in deployertest.Input) error {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: in.Item.Namespace, Name: in.Item.Name}}
+		body, err := json.Marshal(map[string]any{"data": map[string]string{"replicas": "3"}})
+		if err != nil {
+			return err
+		}
+		if err := w.client.Create(ctx, cm); client.IgnoreAlreadyExists(err) != nil {
+			return err
+		}
+		return w.client.Patch(ctx, cm, client.RawPatch("application/merge-patch+json", body))
+	}
+}
+
+func (w *world) replicas(name string) string {
+	GinkgoHelper()
+	cm := &corev1.ConfigMap{}
+	Expect(w.client.Get(w.ctx, w.key(name), cm)).To(Succeed())
+	return cm.Data["replicas"]
+}
+
+// editByHand is what an operator does who scales down at night and forgets to scale up.
+func (w *world) editByHand(name string) {
+	GinkgoHelper()
+	cm := &corev1.ConfigMap{}
+	Expect(w.client.Get(w.ctx, w.key(name), cm)).To(Succeed())
+	cm.Data["replicas"] = "0"
+	Expect(w.client.Update(w.ctx, cm)).To(Succeed())
+}
+
+// every is the built-in hook with a schedule for all items.
+func every(d time.Duration) extension.ReconcileExtensionHookSetup {
+	return continuousreconcile.ContinuousReconcileExtensionSetup(continuousreconcile.FromSpec(
+		func(*lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
+			return &cr.ContinuousReconcileSpec{Every: &lsv1alpha1.Duration{Duration: d}}, nil
+		}))
+}
+
+// keepsItsJob holds that a finished job-ID item showed nothing but its finished job since forget was called.
+func (w *world) keepsItsJob(name string) {
+	GinkgoHelper()
+	versions := w.history.of(name)
+	for _, di := range versions {
+		Expect(di.Status.Phase).To(Equal(versions[0].Status.Phase))
+		Expect(di.Status.JobID).To(Equal(versions[0].Status.JobID))
+		Expect(di.Status.JobIDFinished).To(Equal(versions[0].Status.JobID))
+	}
+}
+
+var _ = flow("runs that nothing but a hook asks for", func(e *env) {
+	It("leaves a finished item alone without hooks [L4, L29, C8]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.run()
+		w.succeeds("a")
+		w.fake.Runtime().Trigger(w.key("a"))
+		w.update("a", withAnnotation("example.com/note", "nothing that matters"))
+		w.stays("a")
+		Expect(w.calls("a")).To(HaveLen(1))
+	})
+
+	It("overwrites manual edits after a fixed timespan although the item did not change [L3, L45]", func(ctx SpecContext) {
+		const period = 300 * time.Millisecond
+		w := e.begin(ctx).hookAll()
+		w.fake.Always(contract.Reconcile, w.applyConfigMap())
+		var last atomic.Int64
+		w.on(extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
+			since := time.Since(time.UnixMilli(last.Load()))
+			if since < period {
+				return abort(period - since), nil
+			}
+			last.Store(time.Now().UnixMilli())
+			return &extension.HookResult{ReconcileResult: reconcile.Result{RequeueAfter: period}}, nil
+		})
+		w.run(slowBackoff)
+		done := w.succeeds("a")
+		w.editByHand("a")
+		Eventually(func() string { return w.replicas("a") }).Should(Equal("3"))
+		w.editByHand("a")
+		Eventually(func() string { return w.replicas("a") }).Should(Equal("3"), "again and again")
+		Expect(w.get("a").Generation).To(Equal(done.Generation))
+		Expect(w.get("a").Status.JobID).To(Equal(done.Status.JobID))
+	})
+
+	It("reconciles on a schedule, without touching a finished job [L3, Lx4]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.Always(contract.Reconcile, w.applyConfigMap())
+		setup := every(time.Second)
+		w.fake.Hook(setup.Hook, setup.HookTypes...)
+		w.run(slowBackoff)
+		done := w.succeeds("a")
+		w.history.forget()
+		w.editByHand("a")
+		Eventually(func() string { return w.replicas("a") }).Should(Equal("3"))
+		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
+			return di.Status.LastReconcileTime.After(done.Status.LastReconcileTime.Time) && di.Status.Phase == phases.Succeeded
+		})
+		if !e.jobs() {
+			Expect(w.history.phasesOf("a")).To(HaveExactElements(phases.Succeeded, phases.Init, phases.Succeeded))
+			return
+		}
+		w.keepsItsJob("a")
+		cond := contract.GetCondition(di.Status.Conditions, contract.ConditionBackground)
+		Expect(cond.Status).To(Equal(lsv1alpha1.ConditionFalse))
+		Expect(cond.Reason).To(Equal(contract.ReasonSucceeded))
+	})
+
+	It("has a schedule for failed items, and none for those that switched it off or never ran [Lx4, Lx5]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		setup := every(time.Second)
+		w.fake.Hook(setup.Hook, setup.HookTypes...)
+		w.fake.On(contract.Reconcile, deployertest.Phase(phases.Failed))
+		w.run(slowBackoff)
+		w.create("never")
+		w.deploy("failed")
+		Expect(w.finished("failed").Status.Phase).To(Equal(phases.Failed))
+		w.succeeds("off", withAnnotation(continuousreconcile.ActiveAnnotation, "false"))
+		Eventually(func() []contract.Action { return w.calls("failed") }).Should(HaveLen(3))
+		Expect(w.calls("off")).To(HaveLen(1))
+		Expect(w.calls("never")).To(BeEmpty())
+		Expect(w.get("never").Status.LastReconcileTime).To(BeNil())
+	})
+
+	It("prepares a forced run like any other under the annotation revision, and runs it in the background on a finished job [L28, L46]",
+		func(ctx SpecContext) {
+			w := e.begin(ctx).hookAll()
+			w.run()
+			done := w.succeeds("a")
+			w.until("a", func(di *lsv1alpha1.DeployItem) bool { // times are whole seconds
+				return time.Now().Truncate(time.Second).After(di.Status.LastReconcileTime.Time)
+			})
+			w.history.forget()
+			var handed atomic.Value
+			w.fake.On(contract.Reconcile, func(ctx context.Context, _ deployertest.Input) error {
+				handed.Store(w.get("a").Status)
+				return nil
+			})
+			w.on(extension.ShouldReconcileHook, once(deployertest.Returns(goOn(), nil)))
+			w.fake.Runtime().Trigger(w.key("a"))
+			w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+			di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
+				return di.Status.LastReconcileTime.After(done.Status.LastReconcileTime.Time) && contract.IsFinal(di.Status.Phase)
+			})
+			Expect(di.Status.ObservedGeneration).To(Equal(di.Generation))
+			during, _ := handed.Load().(lsv1alpha1.DeployItemStatus)
+			if e.jobs() {
+				w.keepsItsJob("a")
+				Expect(during.Phase).To(Equal(phases.Succeeded))
+				return
+			}
+			Expect(during.Phase).To(Equal(phases.Init))
+			Expect(during.LastReconcileTime).To(Equal(di.Status.LastReconcileTime))
+		})
+
+	It("cannot keep the default logic from a run, and aborts nothing later by that [L47, L48]", func(ctx SpecContext) {
+		w := e.begin(ctx).hookAll().on(extension.ShouldReconcileHook, deployertest.Returns(abort(0), nil))
+		w.run()
+		w.succeeds("a")
+		Expect(w.passOf(extension.BeforeReconcileHook)).To(Equal(then(toAny, extension.BeforeReconcileHook, extension.EndHook)))
+	})
+
+	It("keeps the hook's requeue when nobody wants a run [L49]", func(ctx SpecContext) {
+		w := e.begin(ctx).hookAll().on(extension.ShouldReconcileHook, deployertest.Returns(abort(50*time.Millisecond), nil))
+		w.run(slowBackoff)
+		w.succeeds("a")
+		before := w.count(extension.ShouldReconcileHook)
+		Eventually(func() int { return w.count(extension.ShouldReconcileHook) }).Should(BeNumerically(">", before+5))
+		Expect(w.calls("a")).To(HaveLen(1))
+	})
+
+	It("runs when one of several hooks insists [L50]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.Hook(w.hooks.Hook("no"), extension.ShouldReconcileHook).Hook(w.hooks.Hook("yes"), extension.ShouldReconcileHook)
+		w.hooks.On("no", extension.ShouldReconcileHook, deployertest.Returns(abort(0), nil))
+		w.run()
+		w.succeeds("a")
+		w.fake.Runtime().Trigger(w.key("a"))
+		Consistently(func() []contract.Action { return w.calls("a") }).Should(HaveLen(1))
+		w.hooks.On("yes", extension.ShouldReconcileHook, once(deployertest.Returns(goOn(), nil)))
+		w.fake.Runtime().Trigger(w.key("a"))
+		w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+	})
+})
+
+var _ = flow("background runs of a finished job", func(e *env) {
+	if !e.jobs() {
+		return
+	}
+
+	It("owes a failed run until it succeeded, across a restart [L46]", func(ctx SpecContext) {
+		w := e.begin(ctx).hookAll()
+		first := w.run()
+		w.succeeds("a")
+		w.history.forget()
+		w.fake.Always(contract.Reconcile, deployertest.Fail(errTrouble))
+		w.on(extension.ShouldReconcileHook, once(deployertest.Returns(goOn(), nil)))
+		w.fake.Runtime().Trigger(w.key("a"))
+		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
+			return contract.GetCondition(di.Status.Conditions, contract.ConditionBackground) != nil
+		})
+		cond := contract.GetCondition(di.Status.Conditions, contract.ConditionBackground)
+		Expect(cond.Status).To(Equal(lsv1alpha1.ConditionTrue))
+		Expect(cond.Message).To(ContainSubstring("trouble"))
+		Expect(di.Status.LastError).To(BeNil(), "lastError belongs to jobs")
+		Eventually(func() []contract.Action { return w.calls("a") }).Should(HaveLen(4), "it is tried again")
+		first.Stop()
+		w.fake.Always(contract.Reconcile, nil)
+		w.run()
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
+			cond := contract.GetCondition(di.Status.Conditions, contract.ConditionBackground)
+			return cond != nil && cond.Status == lsv1alpha1.ConditionFalse
+		})
+		w.keepsItsJob("a")
+	})
+
+	It("waits without showing it in the phase [L46]", func(ctx SpecContext) {
+		w := e.begin(ctx).hookAll()
+		w.run()
+		w.succeeds("a")
+		w.history.forget()
+		w.fake.On(contract.Reconcile, deployertest.Wait("the weather", 50*time.Millisecond), deployertest.Phase(phases.Progressing))
+		w.on(extension.ShouldReconcileHook, once(deployertest.Returns(goOn(), nil)))
+		w.fake.Runtime().Trigger(w.key("a"))
+		Eventually(func() []contract.Action { return w.calls("a") }).Should(HaveLen(4))
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
+			cond := contract.GetCondition(di.Status.Conditions, contract.ConditionBackground)
+			return cond != nil && cond.Status == lsv1alpha1.ConditionFalse
+		})
+		w.keepsItsJob("a")
+	})
+
+	It("gives way to a new job [L46]", func(ctx SpecContext) {
+		w := e.begin(ctx).hookAll()
+		w.run()
+		w.succeeds("a")
+		w.fake.On(contract.Reconcile, deployertest.Wait("something", time.Hour))
+		w.on(extension.ShouldReconcileHook, once(deployertest.Returns(goOn(), nil)))
+		w.fake.Runtime().Trigger(w.key("a"))
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
+			return contract.GetCondition(di.Status.Conditions, contract.ConditionBackground) != nil
+		})
+		id := w.job("a")
+		di := w.finished("a")
+		Expect(di.Status.JobIDFinished).To(Equal(id))
+		Expect(contract.GetCondition(di.Status.Conditions, contract.ConditionBackground)).To(BeNil())
+	})
+
+	It("is refused while a new spec, a deletion or the first job is still to come [L25, L46]", func(ctx SpecContext) {
+		w := e.begin(ctx).hookAll().on(extension.ShouldReconcileHook, deployertest.Returns(goOn(), nil))
+		w.create("never")
+		stop := w.run()
+		Eventually(func() int { return w.count(extension.ShouldReconcileHook) }).Should(BeNumerically(">", 0))
+		Consistently(func() []contract.Action { return w.calls("never") }).Should(BeEmpty())
+		stop.Stop()
+
+		w.on(extension.ShouldReconcileHook, nil)
+		w.run()
+		w.succeeds("a")
+		w.succeeds("b")
+		w.on(extension.ShouldReconcileHook, deployertest.Returns(goOn(), nil))
+		w.update("a", withConfig("new"))
+		w.markDeleted("b")
+		Consistently(func() int { return len(w.calls("a")) + len(w.calls("b")) }).Should(Equal(2))
+		w.on(extension.ShouldReconcileHook, nil)
+		w.job("a")
+		w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+		w.job("b")
+		w.eventuallyCalls("b", contract.Reconcile, contract.Delete)
+	})
+})

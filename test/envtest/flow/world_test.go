@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow_test
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// landscaperManager is the field manager of everything that the specs write.
+const landscaperManager = "landscaper"
+
+// world is what one spec has to itself: a namespace with a Context, a deploy
+// item type, a deployer and the history of all items.
+type world struct {
+	*env
+	ctx     context.Context
+	ns      string
+	typ     lsv1alpha1.DeployItemType
+	fake    *deployertest.Fake
+	hooks   *deployertest.Recorder
+	ls      *deployertest.Landscaper
+	history *history
+}
+
+// begin makes the world of a spec. The deployer is not running yet: see run.
+func (e *env) begin(ctx context.Context) *world {
+	GinkgoHelper()
+	w := &world{
+		env: e, ctx: ctx, fake: deployertest.NewFake(), hooks: &deployertest.Recorder{},
+	}
+	w.ls = deployertest.NewLandscaper(e.client, deployertest.LandscaperOptions{Revision: e.revision})
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "flow-"}}
+	Expect(w.client.Create(ctx, ns)).To(Succeed())
+	w.ns = ns.Name
+	w.typ = lsv1alpha1.DeployItemType("flow.deployerkit.dev/" + strings.TrimPrefix(ns.Name, "flow-"))
+	w.history = w.record()
+	w.context(lsv1alpha1.DefaultContextName)
+	return w
+}
+
+// hookAll registers the recording hook for all hook types.
+func (w *world) hookAll() *world {
+	w.fake.Hook(w.hooks.Hook("hook"), extension.HookTypes()...)
+	return w
+}
+
+// on scripts the recording hook at one hook type.
+func (w *world) on(t extension.HookType, script deployertest.Script) *world {
+	w.hooks.On("hook", t, script)
+	return w
+}
+
+// run starts a manager with the deployer. It is stopped when the spec ends, at the latest.
+func (w *world) run(changes ...func(*deployerlib.DeployerArgs)) *deployertest.Manager {
+	GinkgoHelper()
+	args := w.args()
+	for _, change := range changes {
+		change(&args)
+	}
+	return w.start(args)
+}
+
+// args are those of a deployer with short waits.
+func (w *world) args() deployerlib.DeployerArgs {
+	return deployerlib.DeployerArgs{
+		Name: "flow.deployerkit.dev", Version: "v1", Identity: "flow", Type: w.typ, Deployer: w.fake,
+		PollInterval: 50 * time.Millisecond, Backoff: deployerlib.Backoff{Min: 50 * time.Millisecond, Max: 200 * time.Millisecond},
+	}
+}
+
+// start runs a manager with the given deployers.
+func (w *world) start(args deployerlib.DeployerArgs, more ...deployerlib.DeployerArgs) *deployertest.Manager {
+	GinkgoHelper()
+	itemTypes := []lsv1alpha1.DeployItemType{args.Type}
+	options := []deployertest.ManagerOption{deployertest.WithLog(GinkgoLogr)}
+	for _, other := range more {
+		itemTypes = append(itemTypes, other.Type)
+		options = append(options, deployertest.WithDeployer(other))
+	}
+	options = append(options, deployertest.WithOptions(func(o *ctrl.Options) {
+		o.Cache.ByObject = deployerlib.CacheByObject(itemTypes...)
+	}))
+	return deployertest.StartManager(GinkgoTB(), w.cp.Config, args, options...)
+}
+
+// context makes a Context object.
+func (w *world) context(name string) {
+	GinkgoHelper()
+	Expect(w.client.Create(w.ctx, &lsv1alpha1.Context{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}})).To(Succeed())
+}
+
+// target makes a Target with labels.
+func (w *world) target(name string, labels map[string]string) *lsv1alpha1.Target {
+	GinkgoHelper()
+	t := &lsv1alpha1.Target{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name, Labels: labels},
+		Spec:       lsv1alpha1.TargetSpec{Type: "flow.deployerkit.dev/target", Configuration: lsv1alpha1.NewAnyJSONPointer([]byte(`{"a":1}`))},
+	}
+	Expect(w.client.Create(w.ctx, t)).To(Succeed())
+	return t
+}
+
+// key is the name of an item.
+func (w *world) key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: w.ns, Name: name}
+}
+
+// get reads an item from the API server.
+func (w *world) get(name string) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	di := &lsv1alpha1.DeployItem{}
+	Expect(w.client.Get(w.ctx, w.key(name), di)).To(Succeed())
+	return di
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kit_test
+
+import (
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+const typ lsv1alpha1.DeployItemType = "example.com/kit"
+
+var (
+	phases = lsv1alpha1.DeployItemPhases
+	config = map[string]any{"apiVersion": "v1", "kind": "Config"}
+)
+
+func keyOf(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "default", Name: name}
+}
+
+var _ = Describe("the stand-in Landscaper", func() {
+	for revision, crds := range map[contract.Revision]func() []*apiextv1.CustomResourceDefinition{
+		contract.JobID: envtest.CRDs, contract.Annotation: envtest.ClassicCRDs,
+	} {
+		Describe("revision "+string(revision), Ordered, func() { cycle(revision, crds) })
+	}
+})
+
+// cycle is the life of items under one revision.
+func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDefinition) {
+	var (
+		fake    *deployertest.Fake
+		counter *deployertest.Counter
+		ls      *deployertest.Landscaper
+		mgr     *deployertest.Manager
+	)
+	BeforeAll(func(ctx SpecContext) {
+		cp, c := start(ctx, crds())
+		counter, fake = &deployertest.Counter{}, deployertest.NewFake()
+		ls = deployertest.NewLandscaper(c, deployertest.LandscaperOptions{Revision: revision, ManagedBy: "exec", Pickup: 2 * time.Second})
+		mgr = deployertest.StartManager(GinkgoTB(), counter.Wrap(cp.Config), deployerlib.DeployerArgs{Type: typ, Deployer: fake})
+	})
+	AfterAll(func() { Expect(fake.Faults()).To(BeEmpty()) })
+
+	It("deploys, updates and deletes, within the budget", func(ctx SpecContext) {
+		key := keyOf("whole")
+		before := counter.Snapshot()
+		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, typ, config))).To(Succeed())
+		di, err := ls.AwaitFinished(ctx, key)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
+		Expect(ls.Update(ctx, key, map[string]any{"apiVersion": "v1", "kind": "Config", "a": 1})).To(Succeed())
+		if revision == contract.JobID {
+			_, err = ls.Trigger(ctx, key)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		_, err = ls.Await(ctx, key, func(di *lsv1alpha1.DeployItem) (bool, error) {
+			return di.Status.ObservedGeneration == di.Generation && di.Status.Phase == phases.Succeeded, nil
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(ls.Delete(ctx, key)).To(Succeed())
+		Expect(fake.Count(key, contract.Reconcile)).To(Equal(2))
+		Expect(fake.Count(key, contract.Delete)).To(Equal(1))
+		sent := counter.Snapshot().Since(before).Of("deployitems", key.Namespace, key.Name)
+		Expect(sent.Reads().Total()).To(BeZero(), sent.String())
+		Expect(sent.Writes().Total()).To(BeNumerically("<=", 8), sent.String())
+	}, SpecTimeout(time.Minute))
+
+	It("fails what nobody picks up", func(ctx SpecContext) {
+		key := keyOf("orphan")
+		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, "example.com/nobody", config))).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(ls.Enforce(ctx, key.Namespace)).To(Succeed())
+			di, err := ls.Get(ctx, key)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(di.Status.Phase).To(Equal(phases.Failed))
+			g.Expect(di.Status.LastError.Reason).To(Equal(lsv1alpha1.PickupTimeoutReason))
+		}).WithContext(ctx).WithTimeout(20 * time.Second).Should(Succeed())
+	}, SpecTimeout(time.Minute))
+
+	It("stops a call that runs", func(ctx SpecContext) {
+		key := keyOf("stopped")
+		fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, typ, config))).To(Succeed())
+		_, err := fake.AwaitCall(ctx, key, contract.Reconcile, 1)
+		Expect(err).NotTo(HaveOccurred())
+		if revision == contract.JobID {
+			Expect(ls.Interrupt(ctx, key)).To(Succeed())
+		} else {
+			Expect(ls.Operate(ctx, key, contract.AbortOperation)).To(Succeed())
+		}
+		_, err = fake.AwaitReturn(ctx, key, contract.Abort, 1)
+		Expect(err).NotTo(HaveOccurred())
+		di, err := ls.AwaitFinished(ctx, key)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(di.Status.Phase).To(Equal(phases.Failed))
+	}, SpecTimeout(time.Minute))
+
+	It("lets a killed manager write nothing more", func(ctx SpecContext) {
+		key := keyOf("killed")
+		release := make(chan struct{})
+		fake.On(contract.Reconcile, deployertest.IgnoreContext(release))
+		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, typ, config))).To(Succeed())
+		_, err := fake.AwaitCall(ctx, key, contract.Reconcile, 1)
+		Expect(err).NotTo(HaveOccurred())
+		mgr.Kill()
+		close(release)
+		_, err = fake.AwaitReturn(ctx, key, contract.Reconcile, 1)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(ctx, mgr.Ended()).WithTimeout(40 * time.Second).Should(BeClosed())
+		di, err := ls.Get(ctx, key)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(di.Status.Phase).To(Equal(phases.Init))
+	}, SpecTimeout(2*time.Minute))
+}

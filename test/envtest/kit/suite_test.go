@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kit_test runs the test kit against a real API server.
+package kit_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+func TestKit(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	RunSpecs(t, "test kit")
+}
+
+// start starts an API server with some definitions.
+func start(ctx SpecContext, crds []*apiextv1.CustomResourceDefinition) (*envtest.ControlPlane, client.Client) {
+	cp, err := envtest.Start(ctx, envtest.Options{CRDs: crds, Progress: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return cp.Stop() })
+	scheme, err := deployertest.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	c, err := client.New(cp.Config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return cp, c
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package programs_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/deployers/mock"
+)
+
+var _ = Describe("mock-deployer", func() {
+	It("runs outside a cluster with nothing but --kubeconfig, and ends well on SIGTERM", func(ctx SpecContext) {
+		session := run("--kubeconfig=" + kubeconfig)
+		ls := landscaper(c)
+		di, err := ls.AwaitFinished(ctx, deploy(ctx, ls, "plain", ""))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(di.Status.Deployer.Name).To(Equal(mock.Name))
+		holder := leader(ctx, c, mock.Name)
+		Expect(holder).NotTo(BeEmpty())
+		Eventually(session.Terminate(), patience).Should(gexec.Exit(0))
+		Expect(leader(ctx, c, mock.Name)).To(Equal(holder), "the lease runs out, it is not released")
+		Expect(session.Err).NotTo(gbytes.Say("DATA RACE"))
+	})
+
+	It("tells by /readyz and /metrics how it is", func(ctx SpecContext) {
+		metrics, probes := freeAddress(), freeAddress()
+		run("--kubeconfig="+kubeconfig, "--leader-elect=false", "--item-selector=user=metrics",
+			"--metrics-bind-address="+metrics, "--health-probe-bind-address="+probes)
+		Eventually(get, patience).WithArguments("http://" + probes + "/readyz").Should(Equal("ok"))
+		Expect(get("http://" + probes + "/healthz")).To(Equal("ok"))
+		ls := landscaper(c)
+		item := deploy(ctx, ls, "metrics", "", func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "metrics"} })
+		Expect(ls.AwaitFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
+		Expect(get("http://" + metrics + "/metrics")).To(ContainSubstring(`deployerkit_`))
+	})
+
+	It("refuses a configuration with unknown fields, of another kind, and flags that make no sense", func() {
+		head := "apiVersion: mock.deployer.landscaper.gardener.cloud/v1alpha1\nkind: Configuration\n"
+		for want, args := range map[string][]string{
+			`unknown field "identidy"`:                 {"--config=" + writeFile(head+"identidy: me\n")},
+			`want mock.deployer.landscaper`:            {"--config=" + writeFile("apiVersion: v1\nkind: Secret\n")},
+			`no such file`:                             {"--config=/does/not/exist"},
+			`--workers 0: must be positive`:            {"--workers=0"},
+			`--item-selector`:                          {"--item-selector=a in b"},
+			`want 0 < retry period`:                    {"--leader-election-renew-deadline=1h"},
+			`targetSelectors\[0\]`:                     {"--config=" + writeFile(head+"targetSelector: [{labels: [{key: a, operator: about}]}]\n")},
+			`host cluster: load kubeconfig`:            {"--kubeconfig=/does/not/exist"},
+			`landscaper cluster: load kubeconfig`:      {"--landscaper-kubeconfig=/does/not/exist"},
+			`unknown command "now" for "mock-deployer`: {"now"},
+		} {
+			session := run(append([]string{"--kubeconfig=" + kubeconfig}, args...)...)
+			Eventually(session, patience).Should(gexec.Exit(1), "%s", args)
+			Expect(session.Err).To(gbytes.Say(want), "%s", args)
+		}
+	})
+
+	It("needs no other rights than those of its rbac.yaml", func(ctx SpecContext) {
+		user, err := cp.User("system:serviceaccount:default:mock-deployer")
+		Expect(err).NotTo(HaveOccurred())
+		grant(ctx, "../../../deployers/mock/rbac.yaml", "system:serviceaccount:default:mock-deployer")
+		session := run("--kubeconfig="+writeKubeconfig(user), "--leader-election-id=restricted", "--item-selector=user=restricted")
+
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "restricted-target"}, Data: map[string][]byte{"kubeconfig": []byte("{}")}}
+		Expect(c.Create(ctx, secret)).To(Succeed())
+		target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "restricted"}}
+		target.Spec.Type = "example.com/some"
+		target.Spec.SecretRef = &lsv1alpha1.LocalSecretReference{Name: secret.Name}
+		Expect(c.Create(ctx, target)).To(Succeed())
+		ls := landscaper(c)
+		restricted := func(di *lsv1alpha1.DeployItem) {
+			di.Labels = map[string]string{"user": "restricted"}
+			di.Spec.Target = &lsv1alpha1.ObjectReference{Namespace: ns, Name: target.Name}
+		}
+		item := deploy(ctx, ls, "restricted", `,"export":{"a":1}`, restricted)
+		Expect(ls.AwaitFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
+		Expect(ls.Update(ctx, item, `{"export":{"a":2},"nonsense":true}`)).To(Succeed())
+		job, err := ls.Trigger(ctx, item)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(ls.AwaitJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Failed))
+		Eventually(ctx, events).WithArguments(ctx, item.Name).Should(ContainElement(ContainSubstring("nonsense")))
+		Expect(ls.Delete(ctx, item)).To(Succeed())
+		Eventually(session.Terminate(), patience).Should(gexec.Exit(0))
+		Expect(string(session.Err.Contents())).NotTo(ContainSubstring("forbidden"))
+	})
+
+	It("lets another replica end the job of a leader that was killed, once [decision 28]", func(ctx SpecContext) {
+		election := []string{"--kubeconfig=" + kubeconfig, "--leader-election-id=killed", "--item-selector=user=killed"}
+		first := run(election...)
+		Eventually(ctx, leader).WithArguments(ctx, c, "killed").WithTimeout(patience).ShouldNot(BeEmpty())
+		holder := leader(ctx, c, "killed")
+		second := run(election...)
+		ls := landscaper(c)
+		item := deploy(ctx, ls, "killed", `,"phase":"Progressing"`, func(di *lsv1alpha1.DeployItem) {
+			di.Labels = map[string]string{"user": "killed"}
+			di.Spec.Timeout = &lsv1alpha1.Duration{Duration: 12 * time.Second}
+		})
+		running, err := ls.AwaitPhase(ctx, item, "Progressing")
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(first.Kill(), patience).Should(gexec.Exit())
+
+		di, err := ls.AwaitFinished(ctx, item)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(leader(ctx, c, "killed")).NotTo(Equal(holder))
+		Expect(di.Status.JobIDFinished).To(Equal(running.Status.JobID))
+		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
+		Expect(di.Status.LastReconcileTime).To(Equal(running.Status.LastReconcileTime), "the job was resumed, not begun again")
+		Expect(di.Status.TransitionTimes.FinishedTime.Sub(di.Status.LastReconcileTime.Time)).To(BeNumerically("~", 12*time.Second, 3*time.Second),
+			"its deadline counts across the takeover")
+		Expect(second).NotTo(gexec.Exit())
+	})
+
+	It("elects in the host cluster and works in the Landscaper cluster", func(ctx SpecContext) {
+		host := startControlPlane(ctx)
+		hostClient := clientOf(host)
+		run("--kubeconfig="+fileOf(host), "--landscaper-kubeconfig="+kubeconfig, "--leader-election-id=two", "--item-selector=user=two")
+		ls := landscaper(c)
+		item := deploy(ctx, ls, "two", "", func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "two"} })
+		Expect(ls.AwaitFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
+		Expect(leader(ctx, hostClient, "two")).NotTo(BeEmpty())
+		Expect(leader(ctx, c, "two")).To(BeEmpty())
+	})
+
+	It("ends a running pass before it stops, and stops in time [decision 11]", func(ctx SpecContext) {
+		session := run("--kubeconfig="+kubeconfig, "--leader-election-id=stopped", "--item-selector=user=stopped")
+		ls := landscaper(c)
+		item := deploy(ctx, ls, "stopped", `,"phase":"Progressing"`, func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "stopped"} })
+		_, err := ls.AwaitPhase(ctx, item, "Progressing")
+		Expect(err).NotTo(HaveOccurred())
+		session.Signal(syscall.SIGTERM)
+		Eventually(session, 5*time.Second).Should(gexec.Exit(0))
+		Expect(ls.Get(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Progressing), "it goes on after a restart")
+	})
+})
+
+// get reads a page; an error is its content.
+func get(url string) string {
+	res, err := http.Get(url) //nolint:gosec,noctx // ours
+	if err != nil {
+		return err.Error()
+	}
+	body, err := io.ReadAll(res.Body)
+	if err := errors.Join(err, res.Body.Close()); err != nil {
+		return err.Error()
+	}
+	return string(body)
+}
+
+// events are the notes of the events about an item.
+func events(ctx SpecContext, name string) ([]string, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("events.k8s.io/v1")
+	list.SetKind("EventList")
+	if err := c.List(ctx, list); err != nil {
+		return nil, err
+	}
+	var notes []string
+	for _, e := range list.Items {
+		if about, _, _ := unstructured.NestedString(e.Object, "regarding", "name"); about == name {
+			note, _, _ := unstructured.NestedString(e.Object, "note")
+			notes = append(notes, note)
+		}
+	}
+	return notes, nil
+}
+
+// grant creates the roles of a file and binds them to a user.
+func grant(ctx SpecContext, path, user string) {
+	GinkgoHelper()
+	body, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
+	for doc := range strings.SplitSeq(string(body), "\n---\n") {
+		role := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(doc), role)).To(Succeed())
+		if role.GetKind() == "" {
+			continue // a comment
+		}
+		Expect(c.Create(ctx, role)).To(Succeed())
+		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.GetKind(), Name: role.GetName()}
+		if role.GetKind() == "Role" {
+			binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: role.GetNamespace(), Name: "granted"}, Subjects: subjects, RoleRef: ref}
+			Expect(c.Create(ctx, binding)).To(Succeed())
+			continue
+		}
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "granted"}, Subjects: subjects, RoleRef: ref}
+		Expect(c.Create(ctx, binding)).To(Succeed())
+	}
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package programs_test runs the programs of cmd against real API servers.
+package programs_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+var (
+	cp         *envtest.ControlPlane
+	c          client.Client // reads live
+	program    string        // mock-deployer
+	kubeconfig string        // of cp
+)
+
+func TestPrograms(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(GinkgoLogr)
+	RunSpecs(t, "programs")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	program, err = gexec.Build("github.com/deployerkit/deployerkit/cmd/mock-deployer", "-race")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(gexec.CleanupBuildArtifacts)
+	cp = startControlPlane(ctx)
+	c = clientOf(cp)
+	kubeconfig = fileOf(cp)
+})
+
+func startControlPlane(ctx SpecContext) *envtest.ControlPlane {
+	GinkgoHelper()
+	cp, err := envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(cp.Stop)
+	return cp
+}
+
+func clientOf(cp *envtest.ControlPlane) client.Client {
+	GinkgoHelper()
+	scheme, err := deployertest.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	c, err := client.New(cp.Config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+func fileOf(cp *envtest.ControlPlane) string {
+	GinkgoHelper()
+	path, err := cp.KubeconfigFile("")
+	Expect(err).NotTo(HaveOccurred())
+	return path
+}
