@@ -68,18 +68,17 @@ var _ = flow("force-reconcile and deletion", func(e *env) {
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Annotations[lsv1alpha1.OperationAnnotation] == "" })
 	})
 
-	It("does not force an item of an Execution whose new spec has no job yet [Lx7]", func(ctx SpecContext) {
-		if !e.jobs() {
-			return // there the generation alone starts a run
-		}
-		w := e.begin(ctx)
-		w.run()
-		w.succeeds("a")
-		w.update("a", withConfig("new"), withOperation(lsv1alpha1.ForceReconcileOperation))
-		Consistently(func() []contract.Action { return w.calls("a") }).Should(HaveLen(1))
-		w.job("a")
-		w.eventuallyCalls("a", contract.Reconcile, contract.ForceReconcile)
-	})
+	if e.jobs() {
+		It("does not force an item of an Execution whose new spec has no job yet [Lx7]", func(ctx SpecContext) {
+			w := e.begin(ctx)
+			w.run()
+			w.succeeds("a")
+			w.update("a", withConfig("new"), withOperation(lsv1alpha1.ForceReconcileOperation))
+			Consistently(func() []contract.Action { return w.calls("a") }).Should(HaveLen(1))
+			w.job("a")
+			w.eventuallyCalls("a", contract.Reconcile, contract.ForceReconcile)
+		})
+	}
 
 	It("deletes a finished item [L33, C13, Lx7]", func(ctx SpecContext) {
 		w := e.begin(ctx)
@@ -113,7 +112,7 @@ var _ = flow("force-reconcile and deletion", func(e *env) {
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete}))
 	})
 
-	DescribeTable("does what comes first by the seed's order, then deletes [L30, L35]",
+	DescribeTable("does what comes first in the order of actions, then deletes [L30, L35]",
 		func(ctx SpecContext, op lsv1alpha1.Operation, action contract.Action) {
 			w := e.begin(ctx).hookAll()
 			w.fake.On(contract.Reconcile, deployertest.Wait("the end", time.Hour))

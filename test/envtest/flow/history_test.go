@@ -147,7 +147,7 @@ func deployersFields(di *lsv1alpha1.DeployItem) string {
 	var fields strings.Builder
 	for _, entry := range di.ManagedFields {
 		if entry.Manager != landscaperManager && entry.FieldsV1 != nil {
-			fields.Write(entry.FieldsV1.Raw)
+			fields.WriteString(entry.FieldsV1.GetRawString())
 		}
 	}
 	return fields.String()

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -297,9 +296,4 @@ func codes(di *lsv1alpha1.DeployItem) []lsv1alpha1.ErrorCode {
 		return nil
 	}
 	return di.Status.LastError.Codes
-}
-
-// annotationsOf are the keys of an item's annotations.
-func annotationsOf(di *lsv1alpha1.DeployItem) []string {
-	return slices.Sorted(maps.Keys(di.Annotations))
 }
