@@ -242,7 +242,10 @@ func (r *reconciler) concludeInterrupted(ctx context.Context, c *cycle) passed {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
 	if c.called && c.decision.Action != contract.Abort {
-		if err := r.contained(ctx, c, r.args.Deployer.Abort); err != nil {
+		callCtx, end := r.seen.call(ctx, c, contract.Abort)
+		err := r.contained(callCtx, c, r.args.Deployer.Abort)
+		end(err)
+		if err != nil {
 			c.log.Error(err, "abort after an interrupt failed")
 		}
 	}

@@ -273,6 +273,20 @@ func TestAbort(t *testing.T) {
 		}
 		w.wantCalls(contract.Abort)
 	})
+	t.Run("one that was taken back leaves the next one its whole time", func(t *testing.T) {
+		w := newWorld(t, items(running(0), abort))
+		w.fake.Always(contract.Abort, deployertest.Fail(errBoom)).Always(contract.Reconcile, deployertest.Phase(phases.Progressing))
+		w.pass()
+		w.update(func(di *lsv1alpha1.DeployItem) { di.Annotations = nil })
+		w.pass()
+		w.clock.Step(contract.AbortTimeout + time.Minute)
+		w.update(abort)
+		w.pass()
+		w.wantCalls(contract.Abort, contract.Reconcile, contract.Abort)
+		if s := w.stored().Status; s.Phase != phases.Progressing {
+			t.Errorf("phase %q, error %+v", s.Phase, s.LastError)
+		}
+	})
 	t.Run("works without context and target", func(t *testing.T) {
 		w := newWorld(t, items(running(0), abort, withTarget, func(di *lsv1alpha1.DeployItem) { di.Spec.Context = "gone" }))
 		w.pass()

@@ -331,6 +331,17 @@ func TestHookErrors(t *testing.T) {
 		}
 		w.wantCalls()
 	})
+	t.Run("phase and lastError are not a hook's to write", func(t *testing.T) {
+		w := newWorld(t, items(job("1")), withHooks())
+		w.hooks.On("hook", extension.BeforeReconcileHook, func(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
+			di.Status.Phase, di.Status.LastError = phases.Progressing, &lsv1alpha1.Error{Message: "mine"}
+			return result(true, 0), nil
+		})
+		w.pass()
+		if s := w.stored().Status; s.Phase != phases.Init || s.LastError != nil {
+			t.Errorf("phase %q, lastError %+v", s.Phase, s.LastError)
+		}
+	})
 	t.Run("job fields changed by a hook are restored, metadata is dropped", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
 		w.hooks.On("hook", extension.BeforeReconcileHook, func(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -18,7 +17,7 @@ import (
 
 func TestHookResults(t *testing.T) {
 	for _, hookType := range extension.HookTypes() {
-		want := reconcile.Result{RequeueAfter: time.Hour, Priority: ptr.To(7)}
+		want := reconcile.Result{RequeueAfter: time.Hour, Priority: new(7)}
 		t.Run("returns what a hook at "+string(hookType)+" asked for [L8] [L9] [L57]", func(t *testing.T) {
 			w := newWorld(t, objectsFor(hookType), withHooks())
 			w.on(hookType, &extension.HookResult{ReconcileResult: want}, nil)

@@ -144,6 +144,23 @@ func TestReturns(t *testing.T) {
 			t.Errorf("status %+v, queue %+v", s, ended.Queue)
 		}
 	})
+	t.Run("an unrecoverable failure leaves the schedule of hooks armed", func(t *testing.T) {
+		for _, missing := range []bool{false, true} {
+			w := newWorld(t, items(job("1"), func(di *lsv1alpha1.DeployItem) {
+				if missing {
+					di.Spec.Configuration = nil
+				}
+			}), withHooks())
+			w.on(extension.ShouldReconcileHook, result(true, time.Hour), nil)
+			w.fake.On(contract.Reconcile, deployertest.Fail(deployerlib.ConfigError("spec.config", "is odd")))
+			if got := w.pass().Queue.RequeueAfter; missing && got != 1 || !missing && got != time.Hour {
+				t.Errorf("configuration missing %t: comes back after %s", missing, got)
+			}
+			if got := w.pass().Queue.RequeueAfter; got != time.Hour {
+				t.Errorf("comes back after %s, want what the hook asks for", got)
+			}
+		}
+	})
 	t.Run("no wait outlives the deadline", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
 		w.fake.Always(contract.Reconcile, deployertest.Wait("for ever", 100*time.Hour))
@@ -350,7 +367,9 @@ func TestUnconfirmedWrites(t *testing.T) {
 		}
 		w.pass()
 		w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.JobID = "1", "2" })
-		w.pass()
+		if got := w.pass().Queue.RequeueAfter; got != 1 {
+			t.Errorf("after the pending write: comes back after %s, want at once", got)
+		}
 		if s := w.stored().Status; s.JobIDFinished != "1" || s.JobID != "2" {
 			t.Errorf("status %+v", s)
 		}

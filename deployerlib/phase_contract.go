@@ -20,6 +20,9 @@ func (r *reconciler) evaluate(_ context.Context, c *cycle) (verdict, error) {
 // decide is evaluate without a phase around it.
 func (r *reconciler) decide(c *cycle) {
 	c.decision = contract.Evaluate(c.item, contract.Options{Revision: r.args.Revision, Now: r.args.Clock.Now()})
+	if c.decision.Action != contract.Abort {
+		c.state.noAbort()
+	}
 	if c.decision.Due {
 		c.own()
 		r.start(c)

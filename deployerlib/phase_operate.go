@@ -167,9 +167,12 @@ func (r *reconciler) limit(c *cycle) {
 func (r *reconciler) call(ctx context.Context, c *cycle, do action) (err error) {
 	c.called = true
 	c.checkpoint = func(ctx context.Context) error { return r.writer.checkpoint(ctx, c) }
+	if contract.CheckProviderStatus(c.item.Status.ProviderStatus) != nil {
+		c.item.Status.ProviderStatus = nil // poisoned by somebody else: no deployer could read it, and no call may fail over it
+	}
 	storedPhase, storedErr := c.item.Status.Phase, c.item.Status.LastError
 	c.item.Status.Phase = contract.HandedPhase(c.decision.Revision, c.decision.Action)
-	ctx, end := r.seen.call(ctx, c)
+	ctx, end := r.seen.call(ctx, c, c.decision.Action)
 	err = r.contained(ctx, c, do)
 	end(err)
 	ret := contract.Return{

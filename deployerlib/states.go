@@ -178,6 +178,13 @@ func (s *itemState) abortDeadline(di *lsv1alpha1.DeployItem, now time.Time) time
 	return contract.AbortDeadline(di, s.abortSeen)
 }
 
+// noAbort notes that no abort is asked for: the time of the next one begins anew.
+func (s *itemState) noAbort() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.abortSeen = time.Time{}
+}
+
 // isQuarantined tells whether a call of this item ignores its cancellation.
 func (s *itemState) isQuarantined() bool {
 	s.mu.Lock()

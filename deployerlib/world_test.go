@@ -32,9 +32,9 @@ import (
 )
 
 const (
-	testType lsv1alpha1.DeployItemType = "example.com/test"
-	testName                           = "test.deployerkit.dev"
-	ns                                 = "ns"
+	testType = lsv1alpha1.DeployItemType("example.com/test")
+	testName = "test.deployerkit.dev"
+	ns       = "ns"
 )
 
 var (

@@ -3,6 +3,7 @@
 package deployertest
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -65,9 +66,7 @@ func (c *Counter) Snapshot() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := Counts{}
-	for r, n := range c.counts {
-		out[r] = n
-	}
+	maps.Copy(out, c.counts)
 	return out
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -81,7 +80,7 @@ func StartManager(t testing.TB, cfg *rest.Config, args deployerlib.DeployerArgs,
 	m.cancel = cancel
 	go func() {
 		defer close(m.ended)
-		m.err = m.Manager.Start(ctx)
+		m.err = m.Start(ctx)
 	}()
 	t.Cleanup(m.Stop)
 	if !m.awaitCaches(ctx) {
@@ -98,7 +97,7 @@ func (m *Manager) make(cfg *rest.Config, args deployerlib.DeployerArgs, options 
 	}
 	setup := managerSetup{log: logr.Discard(), add: []deployerlib.DeployerArgs{args}, options: ctrl.Options{
 		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller: config.Controller{SkipNameValidation: new(true)},
 	}}
 	for _, option := range options {
 		option(&setup)

@@ -71,13 +71,8 @@ func (t *Trace) String(item types.NamespacedName) string {
 
 // isStart tells that a step belongs to the first phase of a pass.
 func isStart(s deployerlib.Step) bool {
-	switch s.Kind {
-	case deployerlib.StepPhase:
-		return s.Name == "start"
-	case deployerlib.StepHook:
-		return phaseOf(s.Name) == "start"
-	}
-	return false
+	return s.Kind == deployerlib.StepPhase && s.Name == "start" ||
+		s.Kind == deployerlib.StepHook && phaseOf(s.Name) == "start"
 }
 
 // phaseOf is the phase in which a hook runs, from the name of its step: "<Type> <name>".

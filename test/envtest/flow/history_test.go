@@ -68,7 +68,18 @@ func (h *history) forget() {
 	}
 }
 
-// phasesOf are the phases that an item showed, in order.
+// shown are the phases that an item showed, in order, until now.
+func (w *world) shown(name string) []lsv1alpha1.DeployItemPhase {
+	GinkgoHelper()
+	newest := w.get(name).ResourceVersion
+	Eventually(func() string {
+		versions := w.history.of(name)
+		return versions[len(versions)-1].ResourceVersion
+	}).WithContext(w.ctx).Should(Equal(newest), "the recorder lags behind")
+	return w.history.phasesOf(name)
+}
+
+// phasesOf are the phases that an item showed, in order, as far as the recorder got.
 func (h *history) phasesOf(name string) []lsv1alpha1.DeployItemPhase {
 	var seen []lsv1alpha1.DeployItemPhase
 	for _, di := range h.of(name) {
@@ -85,8 +96,12 @@ func (h *history) faults(r contract.Revision) []string {
 	defer h.mu.Unlock()
 	var faults []string
 	for name, versions := range h.versions {
-		previous := &lsv1alpha1.DeployItem{}
-		for _, di := range versions {
+		previous := versions[0]
+		for _, di := range versions[1:] {
+			if di.UID != previous.UID {
+				previous = di
+				continue
+			}
 			for _, fault := range faultsOf(r, previous, di) {
 				faults = append(faults, fmt.Sprintf("%s@%s: %s\n%s", name, di.ResourceVersion, fault, describe(di)))
 			}
@@ -114,7 +129,7 @@ func faultsOf(r contract.Revision, previous, di *lsv1alpha1.DeployItem) []string
 	rule(!strings.Contains(deployersFields(di), `"f:spec"`), "a deployer wrote the spec")
 	if r == contract.Annotation {
 		allowed := []lsv1alpha1.DeployItemPhase{"", phases.Init, phases.Progressing, phases.Deleting, phases.Succeeded, phases.Failed}
-		rule(slices.Contains(allowed, status.Phase), "a phase that an old Landscaper does not know")
+		rule(status.Phase == before.Phase || slices.Contains(allowed, status.Phase), "a phase that an old Landscaper does not know")
 		return faults
 	}
 	ends := contract.IsFinal(status.Phase) && status.Phase != before.Phase
@@ -132,7 +147,7 @@ func deployersFields(di *lsv1alpha1.DeployItem) string {
 	var fields strings.Builder
 	for _, entry := range di.ManagedFields {
 		if entry.Manager != landscaperManager && entry.FieldsV1 != nil {
-			fields.Write(entry.FieldsV1.Raw)
+			fields.WriteString(entry.FieldsV1.GetRawString())
 		}
 	}
 	return fields.String()

@@ -198,7 +198,7 @@ var _ = flow("hooks in the flow", func(e *env) {
 				return nil, nil
 			}
 			res := abort(time.Hour)
-			res.ReconcileResult.Requeue = true //nolint:staticcheck // the seed's rules are about this field
+			res.ReconcileResult.Requeue = true
 			return res, nil
 		})
 		w.fake.Runtime().Trigger(w.key("a"))

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -113,7 +112,8 @@ func (w *world) delete(name string) {
 	GinkgoHelper()
 	w.markDeleted(name)
 	if w.jobs() {
-		w.job(name)
+		_, err := w.ls.Trigger(w.ctx, w.key(name))
+		Expect(client.IgnoreNotFound(err)).To(Succeed(), "a job that still ran may have deleted it already")
 	}
 }
 
@@ -296,9 +296,4 @@ func codes(di *lsv1alpha1.DeployItem) []lsv1alpha1.ErrorCode {
 		return nil
 	}
 	return di.Status.LastError.Codes
-}
-
-// annotationsOf are the keys of an item's annotations.
-func annotationsOf(di *lsv1alpha1.DeployItem) []string {
-	return slices.Sorted(maps.Keys(di.Annotations))
 }

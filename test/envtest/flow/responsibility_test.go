@@ -31,7 +31,7 @@ func named(name string) func(*deployerlib.DeployerArgs) {
 }
 
 var _ = flow("responsibility", func(e *env) {
-	It("never writes an item of another type [L24, L25, C1]", func(ctx SpecContext) {
+	It("never writes an item of another type, whatever a hook says [L24, L25, L43, C1]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.DuringResponsibilityCheckHook, deployertest.Returns(goOn(), nil))
 		w.run()
 		w.deploy("a", func(di *lsv1alpha1.DeployItem) { di.Spec.Type = "flow.deployerkit.dev/other" })

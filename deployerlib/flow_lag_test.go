@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"context"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// TestDeletesOnceWhileTheCacheLags: the answer to the removal of the last
+// finalizer has the resourceVersion that the cache shows, so it does not look old.
+func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, items(finished(phases.Succeeded), deleted))
+	var shown *lsv1alpha1.DeployItem // what the cache has: nothing newer than the start of the deletion
+	w.fake.On(contract.Delete, func(context.Context, deployertest.Input) error {
+		shown = w.stored()
+		return nil
+	})
+	asServer := interceptor.NewClient(w.client, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+			err := c.Patch(ctx, obj, p, opts...)
+			if err == nil && obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
+				obj.SetResourceVersion(shown.ResourceVersion)
+			}
+			return err
+		},
+	})
+	engine, err := deployerlib.NewEngine(deployerlib.DeployerArgs{
+		Name: testName, Version: "v1", Type: testType, Deployer: w.fake, Clock: w.clock, Registerer: prometheus.NewRegistry(),
+	}, deployerlib.Access{Client: asServer, Warn: w.warn, Items: func(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
+		if shown != nil {
+			return shown, nil
+		}
+		return w.cached(ctx, key)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine.Pass(t.Context(), key)
+	engine.Pass(t.Context(), key)
+	if w.stored() != nil {
+		t.Error("the item is still there")
+	}
+	w.wantCalls(contract.Delete)
+}

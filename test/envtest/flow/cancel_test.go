@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow_test
+
+import (
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// provider is an answer that puts something into the provider status.
+func provider(value string) deployertest.Answer {
+	return deployertest.Change(func(status *lsv1alpha1.DeployItemStatus) {
+		status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"flow.deployerkit.dev/v1","kind":"Status","value":"` + value + `"}`)}
+	})
+}
+
+// providerOf is what provider put there.
+func providerOf(di *lsv1alpha1.DeployItem) string {
+	if di.Status.ProviderStatus == nil {
+		return ""
+	}
+	return string(di.Status.ProviderStatus.Raw)
+}
+
+// awaitCall waits for the n-th call of an action.
+func (w *world) awaitCall(name string, action contract.Action, n int) {
+	GinkgoHelper()
+	_, err := w.fake.AwaitCall(w.ctx, w.key(name), action, n)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// awaitReturn waits for the end of the n-th call of an action.
+func (w *world) awaitReturn(name string, action contract.Action, n int) deployertest.Call {
+	GinkgoHelper()
+	call, err := w.fake.AwaitReturn(w.ctx, w.key(name), action, n)
+	Expect(err).NotTo(HaveOccurred())
+	return call
+}
+
+var _ = flow("runs that are cut short", func(e *env) {
+	It("cancels a running call on abort, then aborts, then fails the run [L31, C4, C6]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.InTurn(provider("half"), deployertest.UntilCancelled()))
+		w.run(slowBackoff)
+		w.deploy("a")
+		w.awaitCall("a", contract.Reconcile, 1)
+		w.operate("a", contract.AbortOperation)
+		Expect(w.awaitReturn("a", contract.Reconcile, 1).Cause).To(MatchError(deployerlib.ErrAborted))
+		di := w.finished("a")
+		Expect(di.Status.Phase).To(Equal(phases.Failed))
+		Expect(di.Status.LastError.Reason).To(Equal(contract.ReasonAborted))
+		Expect(providerOf(di)).To(ContainSubstring("half"), "what was deployed is not forgotten")
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
+			_, operation := di.Annotations[lsv1alpha1.OperationAnnotation]
+			_, since := di.Annotations[contract.AbortTimestampAnnotation]
+			return !operation && !since
+		})
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Abort}))
+		w.stays("a")
+	})
+
+	It("repeats an abort that fails, and never shows its cause as an error [C4]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		w.fake.On(contract.Abort, deployertest.Fail(errTrouble), deployertest.Wait("the children", 20*time.Millisecond))
+		w.run()
+		w.deploy("a")
+		w.awaitCall("a", contract.Reconcile, 1)
+		w.operate("a", contract.AbortOperation)
+		Expect(w.finished("a").Status.LastError.Reason).To(Equal(contract.ReasonAborted))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Abort, contract.Abort, contract.Abort}))
+		for _, di := range w.history.of("a") {
+			if di.Status.LastError != nil {
+				Expect(di.Status.LastError.Message).NotTo(ContainSubstring(deployerlib.ErrAborted.Error()))
+			}
+		}
+	})
+
+	It("gives up an abort when its time is over [C6]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.Wait("abort", time.Hour))
+		w.fake.Always(contract.Abort, deployertest.Fail(errTrouble))
+		w.run()
+		w.deploy("a")
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
+		w.status("a", func(di *lsv1alpha1.DeployItem) { // the run is old enough for the abort to be
+			for _, at := range []*metav1.Time{di.Status.LastReconcileTime, di.Status.JobIDGenerationTime} {
+				if at != nil {
+					at.Time = at.Add(-time.Hour)
+				}
+			}
+		})
+		w.update("a", withOperation(contract.AbortOperation),
+			withAnnotation(contract.AbortTimestampAnnotation, time.Now().Add(-contract.AbortTimeout+2*time.Second).UTC().Format(time.RFC3339)))
+		di := w.finished("a")
+		Expect(di.Status.Phase).To(Equal(phases.Failed))
+		Expect(di.Status.LastError.Reason).To(Equal(contract.AbortingTimeoutReason))
+		Expect(codes(di)).To(ConsistOf(lsv1alpha1.ErrorTimeout))
+		Expect(di.Status.LastError.Message).To(ContainSubstring("trouble"))
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Annotations[lsv1alpha1.OperationAnnotation] == "" })
+	})
+
+	It("only removes an abort that finds the run ended [Lx7, C6]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.run()
+		done := w.succeeds("a")
+		w.operate("a", contract.AbortOperation)
+		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
+			_, operation := di.Annotations[lsv1alpha1.OperationAnnotation]
+			_, since := di.Annotations[contract.AbortTimestampAnnotation]
+			return !operation && !since
+		})
+		Expect(di.Status).To(Equal(done.Status))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile}))
+	})
+
+	It("tidies up when Landscaper ends the job under a running call, and writes what is deployed and nothing else [C4]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.InTurn(provider("half"), deployertest.UntilCancelled()))
+		w.run(slowBackoff)
+		w.deploy("a")
+		w.awaitCall("a", contract.Reconcile, 1)
+		w.interrupt("a")
+		Expect(w.awaitReturn("a", contract.Reconcile, 1).Cause).To(MatchError(deployerlib.ErrInterrupted))
+		w.awaitReturn("a", contract.Abort, 1)
+		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return providerOf(di) != "" })
+		Expect(di.Status.Phase).To(Equal(phases.Failed))
+		Expect(di.Status.LastError.Reason).To(Equal("InterruptOperation"))
+		w.stays("a")
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Abort}))
+		w.job("a")
+		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
+	})
+
+	It("calls nothing when Landscaper ends a job between two calls [C4]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.Wait("the interrupt", time.Hour))
+		w.run()
+		w.deploy("a")
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
+		w.interrupt("a")
+		w.stays("a")
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile}))
+	})
+
+	DescribeTable("ends a run at its timeout [C10]",
+		func(ctx SpecContext, answer deployertest.Answer, hook *extension.HookResult, calls int, cause string) {
+			w := e.begin(ctx).hookAll()
+			if hook != nil {
+				w.on(extension.BeforeReconcileHook, deployertest.Returns(hook, nil))
+			}
+			w.fake.Always(contract.Reconcile, answer)
+			w.run(slowBackoff)
+			w.deploy("a", withTimeout(2*time.Second))
+			di := w.finished("a")
+			Expect(di.Status.Phase).To(Equal(phases.Failed))
+			Expect(di.Status.LastError.Reason).To(Equal(lsv1alpha1.ProgressingTimeoutReason))
+			Expect(codes(di)).To(ConsistOf(lsv1alpha1.ErrorTimeout))
+			Expect(di.Status.LastError.Message).To(ContainSubstring(cause))
+			Expect(w.calls("a")).To(HaveLen(calls))
+			w.stays("a")
+		},
+		Entry("while a call runs", deployertest.UntilCancelled(), nil, 1, "2s"),
+		Entry("while the deployer waits", deployertest.Wait("the weather", time.Hour), nil, 1, "the weather"),
+		Entry("between retries", deployertest.Fail(errTrouble), nil, 1, "trouble"),
+		Entry("while a hook aborts", nil, abort(time.Hour), 0, "2s"),
+		Entry("while a hook aborts and asks for nothing", nil, abort(0), 0, "2s"),
+	)
+
+	It("tells which call was ended by the timeout", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		w.run()
+		w.deploy("a", withTimeout(2*time.Second))
+		Expect(w.awaitReturn("a", contract.Reconcile, 1).Cause).To(MatchError(deployerlib.ErrDeadline))
+		w.finished("a")
+		Expect(w.fake.Count(w.key("a"), contract.Abort)).To(BeZero(), "a deadline is no abort")
+	})
+
+	It("ends a deletion at its timeout and keeps the finalizer [Lx6, C13]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.Always(contract.Delete, deployertest.Wait("the children", time.Hour))
+		w.run()
+		w.succeeds("a", withTimeout(2*time.Second))
+		w.delete("a")
+		di := w.finished("a")
+		Expect(di.Status.Phase).To(Equal(contract.FailedPhase(e.revision, true)))
+		Expect(di.Finalizers).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
+		w.stays("a")
+		w.fake.Always(contract.Delete, nil)
+		w.job("a")
+		w.gone("a")
+	})
+})

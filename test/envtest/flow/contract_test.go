@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow_test
+
+import (
+	"context"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// tracked reports whether an item is at the generation that its deployer saw last.
+func tracked(di *lsv1alpha1.DeployItem) bool { return di.Status.ObservedGeneration == di.Generation }
+
+var _ = flow("the contract of a job", func(e *env) {
+	It("starts, works and ends a job as Landscaper expects it [L26, L28, L34, C3, C5, C7, C9, C10, C11]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.Phase(phases.Progressing))
+		w.run()
+		began := time.Now().Truncate(time.Second)
+		done := w.succeeds("a")
+		Expect(w.shown("a")).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Init, phases.Progressing, phases.Succeeded}))
+		Expect(done.Status.ObservedGeneration).To(Equal(done.Generation))
+		Expect(done.Status.LastReconcileTime.Time).To(BeTemporally(">=", began))
+		Expect(done.Status.Deployer).To(Equal(lsv1alpha1.DeployerInformation{Name: "flow.deployerkit.dev", Identity: "flow", Version: "v1"}))
+		Expect(done.Annotations).NotTo(HaveKey(lsv1alpha1.OperationAnnotation))
+		for _, di := range w.history.of("a") {
+			if di.Status.Phase != "" {
+				Expect(di.Status.LastReconcileTime).NotTo(BeNil(), "set together with the first phase")
+				Expect(tracked(di)).To(BeTrue())
+			}
+		}
+		if !e.jobs() {
+			Expect(done.Annotations).NotTo(HaveKey(lsv1alpha1.ReconcileTimestampAnnotation), "Landscaper would take the item for not picked up")
+			return
+		}
+		Expect(done.Status.JobIDFinished).To(Equal(done.Status.JobID))
+		Expect(done.Status.TransitionTimes.InitTime).NotTo(BeNil())
+		Expect(done.Status.TransitionTimes.FinishedTime).NotTo(BeNil())
+	})
+
+	It("hands each call Init, and tells the stored phase apart [C9]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.Phase(phases.Progressing), deployertest.Wait("more", 20*time.Millisecond))
+		w.run()
+		w.succeeds("a")
+		w.delete("a")
+		w.gone("a")
+		var handed, stored []lsv1alpha1.DeployItemPhase
+		for _, call := range w.fake.Calls(w.key("a")) {
+			handed, stored = append(handed, call.HandedPhase), append(stored, call.StoredPhase)
+		}
+		last := phases.Init
+		if e.jobs() {
+			last = phases.InitDelete
+		}
+		Expect(handed).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Init, phases.Init, phases.Init, last}))
+		Expect(stored[1:3]).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Progressing, phases.Progressing}))
+	})
+
+	It("runs a changed spec [L27, C7]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.run()
+		first := w.succeeds("a")
+		w.update("a", withConfig("new"))
+		if e.jobs() {
+			Consistently(func() []contract.Action { return w.calls("a") }).Should(HaveLen(1), "Landscaper has not handed out the job yet")
+			w.job("a")
+		}
+		w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return tracked(di) && di.Status.Phase == phases.Succeeded })
+		Expect(di.Generation).To(BeNumerically(">", first.Generation))
+	})
+
+	It("does one run for each job, with the errors of the last one gone [C3, C8]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.Phase(phases.Failed))
+		w.run()
+		w.deploy("a")
+		Expect(w.finished("a").Status.LastError).NotTo(BeNil())
+		for n := 2; n <= 4; n++ {
+			w.job("a")
+			di := w.finished("a")
+			Expect(di.Status.Phase).To(Equal(phases.Succeeded))
+			Expect(di.Status.LastError).To(BeNil())
+			Expect(di.Status.LastErrors).To(BeEmpty())
+			Expect(w.calls("a")).To(HaveLen(n))
+		}
+	})
+
+	It("starts an item of an Execution by a job only, not by its generation [C3, C8]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.run()
+		di := w.bare("a", asManaged)
+		Expect(w.client.Create(ctx, di)).To(Succeed())
+		w.stays("a")
+		Expect(w.get("a").Status.Phase).To(BeEmpty())
+		w.job("a")
+		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
+		Expect(w.calls("a")).To(HaveLen(1))
+	})
+
+	It("adds the finalizer before the first action and removes it after a successful Delete only [Lx6, C13]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		var atReconcile, atDelete []string
+		w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+			atReconcile = w.get("a").Finalizers
+			return nil
+		})
+		w.fake.On(contract.Delete, deployertest.Fail(errTrouble), deployertest.Wait("the children", 20*time.Millisecond),
+			deployertest.Phase(phases.Deleting), func(context.Context, deployertest.Input) error {
+				atDelete = w.get("a").Finalizers
+				return nil
+			})
+		w.run()
+		w.succeeds("a")
+		Expect(atReconcile).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
+		w.delete("a")
+		w.gone("a")
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete, contract.Delete, contract.Delete, contract.Delete}))
+		Expect(atDelete).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
+		Expect(w.history.phasesOf("a")).To(ContainElement(phases.Deleting))
+	})
+
+	It("retries errors and shows them meanwhile; a failed job has one [C10]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.Fail(errTrouble), deployertest.Fail(errTrouble))
+		w.run()
+		w.succeeds("a")
+		Expect(w.calls("a")).To(HaveLen(3))
+		Expect(w.history.of("a")).To(ContainElement(Satisfy(func(di *lsv1alpha1.DeployItem) bool {
+			return di.Status.LastError != nil && di.Status.Phase == phases.Init
+		})))
+
+		w.fake.On(contract.Reconcile, deployertest.Fail(deployerlib.ConfigError("spec.config.field", "is %s", "wrong")))
+		w.job("a")
+		di := w.finished("a")
+		Expect(di.Status.Phase).To(Equal(phases.Failed))
+		Expect(codes(di)).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))
+		Expect(di.Status.LastError.Message).To(ContainSubstring("spec.config.field"))
+		w.stays("a")
+	})
+
+	It("goes on with a job that another process left in the middle [C14]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.Wait("the restart", time.Hour))
+		first := w.run()
+		w.deploy("a")
+		before := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
+		first.Stop()
+		w.run()
+		di := w.finished("a")
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
+		Expect(di.Status.JobID).To(Equal(before.Status.JobID))
+		Expect(di.Status.LastReconcileTime).To(Equal(before.Status.LastReconcileTime), "the same run")
+		Expect(w.calls("a")).To(HaveLen(2))
+	})
+
+	It("lets a running call end when the process stops, within the grace period only [C14]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		first := w.run(func(args *deployerlib.DeployerArgs) { args.GracePeriod = 200 * time.Millisecond })
+		w.deploy("a")
+		_, err := w.fake.AwaitCall(ctx, w.key("a"), contract.Reconcile, 1)
+		Expect(err).NotTo(HaveOccurred())
+		first.Stop()
+		call, err := w.fake.AwaitReturn(ctx, w.key("a"), contract.Reconcile, 1)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(call.Cause).To(MatchError(deployerlib.ErrShutdown))
+		Expect(w.get("a").Status.LastError).To(BeNil(), "a cause is no error")
+		w.run()
+		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
+	})
+
+	It("leaves an ignored item alone once it is final [C8]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.run()
+		w.deploy("a", withAnnotation(lsv1alpha1.IgnoreAnnotation, "true"))
+		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded), "what is not final ends first")
+		w.update("a", withConfig("new"))
+		w.job("a")
+		w.stays("a")
+		Expect(w.calls("a")).To(HaveLen(1))
+		w.update("a", func(di *lsv1alpha1.DeployItem) { delete(di.Annotations, lsv1alpha1.IgnoreAnnotation) })
+		w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+	})
+
+	It("takes test-reconcile for a new job under the job-ID revision only [C15]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.run()
+		first := w.succeeds("a")
+		w.operate("a", lsv1alpha1.TestReconcileOperation)
+		if !e.jobs() {
+			w.stays("a")
+			Expect(w.calls("a")).To(HaveLen(1))
+			return
+		}
+		w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
+			return di.Status.JobIDFinished != first.Status.JobID && di.Status.JobIDFinished == di.Status.JobID
+		})
+		Expect(di.Annotations).NotTo(HaveKey(lsv1alpha1.OperationAnnotation))
+		Expect(di.Status.JobIDGenerationTime).NotTo(BeNil())
+		w.stays("a")
+	})
+
+	It("ends a job without a call when updateOnChangeOnly says so, unless a hook insists [C15, L45]", func(ctx SpecContext) {
+		if !e.jobs() {
+			Expect(envHasField(ctx, e, "updateOnChangeOnly")).To(BeFalse(), "an old Landscaper does not know the field")
+			return
+		}
+		w := e.begin(ctx).hookAll()
+		w.run()
+		w.succeeds("a", func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true })
+		w.history.forget()
+		id := w.job("a")
+		di := w.finished("a")
+		Expect(di.Status.JobIDFinished).To(Equal(id))
+		Expect(w.shown("a")).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Succeeded}), "the phase never moved")
+		Expect(w.calls("a")).To(HaveLen(1))
+
+		w.on(extension.ShouldReconcileHook, deployertest.Returns(goOn(), nil))
+		w.job("a")
+		w.finished("a")
+		w.on(extension.ShouldReconcileHook, nil)
+		Expect(len(w.calls("a"))).To(BeNumerically(">", 1))
+
+		before := len(w.calls("a"))
+		w.update("a", withConfig("new"))
+		w.job("a")
+		w.finished("a")
+		Expect(w.calls("a")).To(HaveLen(before + 1))
+	})
+
+	if e.jobs() {
+		It("ends a run under the revision in which it began [C14]", func(ctx SpecContext) {
+			w := e.begin(ctx)
+			w.fake.On(contract.Reconcile, deployertest.Wait("the upgrade", 300*time.Millisecond))
+			w.run()
+			di := w.bare("a", asManaged, withOperation(lsv1alpha1.ReconcileOperation))
+			Expect(w.client.Create(ctx, di)).To(Succeed())
+			w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
+			w.update("a", w.asOfRevision)
+			di = w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Succeeded })
+			Expect(di.Status.JobIDFinished).To(BeEmpty())
+			w.stays("a")
+			id := w.job("a")
+			Expect(w.finished("a").Status.JobIDFinished).To(Equal(id))
+		})
+	}
+})
+
+// envHasField tells whether the resource definition knows a field of spec.
+func envHasField(ctx context.Context, e *env, field string) bool {
+	GinkgoHelper()
+	for _, crd := range e.crds() {
+		if crd.Spec.Names.Kind == "DeployItem" {
+			_, ok := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties[field]
+			return ok
+		}
+	}
+	return false
+}

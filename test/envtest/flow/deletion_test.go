@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow_test
+
+import (
+	"context"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+var _ = flow("force-reconcile and deletion", func(e *env) {
+	It("forces a reconcile of a finished item, once, and removes the annotation afterwards [L32, Lx7, Lx8]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		var during lsv1alpha1.DeployItem
+		w.fake.On(contract.ForceReconcile, func(context.Context, deployertest.Input) error {
+			during = *w.get("a")
+			return nil
+		})
+		w.run()
+		w.succeeds("a")
+		w.history.forget()
+		w.operate("a", lsv1alpha1.ForceReconcileOperation)
+		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
+			return di.Annotations[lsv1alpha1.OperationAnnotation] == "" && contract.IsFinal(di.Status.Phase)
+		})
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
+		Expect(during.Annotations).To(HaveKey(lsv1alpha1.OperationAnnotation), "a crash now must not lose it")
+		Expect(during.Finalizers).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
+		if e.jobs() {
+			w.keepsItsJob("a")
+		}
+		w.stays("a")
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.ForceReconcile}))
+	})
+
+	It("repeats a forced reconcile until it did not fail, then goes on with Reconcile [Lx8]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.ForceReconcile, deployertest.Fail(errTrouble), deployertest.Wait("more", 50*time.Millisecond))
+		w.run()
+		w.succeeds("a")
+		w.operate("a", lsv1alpha1.ForceReconcileOperation)
+		w.eventuallyCalls("a", contract.Reconcile, contract.ForceReconcile, contract.ForceReconcile, contract.Reconcile)
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
+			return di.Annotations[lsv1alpha1.OperationAnnotation] == "" && di.Status.Phase == phases.Succeeded && di.Status.LastError == nil
+		})
+	})
+
+	It("keeps the annotation of a forced reconcile across a restart [Lx8]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.ForceReconcile, deployertest.UntilCancelled())
+		first := w.run(func(args *deployerlib.DeployerArgs) { args.GracePeriod = 200 * time.Millisecond })
+		w.succeeds("a")
+		w.operate("a", lsv1alpha1.ForceReconcileOperation)
+		w.awaitCall("a", contract.ForceReconcile, 1)
+		first.Stop()
+		Expect(w.get("a").Annotations).To(HaveKey(lsv1alpha1.OperationAnnotation))
+		w.run()
+		w.eventuallyCalls("a", contract.Reconcile, contract.ForceReconcile, contract.ForceReconcile)
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Annotations[lsv1alpha1.OperationAnnotation] == "" })
+	})
+
+	if e.jobs() {
+		It("does not force an item of an Execution whose new spec has no job yet [Lx7]", func(ctx SpecContext) {
+			w := e.begin(ctx)
+			w.run()
+			w.succeeds("a")
+			w.update("a", withConfig("new"), withOperation(lsv1alpha1.ForceReconcileOperation))
+			Consistently(func() []contract.Action { return w.calls("a") }).Should(HaveLen(1))
+			w.job("a")
+			w.eventuallyCalls("a", contract.Reconcile, contract.ForceReconcile)
+		})
+	}
+
+	It("deletes a finished item [L33, C13, Lx7]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.run()
+		w.succeeds("a")
+		w.markDeleted("a")
+		if e.jobs() {
+			w.stays("a") // Landscaper deletes in the order of dependencies: the job comes when it is the item's turn
+			Expect(w.calls("a")).To(HaveLen(1))
+			w.job("a")
+		}
+		w.gone("a")
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete}))
+	})
+
+	It("deletes after the running call returned [L30, L33]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		release := make(chan struct{})
+		w.fake.On(contract.Reconcile, deployertest.Block(release))
+		w.run()
+		w.deploy("a")
+		w.awaitCall("a", contract.Reconcile, 1)
+		w.markDeleted("a")
+		Consistently(func() []contract.Action { return w.calls("a") }).Should(HaveLen(1))
+		close(release)
+		if e.jobs() {
+			w.finished("a")
+			w.job("a")
+		}
+		w.gone("a")
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete}))
+	})
+
+	DescribeTable("does what comes first in the order of actions, then deletes [L30, L35]",
+		func(ctx SpecContext, op lsv1alpha1.Operation, action contract.Action) {
+			w := e.begin(ctx).hookAll()
+			w.fake.On(contract.Reconcile, deployertest.Wait("the end", time.Hour))
+			w.run()
+			w.deploy("a")
+			w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
+			w.on(extension.StartHook, deployertest.Returns(abort(0), nil)) // so that both are there before anything happens
+			w.operate("a", op)
+			w.markDeleted("a")
+			w.on(extension.StartHook, nil)
+			w.fake.Runtime().Trigger(w.key("a"))
+			w.awaitReturn("a", action, 1)
+			if e.jobs() && op == contract.AbortOperation {
+				w.finished("a")
+				w.job("a")
+			}
+			w.gone("a")
+			Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, action, contract.Delete}))
+		},
+		Entry("abort", contract.AbortOperation, contract.Abort),
+		Entry("force-reconcile", lsv1alpha1.ForceReconcileOperation, contract.ForceReconcile),
+	)
+
+	It("ends a deletion that cannot succeed, and tries again when it is asked to [C10, C13]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Delete, deployertest.Fail(deployerlib.ConfigError("spec.config", "is broken")))
+		w.run()
+		w.succeeds("a")
+		w.delete("a")
+		di := w.finished("a")
+		Expect(di.Status.Phase).To(Equal(contract.FailedPhase(e.revision, true)))
+		w.stays("a")
+		Expect(w.calls("a")).To(HaveLen(2))
+		w.job("a")
+		w.gone("a")
+		Expect(w.calls("a")).To(HaveLen(3))
+	})
+
+	It("only removes the finalizer on delete-without-uninstall [C12]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.target("dev", nil)
+		w.run()
+		w.succeeds("a", withTarget("dev"))
+		w.update("a", withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true"))
+		Expect(w.client.Delete(ctx, &lsv1alpha1.Target{ObjectMeta: w.meta("dev")})).To(Succeed())
+		w.delete("a")
+		w.gone("a")
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile}))
+	})
+
+	It("has nothing to do with an item that only others keep alive [C13]", func(ctx SpecContext) {
+		const foreign = "example.com/foreign"
+		w := e.begin(ctx)
+		w.run()
+		w.succeeds("a", func(di *lsv1alpha1.DeployItem) { controllerutil.AddFinalizer(di, foreign) })
+		w.delete("a")
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return len(di.Finalizers) == 1 && di.Finalizers[0] == foreign })
+		w.operate("a", lsv1alpha1.ForceReconcileOperation)
+		w.stays("a")
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete}))
+		w.update("a", func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil })
+		w.gone("a")
+	})
+
+	It("starts over with an item that was made anew under its name [L23]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.run()
+		for range 3 {
+			w.succeeds("a")
+			w.delete("a")
+			w.gone("a")
+		}
+		Expect(w.calls("a")).To(Equal([]contract.Action{
+			contract.Reconcile, contract.Delete, contract.Reconcile, contract.Delete, contract.Reconcile, contract.Delete,
+		}))
+	})
+})

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow_test
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// shortGrace is how long the specs let calls ignore their context.
+func shortGrace(args *deployerlib.DeployerArgs) { args.GracePeriod = 200 * time.Millisecond }
+
+var _ = flow("code that misbehaves", func(e *env) {
+	It("refuses a hook that changes the spec, and drops other changes that it must not make", func(ctx SpecContext) {
+		w := e.begin(ctx).hookAll().on(extension.BeforeReconcileHook,
+			func(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
+				di.Spec.Context = "changed"
+				di.Status.Phase, di.Status.JobIDFinished = phases.Succeeded, di.Status.JobID
+				di.Finalizers = nil
+				return nil, nil
+			})
+		w.run()
+		w.deploy("a")
+		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
+		Expect(di.Status.LastError.Message).To(ContainSubstring("spec.context"))
+		Expect(di.Finalizers).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
+		Expect(di.Status.Phase).NotTo(Equal(phases.Succeeded))
+		Expect(w.calls("a")).To(BeEmpty())
+	})
+
+	It("contains a hook that panics [Lx10]", func(ctx SpecContext) {
+		w := e.begin(ctx).hookAll().on(extension.BeforeReconcileHook, once(
+			func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
+				panic("no pod")
+			}))
+		w.run()
+		w.succeeds("a")
+		Expect(w.history.of("a")).To(ContainElement(Satisfy(func(di *lsv1alpha1.DeployItem) bool {
+			return di.Status.LastError != nil && strings.Contains(di.Status.LastError.Message, "BeforeReconcile")
+		})))
+	})
+
+	It("ends a run whose hook hangs at its timeout [C10]", func(ctx SpecContext) {
+		w := e.begin(ctx).hookAll().on(extension.BeforeReconcileHook,
+			func(ctx context.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			})
+		w.run()
+		w.deploy("a", withTimeout(2*time.Second))
+		di := w.finished("a")
+		Expect(di.Status.LastError.Reason).To(Equal(lsv1alpha1.ProgressingTimeoutReason))
+		Expect(w.calls("a")).To(BeEmpty())
+	})
+
+	DescribeTable("gives up a call that ignores its cancellation, and runs nothing beside it",
+		func(ctx SpecContext, cancel func(*world)) {
+			w := e.begin(ctx)
+			release := make(chan struct{})
+			w.fake.On(contract.Reconcile, deployertest.IgnoreContext(release))
+			w.run(shortGrace)
+			w.deploy("a", withTimeout(3*time.Second))
+			w.awaitCall("a", contract.Reconcile, 1)
+			cancel(w)
+			di := w.finished("a")
+			Expect(di.Status.Phase).To(Equal(phases.Failed))
+			Expect(di.Status.LastError.Reason).To(Equal("CancellationIgnored"))
+			w.job("a")
+			Consistently(func() []contract.Action { return w.calls("a") }).Should(HaveLen(1))
+			close(release)
+			Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
+			Expect(w.fake.Count(w.key("a"), contract.Reconcile)).To(Equal(2))
+		},
+		Entry("at its timeout", func(*world) {}),
+		Entry("at an abort", func(w *world) { w.operate("a", contract.AbortOperation) }),
+	)
+
+	It("tells of a failure by one event", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.Fail(errTrouble), deployertest.Fail(errTrouble), deployertest.Fail(errTrouble))
+		w.run()
+		w.succeeds("a")
+		list := &eventsv1.EventList{}
+		Eventually(func(g Gomega) {
+			g.Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+			g.Expect(list.Items).NotTo(BeEmpty())
+		}).WithContext(ctx).Should(Succeed())
+		Expect(list.Items).To(HaveLen(1))
+		Expect(list.Items[0].Type).To(Equal(corev1.EventTypeWarning))
+		Expect(list.Items[0].Note).To(ContainSubstring("trouble"))
+		Expect(list.Items[0].Regarding.Name).To(Equal("a"))
+	})
+})
+
+var _ = flow("what the library offers a deployer", func(e *env) {
+	It("resumes finished items once per process, without a write", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		first := w.run()
+		w.succeeds("a")
+		first.Stop()
+		args := w.args()
+		args.Deployer = deployertest.Resuming{Fake: w.fake}
+		w.fake.On(deployertest.ActionResume, deployertest.Fail(errTrouble))
+		w.start(args)
+		w.eventuallyCalls("a", contract.Reconcile, deployertest.ActionResume, deployertest.ActionResume)
+		w.fake.Runtime().Trigger(w.key("a"))
+		w.stays("a")
+		Expect(w.calls("a")).To(HaveLen(3))
+		Expect(w.get("a").Status.LastError).To(BeNil())
+	})
+
+	It("writes exports that go with the item, and never over somebody else's secret", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.Always(contract.Reconcile, func(ctx context.Context, in deployertest.Input) error {
+			return deployerlib.WriteExport(ctx, w.client, in.Item, map[string]any{"url": "https://example.com"})
+		})
+		w.run()
+		di := w.succeeds("a")
+		Expect(di.Status.ExportReference).NotTo(BeNil())
+		secret := &corev1.Secret{}
+		Expect(w.client.Get(ctx, w.key(di.Status.ExportReference.Name), secret)).To(Succeed())
+		Expect(secret.Data).To(HaveKeyWithValue(lsv1alpha1.DataObjectSecretDataKey, ContainSubstring("https://example.com")))
+		Expect(metav1.IsControlledBy(secret, di) || secret.OwnerReferences[0].UID == di.UID).To(BeTrue())
+
+		taken := &corev1.Secret{ObjectMeta: w.meta("b-export"), StringData: map[string]string{"mine": "yes"}}
+		Expect(w.client.Create(ctx, taken)).To(Succeed())
+		w.deploy("b")
+		Expect(codes(w.finished("b"))).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))
+		Expect(w.client.Get(ctx, w.key("b-export"), secret)).To(Succeed())
+		Expect(secret.Data).To(HaveLen(1))
+	})
+
+	if e.jobs() {
+		It("runs a job once although Landscaper's clock is ahead of ours [C5, C14]", func(ctx SpecContext) {
+			w := e.begin(ctx)
+			w.fake.On(contract.Reconcile, deployertest.Phase(phases.Progressing))
+			w.run()
+			w.create("a")
+			ahead := metav1.NewTime(time.Now().Add(10 * time.Minute).Truncate(time.Second))
+			w.status("a", func(di *lsv1alpha1.DeployItem) { di.Status.JobID, di.Status.JobIDGenerationTime = "ahead", &ahead })
+			di := w.finished("a")
+			Expect(di.Status.LastReconcileTime.Before(di.Status.JobIDGenerationTime)).To(BeFalse(), "Landscaper must see it as picked up")
+			Expect(w.calls("a")).To(HaveLen(2))
+			Expect(w.shown("a")).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Init, phases.Progressing, phases.Succeeded}))
+		})
+	}
+})

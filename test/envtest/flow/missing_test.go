@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow_test
+
+import (
+	"context"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// meta names an object in the namespace of a spec.
+func (w *world) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: w.ns, Name: name}
+}
+
+// secretTarget makes a Target whose configuration lies in a secret.
+func (w *world) secretTarget(name, secret string) {
+	GinkgoHelper()
+	Expect(w.client.Create(w.ctx, &lsv1alpha1.Target{ObjectMeta: w.meta(name), Spec: lsv1alpha1.TargetSpec{
+		Type:      "flow.deployerkit.dev/target",
+		SecretRef: &lsv1alpha1.LocalSecretReference{Name: secret, Key: "config"},
+	}})).To(Succeed())
+}
+
+var _ = flow("what an item refers to", func(e *env) {
+	DescribeTable("shows what is missing on a started run, and goes on when it is there [Lx9, C5]",
+		func(ctx SpecContext, m mod, message string, make func(*world)) {
+			w := e.begin(ctx)
+			var called *lsv1alpha1.DeployItem
+			w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+				called = w.get("a")
+				return nil
+			})
+			w.run(slowBackoff) // so that only the watch can wake the item
+			w.deploy("a", m)
+			di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
+			Expect(di.Status.LastError.Message).To(ContainSubstring(message))
+			Expect(di.Status.Phase).To(Equal(phases.Init))
+			Expect(di.Status.LastReconcileTime).NotTo(BeNil(), "picked up")
+			Expect(contract.NeverDeployed(di)).To(BeTrue())
+			w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Annotations[lsv1alpha1.OperationAnnotation] == "" })
+			Expect(w.calls("a")).To(BeEmpty())
+			make(w)
+			di = w.finished("a")
+			Expect(di.Status.Phase).To(Equal(phases.Succeeded))
+			Expect(di.Status.LastError).To(BeNil())
+			Expect(contract.NeverDeployed(called)).To(BeFalse(), "known before the deployer does anything")
+			Expect(w.calls("a")).To(HaveLen(1))
+		},
+		Entry("a Target", withTarget("later"), `target "later" not found`, func(w *world) { w.target("later", nil) }),
+		Entry("a Context", withContext("later"), `context "later" not found`, func(w *world) { w.context("later") }),
+	)
+
+	It("tries a missing secret again and again [Lx9]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.secretTarget("dev", "later")
+		w.run()
+		w.deploy("a", withTarget("dev"))
+		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
+		Expect(di.Status.LastError.Message).To(ContainSubstring("later"))
+		Expect(contract.IsFinal(di.Status.Phase)).To(BeFalse())
+		Expect(w.client.Create(ctx, &corev1.Secret{ObjectMeta: w.meta("later"), StringData: map[string]string{"config": "{}"}})).To(Succeed())
+		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
+		Expect(w.fake.Calls(w.key("a"))[0].HasTarget).To(BeTrue())
+	})
+
+	It("wakes an item when its Target points elsewhere [Lx9]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.secretTarget("dev", "missing")
+		w.run(slowBackoff)
+		w.deploy("a", withTarget("dev"))
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
+		target := &lsv1alpha1.Target{}
+		Expect(w.client.Get(ctx, w.key("dev"), target)).To(Succeed())
+		target.Spec.SecretRef, target.Spec.Configuration = nil, lsv1alpha1.NewAnyJSONPointer([]byte(`{}`))
+		Expect(w.client.Update(ctx, target)).To(Succeed())
+		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
+	})
+
+	DescribeTable("deletes an item that was never deployed without what it refers to [C13, Lx9]",
+		func(ctx SpecContext, m mod) {
+			w := e.begin(ctx)
+			w.run()
+			w.deploy("a", m)
+			w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
+			w.delete("a")
+			w.gone("a")
+			Expect(w.calls("a")).To(BeEmpty())
+		},
+		Entry("no Target", withTarget("never")),
+		Entry("no Context", withContext("never")),
+		Entry("no configuration", func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil }),
+	)
+
+	It("deletes an item with a finalizer that no deployer ever saw [C13]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.create("a", withTarget("never"), func(di *lsv1alpha1.DeployItem) { di.Finalizers = []string{lsv1alpha1.LandscaperFinalizer} })
+		w.delete("a")
+		w.run()
+		w.gone("a")
+		Expect(w.calls("a")).To(BeEmpty())
+	})
+
+	It("does not uninstall without the Target that was deployed to [C13, Lx9]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		target := w.target("dev", nil)
+		w.run(slowBackoff)
+		w.succeeds("a", withTarget("dev"))
+		Expect(w.client.Delete(ctx, target)).To(Succeed())
+		w.delete("a")
+		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
+		Expect(di.Status.LastError.Message).To(ContainSubstring(`target "dev" not found`))
+		Expect(di.Finalizers).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
+		w.target("dev", nil)
+		w.gone("a")
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete}))
+	})
+
+	It("aborts without Target and Context [C4]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.target("dev", nil)
+		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		w.run()
+		w.deploy("a", withTarget("dev"))
+		w.awaitCall("a", contract.Reconcile, 1)
+		Expect(w.client.Delete(ctx, &lsv1alpha1.Target{ObjectMeta: w.meta("dev")})).To(Succeed())
+		Expect(w.client.Delete(ctx, &lsv1alpha1.Context{ObjectMeta: w.meta(lsv1alpha1.DefaultContextName)})).To(Succeed())
+		w.operate("a", contract.AbortOperation)
+		Expect(w.finished("a").Status.LastError.Reason).To(Equal(contract.ReasonAborted))
+	})
+
+	It("ends a job without configuration as a configuration problem", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.run()
+		w.deploy("a", func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil })
+		di := w.finished("a")
+		Expect(di.Status.Phase).To(Equal(phases.Failed))
+		Expect(di.Status.LastError.Reason).To(Equal("ProviderConfigurationMissing"))
+		Expect(codes(di)).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))
+		Expect(w.calls("a")).To(BeEmpty())
+	})
+})

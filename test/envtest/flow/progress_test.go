@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow_test
+
+import (
+	"context"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+var _ = flow("progress of a deployer", func(e *env) {
+	It("waits, shows for what, and is done when the deployer returns nil [C9, C10]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.Wait("the weather", 300*time.Millisecond))
+		w.run(slowBackoff)
+		w.deploy("a")
+		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
+		Expect(di.Status.LastError).To(BeNil())
+		cond := contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting)
+		Expect(cond.Message).To(ContainSubstring("the weather"))
+		di = w.finished("a")
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
+		Expect(contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting)).To(BeNil())
+		Expect(w.calls("a")).To(HaveLen(2))
+	})
+
+	It("does not wake from its own writes while it waits", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.Always(contract.Reconcile, deployertest.Wait("a trigger", time.Hour))
+		w.run()
+		w.deploy("a")
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
+		w.stays("a")
+		Expect(w.calls("a")).To(HaveLen(1))
+		w.fake.Always(contract.Reconcile, nil)
+		w.fake.Runtime().Trigger(w.key("a"))
+		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
+	})
+
+	It("polls a deployer that is still progressing [C9]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.Phase(phases.Progressing), deployertest.Phase(phases.Progressing))
+		w.run(slowBackoff)
+		w.succeeds("a")
+		Expect(w.calls("a")).To(HaveLen(3))
+		Expect(w.shown("a")).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Init, phases.Progressing, phases.Succeeded}))
+	})
+
+	It("stores a checkpoint in the middle of a call and keeps it through a later error", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		var during *lsv1alpha1.DeployItem
+		w.fake.On(contract.Reconcile, deployertest.InTurn(
+			provider("one"),
+			func(ctx context.Context, _ deployertest.Input) error { return deployerlib.Checkpoint(ctx) },
+			func(context.Context, deployertest.Input) error {
+				during = w.get("a")
+				return nil
+			},
+			provider("two"), deployertest.Fail(errTrouble)))
+		w.run(slowBackoff)
+		w.deploy("a")
+		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
+		Expect(providerOf(during)).To(ContainSubstring("one"))
+		Expect(during.Status.Phase).To(Equal(phases.Init))
+		Expect(providerOf(di)).To(ContainSubstring("two"), "what was in memory is stored after an error, too")
+	})
+
+	It("tells a checkpoint that the job is not ours any more", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		var result error
+		w.fake.On(contract.Reconcile, func(ctx context.Context, in deployertest.Input) error {
+			<-ctx.Done()
+			if err := provider("late")(ctx, in); err != nil {
+				return err
+			}
+			result = deployerlib.Checkpoint(ctx)
+			return result
+		})
+		w.run()
+		w.deploy("a")
+		w.awaitCall("a", contract.Reconcile, 1)
+		w.interrupt("a")
+		w.awaitReturn("a", contract.Reconcile, 1)
+		Expect(result).To(MatchError(deployerlib.ErrSuperseded))
+		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return providerOf(di) != "" })
+		Expect(di.Status.LastError.Reason).To(Equal("InterruptOperation"))
+	})
+
+	It("keeps its outcome when somebody else writes the item during the call", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.InTurn(provider("done"), func(context.Context, deployertest.Input) error {
+			w.update("a", withAnnotation("example.com/note", "in between"))
+			w.patchStatus("a", map[string]any{"conditions": []any{}})
+			return nil
+		}))
+		w.run()
+		di := w.succeeds("a")
+		Expect(providerOf(di)).To(ContainSubstring("done"))
+		Expect(di.Annotations).To(HaveKey("example.com/note"))
+		Expect(w.calls("a")).To(HaveLen(1))
+	})
+
+	It("runs a spec that changed during the call afterwards [L27]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+			w.update("a", withConfig("new"))
+			return nil
+		})
+		w.run()
+		w.deploy("a")
+		if e.jobs() {
+			di := w.finished("a")
+			Expect(di.Status.ObservedGeneration).To(BeNumerically("<", di.Generation), "the generation that was deployed")
+			w.job("a")
+		}
+		w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return tracked(di) && di.Status.Phase == phases.Succeeded })
+	})
+
+	It("undoes what a deployer must not change, and refuses a changed spec", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, func(_ context.Context, in deployertest.Input) error {
+			in.Item.Status.JobID, in.Item.Status.JobIDFinished, in.Item.Status.ObservedGeneration = "x", "y", 99
+			in.Item.Labels = map[string]string{"changed": "true"}
+			in.Item.Spec.Context = "changed"
+			return nil
+		})
+		w.run()
+		w.deploy("a")
+		di := w.finished("a")
+		Expect(di.Status.Phase).To(Equal(phases.Failed))
+		Expect(di.Status.LastError.Message).To(ContainSubstring("spec.context"))
+		Expect(di.Labels).NotTo(HaveKey("changed"))
+		Expect(di.Spec.Context).To(BeEmpty())
+		Expect(tracked(di)).To(BeTrue())
+	})
+
+	It("works on an item whose provider status was poisoned by hand, and deletes it [C13]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, nil, deployertest.Wait("the poison", time.Hour))
+		w.run()
+		w.succeeds("a")
+		w.job("a")
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
+		w.patchStatus("a", map[string]any{"providerStatus": map[string]any{"poison": true}})
+		w.fake.Runtime().Trigger(w.key("a"))
+		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
+		w.patchStatus("a", map[string]any{"providerStatus": map[string]any{"poison": true}})
+		w.delete("a")
+		w.gone("a")
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Reconcile, contract.Reconcile, contract.Delete}))
+	})
+
+	It("starts an item with a phase that nobody knows [L29]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.create("a")
+		w.patchStatus("a", map[string]any{"phase": "Strange", "observedGeneration": 0})
+		w.history.forget()
+		w.run()
+		w.job("a")
+		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
+	})
+
+	It("contains a panic of the deployer [Lx10]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.On(contract.Reconcile, deployertest.Panic("no pod"))
+		w.run()
+		w.succeeds("a")
+		Expect(w.calls("a")).To(HaveLen(2))
+		Expect(w.history.of("a")).To(ContainElement(Satisfy(func(di *lsv1alpha1.DeployItem) bool {
+			return di.Status.LastError != nil
+		})))
+	})
+})
