@@ -68,7 +68,7 @@ func BenchmarkJobs(b *testing.B) {
 		}
 	})
 	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // watches that end with their manager are no news
+	klog.SetLogger(logr.Discard())           // watches that end with their manager are no news
 	measure(b, cp.Config, &bare{}, items/10) // warms the API server up
 	measure(b, cp.Config, library{}, items/10)
 	var ours, theirs result
