@@ -51,19 +51,19 @@ func (s *states) forget(key types.NamespacedName) {
 type itemState struct {
 	mu          sync.Mutex
 	uid         types.UID
-	released    types.UID   // of the item that is gone at the API server, whatever the cache says
-	print       fingerprint // of the item as we last acted on it, our own writes included
+	released    types.UID     // of the item that is gone at the API server, whatever the cache says
+	print       fingerprint   // of the item as we last acted on it, our own writes included
 	expected    []fingerprint // of the writes that are under way
 	foreign     bool          // a write met a foreign change that no pass has acted on
-	notBefore   time.Time   // a pop before this with the seen print does nothing
-	triggered   bool        // somebody asked for a pass: the gate is open
-	lastWrite   string      // resourceVersion of our last write
-	awaited     bool        // a pass waits for the event of our last write
-	failures    int         // in a row, for the backoff
-	immediate   int         // immediate requeues in a row
-	claimed     string      // the run that this process started or fenced
-	abortSeen   time.Time   // when an abort was first seen
-	resumed     bool        // Resume was called
+	notBefore   time.Time     // a pop before this with the seen print does nothing
+	triggered   bool          // somebody asked for a pass: the gate is open
+	lastWrite   string        // resourceVersion of our last write
+	awaited     bool          // a pass waits for the event of our last write
+	failures    int           // in a row, for the backoff
+	immediate   int           // immediate requeues in a row
+	claimed     string        // the run that this process started or fenced
+	abortSeen   time.Time     // when an abort was first seen
+	resumed     bool          // Resume was called
 	pending     *pendingWrite
 	running     *run
 	quarantined bool
