@@ -63,7 +63,8 @@ func (c *cycle) passed(v verdict, err error) passed {
 
 // superseded ends a pass that works on an old version: the event of the newer one wakes the item.
 func (c *cycle) superseded() passed {
-	c.rebased, c.wait = true, staleRetry
+	c.wait = staleRetry
+	c.meetForeign()
 	return passed{}
 }
 
@@ -256,6 +257,6 @@ func (r *reconciler) concludeInterrupted(ctx context.Context, c *cycle) passed {
 	if err != nil && !errors.Is(err, ErrSuperseded) {
 		return passed{err: err, failure: true}
 	}
-	c.rebased = true
+	c.meetForeign()
 	return passed{again: fresh != nil}
 }
