@@ -5,6 +5,7 @@ package deployerlib
 import (
 	"context"
 	"errors"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -42,11 +43,22 @@ func (r *reconciler) conclude(ctx context.Context, c *cycle, v verdict, err erro
 	if errors.Is(err, errConflict) || errors.Is(err, ErrSuperseded) {
 		return c.superseded()
 	}
-	if _, isWrite := errors.AsType[*writeError](err); isWrite {
+	if _, isWrite := errors.AsType[*writeError](err); isWrite && !isKnownRefusal(err) {
 		return passed{err: err, failure: true}
+	} else if isWrite {
+		r.reset(c)
 	}
 	r.settle(c, err)
 	return r.storeOutcome(ctx, c, v, err)
+}
+
+// reset takes back what user code did to a status that the API server refused,
+// so that the refusal can be told.
+func (r *reconciler) reset(c *cycle) {
+	c.base.Status.DeepCopyInto(&c.item.Status)
+	if c.decision.New && !c.started {
+		contract.Start(c.item, c.decision, r.startInfo(c))
+	}
 }
 
 // passed is the plain end of a pass: the requeue of the hooks, or the error.
@@ -63,7 +75,8 @@ func (c *cycle) passed(v verdict, err error) passed {
 
 // superseded ends a pass that works on an old version: the event of the newer one wakes the item.
 func (c *cycle) superseded() passed {
-	c.rebased, c.wait = true, staleRetry
+	c.wait = staleRetry
+	c.meetForeign()
 	return passed{}
 }
 
@@ -101,8 +114,12 @@ func (r *reconciler) settle(c *cycle, err error) {
 
 // storeOutcome writes and turns the outcome into what the queue is told.
 func (r *reconciler) storeOutcome(ctx context.Context, c *cycle, v verdict, err error) passed {
-	r.announce(c)
-	if werr := r.write(ctx, c); werr != nil {
+	tell := c.news != nil && !c.knows(c.news)
+	werr := r.write(ctx, c)
+	if tell && (werr == nil || c.ended()) {
+		r.warn(c.base, c.news.Reason, c.news.Message)
+	}
+	if werr != nil {
 		if errors.Is(werr, ErrSuperseded) || errors.Is(werr, errConflict) {
 			return c.superseded()
 		}
@@ -139,7 +156,7 @@ func (r *reconciler) write(ctx context.Context, c *cycle) error {
 	if err == nil && c.decision.New && !c.started {
 		c.state.claim(c.item)
 	}
-	if isKnownRefusal(err) && c.outcome != nil {
+	if isKnownRefusal(err) {
 		err = r.storeRefused(ctx, c, err)
 	}
 	if _, isWrite := errors.AsType[*writeError](err); isWrite && c.ended() {
@@ -153,21 +170,30 @@ func (c *cycle) ended() bool {
 	return c.outcome != nil && (c.outcome.Final || c.outcome.Done) && c.called
 }
 
-// storeRefused ends a run whose status the API server does not take: what the
-// deployer put there is given up, the reason is told.
+// storeRefused tells that the API server does not take the status. What the
+// deployer or a hook put there is given up; a run ends with it.
 func (r *reconciler) storeRefused(ctx context.Context, c *cycle, refusal error) error {
+	now := r.args.Clock.Now()
+	r.reset(c)
+	if c.outcome == nil {
+		contract.HookFailed(c.item, c.decision, refusal, now)
+	} else {
+		c.outcome = timedOut(c, refusedError(c, refusal, now))
+		contract.Apply(c.item, c.decision, *c.outcome, now, c.began)
+	}
+	_, err := r.writer.store(ctx, c, &c.item.Status, c.intent(), onConflictRebase)
+	return err
+}
+
+// refusedError says what the API server did not take.
+func refusedError(c *cycle, refusal error, now time.Time) *lsv1alpha1.Error {
 	reason := "StatusRefused"
 	if patch.Permanent(refusal) {
 		reason = "StatusTooLarge"
 	}
-	now := r.args.Clock.Now()
 	e := contract.NewError(refusal, string(c.decision.Action), reason, now)
 	e.Codes = append(e.Codes, lsv1alpha1.ErrorConfigurationProblem)
-	c.outcome = timedOut(c, e)
-	c.base.Status.DeepCopyInto(&c.item.Status)
-	contract.Apply(c.item, c.decision, *c.outcome, now, c.began)
-	_, err := r.writer.store(ctx, c, &c.item.Status, c.intent(), onConflictRebase)
-	return err
+	return e
 }
 
 // intent is what the outcome means for finalizer and annotations.
@@ -187,15 +213,8 @@ func (c *cycle) intent() metaIntent {
 	return intent
 }
 
-// announce tells of a new error by an event, once per content.
-func (r *reconciler) announce(c *cycle) {
-	if c.news == nil || c.knows(c.news) {
-		return
-	}
-	r.warn(c.base, c.news.Reason, c.news.Message)
-}
-
-// knows tells whether the item showed the error before this pass.
+// knows tells whether the item showed the error before this pass: an event
+// tells of each error once.
 func (c *cycle) knows(e *lsv1alpha1.Error) bool {
 	outsideJob := c.decision.Background || !c.decision.Due && c.decision.Revision == contract.JobID
 	if !outsideJob {
@@ -242,7 +261,10 @@ func (r *reconciler) concludeInterrupted(ctx context.Context, c *cycle) passed {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
 	if c.called && c.decision.Action != contract.Abort {
-		if err := r.contained(ctx, c, r.args.Deployer.Abort); err != nil {
+		callCtx, end := r.seen.call(ctx, c, contract.Abort)
+		err := r.contained(callCtx, c, r.args.Deployer.Abort)
+		end(err)
+		if err != nil {
 			c.log.Error(err, "abort after an interrupt failed")
 		}
 	}
@@ -253,6 +275,6 @@ func (r *reconciler) concludeInterrupted(ctx context.Context, c *cycle) passed {
 	if err != nil && !errors.Is(err, ErrSuperseded) {
 		return passed{err: err, failure: true}
 	}
-	c.rebased = true
+	c.meetForeign()
 	return passed{again: fresh != nil}
 }

@@ -77,6 +77,12 @@ func (c *cycle) own() {
 // protect remembers what user code must not change.
 func (c *cycle) protect() { c.protected = c.item.Status.DeepCopy() }
 
+// meetForeign notes that a write met a change by somebody else: the next pass has to look at it.
+func (c *cycle) meetForeign() {
+	c.rebased = true
+	c.state.metForeign()
+}
+
 type cycleKey struct{}
 
 // cycleFrom finds the running pass in the context of a deployer call.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -387,6 +388,40 @@ func TestUnconfirmedWrites(t *testing.T) {
 		}
 		w.pass()
 		if s := w.stored().Status; s.Phase != phases.Failed || s.LastError == nil || s.LastError.Reason != "StatusRefused" {
+			t.Errorf("status %+v", s)
+		}
+	})
+}
+
+// TestRefusedHookStatus is about hooks that put into the status what the API server does not take.
+func TestRefusedHookStatus(t *testing.T) {
+	invalid := apierrors.NewInvalid(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem").GroupKind(), key.Name, nil)
+	spoils := func(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
+		di.Status.Conditions = append(di.Status.Conditions, lsv1alpha1.Condition{Type: "Spoilt"})
+		return nil, nil
+	}
+	start := func(t *testing.T, stored change) *world {
+		w := newWorld(t, items(stored), func(w *world, _ *deployerlib.DeployerArgs) { w.fake.Hook(spoils, extension.ShouldReconcileHook) })
+		w.fail = func(string, client.Object) error {
+			w.fail = nil
+			return invalid
+		}
+		return w
+	}
+	t.Run("of a run: it has begun, and says why it does not go on", func(t *testing.T) {
+		w := start(t, job("1"))
+		w.pass()
+		s := w.stored().Status
+		if s.Phase != phases.Init || s.LastError == nil || contract.GetCondition(s.Conditions, "Spoilt") != nil {
+			t.Errorf("status %+v", s)
+		}
+		w.wantCalls()
+	})
+	t.Run("of an item that has nothing to do: its condition says so", func(t *testing.T) {
+		w := start(t, finishedJob("1", phases.Succeeded))
+		w.pass()
+		s := w.stored().Status
+		if c := contract.GetCondition(s.Conditions, contract.ConditionBackground); c == nil || c.Reason != contract.ReasonHookFailed || s.LastError != nil {
 			t.Errorf("status %+v", s)
 		}
 	})

@@ -120,9 +120,9 @@ func (o *observer) phase(ctx context.Context, c *cycle, name string) (context.Co
 }
 
 // call begins a deployer call; the returned func ends it.
-func (o *observer) call(ctx context.Context, c *cycle) (context.Context, func(error)) {
+func (o *observer) call(ctx context.Context, c *cycle, action contract.Action) (context.Context, func(error)) {
 	began := o.clock.Now()
-	name := string(c.decision.Action)
+	name := string(action)
 	ctx, span := o.tracer.Start(ctx, "call "+name)
 	return ctx, func(err error) {
 		o.metrics.calls.WithLabelValues(o.typ, name).Observe(o.clock.Since(began).Seconds())

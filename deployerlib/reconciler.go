@@ -162,7 +162,7 @@ func (r *reconciler) delay(c *cycle, p passed) (wait time.Duration, immediate bo
 	case p.settled:
 		c.state.succeeded()
 	}
-	if p.again || p.result.Requeue { //nolint:staticcheck // the hooks' contract has it
+	if p.again || r.nextIsDue(c) || p.result.Requeue { //nolint:staticcheck // the hooks' contract has it
 		wait = c.state.immediately()
 		return wait, true
 	}
@@ -173,6 +173,13 @@ func (r *reconciler) delay(c *cycle, p passed) (wait time.Duration, immediate bo
 		}
 	}
 	return wait, false
+}
+
+// nextIsDue tells that a run ended and the item, as stored now, asks for
+// another one: a deletion after an abort, a change that came while it ran.
+func (r *reconciler) nextIsDue(c *cycle) bool {
+	ended := c.outcome != nil && c.outcome.Final && !c.decision.Background
+	return ended && contract.Evaluate(c.base, contract.Options{Revision: r.args.Revision, Now: r.args.Clock.Now()}).Due
 }
 
 // toDeadline is the time left to an open run; zero when there is none.

@@ -4,6 +4,7 @@ package deployerlib
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,18 +51,19 @@ func (s *states) forget(key types.NamespacedName) {
 type itemState struct {
 	mu          sync.Mutex
 	uid         types.UID
-	released    types.UID   // of the item that is gone at the API server, whatever the cache says
-	print       fingerprint // of the item as we last acted on it, our own writes included
-	expected    fingerprint // of the write that is under way
-	notBefore   time.Time   // a pop before this with the seen print does nothing
-	triggered   bool        // somebody asked for a pass: the gate is open
-	lastWrite   string      // resourceVersion of our last write
-	awaited     bool        // a pass waits for the event of our last write
-	failures    int         // in a row, for the backoff
-	immediate   int         // immediate requeues in a row
-	claimed     string      // the run that this process started or fenced
-	abortSeen   time.Time   // when an abort was first seen
-	resumed     bool        // Resume was called
+	released    types.UID     // of the item that is gone at the API server, whatever the cache says
+	print       fingerprint   // of the item as we last acted on it, our own writes included
+	expected    []fingerprint // of the writes that are under way
+	foreign     bool          // a write met a foreign change that no pass has acted on
+	notBefore   time.Time     // a pop before this with the seen print does nothing
+	triggered   bool          // somebody asked for a pass: the gate is open
+	lastWrite   string        // resourceVersion of our last write
+	awaited     bool          // a pass waits for the event of our last write
+	failures    int           // in a row, for the backoff
+	immediate   int           // immediate requeues in a row
+	claimed     string        // the run that this process started or fenced
+	abortSeen   time.Time     // when an abort was first seen
+	resumed     bool          // Resume was called
 	pending     *pendingWrite
 	running     *run
 	quarantined bool
@@ -76,7 +78,21 @@ func (s *itemState) observe(di *lsv1alpha1.DeployItem, p fingerprint) (*run, boo
 		s.awaited, s.triggered = false, true
 		return s.running, true
 	}
-	return s.running, p != s.print && p != s.expected
+	return s.running, p != s.print && !slices.Contains(s.expected, p) && !s.isOwn(di.ResourceVersion)
+}
+
+// isOwn tells that a version is not newer than our last write. Every write
+// carries the version that it is based on, so whatever was there before one
+// that met no foreign change is known.
+func (s *itemState) isOwn(resourceVersion string) bool {
+	return !s.foreign && s.lastWrite != "" && !older(s.lastWrite, resourceVersion)
+}
+
+// metForeign notes that a write met a change by somebody else.
+func (s *itemState) metForeign() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.foreign = true
 }
 
 // trigger opens the gate.
@@ -110,7 +126,7 @@ func (s *itemState) begin(r *run) bool {
 	if s.quarantined {
 		return false
 	}
-	s.running, s.triggered, s.awaited = r, false, false
+	s.running, s.triggered, s.awaited, s.foreign = r, false, false, false
 	return true
 }
 
@@ -119,7 +135,7 @@ func (s *itemState) end(p fingerprint, known bool, notBefore time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running, s.notBefore = nil, notBefore
-	s.expected = fingerprint{}
+	s.expected, s.foreign = nil, !known
 	s.print = fingerprint{}
 	if known {
 		s.print = p
@@ -136,10 +152,10 @@ func (s *itemState) awaitIfStale(di *lsv1alpha1.DeployItem) bool {
 }
 
 // expect announces a write, so that its event is known when it comes.
-func (s *itemState) expect(p fingerprint) {
+func (s *itemState) expect(prints ...fingerprint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expected = p
+	s.expected = prints
 }
 
 // wrote notes the resourceVersion of our own write.

@@ -19,9 +19,21 @@ func TestObserve(t *testing.T) {
 		}
 	})
 	t.Run("the seen and the expected print do not", func(t *testing.T) {
-		for _, s := range []*itemState{{print: p}, {expected: p}} {
+		for _, s := range []*itemState{{print: p}, {expected: []fingerprint{p}}} {
 			if _, wake := s.observe(di, p); wake {
 				t.Error("woken")
+			}
+		}
+	})
+	t.Run("a version that our last write covers does not, unless it met a foreign change", func(t *testing.T) {
+		for version, foreign := range map[string]bool{"10": false, "11": false, "9": true} {
+			s := &itemState{lastWrite: version}
+			if _, wake := s.observe(di, p); wake != foreign {
+				t.Errorf("last write %s: woken = %t", version, wake)
+			}
+			s.metForeign()
+			if _, wake := s.observe(di, p); !wake {
+				t.Errorf("last write %s onto a foreign change: not woken", version)
 			}
 		}
 	})

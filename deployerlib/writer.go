@@ -90,9 +90,14 @@ func (w *writer) store(ctx context.Context, c *cycle, status *lsv1alpha1.DeployI
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	c.state.expect(printOf(wanted))
+	c.state.expect(printOf(half(c.base, wanted)), printOf(wanted))
 	err = w.send(ctx, c, changes, intent, rule)
 	return true, err
+}
+
+// half is the item between the two calls of a write: the status is there, the metadata is not.
+func half(base, wanted *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
+	return &lsv1alpha1.DeployItem{ObjectMeta: base.ObjectMeta, Status: wanted.Status}
 }
 
 // wantedItem is base with another status: what the revision does not allow is
@@ -120,7 +125,7 @@ func (w *writer) send(ctx context.Context, c *cycle, changes patch.Changes, inte
 		case !apierrors.IsConflict(err):
 			return &writeError{err: err}
 		case rule == onConflictGiveUp:
-			c.rebased = true
+			c.meetForeign()
 			return errConflict
 		}
 		if changes, err = w.rebase(ctx, c, left, intent); err != nil || changes.Empty() {
@@ -157,7 +162,7 @@ func (w *writer) adopt(c *cycle, obj *lsv1alpha1.DeployItem) {
 // still ours. Otherwise only what the deployer made known about the target is
 // kept: losing it could lose track of deployed objects.
 func (w *writer) rebase(ctx context.Context, c *cycle, left patch.Changes, intent metaIntent) (patch.Changes, error) {
-	c.rebased = true
+	c.meetForeign()
 	mine := c.base
 	fresh, err := w.read(ctx, c)
 	if err != nil || fresh == nil {

@@ -185,14 +185,23 @@ func (l *Landscaper) TriggerAs(ctx context.Context, item types.NamespacedName, j
 	})
 }
 
-// Update changes the configuration of an item. With annotations the same write
+// Update replaces the configuration of an item. With annotations the same write
 // asks for a run; with job IDs a Trigger has to follow.
 func (l *Landscaper) Update(ctx context.Context, item types.NamespacedName, config any) error {
-	body := map[string]any{"spec": map[string]any{"config": json.RawMessage(rawOf(config))}}
-	if l.options.Revision == contract.Annotation {
-		body["metadata"] = annotated(lsv1alpha1.ReconcileOperation, lsv1alpha1.ReconcileTimestampAnnotation, l.now())
+	di, err := l.Get(ctx, item)
+	if err != nil {
+		return err
 	}
-	return l.patch(ctx, item, body)
+	old := di.DeepCopy()
+	di.Spec.Configuration = &runtime.RawExtension{Raw: rawOf(config)}
+	if l.options.Revision == contract.Annotation {
+		metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation))
+		metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.ReconcileTimestampAnnotation, l.now())
+	}
+	if err := l.client.Patch(ctx, di, client.MergeFrom(old)); err != nil {
+		return fmt.Errorf("update deploy item %s: %w", item, err)
+	}
+	return nil
 }
 
 // Operate sets the operation annotation, with its time: reconcile-time for

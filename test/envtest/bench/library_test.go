@@ -12,32 +12,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployers/mock"
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// library is a deployer that has nothing to do, run by the library, with a
-// no-op hook on every hook point.
-type library struct{ deployerlib.Base }
+// library is the mock deployer, run by the library, with a no-op hook on every hook point.
+type library struct{}
 
 // add registers the deployer.
-func (l *library) add(mgr ctrl.Manager) error {
-	return deployerlib.Add(logr.Discard(), mgr, nil, deployerlib.DeployerArgs{
-		Name: "bench.deployerkit.dev", Type: itemType, Deployer: l, Registerer: prometheus.NewRegistry(),
-		Options: controller.Options{MaxConcurrentReconciles: workers},
-	})
-}
-
-func (*library) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
-	return nil
-}
-
-func (*library) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
-	return nil
-}
-
-func (*library) ExtensionHooks() extension.ReconcileExtensionHooks {
+func (library) add(mgr ctrl.Manager) error {
 	noop := func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) {
 		return nil, nil
 	}
-	return extension.ReconcileExtensionHooks{}.RegisterHook(noop, extension.HookTypes()...)
+	return deployerlib.Add(logr.Discard(), mgr, nil, deployerlib.DeployerArgs{
+		Name: "bench.deployerkit.dev", Type: itemType, Registerer: prometheus.NewRegistry(),
+		Deployer: mock.New(extension.ReconcileExtensionHookSetup{Hook: noop, HookTypes: extension.HookTypes()}),
+		Options:  controller.Options{MaxConcurrentReconciles: workers},
+	})
 }

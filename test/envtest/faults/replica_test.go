@@ -2,7 +2,99 @@
 
 package faults_test
 
-// replicaEnv names the kubeconfig for a replica.
-const replicaEnv = "FAULTS_REPLICA_KUBECONFIG"
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
 
-func replicaMain(string) int { return 1 }
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// Environment of a replica: a kubeconfig makes one of this binary.
+const (
+	replicaEnv          = "FAULTS_REPLICA_KUBECONFIG"
+	replicaTypeEnv      = "FAULTS_REPLICA_TYPE"
+	replicaNamespaceEnv = "FAULTS_REPLICA_NAMESPACE"
+)
+
+// replicaGrace is the grace period of a replica.
+const replicaGrace = 10 * time.Second
+
+// work is the configuration of the replica's items.
+type work struct {
+	// Takes is how long a call takes.
+	Takes string `json:"takes"`
+}
+
+// slowly is a deployer whose calls take their time.
+type slowly struct{ deployerlib.Base }
+
+func (slowly) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
+	todo, err := deployerlib.DecodeConfig[work](di)
+	if err != nil {
+		return err
+	}
+	takes, err := time.ParseDuration(todo.Takes)
+	if err != nil {
+		return err
+	}
+	timer := time.NewTimer(takes)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (slowly) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+// replicaMain is the program of a replica: it is elected, works, and ends with a signal.
+func replicaMain(kubeconfig string) int {
+	ctrl.SetLogger(logr.Discard())
+	if err := runReplica(ctrl.SetupSignalHandler(), kubeconfig); err != nil {
+		fmt.Fprintln(os.Stderr, "replica:", err)
+		return 1
+	}
+	return 0
+}
+
+func runReplica(ctx context.Context, kubeconfig string) error {
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	cfg.QPS = -1
+	scheme, err := deployertest.Scheme()
+	if err != nil {
+		return err
+	}
+	lease, renew, retry, shutdown := 4*time.Second, 3*time.Second, time.Second, 2*replicaGrace
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		LeaderElection: true, LeaderElectionID: "replicas", LeaderElectionNamespace: os.Getenv(replicaNamespaceEnv),
+		LeaseDuration: &lease, RenewDeadline: &renew, RetryPeriod: &retry, GracefulShutdownTimeout: &shutdown,
+	})
+	if err != nil {
+		return err
+	}
+	args := deployerlib.DeployerArgs{
+		Type: lsv1alpha1.DeployItemType(os.Getenv(replicaTypeEnv)), Deployer: slowly{}, GracePeriod: replicaGrace,
+	}
+	args.Options.MaxConcurrentReconciles = 5
+	if err := deployerlib.Add(logr.Discard(), mgr, nil, args); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}

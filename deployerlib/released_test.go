@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The cache still has an item that our own write let go: the answer carries
+// the old resourceVersion, so only memory tells.
+func TestFetchPassesOverWhatIsGone(t *testing.T) {
+	terminating := func(uid types.UID, finalizers ...string) *lsv1alpha1.DeployItem {
+		di := finishedItem()
+		di.UID, di.DeletionTimestamp, di.Finalizers = uid, &metav1.Time{}, finalizers
+		return di
+	}
+	cases := map[string]struct {
+		reason string
+		answer *lsv1alpha1.DeployItem
+		cached *lsv1alpha1.DeployItem
+		want   verdict
+	}{
+		"Gone": {
+			reason: "the last finalizer went with our write",
+			answer: terminating("uid"), cached: terminating("uid", lsv1alpha1.LandscaperFinalizer), want: drop,
+		},
+		"HeldByOthers": {
+			reason: "a foreign finalizer holds it: it is there, and its events count",
+			answer: terminating("uid", "example.com/foreign"), cached: terminating("uid", "example.com/foreign"), want: proceed,
+		},
+		"MadeAnew": {
+			reason: "another item of the same name is not gone",
+			answer: terminating("uid"), cached: terminating("new"), want: proceed,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := offline(t, tc.cached, nil)
+			c := &cycle{key: client.ObjectKeyFromObject(tc.cached), state: &itemState{}, item: tc.cached.DeepCopy()}
+			(&writer{}).adopt(c, tc.answer)
+			if got, err := r.fetch(t.Context(), c); err != nil || got != tc.want {
+				t.Errorf("%s: got %s, %v, want %s", tc.reason, got, err, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// meanwhile does something after the deployer returned and before the next
+// status write is sent, once.
+func (w *world) meanwhile(do func()) deployertest.Answer {
+	return func(_ context.Context, in deployertest.Input) error {
+		var once sync.Once
+		w.counter.Inject(deployertest.When(statusOf, func(*http.Request) (*http.Response, error) {
+			once.Do(do)
+			return nil, nil
+		}))
+		gvk := schema.GroupVersionKind{Group: "faults.deployerkit.dev", Version: "v1", Kind: "Known"}
+		return deployerlib.SetProviderStatus(in.Item, map[string]string{"object": in.Item.Status.JobID}, gvk)
+	}
+}
+
+var _ = Describe("between the deployer's return and the last write [decision 10]", func() {
+	It("an interrupt wins, and what the deployer knows is kept", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		key := w.key("item")
+		w.fake.On(contract.Reconcile, w.meanwhile(func() {
+			defer GinkgoRecover()
+			Expect(w.ls.Interrupt(ctx, key)).To(Succeed())
+		}))
+		h := w.watchHistory()
+		w.start()
+		w.deploy(ctx, "item")
+		di := w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Status.ProviderStatus != nil })
+		Expect(di.Status.Phase).To(Equal(phases.Failed))
+		Expect(di.Status.LastError.Reason).To(Equal("InterruptOperation"))
+		h.once(di.Status.JobID)
+		Consistently(func() int { return len(w.fake.Calls(key)) }).Should(Equal(1))
+		job := w.trigger(ctx, key)
+		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
+		h.once(job)
+	}, SpecTimeout(time.Minute))
+
+	It("a new job wins: the old one does not end it, and it is run", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		key := w.key("item")
+		w.fake.On(contract.Reconcile, w.meanwhile(func() {
+			defer GinkgoRecover()
+			Expect(w.ls.TriggerAs(ctx, key, "second")).To(Succeed())
+		}))
+		h := w.watchHistory()
+		w.start()
+		w.deploy(ctx, "item")
+		di, err := w.ls.AwaitJob(within(ctx, patience), key, "second")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
+		Expect(di.Status.ProviderStatus).NotTo(BeNil())
+		calls := w.fake.Calls(key)
+		Expect(calls).To(HaveLen(2))
+		Expect(calls[1].JobID).To(Equal("second"))
+		h.once("second")
+	}, SpecTimeout(time.Minute))
+
+	It("a spec change under annotations is not lost", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.Annotation)
+		key := w.key("item")
+		w.fake.On(contract.Reconcile, w.meanwhile(func() {
+			defer GinkgoRecover()
+			Expect(w.ls.Update(ctx, key, body(`"replicas":2`))).To(Succeed())
+		}))
+		w.start()
+		w.deploy(ctx, "item")
+		w.calls(ctx, key, contract.Reconcile, 2)
+		di := w.finished(ctx, key)
+		Expect(di.Status.ObservedGeneration).To(Equal(di.Generation))
+		Expect(di.Generation).To(BeEquivalentTo(2))
+	}, SpecTimeout(time.Minute))
+
+	It("a deletion is not lost", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.Annotation)
+		key := w.key("item")
+		w.fake.On(contract.Reconcile, w.meanwhile(func() {
+			defer GinkgoRecover()
+			Expect(w.ls.Mark(ctx, key)).To(Succeed())
+		}))
+		w.start()
+		w.deploy(ctx, "item")
+		Expect(w.ls.AwaitGone(within(ctx, patience), key)).To(Succeed())
+		Expect(w.fake.Count(key, contract.Delete)).To(Equal(1))
+	}, SpecTimeout(time.Minute))
+})
+
+var _ = Describe("conflicts", func() {
+	It("in a storm hold jobs up and lose nothing", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		h := w.watchHistory()
+		w.start()
+		var storm sync.WaitGroup
+		windy, calm := context.WithTimeout(ctx, 3*time.Second)
+		defer calm()
+		jobs := []string{}
+		for i := range 5 {
+			key := w.deploy(ctx, fmt.Sprintf("item-%d", i))
+			storm.Go(func() {
+				for n := 0; windy.Err() == nil; n++ {
+					_ = w.ls.Annotate(windy, key, map[string]string{"gust": fmt.Sprint(n)}) // the end of the storm is no fault
+				}
+			})
+			jobs = append(jobs, w.trigger(ctx, key))
+		}
+		storm.Wait()
+		for i := range jobs {
+			Expect(w.finished(ctx, w.key(fmt.Sprintf("item-%d", i))).Status.Phase).To(Equal(phases.Succeeded))
+		}
+		h.once(jobs...)
+	}, SpecTimeout(time.Minute))
+
+	It("of two processes that both work end each job once [decisions 10, 54]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.fake.Always(contract.Reconcile, deployertest.Block(soon()))
+		h := w.watchHistory()
+		w.start()
+		other := deployertest.NewFake().Always(contract.Reconcile, deployertest.Block(soon()))
+		args := w.args
+		args.Deployer = other
+		deployertest.StartManager(GinkgoTB(), cp.Config, args)
+		jobs, keys := []string{}, []types.NamespacedName{}
+		for i := range 20 {
+			keys = append(keys, w.deploy(ctx, fmt.Sprintf("item-%d", i)))
+		}
+		for range 2 {
+			for _, key := range keys {
+				di := w.finished(ctx, key)
+				jobs = append(jobs, di.Status.JobID)
+				Expect(di.Status.Phase).To(Equal(phases.Succeeded))
+				w.trigger(ctx, key)
+			}
+		}
+		for _, key := range keys {
+			w.finished(ctx, key)
+		}
+		h.once(jobs...)
+		Expect(other.Faults()).To(BeEmpty())
+	}, SpecTimeout(time.Minute))
+})
+
+// soon is closed a moment after the spec begins, so that calls overlap at first.
+func soon() <-chan struct{} {
+	c := make(chan struct{})
+	timer := time.AfterFunc(moment, func() { close(c) })
+	DeferCleanup(timer.Stop)
+	return c
+}

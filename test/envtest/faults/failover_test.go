@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// process is a replica that runs outside this one.
+type process struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+	err   error
+}
+
+// launch starts a program until the spec ends.
+func launch(env []string, name string, args ...string) *process {
+	GinkgoHelper()
+	p := &process{cmd: exec.Command(name, args...), ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stdout, p.cmd.Stderr = GinkgoWriter, GinkgoWriter
+	Expect(p.cmd.Start()).To(Succeed())
+	go func() {
+		defer close(p.ended)
+		p.err = p.cmd.Wait()
+	}()
+	DeferCleanup(func() { p.end(syscall.SIGKILL) })
+	return p
+}
+
+// end sends a signal and waits for the end.
+func (p *process) end(signal syscall.Signal) {
+	GinkgoHelper()
+	_ = p.cmd.Process.Signal(signal) // it may have ended
+	Eventually(p.ended).Should(BeClosed())
+}
+
+// replica starts this binary as a replica for the items of a world.
+func (w *world) replica() *process {
+	GinkgoHelper()
+	kubeconfig, err := cp.KubeconfigFile(GinkgoT().TempDir())
+	Expect(err).NotTo(HaveOccurred())
+	self, err := os.Executable()
+	Expect(err).NotTo(HaveOccurred())
+	return launch([]string{
+		replicaEnv + "=" + kubeconfig, replicaTypeEnv + "=" + string(w.args.Type), replicaNamespaceEnv + "=" + w.ns,
+	}, self)
+}
+
+// takes says how long the call of an item takes.
+func takes(d time.Duration) func(*lsv1alpha1.DeployItem) {
+	return func(di *lsv1alpha1.DeployItem) {
+		di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(body(fmt.Sprintf(`"takes":%q`, d)))}
+	}
+}
+
+// leader is the holder of the lease.
+func (w *world) leader(ctx context.Context, namespace, name string) string {
+	lease := &coordinationv1.Lease{}
+	if err := w.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, lease); err != nil || lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// deployMany creates items and returns their keys and jobs.
+func (w *world) deployMany(ctx context.Context, n int, change ...func(*lsv1alpha1.DeployItem)) (keys []types.NamespacedName, jobs []string) {
+	GinkgoHelper()
+	for i := range n {
+		di := w.item(fmt.Sprintf("item-%d", i), change...)
+		Expect(w.ls.Create(ctx, di)).To(Succeed())
+		keys = append(keys, w.key(di.Name))
+		jobs = append(jobs, w.trigger(ctx, w.key(di.Name)))
+	}
+	return keys, jobs
+}
+
+// count counts the items of a world.
+func (w *world) count(ctx context.Context, keys []types.NamespacedName, ok func(*lsv1alpha1.DeployItem) bool) int {
+	n := 0
+	for _, key := range keys {
+		if di, err := w.ls.Get(ctx, key); err == nil && ok(di) {
+			n++
+		}
+	}
+	return n
+}
+
+func isOver(di *lsv1alpha1.DeployItem) bool {
+	return di.Status.JobID == di.Status.JobIDFinished && contract.IsFinal(di.Status.Phase)
+}
+
+func isOpen(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Init && !isOver(di) }
+
+var _ = Describe("a replica", func() {
+	It("takes over from a leader that is killed in the middle of jobs, and each job ends once [C14, decision 28]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		h := w.watchHistory()
+		first := w.replica()
+		Eventually(func() string { return w.leader(ctx, w.ns, "replicas") }).ShouldNot(BeEmpty())
+		w.replica()
+		keys, jobs := w.deployMany(ctx, 15, takes(time.Second))
+		Eventually(func() int { return w.count(ctx, keys, isOver) }).Should(BeNumerically(">=", 5))
+		Eventually(func() int { return w.count(ctx, keys, isOpen) }).Should(BeNumerically(">=", 3))
+		first.end(syscall.SIGKILL)
+		began := map[string]time.Time{}
+		open := w.count(ctx, keys, func(di *lsv1alpha1.DeployItem) bool {
+			if isOpen(di) {
+				began[di.Name] = di.Status.LastReconcileTime.Time
+			}
+			return isOpen(di)
+		})
+		Expect(open).To(BeNumerically(">=", 1), "killed in the middle")
+		for _, key := range keys {
+			di := w.finished(ctx, key)
+			Expect(di.Status.Phase).To(Equal(phases.Succeeded))
+			if at, ok := began[di.Name]; ok {
+				Expect(di.Status.LastReconcileTime.Time).To(BeTemporally("==", at), "the job went on, it did not begin anew")
+			}
+		}
+		h.once(jobs...)
+	}, SpecTimeout(2*time.Minute))
+
+	It("that is told to end finishes what it works on", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		h := w.watchHistory()
+		only := w.replica()
+		keys, jobs := w.deployMany(ctx, 7, takes(3*time.Second)) // five workers
+		Eventually(func() int { return w.count(ctx, keys, isOpen) }).Should(Equal(5))
+		only.end(syscall.SIGTERM)
+		Expect(only.err).NotTo(HaveOccurred(), "ended with status 0")
+		Expect(w.count(ctx, keys, isOver)).To(Equal(5))
+		Expect(w.count(ctx, keys, isOpen)).To(BeZero(), "nothing new was begun")
+		w.replica()
+		for _, key := range keys {
+			w.finished(ctx, key)
+		}
+		h.once(jobs...)
+	}, SpecTimeout(2*time.Minute))
+
+	It("of the mock deployer takes over from a leader that is killed [decision 28]", func(ctx SpecContext) {
+		const lease = "mock-failover"
+		binary := filepath.Join(GinkgoT().TempDir(), "mock-deployer")
+		build := exec.CommandContext(ctx, "go", "build", "-o", binary, "../../../cmd/mock-deployer")
+		build.Stdout, build.Stderr = GinkgoWriter, GinkgoWriter
+		Expect(build.Run()).To(Succeed())
+		w := newWorld(ctx, contract.JobID)
+		kubeconfig, err := cp.KubeconfigFile(GinkgoT().TempDir())
+		Expect(err).NotTo(HaveOccurred())
+		start := func() *process {
+			return launch(nil, binary, "--kubeconfig", kubeconfig, "--leader-election-id", lease, "--leader-election-namespace", w.ns,
+				"--leader-election-lease-duration=4s", "--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s",
+				"--metrics-bind-address=0", "--health-probe-bind-address=0", "--workers=1")
+		}
+		h := w.watchHistory()
+		first := start()
+		Eventually(func() string { return w.leader(ctx, w.ns, lease) }).ShouldNot(BeEmpty())
+		start()
+		w.args.Type = "landscaper.gardener.cloud/mock"
+		keys, jobs := w.deployMany(ctx, 10, mock("Progressing"))
+		Eventually(func() int {
+			return w.count(ctx, keys, func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
+		}).Should(Equal(len(keys)))
+		first.end(syscall.SIGKILL)
+		for _, key := range keys {
+			Expect(w.ls.Update(ctx, key, map[string]any{"phase": "Succeeded"})).To(Succeed())
+		}
+		for _, key := range keys {
+			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
+		}
+		h.once(jobs...)
+	}, SpecTimeout(3*time.Minute))
+})
+
+// mock is a configuration of the mock deployer.
+func mock(phase string) func(*lsv1alpha1.DeployItem) {
+	return func(di *lsv1alpha1.DeployItem) {
+		di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(fmt.Sprintf(
+			`{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration","phase":%q}`, phase))}
+	}
+}
