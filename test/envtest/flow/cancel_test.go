@@ -83,7 +83,7 @@ var _ = flow("runs that are cut short", func(e *env) {
 		w.operate("a", contract.AbortOperation)
 		Expect(w.finished("a").Status.LastError.Reason).To(Equal(contract.ReasonAborted))
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Abort, contract.Abort, contract.Abort}))
-		for _, di := range w.history.of("a") {
+		for _, di := range w.versions("a") {
 			if di.Status.LastError != nil {
 				Expect(di.Status.LastError.Message).NotTo(ContainSubstring(deployerlib.ErrAborted.Error()))
 			}

@@ -31,7 +31,7 @@ var _ = flow("the contract of a job", func(e *env) {
 		Expect(done.Status.LastReconcileTime.Time).To(BeTemporally(">=", began))
 		Expect(done.Status.Deployer).To(Equal(lsv1alpha1.DeployerInformation{Name: "flow.deployerkit.dev", Identity: "flow", Version: "v1"}))
 		Expect(done.Annotations).NotTo(HaveKey(lsv1alpha1.OperationAnnotation))
-		for _, di := range w.history.of("a") {
+		for _, di := range w.versions("a") {
 			if di.Status.Phase != "" {
 				Expect(di.Status.LastReconcileTime).NotTo(BeNil(), "set together with the first phase")
 				Expect(tracked(di)).To(BeTrue())
@@ -127,7 +127,7 @@ var _ = flow("the contract of a job", func(e *env) {
 		w.gone("a")
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete, contract.Delete, contract.Delete, contract.Delete}))
 		Expect(atDelete).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
-		Expect(w.history.phasesOf("a")).To(ContainElement(phases.Deleting))
+		Eventually(func() []lsv1alpha1.DeployItemPhase { return w.history.phasesOf("a") }).Should(ContainElement(phases.Deleting))
 	})
 
 	It("retries errors and shows them meanwhile; a failed job has one [C10]", func(ctx SpecContext) {
@@ -136,7 +136,7 @@ var _ = flow("the contract of a job", func(e *env) {
 		w.run()
 		w.succeeds("a")
 		Expect(w.calls("a")).To(HaveLen(3))
-		Expect(w.history.of("a")).To(ContainElement(Satisfy(func(di *lsv1alpha1.DeployItem) bool {
+		Expect(w.versions("a")).To(ContainElement(Satisfy(func(di *lsv1alpha1.DeployItem) bool {
 			return di.Status.LastError != nil && di.Status.Phase == phases.Init
 		})))
 
@@ -218,7 +218,7 @@ var _ = flow("the contract of a job", func(e *env) {
 		w := e.begin(ctx).hookAll()
 		w.run()
 		w.succeeds("a", func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true })
-		w.history.forget()
+		w.forget("a")
 		id := w.job("a")
 		di := w.finished("a")
 		Expect(di.Status.JobIDFinished).To(Equal(id))

@@ -27,7 +27,7 @@ var _ = flow("force-reconcile and deletion", func(e *env) {
 		})
 		w.run()
 		w.succeeds("a")
-		w.history.forget()
+		w.forget("a")
 		w.operate("a", lsv1alpha1.ForceReconcileOperation)
 		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
 			return di.Annotations[lsv1alpha1.OperationAnnotation] == "" && contract.IsFinal(di.Status.Phase)
@@ -119,10 +119,14 @@ var _ = flow("force-reconcile and deletion", func(e *env) {
 			w.run()
 			w.deploy("a")
 			w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
-			w.on(extension.StartHook, deployertest.Returns(abort(0), nil)) // so that both are there before anything happens
+			// Both are there before anything happens.
+			w.on(extension.AfterResponsibilityCheckHook, deployertest.Returns(abort(0), nil))
 			w.operate("a", op)
 			w.markDeleted("a")
-			w.on(extension.StartHook, nil)
+			Eventually(w.hooks.Calls).Should(ContainElement(Satisfy(func(call deployertest.HookCall) bool {
+				return call.Item != nil && call.Item.DeletionTimestamp != nil && call.Item.Annotations[lsv1alpha1.OperationAnnotation] == string(op)
+			})))
+			w.on(extension.AfterResponsibilityCheckHook, nil)
 			w.fake.Runtime().Trigger(w.key("a"))
 			w.awaitReturn("a", action, 1)
 			if e.jobs() && op == contract.AbortOperation {

@@ -3,6 +3,7 @@
 package flow_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ type history struct {
 func (w *world) record() *history {
 	GinkgoHelper()
 	h := &history{versions: map[string][]*lsv1alpha1.DeployItem{}}
-	events, err := w.watcher.Watch(w.ctx, &lsv1alpha1.DeployItemList{}, client.InNamespace(w.ns))
+	events, err := w.watcher.Watch(context.WithoutCancel(w.ctx), &lsv1alpha1.DeployItemList{}, client.InNamespace(w.ns))
 	Expect(err).NotTo(HaveOccurred())
 	drained := make(chan struct{})
 	go func() {
@@ -37,7 +38,13 @@ func (w *world) record() *history {
 			}
 		}
 	}()
-	DeferCleanup(func() {
+	DeferCleanup(func(ctx SpecContext) {
+		list := &lsv1alpha1.DeployItemList{}
+		Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+		w.ctx = ctx // that of the spec is over
+		for i := range list.Items {
+			w.awaitRecorder(list.Items[i].Name)
+		}
 		events.Stop()
 		<-drained
 		Expect(h.faults(w.revision)).To(BeEmpty(), "a version that was stored breaks a rule of the contract")
@@ -59,23 +66,40 @@ func (h *history) of(name string) []*lsv1alpha1.DeployItem {
 	return slices.Clone(h.versions[name])
 }
 
-// forget drops what was seen so far, but for the last version of each item.
-func (h *history) forget() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for name, versions := range h.versions {
-		h.versions[name] = versions[len(versions)-1:]
-	}
+// awaitRecorder waits until the recorder has the newest version of an item.
+func (w *world) awaitRecorder(name string) {
+	GinkgoHelper()
+	newest := w.get(name).ResourceVersion
+	Eventually(func() string {
+		versions := w.history.of(name)
+		if len(versions) == 0 {
+			return ""
+		}
+		return versions[len(versions)-1].ResourceVersion
+	}).WithContext(w.ctx).Should(Equal(newest), "the recorder lags behind")
+}
+
+// forget drops what was recorded of an item until now, but for its newest version.
+func (w *world) forget(name string) {
+	GinkgoHelper()
+	w.awaitRecorder(name)
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	versions := w.history.versions[name]
+	w.history.versions[name] = versions[len(versions)-1:]
+}
+
+// versions are all stored versions of an item until now, since forget.
+func (w *world) versions(name string) []*lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	w.awaitRecorder(name)
+	return w.history.of(name)
 }
 
 // shown are the phases that an item showed, in order, until now.
 func (w *world) shown(name string) []lsv1alpha1.DeployItemPhase {
 	GinkgoHelper()
-	newest := w.get(name).ResourceVersion
-	Eventually(func() string {
-		versions := w.history.of(name)
-		return versions[len(versions)-1].ResourceVersion
-	}).WithContext(w.ctx).Should(Equal(newest), "the recorder lags behind")
+	w.awaitRecorder(name)
 	return w.history.phasesOf(name)
 }
 

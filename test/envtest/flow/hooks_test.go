@@ -234,7 +234,7 @@ var _ = flow("hooks in the flow", func(e *env) {
 		w.run()
 		w.succeeds("a")
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Reconcile}))
-		Expect(w.history.of("a")).To(ContainElement(Satisfy(func(di *lsv1alpha1.DeployItem) bool {
+		Expect(w.versions("a")).To(ContainElement(Satisfy(func(di *lsv1alpha1.DeployItem) bool {
 			return di.Status.LastError != nil && !contract.IsFinal(di.Status.Phase)
 		})))
 	})

@@ -49,7 +49,7 @@ var _ = flow("code that misbehaves", func(e *env) {
 			}))
 		w.run()
 		w.succeeds("a")
-		Expect(w.history.of("a")).To(ContainElement(Satisfy(func(di *lsv1alpha1.DeployItem) bool {
+		Expect(w.versions("a")).To(ContainElement(Satisfy(func(di *lsv1alpha1.DeployItem) bool {
 			return di.Status.LastError != nil && strings.Contains(di.Status.LastError.Message, "BeforeReconcile")
 		})))
 	})

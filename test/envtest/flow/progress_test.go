@@ -162,7 +162,7 @@ var _ = flow("progress of a deployer", func(e *env) {
 		w := e.begin(ctx)
 		w.create("a")
 		w.patchStatus("a", map[string]any{"phase": "Strange", "observedGeneration": 0})
-		w.history.forget()
+		w.forget("a")
 		w.run()
 		w.job("a")
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
@@ -174,7 +174,7 @@ var _ = flow("progress of a deployer", func(e *env) {
 		w.run()
 		w.succeeds("a")
 		Expect(w.calls("a")).To(HaveLen(2))
-		Expect(w.history.of("a")).To(ContainElement(Satisfy(func(di *lsv1alpha1.DeployItem) bool {
+		Expect(w.versions("a")).To(ContainElement(Satisfy(func(di *lsv1alpha1.DeployItem) bool {
 			return di.Status.LastError != nil
 		})))
 	})

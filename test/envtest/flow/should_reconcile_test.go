@@ -62,10 +62,10 @@ func every(d time.Duration) extension.ReconcileExtensionHookSetup {
 		}))
 }
 
-// keepsItsJob holds that a finished job-ID item showed nothing but its finished job since forget was called.
+// keepsItsJob holds that a finished job-ID item showed nothing but its finished job since forget.
 func (w *world) keepsItsJob(name string) {
 	GinkgoHelper()
-	versions := w.history.of(name)
+	versions := w.versions(name)
 	for _, di := range versions {
 		Expect(di.Status.Phase).To(Equal(versions[0].Status.Phase))
 		Expect(di.Status.JobID).To(Equal(versions[0].Status.JobID))
@@ -114,7 +114,7 @@ var _ = flow("runs that nothing but a hook asks for", func(e *env) {
 		w.fake.Hook(setup.Hook, setup.HookTypes...)
 		w.run(slowBackoff)
 		done := w.succeeds("a")
-		w.history.forget()
+		w.forget("a")
 		w.editByHand("a")
 		Eventually(func() string { return w.replicas("a") }).Should(Equal("3"))
 		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
@@ -154,7 +154,7 @@ var _ = flow("runs that nothing but a hook asks for", func(e *env) {
 			w.until("a", func(di *lsv1alpha1.DeployItem) bool { // times are whole seconds
 				return time.Now().Truncate(time.Second).After(di.Status.LastReconcileTime.Time)
 			})
-			w.history.forget()
+			w.forget("a")
 			var handed atomic.Value
 			w.fake.On(contract.Reconcile, func(ctx context.Context, _ deployertest.Input) error {
 				handed.Store(w.get("a").Status)
@@ -216,7 +216,7 @@ var _ = flow("background runs of a finished job", func(e *env) {
 		w := e.begin(ctx).hookAll()
 		first := w.run()
 		w.succeeds("a")
-		w.history.forget()
+		w.forget("a")
 		w.fake.Always(contract.Reconcile, deployertest.Fail(errTrouble))
 		w.on(extension.ShouldReconcileHook, once(deployertest.Returns(goOn(), nil)))
 		w.fake.Runtime().Trigger(w.key("a"))
@@ -242,7 +242,7 @@ var _ = flow("background runs of a finished job", func(e *env) {
 		w := e.begin(ctx).hookAll()
 		w.run()
 		w.succeeds("a")
-		w.history.forget()
+		w.forget("a")
 		w.fake.On(contract.Reconcile, deployertest.Wait("the weather", 50*time.Millisecond), deployertest.Phase(phases.Progressing))
 		w.on(extension.ShouldReconcileHook, once(deployertest.Returns(goOn(), nil)))
 		w.fake.Runtime().Trigger(w.key("a"))
