@@ -23,6 +23,9 @@ const (
 // errNoReference: functions and locks need the version that they start from.
 var errNoReference = errors.New("no reference body: the object has no resourceVersion, so it was never read")
 
+// errChanged is the reason of a conflict that the API server did not call one.
+var errChanged = errors.New("the object has been modified")
+
 // Apply sends the patch in the fewest calls: none when nothing would change, one when the change is in the
 // main resource or in the status, otherwise one for each, the main resource first. A kind without a status
 // subresource takes both in one.
@@ -102,25 +105,57 @@ func (r *applying) run(ctx context.Context) error {
 		if len(r.result.Calls) > 0 {
 			r.result.Attempts = attempt
 		}
-		if err == nil || !apierrors.IsConflict(err) || r.locked {
+		seen := versionOf(r.body)
+		if err = r.classify(ctx, err); r.result.Gone || !apierrors.IsConflict(err) || r.locked {
 			return err
 		}
-		seen := versionOf(r.body)
-		for versionOf(r.body) == seen { // a cache may lag behind the conflict
-			if attempt == r.attempts {
-				return err
-			}
-			if waitErr := wait(ctx, attempt); waitErr != nil {
-				return errors.Join(err, waitErr)
-			}
-			if readErr := r.read(ctx); readErr != nil || r.result.Gone {
-				return readErr
-			}
-			if versionOf(r.body) == seen {
-				attempt++
-			}
+		if attempt, err = r.renew(ctx, attempt, seen, err); err != nil || r.result.Gone {
+			return err
 		}
 	}
+}
+
+// renew waits and reads until there is another version than seen; a cache may lag behind the conflict. Each
+// round counts as an attempt. When they are used up it returns the conflict.
+func (r *applying) renew(ctx context.Context, attempt int, seen string, conflict error) (int, error) {
+	for ; attempt < r.attempts; attempt++ {
+		if err := wait(ctx, attempt); err != nil {
+			return attempt, errors.Join(conflict, err)
+		}
+		if versionOf(r.body) == seen {
+			if err := r.read(ctx); err != nil || r.result.Gone {
+				return attempt, err
+			}
+		}
+		if versionOf(r.body) != seen {
+			return attempt, nil
+		}
+	}
+	return attempt, conflict
+}
+
+// classify finds the conflicts that look like validation errors: the API server runs the steps of a JSON
+// patch before it compares the versions, so a step that does not fit the newer body fails first.
+func (r *applying) classify(ctx context.Context, err error) error {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
+		return err
+	}
+	if details := status.Status().Details; details != nil && (details.Name != "" || len(details.Causes) > 0) {
+		return err // names the field
+	}
+	seen := versionOf(r.body)
+	if readErr := r.read(ctx); readErr != nil {
+		return errors.Join(err, readErr)
+	}
+	if r.result.Gone {
+		return nil
+	}
+	if versionOf(r.body) == seen {
+		return err
+	}
+	resource := schema.GroupResource{Group: r.gvk.Group, Resource: r.gvk.Kind}
+	return apierrors.NewConflict(resource, r.obj.GetName(), errChanged)
 }
 
 // wait spreads those that met at one object.

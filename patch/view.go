@@ -56,6 +56,7 @@ func (v View) Set(key string, value any) {
 		return
 	}
 	delete(v.patch.faults, path)
+	dropListNulls(stored)
 	v.make()[key] = stored
 }
 
@@ -96,6 +97,19 @@ func (v View) All() iter.Seq2[string, any] {
 				return
 			}
 		}
+	}
+}
+
+// dropListNulls removes nulls from the objects inside of lists, where they delete nothing: the API server
+// leaves them out of merge patches.
+func dropListNulls(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, member := range v {
+			dropListNulls(member)
+		}
+	case []any:
+		dropNulls(v)
 	}
 }
 
