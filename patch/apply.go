@@ -161,7 +161,7 @@ func (r *applying) classify(ctx context.Context, err error) error {
 // wait spreads those that met at one object.
 func wait(ctx context.Context, attempt int) error {
 	longest := min(firstWait<<min(attempt, 16), longestWait)
-	timer := time.NewTimer(rand.N(longest)) //nolint:gosec // spreads load, guards nothing
+	timer := time.NewTimer(rand.N(longest)) // spreads load, guards nothing
 	defer timer.Stop()
 	select {
 	case <-timer.C:

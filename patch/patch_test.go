@@ -69,7 +69,7 @@ func TestView(t *testing.T) {
 	})
 	t.Run("changes accumulate from several goroutines [K12]", func(t *testing.T) {
 		p, group := &patch.Patch{}, sync.WaitGroup{}
-		for _, key := range strings.Split("abcdefgh", "") {
+		for key := range strings.SplitSeq("abcdefgh", "") {
 			group.Go(func() {
 				p.Labels().Set(key, "1")
 				p.Append(setLabel(key+key, "1"))
