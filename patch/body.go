@@ -92,3 +92,67 @@ func object(body map[string]any, key string) map[string]any {
 	member, _ := body[key].(map[string]any)
 	return member
 }
+
+// seenBody returns the body of an object as functions get it. typed: it comes from a Go type. An
+// unstructured one keeps its explicit nulls; a Go type's are only unset fields.
+func seenBody(obj client.Object) (body map[string]any, typed bool, err error) {
+	if isNil(obj) {
+		return nil, false, errNoReference
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		body, err = normal(u.Object)
+		return body, false, err
+	}
+	body, err = encodeFrom(obj)
+	return body, true, err
+}
+
+// setBody makes obj what body says; all else in it is forgotten. A typed object keeps its TypeMeta.
+func setBody(obj client.Object, body map[string]any) error {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		u.Object, _ = cloneValue(body).(map[string]any)
+		return nil
+	}
+	fresh, err := newLike(obj)
+	if err != nil {
+		return err
+	}
+	if err := decodeInto(body, fresh); err != nil {
+		return err
+	}
+	fresh.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(fresh).Elem())
+	return nil
+}
+
+// newLike returns an empty object of the same Go type.
+func newLike(obj client.Object) (client.Object, error) {
+	fresh, ok := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(obj).Elem()))
+	if !ok {
+		return nil, fmt.Errorf("%T is no object", obj)
+	}
+	return fresh, nil
+}
+
+func versionOf(body map[string]any) string {
+	version, _ := object(body, fieldMetadata)[fieldResourceVersion].(string)
+	return version
+}
+
+func hasMember(body map[string]any, key string) bool {
+	_, exists := body[key]
+	return exists
+}
+
+func withoutStatus(body map[string]any) map[string]any { return part(body, true, false) }
+
+// part returns a copy with the status only, all but the status, or everything.
+func part(body map[string]any, main, status bool) map[string]any {
+	out := map[string]any{}
+	for key, member := range body {
+		if key == fieldStatus && status || key != fieldStatus && main {
+			out[key] = member
+		}
+	}
+	return out
+}

@@ -1,11 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package patch turns "this is how the object was, this is how it shall be" into the fewest API calls.
+// Package patch changes an object in the fewest API calls, and loses nobody's update.
 //
-// Diff compares two versions of one object and returns Changes: at most one JSON merge patch for the
+// A Patch collects what shall become of an object: merge changes for simple fields, functions for what
+// depends on what is stored. Apply sends both together, in at most two calls, and tells what it did:
+//
+//	p := &patch.Patch{}
+//	p.Labels().Set("example.org/team", "blue")
+//	p.Append(addFinalizer)
+//	result, err := p.Apply(ctx, c, obj)
+//
+// It works on every object, typed or unstructured, with a status subresource or without. With functions it
+// locks: after a conflict they run again on the newer body.
+//
+// # Two versions of one object
+//
+// For code that holds the object as it was and as it shall be there is a second way, which keeps the spec out
+// of reach. Diff compares two versions of one object and returns Changes: at most one JSON merge patch for the
 // main resource (labels, annotations, finalizers, owner references) and at most one for the status
 // subresource. Nothing changed means nothing to send. A difference in any other place, above all in
-// spec, is a *FieldError: code that works on an object through this package never writes its spec.
+// spec, is a *FieldError: code that works on an object through Diff never writes its spec.
 //
 // Send sends the Changes, in the order that the caller needs:
 //
@@ -17,7 +31,7 @@
 //
 // # Locking
 //
-// Each patch carries metadata.resourceVersion, so a write on top of an outdated object fails with
+// Each patch of Diff carries metadata.resourceVersion, so a write on top of an outdated object fails with
 // 409 Conflict (apierrors.IsConflict) and changes nothing. The second call carries the
 // resourceVersion that the first one returned. Fence is the same check without a change. After a
 // conflict Changes.Rebase carries what is left over to a freshly read object; whether that is allowed
@@ -30,8 +44,10 @@
 // Diff therefore treats the zero status of a DeployItem as absent, sends observedGeneration with the
 // first status patch, and sends status.deployer whole or not at all.
 //
+// Apply does the same; where it has to fill something in it locks, so that nothing stored is overwritten.
+//
 // # What a merge patch cannot say
 //
-// Lists are replaced as a whole. An explicit null inside an object is the same as an absent key, here
-// and in the comparison.
+// Lists are replaced as a whole; a function changes their items. An explicit null inside an object is the
+// same as an absent key, for Diff too; a function can store one.
 package patch

@@ -10,15 +10,21 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// FieldError says that wanted differs from base in a place that Diff does not write, above all in
-// spec. Find it with errors.As.
+// FieldError says that a place was changed that must not be: one that Diff does not write, above all in
+// spec, or one that says which object it is. Find it with errors.As.
 type FieldError struct {
 	// Path is the JSON path of the first difference, for instance spec.config.foo.
 	Path string
+	// Reason says what can be changed instead. Empty: what Diff writes.
+	Reason string
 }
 
 func (e *FieldError) Error() string {
-	return e.Path + " was changed: only labels, annotations, finalizers, ownerReferences and status can be written"
+	reason := e.Reason
+	if reason == "" {
+		reason = "only labels, annotations, finalizers, ownerReferences and status can be written"
+	}
+	return e.Path + " was changed: " + reason
 }
 
 // SizeError says that the API server refused a write because of the size of the object. The limit is

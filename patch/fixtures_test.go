@@ -27,7 +27,7 @@ func item(change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", ResourceVersion: "7"},
 		Spec: lsv1alpha1.DeployItemSpec{
 			Type:          "deployerkit.dev/mock",
-			Configuration: &runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"C","foo":{"a/b":1},"list":[{"x":1}]}`)},
+			Configuration: &runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","foo":{"a/b":1},"kind":"C","list":[{"x":1}]}`)},
 		},
 	}
 	for _, f := range change {

@@ -30,7 +30,8 @@ func mergePatch(base, wanted map[string]any) map[string]any {
 	return out
 }
 
-// applyMerge returns base with the merge patch applied; base and overlay are not changed.
+// applyMerge returns base with the merge patch applied; base and overlay are not changed. Other than in
+// RFC 7386, deleting below what is absent does not create it.
 func applyMerge(base, overlay map[string]any) map[string]any {
 	out := maps.Clone(base)
 	if out == nil {
@@ -42,13 +43,42 @@ func applyMerge(base, overlay map[string]any) map[string]any {
 		case change == nil:
 			delete(out, key)
 		case isObject:
-			have, _ := out[key].(map[string]any)
+			have, exists := out[key].(map[string]any)
+			if !exists && deletesOnly(changeObject) {
+				continue
+			}
 			out[key] = applyMerge(have, changeObject)
 		default:
 			out[key] = change
 		}
 	}
 	return out
+}
+
+// effective returns the overlay without the parts that only delete below what base does not have.
+func effective(overlay, base map[string]any) map[string]any {
+	out := make(map[string]any, len(overlay))
+	for key, change := range overlay {
+		if changeObject, isObject := change.(map[string]any); isObject {
+			have, exists := base[key].(map[string]any)
+			if !exists && deletesOnly(changeObject) {
+				continue
+			}
+			change = effective(changeObject, have)
+		}
+		out[key] = change
+	}
+	return out
+}
+
+// deletesOnly tells that a merge patch sets nothing, not even an empty object.
+func deletesOnly(overlay map[string]any) bool {
+	for _, change := range overlay {
+		if changeObject, isObject := change.(map[string]any); change != nil && (!isObject || !deletesOnly(changeObject)) {
+			return false
+		}
+	}
+	return len(overlay) > 0
 }
 
 // equal compares two decoded JSON values; 1 and 1.0 are the same number.

@@ -60,8 +60,17 @@ func pathElement(key string) string {
 	return fmt.Sprintf("[%q]", key)
 }
 
+// pathOf writes keys as one path.
+func pathOf(keys ...string) string {
+	path := ""
+	for _, key := range keys {
+		path = joinPath(path, pathElement(key))
+	}
+	return path
+}
+
 func joinPath(head, tail string) string {
-	if tail == "" || strings.HasPrefix(tail, "[") {
+	if head == "" || tail == "" || strings.HasPrefix(tail, "[") {
 		return head + tail
 	}
 	return head + "." + tail

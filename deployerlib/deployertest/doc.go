@@ -9,6 +9,7 @@
 //   - [Landscaper] plays Landscaper: it creates items, hands out jobs, interrupts,
 //     deletes and enforces the timeouts of both revisions of the contract.
 //   - [Counter] counts requests to an API server and can make them fail.
+//   - [Idempotent] proves that a patch function may be called again.
 //   - [StartManager] runs a deployer in a manager that ends with the test.
 //
 // A test against a real API server needs little more than this:

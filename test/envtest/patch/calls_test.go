@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch_test
+
+import (
+	"fmt"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/patch"
+)
+
+const (
+	merge = "application/merge-patch+json"
+	steps = "application/json-patch+json"
+)
+
+// set is a function that sets a field of the body.
+func set(value any, path ...string) patch.Func {
+	return func(body map[string]any) error { return unstructured.SetNestedField(body, value, path...) }
+}
+
+// combination is one of 16, but for the subresource: what is changed, and how.
+type combination struct{ bodyDict, bodyFunc, statusDict, statusFunc bool }
+
+func (k combination) patch() *patch.Patch {
+	p := &patch.Patch{}
+	if k.bodyDict {
+		p.Spec().Set("text", "dict")
+	}
+	if k.statusDict {
+		p.Status().Set("text", "dict")
+	}
+	if k.bodyFunc {
+		p.Append(set(int64(2), "spec", "n"))
+	}
+	if k.statusFunc {
+		p.Append(set(int64(2), "status", "n"))
+	}
+	return p
+}
+
+// calls are those that are needed, in their order.
+func (k combination) calls(kind string) []request {
+	how := merge
+	if k.bodyFunc || k.statusFunc {
+		how = steps
+	}
+	out := []request{}
+	body, status := k.bodyDict || k.bodyFunc, k.statusDict || k.statusFunc
+	if body || kind == whole && status {
+		out = append(out, request{"", how})
+	}
+	if status && kind == apart {
+		out = append(out, request{"status", how})
+	}
+	return out
+}
+
+var _ = Describe("the calls", func() {
+	for _, kind := range []string{apart, whole} {
+		for bits := range 16 {
+			k := combination{bits&1 != 0, bits&2 != 0, bits&4 != 0, bits&8 != 0}
+			title := fmt.Sprintf("%s: body by dictionary %t, by function %t; status by dictionary %t, by function %t [K2, K6, K7, K8, K9, K13, K26, Kx1, Kx15]",
+				kind, k.bodyDict, k.bodyFunc, k.statusDict, k.statusFunc)
+			It(title, func(ctx SpecContext) {
+				obj := create(ctx, kind)
+				want, err := k.patch().Fold(obj.Object)
+				Expect(err).NotTo(HaveOccurred())
+				result := apply(ctx, k.patch(), obj, patch.StatusSubresource(kind == apart))
+				Expect(wire.sent()).To(Equal(k.calls(kind)))
+				Expect(result.Calls).To(HaveLen(len(wire.sent())))
+				Expect(obj.Object["spec"]).To(Equal(want["spec"]))
+				Expect(obj.Object["status"]).To(Equal(want["status"]))
+				apply(ctx, k.patch(), obj, patch.StatusSubresource(kind == apart))
+				Expect(wire.sent()).To(HaveLen(len(k.calls(kind))), "the second time nothing is to be done")
+			})
+		}
+		It(kind+": finds out itself where the status goes [K9]", func(ctx SpecContext) {
+			obj := create(ctx, kind)
+			apply(ctx, combination{statusDict: true}.patch(), obj)
+			Expect(obj.Object["status"]).To(HaveKeyWithValue("text", "dict"))
+			for bits := range 16 {
+				k := combination{bits&1 != 0, bits&2 != 0, bits&4 != 0, bits&8 != 0}
+				obj = create(ctx, kind)
+				apply(ctx, k.patch(), obj)
+				Expect(wire.sent()).To(Equal(k.calls(kind)))
+			}
+		})
+	}
+
+	It("is none for functions without effect and for deleting what is absent [K8, K19]", func(ctx SpecContext) {
+		obj := create(ctx, apart)
+		p := &patch.Patch{}
+		p.Append(set(int64(1), "spec", "n"), func(body map[string]any) error { delete(body, "nope"); return nil })
+		p.Spec().In("free", "deep").Set("nope", nil)
+		p.Labels().Set("old", "1")
+		apply(ctx, p, obj)
+		Expect(wire.sent()).To(BeEmpty())
+	})
+
+	It("removes a key or empties its parent, as told [K16, Kx10]", func(ctx SpecContext) {
+		obj := create(ctx, apart)
+		p := &patch.Patch{}
+		p.Spec().Set("free", map[string]any{"a": map[string]any{"x": 1}, "b": map[string]any{"x": 1}})
+		apply(ctx, p, obj)
+		for _, change := range []func(*patch.Patch){
+			func(p *patch.Patch) { p.Spec().In("free", "a").Set("x", nil); p.Spec().In("free").Set("b", nil) },
+			func(p *patch.Patch) { p.Append(set(map[string]any{"a": map[string]any{}}, "spec", "free")) },
+		} {
+			p = &patch.Patch{}
+			change(p)
+			apply(ctx, p, obj)
+			Expect(obj.Object["spec"]).To(HaveKeyWithValue("free", map[string]any{"a": map[string]any{}}))
+		}
+	})
+
+	It("copes with keys that need an escape, by dictionary and by function [Kx9]", func(ctx SpecContext) {
+		obj := create(ctx, apart)
+		keys := []string{"a/b", "a~b", "~1", "~0/", "a.b", "", "ü€", `"\`, "0", "-"}
+		p := &patch.Patch{}
+		for _, key := range keys {
+			p.Spec().In("free", "dict").Set(key, "1")
+		}
+		apply(ctx, p, obj)
+		p = &patch.Patch{}
+		for _, key := range keys {
+			p.Append(set("1", "spec", "free", "func", key), set("2", "spec", "free", "dict", key))
+		}
+		apply(ctx, p, obj)
+		free := obj.Object["spec"].(map[string]any)["free"].(map[string]any)
+		Expect(free["func"]).To(HaveLen(len(keys)))
+		Expect(free["dict"]).To(And(HaveLen(len(keys)), HaveEach("2")))
+		p = &patch.Patch{}
+		p.Append(func(body map[string]any) error {
+			for _, key := range keys {
+				unstructured.RemoveNestedField(body, "spec", "free", "dict", key)
+			}
+			return nil
+		})
+		apply(ctx, p, obj)
+		Expect(obj.Object["spec"].(map[string]any)["free"].(map[string]any)["dict"]).To(BeEmpty())
+	})
+
+	It("stores an explicit null that a function sets [Kx14]", func(ctx SpecContext) {
+		obj := create(ctx, apart)
+		p := &patch.Patch{}
+		p.Append(set(nil, "spec", "text"))
+		apply(ctx, p, obj)
+		Expect(obj.Object["spec"]).To(HaveKeyWithValue("text", BeNil()))
+		wire.reset()
+		apply(ctx, p, obj)
+		Expect(wire.sent()).To(BeEmpty())
+	})
+
+	It("warns of what the API server left out, by its path [Kx11]", func(ctx SpecContext) {
+		for _, kind := range []string{apart, whole} {
+			obj := create(ctx, kind)
+			p := &patch.Patch{}
+			p.Spec().Set("colour", "red")
+			p.Append(set("red", "status", "in/ner", "colour"), set(int64(3), "status", "n"))
+			result := apply(ctx, p, obj)
+			Expect(result.Warnings).To(ConsistOf(HavePrefix("spec.colour was not stored"), HavePrefix(`status["in/ner"] was not stored`)))
+		}
+	})
+
+	It("changes a DeployItem that was never processed, in typed Go [K1, K15]", func(ctx SpecContext) {
+		di := newItem()
+		direct := newClient(cfg)
+		Expect(direct.Create(ctx, di)).To(Succeed())
+		wire.reset()
+		p := &patch.Patch{}
+		p.Labels().Set("a", "1")
+		p.Status().Set("deployer", map[string]any{"name": "n"})
+		result, err := p.Apply(ctx, c, di)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(wire.sent()).To(Equal([]request{{"", merge}, {"status", merge}}))
+		Expect(di.Status.Deployer.Name).To(Equal("n"))
+		Expect(result.Warnings).To(BeEmpty())
+
+		di = newItem()
+		Expect(direct.Create(ctx, di)).To(Succeed())
+		wire.reset()
+		p = &patch.Patch{}
+		p.Append(patch.Typed(func(di *item) error { di.Status.Phase = "Init"; return nil }))
+		_, err = p.Apply(ctx, c, di)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(wire.sent()).To(Equal([]request{{"status", steps}}))
+		Expect(di.Status.Phase).To(BeEquivalentTo("Init"))
+	})
+
+	It("works on built-in kinds and through the Go types [K20, K32]", func(ctx SpecContext) {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "t-"}, Data: map[string]string{"a": "1"}}
+		Expect(newClient(cfg).Create(ctx, cm)).To(Succeed())
+		wire.reset()
+		p := &patch.Patch{}
+		p.Body().In("data").Set("a", nil)
+		setData := func(key, value string) patch.Func {
+			return patch.Typed(func(cm *corev1.ConfigMap) error {
+				if cm.Data == nil {
+					cm.Data = map[string]string{}
+				}
+				cm.Data[key] = value
+				return nil
+			})
+		}
+		p.Append(setData("b", "2"), setData("c", "3"))
+		_, err := p.Apply(ctx, c, cm)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(cm.Data).To(Equal(map[string]string{"b": "2", "c": "3"}))
+		Expect(wire.sent()).To(Equal([]request{{"", steps}}))
+	})
+
+	It("lets others write with a client of their own [K10, K28]", func(ctx SpecContext) {
+		obj := create(ctx, apart)
+		own := obj.DeepCopy()
+		Expect(unstructured.SetNestedField(own.Object, "own", "spec", "text")).To(Succeed())
+		Expect(newClient(cfg).Update(ctx, own)).To(Succeed())
+		p := &patch.Patch{}
+		p.Labels().Set("mine", "1")
+		apply(ctx, p, obj)
+		p = &patch.Patch{}
+		p.Append(func(body map[string]any) error {
+			text, _, err := unstructured.NestedString(body, "spec", "text")
+			return errorsOr(err, unstructured.SetNestedField(body, text+"!", "spec", "text"))
+		})
+		apply(ctx, p, obj)
+		Expect(obj.Object["spec"]).To(HaveKeyWithValue("text", "own!"))
+	})
+})
+
+var _ = Describe("what goes wrong", func() {
+	It("is a conflict when the version is stale, and nothing is applied [K27]", func(ctx SpecContext) {
+		for _, k := range []combination{{bodyDict: true}, {bodyFunc: true}, {statusDict: true}, {statusFunc: true}} {
+			obj := create(ctx, apart)
+			stale := obj.DeepCopy()
+			foreign := &patch.Patch{}
+			foreign.Labels().Set("foreign", "1")
+			apply(ctx, foreign, obj)
+			_, err := k.patch().Apply(ctx, c, stale, patch.Locked())
+			Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
+			Expect(read(ctx, stale)).To(Equal(obj.Object))
+		}
+	})
+
+	It("is a conflict also where a step does not fit the newer body [K27, Kx15]", func(ctx SpecContext) {
+		obj := create(ctx, apart)
+		stale := obj.DeepCopy()
+		foreign := &patch.Patch{}
+		foreign.Spec().Set("list", []string{})
+		apply(ctx, foreign, obj)
+		p := &patch.Patch{}
+		p.Append(func(body map[string]any) error {
+			list, _, err := unstructured.NestedStringSlice(body, "spec", "list")
+			list = slices.DeleteFunc(list, func(s string) bool { return s == "b" })
+			return errorsOr(err, unstructured.SetNestedStringSlice(body, append([]string{"new"}, list...), "spec", "list"))
+		})
+		_, err := p.Apply(ctx, c, stale.DeepCopy(), patch.Locked())
+		Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
+		result := apply(ctx, p, stale)
+		Expect(result.Attempts).To(Equal(2))
+		Expect(stale.Object["spec"]).To(HaveKeyWithValue("list", []any{"new"}))
+	})
+
+	It("is a validation error that names the field, also with functions [Kx5, Kx15]", func(ctx SpecContext) {
+		obj := create(ctx, apart)
+		for _, value := range []func(*patch.Patch){
+			func(p *patch.Patch) { p.Spec().Set("n", "no number") },
+			func(p *patch.Patch) { p.Append(set("no number", "spec", "n")) },
+		} {
+			p := &patch.Patch{}
+			value(p)
+			result, err := p.Apply(ctx, c, obj)
+			Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+			Expect(err).To(MatchError(ContainSubstring("spec.n")))
+			Expect(result.Attempts).To(Equal(1))
+		}
+	})
+
+	It("is nothing when the object is gone [Kx4]", func(ctx SpecContext) {
+		for _, k := range []combination{{bodyDict: true}, {bodyFunc: true}, {statusDict: true}, {statusFunc: true}} {
+			obj := create(ctx, apart)
+			Expect(newClient(cfg).Delete(ctx, obj.DeepCopy())).To(Succeed())
+			Expect(apply(ctx, k.patch(), obj).Gone).To(BeTrue())
+		}
+	})
+
+	It("is an error without a reference body [Kx8]", func(ctx SpecContext) {
+		obj := create(ctx, apart)
+		obj.SetResourceVersion("")
+		_, err := combination{bodyFunc: true}.patch().Apply(ctx, c, obj)
+		Expect(err).To(MatchError(ContainSubstring("no reference body")))
+		Expect(wire.sent()).To(BeEmpty())
+	})
+
+	It("is nothing when the last finalizer lets the object go [Kx13]", func(ctx SpecContext) {
+		obj := create(ctx, apart)
+		p := &patch.Patch{}
+		p.Append(addFinalizer("example.org/a"))
+		apply(ctx, p, obj)
+		Expect(newClient(cfg).Delete(ctx, obj.DeepCopy())).To(Succeed())
+		wire.reset()
+		p = &patch.Patch{}
+		p.Append(removeFinalizer("example.org/a"))
+		p.Status().Set("text", "bye")
+		Expect(apply(ctx, p, obj).Gone).To(BeTrue()) // after a conflict: the deletion came in between
+		err := newClient(cfg).Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		Expect(apierrors.IsNotFound(err)).To(BeTrue())
+	})
+
+	It("carries over only the status when the main resource was written [Kx2, Kx3]", func(ctx SpecContext) {
+		obj := create(ctx, apart)
+		p, runs := &patch.Patch{}, 0
+		p.Append(func(body map[string]any) error {
+			runs++
+			return errorsOr(increment("spec")(body), increment("status")(body))
+		})
+		foreign := obj.DeepCopy()
+		between := &interloper{Client: c, before: func() {
+			other := &patch.Patch{}
+			other.Labels().Set("foreign", "1")
+			_, err := other.Apply(ctx, newClient(cfg), foreign)
+			Expect(err).NotTo(HaveOccurred())
+		}}
+		result, err := p.Apply(ctx, between, obj, patch.StatusSubresource(true))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(wire.sent()).To(Equal([]request{{"", steps}, {"status", steps}, {"status", steps}}))
+		Expect(result.Attempts).To(Equal(2))
+		Expect(runs).To(Equal(2))
+		Expect(obj.Object["spec"]).To(HaveKeyWithValue("n", int64(2)))
+		Expect(obj.Object["status"]).To(HaveKeyWithValue("n", int64(2)))
+		Expect(obj.GetLabels()).To(HaveKeyWithValue("foreign", "1"))
+	})
+})

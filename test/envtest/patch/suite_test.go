@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package patch_test proves package patch on a real API server, counting every request.
+package patch_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/patch"
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+func TestPatch(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	RunSpecs(t, "patch")
+}
+
+// Two kinds that are the same but for the status: Apart has it as a subresource, Whole in the body.
+const (
+	apart = "Apart"
+	whole = "Whole"
+)
+
+var (
+	cfg  *rest.Config
+	wire = &recorder{}
+	c    client.Client // through wire
+)
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	crds := append(envtest.CRDs(), definition(apart, true), definition(whole, false))
+	cp, err := envtest.Start(ctx, envtest.Options{CRDs: crds, Progress: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return cp.Stop() })
+	cfg = cp.Config
+	c = newClient(wire.wrap(cfg))
+})
+
+func newClient(cfg *rest.Config) client.Client {
+	scheme, err := deployertest.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	out, err := client.New(cfg, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return out
+}
+
+// definition has a spec and a status with an integer n, a nullable text, a list, and a free map.
+func definition(kind string, subresource bool) *apiextv1.CustomResourceDefinition {
+	preserve := true
+	part := apiextv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextv1.JSONSchemaProps{
+		"n":    {Type: "integer"},
+		"text": {Type: "string", Nullable: true},
+		"list": {Type: "array", Items: &apiextv1.JSONSchemaPropsOrArray{Schema: &apiextv1.JSONSchemaProps{Type: "string"}}},
+		"free": {Type: "object", XPreserveUnknownFields: &preserve},
+	}}
+	version := apiextv1.CustomResourceDefinitionVersion{
+		Name: "v1", Served: true, Storage: true,
+		Schema: &apiextv1.CustomResourceValidation{OpenAPIV3Schema: &apiextv1.JSONSchemaProps{
+			Type: "object", Properties: map[string]apiextv1.JSONSchemaProps{"spec": part, "status": part},
+		}},
+	}
+	plural := map[string]string{apart: "aparts", whole: "wholes"}[kind]
+	if subresource {
+		version.Subresources = &apiextv1.CustomResourceSubresources{Status: &apiextv1.CustomResourceSubresourceStatus{}}
+	}
+	return &apiextv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + ".patch.example.org"},
+		Spec: apiextv1.CustomResourceDefinitionSpec{
+			Group: "patch.example.org", Scope: apiextv1.NamespaceScoped,
+			Names:    apiextv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: plural, Singular: plural[:len(plural)-1]},
+			Versions: []apiextv1.CustomResourceDefinitionVersion{version},
+		},
+	}
+}
+
+// create makes an object that has a spec and a stored status.
+func create(ctx context.Context, kind string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"namespace": "default", "generateName": "t-", "labels": map[string]any{"old": "1"}},
+		"spec":     map[string]any{"n": int64(1), "text": "t", "list": []any{"a", "b"}},
+		"status":   map[string]any{"n": int64(1)},
+	}}
+	obj.SetGroupVersionKind(schema.GroupVersionKind{Group: "patch.example.org", Version: "v1", Kind: kind})
+	direct := newClient(cfg)
+	Expect(direct.Create(ctx, obj)).To(Succeed())
+	if kind == apart {
+		Expect(direct.Status().Patch(ctx, obj, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"n":1}}`)))).To(Succeed())
+	}
+	wire.reset()
+	return obj
+}
+
+// read returns what is stored.
+func read(ctx context.Context, obj *unstructured.Unstructured) map[string]any {
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(obj.GroupVersionKind())
+	Expect(newClient(cfg).Get(ctx, client.ObjectKeyFromObject(obj), stored)).To(Succeed())
+	return stored.Object
+}
+
+// apply succeeds, and obj is then what is stored.
+func apply(ctx context.Context, p *patch.Patch, obj *unstructured.Unstructured, opts ...patch.Option) patch.Result {
+	result, err := p.Apply(ctx, c, obj, opts...)
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	if !result.Gone {
+		ExpectWithOffset(1, obj.Object).To(Equal(read(ctx, obj)))
+		ExpectWithOffset(1, result.Body).To(Equal(obj.Object))
+	}
+	return result
+}
+
+// request is a write as it went over the wire.
+type request struct{ Subresource, Type string }
+
+// recorder notes requests.
+type recorder struct {
+	counter deployertest.Counter
+
+	mu     sync.Mutex
+	writes []request
+	bodies []string
+}
+
+func (r *recorder) wrap(cfg *rest.Config) *rest.Config {
+	r.counter.Inject(func(req *http.Request) (*http.Response, error) {
+		what, ok := deployertest.RequestOf(req)
+		if !ok || what.Verb != "patch" {
+			return nil, nil
+		}
+		body, err := req.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(body)
+		if err != nil {
+			return nil, err
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.writes = append(r.writes, request{what.Subresource, req.Header.Get("Content-Type")})
+		r.bodies = append(r.bodies, string(data))
+		return nil, nil
+	})
+	return r.counter.Wrap(cfg)
+}
+
+func (r *recorder) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writes, r.bodies = nil, nil
+}
+
+func (r *recorder) sent() []request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]request{}, r.writes...)
+}
