@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -185,7 +186,8 @@ func (l *Landscaper) TriggerAs(ctx context.Context, item types.NamespacedName, j
 	})
 }
 
-// Update replaces the configuration of an item. With annotations the same write
+// Update replaces the configuration of an item; apiVersion and kind stay as
+// they are where config does not name them. With annotations the same write
 // asks for a run; with job IDs a Trigger has to follow.
 func (l *Landscaper) Update(ctx context.Context, item types.NamespacedName, config any) error {
 	di, err := l.Get(ctx, item)
@@ -193,7 +195,9 @@ func (l *Landscaper) Update(ctx context.Context, item types.NamespacedName, conf
 		return err
 	}
 	old := di.DeepCopy()
-	di.Spec.Configuration = &runtime.RawExtension{Raw: rawOf(config)}
+	if di.Spec.Configuration, err = withKindOf(di.Spec.Configuration, rawOf(config)); err != nil {
+		return fmt.Errorf("configuration of deploy item %s: %w", item, err)
+	}
 	if l.options.Revision == contract.Annotation {
 		metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation))
 		metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.ReconcileTimestampAnnotation, l.now())
@@ -202,6 +206,22 @@ func (l *Landscaper) Update(ctx context.Context, item types.NamespacedName, conf
 		return fmt.Errorf("update deploy item %s: %w", item, err)
 	}
 	return nil
+}
+
+// withKindOf fills in apiVersion and kind from the old configuration.
+func withKindOf(old *runtime.RawExtension, raw []byte) (*runtime.RawExtension, error) {
+	fields := map[string]json.RawMessage{}
+	if old != nil {
+		if err := json.Unmarshal(old.Raw, &fields); err != nil {
+			return nil, err
+		}
+		maps.DeleteFunc(fields, func(key string, _ json.RawMessage) bool { return key != "apiVersion" && key != "kind" })
+	}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(fields)
+	return &runtime.RawExtension{Raw: raw}, err
 }
 
 // Operate sets the operation annotation, with its time: reconcile-time for

@@ -86,6 +86,28 @@ func TestTrigger(t *testing.T) {
 	})
 }
 
+func TestUpdateReplacesTheConfiguration(t *testing.T) {
+	ls, _, _ := stage(t, deployertest.LandscaperOptions{})
+	if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, `{"apiVersion":"a/v1","kind":"K","old":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	for config, want := range map[string]string{
+		`{"new":1}`:                              `{"apiVersion":"a/v1","kind":"K","new":1}`,
+		`{"apiVersion":"a/v1","kind":"K","x":2}`: `{"apiVersion":"a/v1","kind":"K","x":2}`,
+	} {
+		if err := ls.Update(t.Context(), key, config); err != nil {
+			t.Fatal(err)
+		}
+		di, err := ls.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(di.Spec.Configuration.Raw); got != want {
+			t.Errorf("configuration is %s, want %s", got, want)
+		}
+	}
+}
+
 func TestEnforce(t *testing.T) {
 	enforce := func(t *testing.T, ls *deployertest.Landscaper) lsv1alpha1.DeployItem {
 		t.Helper()
