@@ -69,14 +69,10 @@ func (h *history) of(name string) []*lsv1alpha1.DeployItem {
 // awaitRecorder waits until the recorder has the newest version of an item.
 func (w *world) awaitRecorder(name string) {
 	GinkgoHelper()
-	newest := w.get(name).ResourceVersion
-	Eventually(func() string {
-		versions := w.history.of(name)
-		if len(versions) == 0 {
-			return ""
-		}
-		return versions[len(versions)-1].ResourceVersion
-	}).WithContext(w.ctx).Should(Equal(newest), "the recorder lags behind")
+	Eventually(func() bool {
+		newest, versions := w.get(name).ResourceVersion, w.history.of(name)
+		return len(versions) > 0 && versions[len(versions)-1].ResourceVersion == newest
+	}).WithContext(w.ctx).Should(BeTrue(), "the recorder lags behind")
 }
 
 // forget drops what was recorded of an item until now, but for its newest version.
