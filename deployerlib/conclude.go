@@ -268,6 +268,7 @@ func (r *reconciler) concludeInterrupted(ctx context.Context, c *cycle) passed {
 			c.log.Error(err, "abort after an interrupt failed")
 		}
 	}
+	c.meetForeign()
 	fresh, err := r.writer.read(ctx, c)
 	if err == nil && fresh != nil {
 		err = r.writer.keep(ctx, c, fresh)
@@ -275,6 +276,5 @@ func (r *reconciler) concludeInterrupted(ctx context.Context, c *cycle) passed {
 	if err != nil && !errors.Is(err, ErrSuperseded) {
 		return passed{err: err, failure: true}
 	}
-	c.meetForeign()
 	return passed{again: fresh != nil}
 }

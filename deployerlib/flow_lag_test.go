@@ -5,6 +5,7 @@ package deployerlib_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,4 +54,37 @@ func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
 		t.Error("the item is still there")
 	}
 	w.wantCalls(contract.Delete)
+}
+
+// TestLostAnswerWhileTheCacheLags: the end of a job was stored but its answer
+// was lost. Once a live read has shown that, a cache from before must not be
+// acted on.
+func TestLostAnswerWhileTheCacheLags(t *testing.T) {
+	t.Parallel()
+	for name, stored := range map[string]change{"annotation": nil, "job ID": job("1")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			changes := []change{}
+			if stored != nil {
+				changes = append(changes, stored)
+			}
+			w := newWorld(t, items(changes...))
+			w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+				shown := w.stored()
+				w.serve = func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem { return shown }
+				w.lose = func(string, client.Object) error { return errBoom }
+				return nil
+			})
+			w.pass()
+			w.lose = nil
+			for range 3 { // the pending write is settled, then the cache is too old to act on
+				w.clock.Step(time.Minute)
+				w.pass()
+			}
+			if s := w.stored().Status; s.Phase != phases.Succeeded {
+				t.Errorf("status %+v", s)
+			}
+			w.wantCalls(contract.Reconcile)
+		})
+	}
 }

@@ -57,7 +57,7 @@ type itemState struct {
 	foreign     bool          // a write met a foreign change that no pass has acted on
 	notBefore   time.Time     // a pop before this with the seen print does nothing
 	triggered   bool          // somebody asked for a pass: the gate is open
-	lastWrite   string        // resourceVersion of our last write
+	lastWrite   string        // newest resourceVersion that a write or a live read of ours has shown
 	awaited     bool          // a pass waits for the event of our last write
 	failures    int           // in a row, for the backoff
 	immediate   int           // immediate requeues in a row

@@ -201,6 +201,9 @@ func (w *writer) read(ctx context.Context, c *cycle) (*lsv1alpha1.DeployItem, er
 		return nil, &writeError{err: err}
 	}
 	fresh.ManagedFields = nil
+	if c.state != nil {
+		c.state.wrote(fresh.ResourceVersion) // a cache that is older than this must not be acted on
+	}
 	return fresh, nil
 }
 
