@@ -88,3 +88,23 @@ func TestLostAnswerWhileTheCacheLags(t *testing.T) {
 		})
 	}
 }
+
+// TestNoTimeoutIsNone: the bound on hooks does not cut a call short whose item
+// has no timeout [H-2].
+func TestNoTimeoutIsNone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, items(job("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Timeout = &lsv1alpha1.Duration{} }))
+	w.fake.On(contract.Reconcile, func(ctx context.Context, _ deployertest.Input) error {
+		w.clock.Step(time.Hour)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+			return nil
+		}
+	})
+	w.pass()
+	if s := w.stored().Status; s.Phase != phases.Succeeded {
+		t.Errorf("phase %q, error %+v", s.Phase, s.LastError)
+	}
+}

@@ -132,6 +132,7 @@ func (r *reconciler) act(do action) func(context.Context, *cycle) (verdict, erro
 		if c.cause = c.run.enter(c); c.cause != nil {
 			return stop, nil
 		}
+		c.run.stopClock() // the bound on hooks; a run without a deadline has none while the deployer works
 		r.limit(c)
 		err := r.call(ctx, c, do)
 		c.run.leave()
