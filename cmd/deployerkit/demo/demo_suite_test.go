@@ -58,9 +58,9 @@ var _ = Describe("the demo", func() {
 		out := &bytes.Buffer{}
 		broken := tell(ctx, st, newScreen(out), []step{
 			{title: "Deploy", do: deploy, promises: []promise{
+				{item: "hello", text: "succeeds", holds: hasPhase("Succeeded")},
 				{item: "hello", text: "fails", holds: hasPhase("Failed"), within: time.Second},
 				{item: "nobody", text: "succeeds", holds: hasPhase("Succeeded"), within: time.Second},
-				{item: "hello", text: "succeeds", holds: hasPhase("Succeeded")},
 			}},
 			{title: "Abort nobody", do: operate("nobody", "abort"), promises: []promise{{item: "nobody", text: "x", holds: gone}}},
 		})
