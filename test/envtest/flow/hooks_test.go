@@ -201,7 +201,7 @@ var _ = flow("hooks in the flow", func(e *env) {
 			return res, nil
 		})
 		w.fake.Runtime().Trigger(w.key("a"))
-		Eventually(func() int { return w.count(extension.ShouldReconcileHook) - before }).WithTimeout(2 * time.Second).Should(Equal(6))
+		Eventually(func() int { return w.count(extension.ShouldReconcileHook) - before }).WithTimeout(10 * time.Second).Should(Equal(6))
 		Consistently(func() int { return w.count(extension.ShouldReconcileHook) - before }).Should(Equal(6))
 	})
 
