@@ -33,18 +33,49 @@ func (c Changes) Rebase(fresh client.Object) (Changes, error) {
 	if err != nil {
 		return Changes{}, err
 	}
-	wanted := base
+	wanted, err := c.over(base)
+	if err != nil {
+		return Changes{}, err
+	}
+	return diffBodies(base, wanted, rulesFor(fresh), fresh.GetResourceVersion())
+}
+
+// On returns a copy of obj, of the same Go type, with the changes made; what obj has besides stays. obj is not
+// changed and nothing is sent.
+// Errors: obj cannot be expressed in JSON, c is not a merge patch, the result does not fit the type.
+func (c Changes) On(obj client.Object) (client.Object, error) {
+	base, err := toBody(obj)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := c.over(base)
+	if err != nil {
+		return nil, err
+	}
+	out, ok := obj.DeepCopyObject().(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("%T is no object", obj)
+	}
+	if err := setBody(out, wanted); err != nil {
+		return nil, err
+	}
+	out.SetResourceVersion(obj.GetResourceVersion())
+	return out, nil
+}
+
+// over makes the changes on a body. The changes' resourceVersion comes with them.
+func (c Changes) over(body map[string]any) (map[string]any, error) {
 	for _, data := range [][]byte{c.Metadata, c.Status} {
 		if data == nil {
 			continue
 		}
 		overlay, err := decode(data)
 		if err != nil {
-			return Changes{}, fmt.Errorf("rebase changes: %w", err)
+			return nil, fmt.Errorf("rebase changes: %w", err)
 		}
-		wanted = applyMerge(wanted, overlay)
+		body = applyMerge(body, overlay)
 	}
-	return diffBodies(base, wanted, rulesFor(fresh), fresh.GetResourceVersion())
+	return body, nil
 }
 
 // at returns the changes with another resourceVersion inside.

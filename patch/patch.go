@@ -72,6 +72,16 @@ func (p *Patch) Clear() {
 	p.changes, p.fns, p.faults = nil, nil, nil
 }
 
+// Take moves everything that p holds into a new patch and leaves p empty. It is for senders of a running
+// patch: what is noted while they send stays in p, for the next time.
+func (p *Patch) Take() *Patch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := &Patch{changes: p.changes, fns: p.fns, faults: p.faults}
+	p.changes, p.fns, p.faults = nil, nil, nil
+	return taken
+}
+
 // Fold returns the body as it would be after the patch: first the merge changes, then the functions, each
 // on the result of the one before. body is not changed and nothing is sent.
 // Errors: a function's, a value that JSON cannot express.
@@ -89,7 +99,8 @@ func (p *Patch) Fold(body map[string]any) (map[string]any, error) {
 
 // Preview is Fold for objects, typed or unstructured: it returns a changed copy of obj, of the same Go
 // type. What a Go type does not know is not in its body, for the functions neither.
-// Errors: as from Fold, and a result that does not fit the type.
+// Errors: as from Fold, a result that does not fit the type, and a *FieldError for a field that the type does
+// not have.
 func (p *Patch) Preview(obj client.Object) (client.Object, error) {
 	content, err := p.content()
 	if err != nil {
@@ -105,6 +116,9 @@ func (p *Patch) Preview(obj client.Object) (client.Object, error) {
 	}
 	out, err := newLike(obj)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkKnown(obj, wanted); err != nil {
 		return nil, err
 	}
 	return out, setBody(out, wanted)
