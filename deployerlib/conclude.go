@@ -55,6 +55,7 @@ func (r *reconciler) conclude(ctx context.Context, c *cycle, v verdict, err erro
 // reset takes back what user code did to a status that the API server refused,
 // so that the refusal can be told.
 func (r *reconciler) reset(c *cycle) {
+	c.running.drop()
 	c.base.Status.DeepCopyInto(&c.item.Status)
 	if c.decision.New && !c.started {
 		contract.Start(c.item, c.decision, r.startInfo(c))
@@ -141,12 +142,13 @@ func (r *reconciler) storeOutcome(ctx context.Context, c *cycle, v verdict, err 
 // write stores the working copy with the metadata that the outcome calls for.
 func (r *reconciler) write(ctx context.Context, c *cycle) error {
 	intent := c.intent()
-	if c.item == c.stored && len(intent.removeAnnotations) == 0 && !intent.removeFinalizer {
+	if c.item == c.stored && intent.isEmpty() && !c.running.pending() {
 		return nil
 	}
 	c.own()
 	if intent.removeFinalizer && len(c.base.Finalizers) <= 1 {
-		c.base.Status.DeepCopyInto(&c.item.Status) // it goes with the item
+		c.base.Status.DeepCopyInto(&c.item.Status) // it goes with the item, and so does the patch
+		c.running.drop()
 	}
 	rule := onConflictRebase
 	if !c.started {
@@ -156,11 +158,11 @@ func (r *reconciler) write(ctx context.Context, c *cycle) error {
 	if err == nil && c.decision.New && !c.started {
 		c.state.claim(c.item)
 	}
-	if isKnownRefusal(err) {
+	if _, isPatch := errors.AsType[*patchError](err); isPatch || isKnownRefusal(err) {
 		err = r.storeRefused(ctx, c, err)
 	}
 	if _, isWrite := errors.AsType[*writeError](err); isWrite && c.ended() {
-		c.state.keepPending(&pendingWrite{item: c.item, base: c.base, stored: c.stored, intent: intent, decision: c.decision})
+		c.state.keepPending(&pendingWrite{item: c.item, base: c.base, stored: c.stored, intent: intent, users: c.running.taken, decision: c.decision})
 	}
 	return err
 }
@@ -190,6 +192,9 @@ func refusedError(c *cycle, refusal error, now time.Time) *lsv1alpha1.Error {
 	reason := "StatusRefused"
 	if patch.Permanent(refusal) {
 		reason = "StatusTooLarge"
+	}
+	if _, isPatch := errors.AsType[*patchError](refusal); isPatch {
+		return contract.NewError(refusedPatch(refusal), string(c.decision.Action), "PatchRefused", now)
 	}
 	e := contract.NewError(refusal, string(c.decision.Action), reason, now)
 	e.Codes = append(e.Codes, lsv1alpha1.ErrorConfigurationProblem)

@@ -47,6 +47,7 @@ type cycle struct {
 
 	requeue *extension.HookResult // merge of all hook results so far; abort is not kept
 
+	running    runningPatch                // what user code notes for the item
 	checkpoint func(context.Context) error // stores progress in mid-call
 	writes     sync.Mutex                  // Checkpoint against the flow
 	rebased    bool                        // a write met a foreign change

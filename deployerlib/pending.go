@@ -21,6 +21,7 @@ type pendingWrite struct {
 	base     *lsv1alpha1.DeployItem // what it is based on
 	stored   *lsv1alpha1.DeployItem // what the pass saw
 	intent   metaIntent
+	users    []*patch.Patch
 	decision contract.Decision
 }
 
@@ -44,9 +45,7 @@ func (s *itemState) takePending() *pendingWrite {
 // (only the answer was lost), gone, or not ours any more: nothing is left to do.
 func (r *reconciler) flush(ctx context.Context, c *cycle, p *pendingWrite) passed {
 	c.stored, c.base, c.item, c.decision, c.ours, c.rebased = p.stored, p.base, p.item, p.decision, true, true
-	wanted := wantedItem(p.base, &p.item.Status, p.decision.Revision)
-	p.intent.apply(wanted, p.stored)
-	err := r.flushChanges(ctx, c, p, wanted)
+	err := r.flushChanges(ctx, c, p)
 	switch {
 	case err == nil || errors.Is(err, ErrSuperseded):
 		return passed{again: true}
@@ -58,18 +57,19 @@ func (r *reconciler) flush(ctx context.Context, c *cycle, p *pendingWrite) passe
 }
 
 // flushChanges carries the outcome over to a fresh read and sends it.
-func (r *reconciler) flushChanges(ctx context.Context, c *cycle, p *pendingWrite, wanted *lsv1alpha1.DeployItem) error {
+func (r *reconciler) flushChanges(ctx context.Context, c *cycle, p *pendingWrite) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	changes, err := patch.Diff(p.base, wanted)
+	own, err := patch.Diff(p.base, wantedItem(p.base, &p.item.Status, p.decision.Revision))
 	if err != nil {
 		return err
 	}
-	changes, err = r.writer.rebase(ctx, c, changes, p.intent)
+	wish := wish{own: own, intent: p.intent, users: p.users}
+	changes, err := r.writer.rebase(ctx, c, wish, false)
 	if err != nil || changes.Empty() {
 		return err
 	}
-	return r.writer.send(ctx, c, changes, p.intent, onConflictRebase)
+	return r.writer.send(ctx, c, changes, wish, onConflictRebase)
 }
 
 // backoff is the wait after a number of failures in a row: doubling between

@@ -91,7 +91,7 @@ func markNeverDeployed(c *cycle) {
 // finalizer and annotations. A run that another process began is fenced.
 func (r *reconciler) storeStart(ctx context.Context, c *cycle) error {
 	status := &c.base.Status
-	if c.decision.New || contract.GetCondition(c.item.Status.Conditions, contract.ConditionDeployed) != nil {
+	if c.decision.New || c.running.pending() || contract.GetCondition(c.item.Status.Conditions, contract.ConditionDeployed) != nil {
 		c.item.Status.Conditions = contract.RemoveCondition(c.item.Status.Conditions, contract.ConditionDeployed)
 		status = &c.item.Status
 	}

@@ -35,6 +35,7 @@ func (r *reconciler) runHooks(ctx context.Context, c *cycle, t extension.HookTyp
 		c.protect()
 	}
 	phase, lastError := c.item.Status.Phase, c.item.Status.LastError
+	ctx = c.running.in(ctx)
 	res, err := r.hooks.ExecuteHooks(ctx, c.log, c.item, c.target, t)
 	c.item.Status.Phase, c.item.Status.LastError = phase, lastError
 	if faulty := r.restore(c, "a "+string(t)+" hook"); faulty != nil && err == nil {
@@ -52,12 +53,24 @@ func (r *reconciler) restore(c *cycle, who string) error {
 		c.base.ObjectMeta.DeepCopyInto(&c.item.ObjectMeta)
 	}
 	if apiequality.Semantic.DeepEqual(c.item.Spec, c.stored.Spec) {
-		return nil
+		return r.checkPatch(c, who)
 	}
 	path := specPath(c.stored, c.item)
 	c.stored.Spec.DeepCopyInto(&c.item.Spec)
 	return lserrors.NewError("CheckDeployItem", "SpecChanged", fmt.Sprintf("%s changed %s, which no deployer may do", who, path),
 		lsv1alpha1.ErrorInternalProblem)
+}
+
+// checkPatch drops a running patch that cannot be made, and says why.
+func (r *reconciler) checkPatch(c *cycle, who string) error {
+	c.writes.Lock()
+	defer c.writes.Unlock()
+	err := c.running.check(c.item, who)
+	if err == nil {
+		return nil
+	}
+	c.log.Info("a patch is dropped", "error", err.Error())
+	return refusedPatch(err)
 }
 
 // specPath names where two specs differ.
@@ -81,6 +94,6 @@ func (r *reconciler) contained(ctx context.Context, c *cycle, do action) (err er
 			err = p
 		}
 	}()
-	ctx = context.WithValue(ctx, cycleKey{}, c)
+	ctx = c.running.in(context.WithValue(ctx, cycleKey{}, c))
 	return do(ctx, c.lsCtx, c.item, c.resolved)
 }

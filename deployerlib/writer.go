@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/patch"
@@ -43,84 +42,50 @@ const (
 	onConflictRebase                     // carried over while the run is still ours
 )
 
-// metaIntent is what the flow wants of the metadata, independent of what else is there.
-type metaIntent struct {
-	addFinalizer      bool
-	removeFinalizer   bool
-	removeAnnotations []string
-}
-
-// apply carries the intent out on di. Annotations go only while they have the
-// value that the pass acted on.
-func (m metaIntent) apply(di, seen *lsv1alpha1.DeployItem) {
-	if m.addFinalizer {
-		controllerutil.AddFinalizer(di, lsv1alpha1.LandscaperFinalizer)
-	}
-	if m.removeFinalizer {
-		controllerutil.RemoveFinalizer(di, lsv1alpha1.LandscaperFinalizer)
-	}
-	for _, key := range m.removeAnnotations {
-		if value, ok := di.Annotations[key]; ok && value == seen.Annotations[key] {
-			delete(di.Annotations, key)
-		}
-	}
-}
-
-// isEmpty tells that nothing is wanted.
-func (m metaIntent) isEmpty() bool {
-	return !m.addFinalizer && !m.removeFinalizer && len(m.removeAnnotations) == 0
-}
-
-// store writes a status and the intent in at most two calls. It tells whether
-// anything had to be written.
+// store writes a status, the intent and the running patch in at most two
+// calls. It tells whether anything had to be written.
 func (w *writer) store(ctx context.Context, c *cycle, status *lsv1alpha1.DeployItemStatus, intent metaIntent, rule conflictRule) (bool, error) {
 	c.writes.Lock()
 	defer c.writes.Unlock()
-	if intent.isEmpty() && equality.Semantic.DeepEqual(&c.base.Status, status) {
+	wish := wish{intent: intent, users: c.running.take()}
+	if intent.isEmpty() && len(wish.users) == 0 && equality.Semantic.DeepEqual(&c.base.Status, status) {
 		return false, nil
 	}
-	wanted := wantedItem(c.base, status, c.decision.Revision)
-	intent.apply(wanted, c.stored)
+	own := wantedItem(c.base, status, c.decision.Revision)
+	intent.apply(own, c.stored)
+	wanted, err := withPatches(c, own, wish.users)
+	if err != nil {
+		return false, err
+	}
 	changes, err := patch.Diff(c.base, wanted)
+	if err == nil {
+		wish.own, err = patch.Diff(c.base, own)
+	}
 	if err != nil {
 		return false, fmt.Errorf("compare deploy item: %w", err)
 	}
 	if changes.Empty() {
+		c.running.stored()
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	c.state.expect(printOf(half(c.base, wanted)), printOf(wanted))
-	err = w.send(ctx, c, changes, intent, rule)
-	return true, err
-}
-
-// half is the item between the two calls of a write: the status is there, the metadata is not.
-func half(base, wanted *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
-	return &lsv1alpha1.DeployItem{ObjectMeta: base.ObjectMeta, Status: wanted.Status}
-}
-
-// wantedItem is base with another status: what the revision does not allow is
-// taken back, sizes are bounded, and a provider status that would poison the
-// object is never written (a stored one is removed).
-func wantedItem(base *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus, revision contract.Revision) *lsv1alpha1.DeployItem {
-	wanted := base.DeepCopy()
-	status.DeepCopyInto(&wanted.Status)
-	contract.Mask(revision, &base.Status, &wanted.Status)
-	contract.Bound(&wanted.Status)
-	if contract.CheckProviderStatus(wanted.Status.ProviderStatus) != nil {
-		wanted.Status.ProviderStatus = nil
+	before := c.base
+	if err = w.send(ctx, c, changes, wish, rule); err == nil && c.base != before && len(wish.users) > 0 {
+		c.absorb()
 	}
-	return wanted
+	return true, err
 }
 
 // send sends the changes and, as the rule allows, carries them over to newer
 // versions of the item.
-func (w *writer) send(ctx context.Context, c *cycle, changes patch.Changes, intent metaIntent, rule conflictRule) error {
+func (w *writer) send(ctx context.Context, c *cycle, changes patch.Changes, wish wish, rule conflictRule) error {
 	for range maxRebases {
 		left, err := w.sendOnce(ctx, c, changes)
 		switch {
 		case err == nil || apierrors.IsNotFound(err):
+			c.running.stored()
 			return nil
 		case !apierrors.IsConflict(err):
 			return &writeError{err: err}
@@ -128,8 +93,13 @@ func (w *writer) send(ctx context.Context, c *cycle, changes patch.Changes, inte
 			c.meetForeign()
 			return errConflict
 		}
-		if changes, err = w.rebase(ctx, c, left, intent); err != nil || changes.Empty() {
+		toldStatus := changes.Status != nil && left.Status == nil
+		if changes, err = w.rebase(ctx, c, wish, toldStatus); err != nil {
 			return err
+		}
+		if changes.Empty() {
+			c.running.stored()
+			return nil
 		}
 	}
 	return &writeError{err: fmt.Errorf("gave up after %d conflicts in a row", maxRebases)}
@@ -158,32 +128,45 @@ func (w *writer) adopt(c *cycle, obj *lsv1alpha1.DeployItem) {
 	obj.ObjectMeta.DeepCopyInto(&c.item.ObjectMeta)
 }
 
-// rebase reads the item anew and carries over what is left, while the run is
-// still ours. Otherwise only what the deployer made known about the target is
-// kept: losing it could lose track of deployed objects.
-func (w *writer) rebase(ctx context.Context, c *cycle, left patch.Changes, intent metaIntent) (patch.Changes, error) {
+// absorb takes over into the working copy what the running patch made of the
+// stored status. Phase and error are what the deployer set in memory, and a
+// provider status that is the same stays the same object.
+func (c *cycle) absorb() {
+	mine := c.item.Status
+	c.base.Status.DeepCopyInto(&c.item.Status)
+	c.item.Status.Phase, c.item.Status.LastError = mine.Phase, mine.LastError
+	if sameJSON(mine.ProviderStatus, c.item.Status.ProviderStatus) {
+		c.item.Status.ProviderStatus = mine.ProviderStatus
+	}
+}
+
+// rebase reads the item anew and makes the wish of it, without the status if
+// that is stored already, while the run is still ours. Otherwise only what the
+// deployer made known about the target is kept: losing it could lose track of
+// deployed objects.
+func (w *writer) rebase(ctx context.Context, c *cycle, wish wish, toldStatus bool) (patch.Changes, error) {
 	c.meetForeign()
 	mine := c.base
 	fresh, err := w.read(ctx, c)
 	if err != nil || fresh == nil {
 		return patch.Changes{}, err
 	}
-	rebased, err := left.Rebase(fresh)
-	if err != nil {
-		return patch.Changes{}, fmt.Errorf("carry changes over: %w", err)
-	}
-	if rebased.Status != nil && !contract.SameRun(fresh, mine, c.decision) {
-		return patch.Changes{}, w.keep(ctx, c, fresh)
-	}
-	c.base = fresh
-	meta := fresh.DeepCopy()
-	intent.apply(meta, c.stored)
-	metaChanges, err := patch.Diff(fresh, meta)
+	wanted, err := wish.on(c, fresh)
 	if err != nil {
 		return patch.Changes{}, err
 	}
-	rebased.Metadata = metaChanges.Metadata
-	return rebased, nil
+	if toldStatus {
+		wanted.Status = fresh.Status
+	}
+	changes, err := patch.Diff(fresh, wanted)
+	if err != nil {
+		return patch.Changes{}, fmt.Errorf("carry changes over: %w", err)
+	}
+	if changes.Status != nil && !contract.SameRun(fresh, mine, c.decision) {
+		return patch.Changes{}, w.keep(ctx, c, fresh)
+	}
+	c.base = fresh
+	return changes, nil
 }
 
 // read gets the item from the API server; nil when it is gone or another one.

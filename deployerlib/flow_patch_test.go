@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/patch"
+)
+
+// noting returns a hook that notes changes in the running patch.
+func noting(note func(*patch.Patch), res *extension.HookResult, err error) deployertest.Script {
+	return func(ctx context.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
+		note(patch.FromContext(ctx))
+		return res, err
+	}
+}
+
+// notes is a deployer that notes changes in the running patch.
+func notes(note func(*patch.Patch)) deployertest.Answer {
+	return func(ctx context.Context, _ deployertest.Input) error {
+		note(patch.FromContext(ctx))
+		return nil
+	}
+}
+
+// both notes a label and a condition, one as a value and one by a function.
+func both(p *patch.Patch) {
+	p.Labels().Set("team", "blue")
+	p.Append(patch.Typed(addCondition))
+}
+
+func addCondition(di *lsv1alpha1.DeployItem) error {
+	if contract.GetCondition(di.Status.Conditions, "Noted") == nil {
+		di.Status.Conditions = contract.SetCondition(di.Status.Conditions, "Noted", lsv1alpha1.ConditionTrue, "Noted", "by a function", t0)
+	}
+	return nil
+}
+
+// wantBoth checks that both is stored.
+func (w *world) wantBoth() {
+	w.t.Helper()
+	di := w.stored()
+	if di.Labels["team"] != "blue" || contract.GetCondition(di.Status.Conditions, "Noted") == nil {
+		w.t.Errorf("labels %v, conditions %v", di.Labels, di.Status.Conditions)
+	}
+}
+
+func TestRunningPatch(t *testing.T) {
+	noFinalizer := func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil }
+	tests := map[string]struct {
+		item []client.Object
+		hook extension.HookType
+		want []string
+	}{
+		"before the start, with the finalizer [K4]":            {items(job("1"), noFinalizer), extension.AfterResponsibilityCheckHook, []string{"patch status", "patch", "patch status"}},
+		"before the start, with the annotation":                {items(finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), extension.ShouldReconcileHook, []string{"patch status", "patch", "patch status", "patch"}},
+		"before the start of a next job":                       {items(finishedJob("1", phases.Succeeded), job("2")), extension.ShouldReconcileHook, []string{"patch status", "patch", "patch status"}},
+		"before a call, with the outcome [K3, K5]":             {items(job("1")), extension.BeforeReconcileHook, []string{"patch status", "patch status", "patch"}},
+		"after a call, with the outcome":                       {items(job("1")), extension.EndHook, []string{"patch status", "patch status", "patch"}},
+		"a run that another process began":                     {items(runningJob("1", 0)), extension.BeforeAnyReconcileHook, []string{"patch", "patch status", "patch"}},
+		"nothing to do for the deployer":                       {items(finishedJob("1", phases.Succeeded)), extension.AfterResponsibilityCheckHook, []string{"patch status", "patch"}},
+		"an abort, with the end of the run and the annotation": {items(runningJob("1", 0), operation(contract.AbortOperation)), extension.BeforeAbortHook, []string{"patch", "patch status", "patch"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, test.item, withHooks())
+			w.hooks.On("hook", test.hook, noting(both, nil, nil))
+			w.pass()
+			w.wantSent(test.want...)
+			w.wantBoth()
+			w.update(func(di *lsv1alpha1.DeployItem) { job("3")(di) })
+			w.pass()
+			w.wantBoth()
+			if got := len(w.sent()); got > 2 {
+				t.Errorf("%d requests for the next job, which changes neither label nor condition", got)
+			}
+		})
+	}
+}
+
+func TestRunningPatchIsAbsent(t *testing.T) {
+	for _, hook := range []extension.HookType{extension.StartHook, extension.DuringResponsibilityCheckHook} {
+		t.Run(string(hook), func(t *testing.T) {
+			w := newWorld(t, items(job("1")), withHooks())
+			found := true
+			w.hooks.On("hook", hook, func(ctx context.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
+				found = patch.FromContext(ctx) != nil
+				return nil, nil
+			})
+			w.pass()
+			if found {
+				t.Error("there is a patch, but the item may be somebody else's")
+			}
+		})
+	}
+}
+
+// TestRunningPatchAfterErrors: what was noted goes out with the error, not instead of it [K14].
+func TestRunningPatchAfterErrors(t *testing.T) {
+	fails := func(p *patch.Patch) deployertest.Answer { return deployertest.Fail(errBoom) }
+	tests := map[string]struct {
+		hook   extension.HookType
+		err    error
+		answer deployertest.Answer
+		want   []string
+	}{
+		"a hook's error":            {extension.BeforeReconcileHook, errBoom, nil, []string{"patch status", "patch status", "patch"}},
+		"the first hook's error":    {extension.AfterResponsibilityCheckHook, errBoom, nil, []string{"patch status", "patch"}},
+		"the deployer's error":      {extension.BeforeReconcileHook, nil, fails(nil), []string{"patch status", "patch status", "patch"}},
+		"a wait":                    {extension.BeforeReconcileHook, nil, deployertest.Wait("pods", time.Minute), []string{"patch status", "patch status", "patch"}},
+		"the deployer noted itself": {"", nil, deployertest.InTurn(notes(both), deployertest.Fail(errBoom)), []string{"patch status", "patch status", "patch"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, items(job("1")), withHooks())
+			if test.hook != "" {
+				w.hooks.On("hook", test.hook, noting(both, nil, test.err))
+			}
+			w.fake.Always(contract.Reconcile, test.answer)
+			w.pass()
+			w.wantSent(test.want...)
+			w.wantBoth()
+			if name != "a wait" && w.stored().Status.LastError == nil {
+				t.Error("the error is not told")
+			}
+		})
+	}
+	t.Run("a call sends nothing while it runs", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		sent := []string{}
+		w.fake.On(contract.Reconcile, func(ctx context.Context, _ deployertest.Input) error {
+			w.sent()
+			both(patch.FromContext(ctx))
+			sent = w.sent()
+			return nil
+		})
+		w.pass()
+		if len(sent) > 0 {
+			t.Errorf("sent %v", sent)
+		}
+		w.wantBoth()
+	})
+}
+
+// TestRunningPatchRefuses: what is not a user's to change is an error that names the path.
+func TestRunningPatchRefuses(t *testing.T) {
+	tests := map[string]struct {
+		note func(*patch.Patch)
+		want string
+	}{
+		"spec":             {func(p *patch.Patch) { p.Spec().In("config").Set("kind", "Other") }, "spec.config.kind"},
+		"name":             {func(p *patch.Patch) { p.Metadata().Set("name", "other") }, "metadata.name"},
+		"generateName":     {func(p *patch.Patch) { p.Metadata().Set("generateName", "x") }, "metadata"},
+		"our finalizer":    {func(p *patch.Patch) { p.Metadata().Set("finalizers", nil) }, "metadata.finalizers"},
+		"operation":        {func(p *patch.Patch) { p.Annotations().Set(lsv1alpha1.OperationAnnotation, "abort") }, lsv1alpha1.OperationAnnotation},
+		"phase":            {func(p *patch.Patch) { p.Status().Set("phase", "Failed") }, "status.phase"},
+		"job":              {func(p *patch.Patch) { p.Status().Set("jobIDFinished", "9") }, "status.jobIDFinished"},
+		"by a function":    {func(p *patch.Patch) { p.Append(takeOver) }, "status.deployer"},
+		"unknown field":    {func(p *patch.Patch) { p.Status().Set("greeting", "hello") }, "status.greeting"},
+		"poisoned status":  {func(p *patch.Patch) { p.Status().Set("providerStatus", map[string]any{"a": "b"}) }, "status.providerStatus"},
+		"a bad label":      {func(p *patch.Patch) { p.Labels().Set("a b", "c") }, "metadata.labels"},
+		"a bad annotation": {func(p *patch.Patch) { p.Annotations().Set("a b", "c") }, "metadata.annotations"},
+		"not the type":     {func(p *patch.Patch) { p.Status().Set("conditions", "none") }, "status.conditions"},
+		"no JSON":          {func(p *patch.Patch) { p.Status().Set("providerStatus", make(chan int)) }, "status.providerStatus"},
+		"a bad finalizer":  {func(p *patch.Patch) { p.Append(addFinalizer("a b")) }, "metadata.finalizers"},
+		"its own error":    {func(p *patch.Patch) { p.Append(func(map[string]any) error { return errBoom }) }, "boom"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, items(job("1")), withHooks())
+			w.hooks.On("hook", extension.BeforeReconcileHook, noting(func(p *patch.Patch) { both(p); test.note(p) }, nil, nil))
+			before := w.stored()
+			w.pass()
+			w.wantCalls() // of the deployer: none
+			di := w.stored()
+			if di.Status.LastError == nil || !strings.Contains(di.Status.LastError.Message, test.want) || strings.Contains(di.Status.LastError.Message, "\n") {
+				t.Fatalf("last error %+v, want it to name %q", di.Status.LastError, test.want)
+			}
+			if len(di.Labels) > 0 || !slices.Equal(di.Finalizers, before.Finalizers) || di.Status.JobIDFinished == "9" || di.Status.Deployer.Name == "me" {
+				t.Errorf("something of the patch was stored: %+v", di)
+			}
+		})
+	}
+	t.Run("the deployer's patch fails its run", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, notes(func(p *patch.Patch) { p.Status().Set("phase", "Failed") }))
+		w.pass()
+		if s := w.stored().Status; s.Phase == phases.Succeeded || s.LastError == nil || s.LastError.Reason != "PatchRefused" || !strings.Contains(s.LastError.Message, "status.phase") {
+			t.Errorf("status %+v", s)
+		}
+	})
+	t.Run("mentioning what is stored changes nothing", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, notes(func(p *patch.Patch) { p.Status().Set("jobID", "1"); p.Spec().Set("type", string(testType)) }))
+		w.pass()
+		if s := w.stored().Status; s.Phase != phases.Succeeded || s.LastError != nil {
+			t.Errorf("status %+v", s)
+		}
+	})
+	t.Run("the library's own conditions stay", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, deployertest.Wait("pods", time.Minute), deployertest.InTurn(
+			notes(func(p *patch.Patch) { p.Status().Set("conditions", nil) }), deployertest.Wait("pods", time.Minute)))
+		w.pass()
+		w.clock.Step(time.Minute)
+		w.pass()
+		w.wantCalls(contract.Reconcile, contract.Reconcile)
+		if contract.GetCondition(w.stored().Status.Conditions, contract.ConditionWaiting) == nil {
+			t.Error("the condition is gone")
+		}
+	})
+}
+
+func takeOver(body map[string]any) error {
+	return unstructured.SetNestedField(body, "me", "status", "deployer", "name")
+}
+
+// addFinalizer adds one where it is not there.
+func addFinalizer(name string) patch.Func {
+	return func(body map[string]any) error {
+		finalizers, _, err := unstructured.NestedStringSlice(body, "metadata", "finalizers")
+		if err != nil || slices.Contains(finalizers, name) {
+			return err
+		}
+		return unstructured.SetNestedStringSlice(body, append(finalizers, name), "metadata", "finalizers")
+	}
+}
+
+func TestRunningPatchMeetsOthers(t *testing.T) {
+	t.Run("functions run again on the newer version, and nobody's change is lost", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, notes(func(p *patch.Patch) { both(p); p.Append(addFinalizer("mine.example.com/x")) }))
+		w.beforeFinal(func() {
+			w.update(func(di *lsv1alpha1.DeployItem) {
+				di.Labels, di.Finalizers = map[string]string{"a": "b"}, append(di.Finalizers, "theirs.example.com/y")
+				di.Status.Conditions = contract.SetCondition(di.Status.Conditions, "Theirs", lsv1alpha1.ConditionTrue, "Theirs", "", t0)
+			})
+		})
+		w.pass()
+		w.wantBoth()
+		di := w.stored()
+		if di.Labels["a"] != "b" || len(di.Finalizers) != 3 || di.Status.Phase != phases.Succeeded {
+			t.Errorf("labels %v, finalizers %v, phase %s", di.Labels, di.Finalizers, di.Status.Phase)
+		}
+		w.wantSent("patch status", "patch status", "get", "patch status", "patch")
+	})
+	t.Run("the status is not written again when only the metadata met a change", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		counted := func(body map[string]any) error {
+			n, _, err := unstructured.NestedInt64(body, "status", "providerStatus", "n")
+			if err != nil {
+				return err
+			}
+			return unstructured.SetNestedMap(body, map[string]any{"apiVersion": "v1", "kind": "N", "n": n + 1}, "status", "providerStatus")
+		}
+		w.fake.On(contract.Reconcile, notes(func(p *patch.Patch) { both(p); p.Append(counted) }))
+		met := false
+		w.fail = func(request string, _ client.Object) error {
+			if request == "patch" && !met {
+				met = true
+				w.update(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"a": "b"} })
+			}
+			return nil
+		}
+		w.pass()
+		w.wantBoth()
+		if got := string(w.stored().Status.ProviderStatus.Raw); !strings.Contains(got, `"n":1`) || w.stored().Labels["a"] != "b" {
+			t.Errorf("provider status %s", got)
+		}
+		w.wantSent("patch status", "patch status", "patch", "get", "patch")
+	})
+	t.Run("a lost answer is made good once", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, notes(both))
+		n := 0
+		w.lose = func(string, client.Object) error {
+			if n++; n == 2 {
+				return errors.New("connection lost")
+			}
+			return nil
+		}
+		w.pass()
+		w.clock.Step(time.Minute)
+		w.pass()
+		w.wantBoth()
+		w.wantCalls(contract.Reconcile)
+	})
+	t.Run("a run that is not ours any more loses it", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, notes(both))
+		w.beforeFinal(func() {
+			w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.JobID = "1", "2" })
+		})
+		w.pass()
+		if di := w.stored(); len(di.Labels) > 0 || di.Status.JobIDFinished != "1" {
+			t.Errorf("labels %v, status %+v", di.Labels, di.Status)
+		}
+	})
+	t.Run("the API server refuses the status", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, notes(both))
+		n := 0
+		w.fail = func(request string, _ client.Object) error {
+			if n++; n == 2 {
+				return apierrors.NewInvalid(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem").GroupKind(), key.Name, nil)
+			}
+			return nil
+		}
+		w.pass()
+		if di := w.stored(); len(di.Labels) > 0 || di.Status.LastError == nil {
+			t.Errorf("labels %v, status %+v", di.Labels, di.Status)
+		}
+	})
+}
+
+func TestRunningPatchLives(t *testing.T) {
+	t.Run("Checkpoint takes it along, and what is noted later goes later", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, func(ctx context.Context, in deployertest.Input) error {
+			p := patch.FromContext(ctx)
+			both(p)
+			if err := deployerlib.Checkpoint(ctx); err != nil {
+				return err
+			}
+			w.wantBoth()
+			if !p.Empty() || contract.GetCondition(in.Item.Status.Conditions, "Noted") == nil || in.Item.Labels["team"] != "blue" {
+				return fmt.Errorf("after the checkpoint: patch empty %t, item %+v", p.Empty(), in.Item)
+			}
+			p.Labels().Set("later", "on")
+			return nil
+		})
+		w.pass()
+		w.wantBoth()
+		if s := w.stored(); s.Labels["later"] != "on" || s.Status.Phase != phases.Succeeded {
+			t.Errorf("labels %v, status %+v", s.Labels, s.Status)
+		}
+		w.wantSent("patch status", "patch status", "patch", "patch status", "patch")
+	})
+	t.Run("what one hook notes the next one sees, and all goes out together", func(t *testing.T) {
+		w := newWorld(t, items(job("1")), withHooks())
+		seen := any(nil)
+		w.hooks.On("hook", extension.BeforeAnyReconcileHook, noting(both, nil, nil))
+		w.hooks.On("hook", extension.BeforeReconcileHook, noting(func(p *patch.Patch) {
+			seen, _ = p.Labels().Get("team")
+			p.Labels().Set("team", "red")
+		}, nil, nil))
+		w.pass()
+		if seen != "blue" || w.stored().Labels["team"] != "red" {
+			t.Errorf("seen %v, stored %v", seen, w.stored().Labels)
+		}
+		w.wantSent("patch status", "patch status", "patch")
+	})
+	t.Run("it ends with its pass", func(t *testing.T) {
+		w := newWorld(t, items(job("1")), withHooks())
+		var late *patch.Patch
+		w.hooks.On("hook", extension.EndHook, noting(func(p *patch.Patch) { late = p }, nil, nil))
+		w.pass()
+		late.Labels().Set("too", "late")
+		w.update(func(di *lsv1alpha1.DeployItem) { job("2")(di) })
+		w.hooks.On("hook", extension.EndHook, deployertest.Returns(nil, nil))
+		w.pass()
+		if got := w.stored(); len(got.Labels) > 0 || got.Status.JobIDFinished != "2" {
+			t.Errorf("labels %v", got.Labels)
+		}
+	})
+	t.Run("with the last finalizer it goes with the item", func(t *testing.T) {
+		w := newWorld(t, items(finishedJob("1", phases.Succeeded), job("2"), deleted))
+		w.fake.On(contract.Delete, notes(both))
+		w.pass()
+		if w.stored() != nil {
+			t.Error("the item is still there")
+		}
+		w.wantSent("patch status", "patch")
+	})
+	t.Run("after a deadline it is stored too", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, func(ctx context.Context, _ deployertest.Input) error {
+			both(patch.FromContext(ctx))
+			w.clock.Step(contract.DefaultTimeout)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		w.pass()
+		w.wantBoth()
+		if s := w.stored().Status; s.Phase != phases.Failed || s.LastError.Reason != lsv1alpha1.ProgressingTimeoutReason {
+			t.Errorf("status %+v", s)
+		}
+	})
+}

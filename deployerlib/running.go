@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	lserrors "github.com/gardener/landscaper/apis/errors"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/patch"
+)
+
+// runningPatch is the patch that hooks and the deployer note changes in. Each
+// write of the flow takes along what was noted so far.
+type runningPatch struct {
+	noted patch.Patch    // since the last write began
+	taken []*patch.Patch // by a write, and not stored so far
+}
+
+// in puts the patch into the context of user code.
+func (p *runningPatch) in(ctx context.Context) context.Context {
+	return patch.NewContext(ctx, &p.noted)
+}
+
+// take returns all that is not stored yet. What is noted from now on waits for the next write.
+func (p *runningPatch) take() []*patch.Patch {
+	if noted := p.noted.Take(); !noted.Empty() {
+		p.taken = append(p.taken, noted)
+	}
+	return p.taken
+}
+
+// pending tells that there is something to send.
+func (p *runningPatch) pending() bool { return len(p.taken) > 0 || !p.noted.Empty() }
+
+// stored forgets what a write took along.
+func (p *runningPatch) stored() { p.taken = nil }
+
+// drop forgets everything.
+func (p *runningPatch) drop() {
+	p.taken = nil
+	p.noted.Clear()
+}
+
+// check finds out whether the patch may be made, right after user code noted
+// something: it fails before anything else is done. A patch that may not be
+// made is dropped.
+func (p *runningPatch) check(di *lsv1alpha1.DeployItem, who string) error {
+	if p.noted.Empty() {
+		return nil
+	}
+	if _, err := overlay(di, append(slices.Clone(p.taken), &p.noted)); err != nil {
+		p.drop()
+		return fmt.Errorf("the patch of %s: %w", who, err)
+	}
+	return nil
+}
+
+// overlay returns a copy of di with the patches made. Errors: *patchError.
+func overlay(di *lsv1alpha1.DeployItem, patches []*patch.Patch) (*lsv1alpha1.DeployItem, error) {
+	before := di.DeepCopy()
+	before.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
+	var err error
+	if before, err = patched(before, &patch.Patch{}); err != nil { // in the form that JSON gives it
+		return nil, &patchError{err: err}
+	}
+	after := before
+	for _, p := range patches {
+		if after, err = patched(after, p); err != nil {
+			return nil, &patchError{err: err}
+		}
+	}
+	if err := checkOverlay(before, after); err != nil {
+		return nil, &patchError{err: err}
+	}
+	contract.Protect(&before.Status, &after.Status, "")
+	after.TypeMeta = di.TypeMeta
+	di.Spec.DeepCopyInto(&after.Spec)
+	return after, nil
+}
+
+// patched is one patch made on a copy.
+func patched(di *lsv1alpha1.DeployItem, p *patch.Patch) (*lsv1alpha1.DeployItem, error) {
+	out, err := p.Preview(di)
+	if err != nil {
+		return nil, err
+	}
+	return out.(*lsv1alpha1.DeployItem), nil //nolint:forcetypeassert // Preview keeps the type
+}
+
+// checkOverlay refuses what belongs to the contract or to the API server, and
+// what the API server would refuse after other parts are stored.
+func checkOverlay(before, after *lsv1alpha1.DeployItem) error {
+	if _, err := patch.Diff(before, after); err != nil {
+		return err
+	}
+	if !equality.Semantic.DeepEqual(foreignMetadata(before), foreignMetadata(after)) {
+		return &patch.FieldError{Path: "metadata"}
+	}
+	if path := contract.Trespass(before, after); path != "" {
+		return &patch.FieldError{Path: path, Reason: "it belongs to Landscaper's contract"}
+	}
+	if err := contract.CheckProviderStatus(after.Status.ProviderStatus); err != nil {
+		return err
+	}
+	return checkMetadata(before, after)
+}
+
+// foreignMetadata is what the API server alone writes.
+func foreignMetadata(di *lsv1alpha1.DeployItem) metav1.ObjectMeta {
+	meta := di.ObjectMeta
+	meta.Labels, meta.Annotations, meta.Finalizers, meta.OwnerReferences = nil, nil, nil, nil
+	return meta
+}
+
+// checkMetadata applies the API server's rules to what the patches changed.
+func checkMetadata(before, after *lsv1alpha1.DeployItem) error {
+	path := field.NewPath("metadata")
+	faults := field.ErrorList{}
+	if !maps.Equal(before.Labels, after.Labels) {
+		faults = append(faults, metav1validation.ValidateLabels(after.Labels, path.Child("labels"))...)
+	}
+	if !maps.Equal(before.Annotations, after.Annotations) {
+		faults = append(faults, apivalidation.ValidateAnnotations(after.Annotations, path.Child("annotations"))...)
+	}
+	if !slices.Equal(before.Finalizers, after.Finalizers) {
+		faults = append(faults, apivalidation.ValidateFinalizers(after.Finalizers, path.Child("finalizers"))...)
+		if before.DeletionTimestamp != nil {
+			faults = append(faults, apivalidation.ValidateNoNewFinalizers(after.Finalizers, before.Finalizers, path.Child("finalizers"))...)
+		}
+	}
+	if !slices.EqualFunc(before.OwnerReferences, after.OwnerReferences, sameOwner) {
+		faults = append(faults, apivalidation.ValidateOwnerReferences(after.OwnerReferences, path.Child("ownerReferences"))...)
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return &patch.FieldError{Path: faults[0].Field, Reason: faults[0].Detail} // without the value
+}
+
+func sameOwner(a, b metav1.OwnerReference) bool { return a.String() == b.String() }
+
+// patchError is a running patch that cannot be made.
+type patchError struct{ err error }
+
+func (e *patchError) Error() string { return e.err.Error() }
+func (e *patchError) Unwrap() error { return e.err }
+
+// refusedPatch is what an item is told of a patch that must not be made; other
+// errors, a function's above all, are told as they are.
+func refusedPatch(err error) error {
+	if _, isField := errors.AsType[*patch.FieldError](err); !isField {
+		return err
+	}
+	return lserrors.NewError("CheckDeployItem", "PatchRefused", err.Error(), lsv1alpha1.ErrorInternalProblem)
+}
+
+// sameJSON tells that two raw values mean the same.
+func sameJSON(a, b *runtime.RawExtension) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	left, right := any(nil), any(nil)
+	return json.Unmarshal(a.Raw, &left) == nil && json.Unmarshal(b.Raw, &right) == nil && equality.Semantic.DeepEqual(left, right)
+}
