@@ -379,6 +379,29 @@ func TestRunningPatchLives(t *testing.T) {
 			t.Errorf("labels %v", got.Labels)
 		}
 	})
+	t.Run("the next pass does not act on a cached item older than it [Kx12]", func(t *testing.T) {
+		w := newWorld(t, items(job("1")), withHooks())
+		count := func(body map[string]any) error {
+			labels, _, err := unstructured.NestedStringMap(body, "metadata", "labels")
+			if err != nil {
+				return err
+			}
+			return unstructured.SetNestedStringMap(body, map[string]string{"passes": labels["passes"] + "I"}, "metadata", "labels")
+		}
+		w.hooks.On("hook", extension.AfterResponsibilityCheckHook, noting(func(p *patch.Patch) { p.Append(count) }, nil, nil))
+		first := w.stored()
+		w.pass()
+		w.sent()
+		w.serve = func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem { return first }
+		w.pass()
+		w.wantSent()
+		w.serve = nil
+		w.pass()
+		w.wantSent("patch")
+		if got := w.stored().Labels["passes"]; got != "II" {
+			t.Errorf("passes %s, want one for each pass on a fresh item", got)
+		}
+	})
 	t.Run("with the last finalizer it goes with the item", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded), job("2"), deleted))
 		w.fake.On(contract.Delete, notes(both))

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/patch"
+)
+
+const noted = lsv1alpha1.ConditionType("Noted")
+
+// note makes a hook that patches a label and a condition; label says which value.
+func note(label func() string, err error) deployertest.Script {
+	return func(ctx context.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
+		p := patch.FromContext(ctx)
+		p.Labels().Set("team", label())
+		p.Append(patch.Typed(withCondition))
+		return nil, err
+	}
+}
+
+// withCondition adds the condition where it is not there.
+func withCondition(di *lsv1alpha1.DeployItem) error {
+	if contract.GetCondition(di.Status.Conditions, noted) == nil {
+		di.Status.Conditions = append(di.Status.Conditions, lsv1alpha1.Condition{
+			Type: noted, Status: lsv1alpha1.ConditionTrue, Reason: "Noted",
+			LastTransitionTime: metav1.Unix(0, 0), LastUpdateTime: metav1.Unix(0, 0),
+		})
+	}
+	return nil
+}
+
+func always(s string) func() string { return func() string { return s } }
+
+// haveNoted is an item with label and condition.
+func haveNoted(label string) OmegaMatcher {
+	return And(HaveField("Labels", HaveKeyWithValue("team", label)),
+		HaveField("Status.Conditions", ContainElement(HaveField("Type", noted))))
+}
+
+var _ = Describe("the running patch", func() {
+	for _, revision := range both {
+		patchesPerRevision(revision)
+	}
+
+	It("cannot change what is the contract's, and says which path it was [decision 32]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.fake.Always(contract.Reconcile, func(ctx context.Context, _ deployertest.Input) error {
+			patch.FromContext(ctx).Spec().Set("timeout", "1h")
+			return nil
+		})
+		w.start()
+		key := w.deploy(ctx, "item")
+		di := w.failing(ctx, key)
+		Expect(di.Status.LastError.Message).To(And(ContainSubstring("spec.timeout"), Not(ContainSubstring("\n"))))
+		Expect(di.Spec.Timeout).To(BeNil())
+		Expect(di.Generation).To(Equal(int64(1)))
+	}, SpecTimeout(time.Minute))
+})
+
+// patchesPerRevision are the promises that both revisions keep.
+func patchesPerRevision(revision contract.Revision) {
+	annotations := 0
+	if revision == contract.Annotation {
+		annotations = 1
+	}
+
+	It(title("of a hook costs no call in a first job and one in a next one, only if the metadata changes [K3, K4, K5]", revision), func(ctx SpecContext) {
+		w := newWorld(ctx, revision)
+		value, recorder := atomic.Int32{}, &deployertest.Recorder{}
+		recorder.On("note", extension.AfterResponsibilityCheckHook, note(func() string { return "v" + strconv.Itoa(int(value.Load())) }, nil))
+		w.fake.Hook(recorder.Hook("note"), extension.AfterResponsibilityCheckHook)
+		w.start()
+
+		before := w.counter.Snapshot()
+		key := w.bare(ctx, revision)
+		w.finished(ctx, key)
+		w.spent(before, 0, 3)
+		Expect(w.ls.Get(ctx, key)).To(And(haveNoted("v0"), HaveField("Finalizers", ContainElement(lsv1alpha1.LandscaperFinalizer))))
+
+		before = w.counter.Snapshot()
+		w.trigger(ctx, key)
+		w.calls(ctx, key, contract.Reconcile, 2)
+		w.finished(ctx, key)
+		w.spent(before, 0, 2+annotations)
+
+		value.Store(1)
+		before = w.counter.Snapshot()
+		w.trigger(ctx, key)
+		w.calls(ctx, key, contract.Reconcile, 3)
+		w.finished(ctx, key)
+		w.spent(before, 0, 2+1)
+		Expect(w.ls.Get(ctx, key)).To(haveNoted("v1"))
+	}, SpecTimeout(time.Minute))
+
+	It(title("of a deployer goes out with its outcome, and not before it ended [K5, K14]", revision), func(ctx SpecContext) {
+		w := newWorld(ctx, revision)
+		written := 0
+		w.fake.Always(contract.Reconcile, func(ctx context.Context, in deployertest.Input) error {
+			before := w.counter.Snapshot()
+			_, err := note(always("blue"), nil)(ctx, in.Item, nil)
+			written = w.counter.Snapshot().Since(before).Writes().Total()
+			return err
+		})
+		w.start()
+		before := w.counter.Snapshot()
+		key := w.bare(ctx, revision)
+		Expect(w.finished(ctx, key)).To(HaveField("Status.Phase", phases.Succeeded))
+		w.spent(before, 0, 4) // the finalizer had to be there before the call
+		Expect(w.ls.Get(ctx, key)).To(haveNoted("blue"))
+		Expect(written).To(BeZero())
+	}, SpecTimeout(time.Minute))
+
+	It(title("goes out with the error of the hook that noted it [K14]", revision), func(ctx SpecContext) {
+		w := newWorld(ctx, revision)
+		recorder := &deployertest.Recorder{}
+		recorder.On("note", extension.BeforeReconcileHook, note(always("blue"), errors.New("not today")))
+		w.fake.Hook(recorder.Hook("note"), extension.BeforeReconcileHook)
+		w.start()
+		key := w.deploy(ctx, "item")
+		Expect(w.failing(ctx, key)).To(HaveField("Status.LastError.Message", ContainSubstring("not today")))
+		w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Labels["team"] == "blue" })
+		Expect(w.ls.Get(ctx, key)).To(haveNoted("blue"))
+		Expect(w.fake.Calls(key)).To(BeEmpty())
+	}, SpecTimeout(time.Minute))
+
+	It(title("and a client of the deployer's own do not get into each other's way [K10]", revision), func(ctx SpecContext) {
+		w := newWorld(ctx, revision)
+		w.fake.On(contract.Reconcile, func(ctx context.Context, in deployertest.Input) error {
+			mine := &lsv1alpha1.DeployItem{}
+			mine.Namespace, mine.Name = in.Item.Namespace, in.Item.Name
+			if err := w.client.Patch(ctx, mine, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"own":"client"}}}`))); err != nil {
+				return err
+			}
+			_, err := note(always("blue"), nil)(ctx, in.Item, nil)
+			return err
+		})
+		w.start()
+		key := w.deploy(ctx, "item")
+		Expect(w.finished(ctx, key)).To(HaveField("Status.Phase", phases.Succeeded))
+		di := w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Labels["team"] != "" })
+		Expect(di).To(And(haveNoted("blue"), HaveField("Labels", HaveKeyWithValue("own", "client"))))
+		Consistently(func() int { return len(w.fake.Calls(key)) }).Should(Equal(1))
+	}, SpecTimeout(time.Minute))
+}
