@@ -13,12 +13,14 @@ import (
 var ErrNoPass = errors.New("not in a deployer call of the library")
 
 // Checkpoint stores what the deployer has put into the item's status so far
-// (provider status, export reference, conditions) before it goes on: one
-// write, none when nothing changed. Phase, errors and job fields are never
-// written. ctx is the context of the deployer call. It must not run while
+// (provider status, export reference, conditions), and what it noted in
+// patch.FromContext, before it goes on: one write for the status and one for
+// the metadata, none when nothing changed. Phase, errors and job fields are
+// never written. ctx is the context of the deployer call. It must not run while
 // another goroutine changes the item.
 // Errors: ErrSuperseded when the job is no longer ours; a provider status that
-// cannot be stored; what the API server says.
+// cannot be stored; a patch that cannot be made (it is dropped); what the API
+// server says.
 func Checkpoint(ctx context.Context) error {
 	c := cycleFrom(ctx)
 	if c == nil {

@@ -10,7 +10,9 @@
 //
 // Extension hooks (package extension) run at fixed points of it. The library
 // alone writes deploy items; deployers and hooks change the item's status in
-// memory and return. One status write at the end of a pass carries everything.
+// memory, note changes of labels and the like in patch.FromContext, and return.
+// One status write at the end of a pass carries everything, and one of the
+// metadata if that changes.
 //
 // # Waking up
 //
