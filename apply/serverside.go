@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -122,11 +123,15 @@ func (r *run) mayBeOwned(conflict error) bool {
 	return false
 }
 
-// existedBefore tells that others wrote to the object before we did.
+// existedBefore tells that others made the object: one of them wrote when it came into being, or we did not. What we
+// made ourselves and forgot, when we were stopped, is not adopted.
 func (r *run) existedBefore(live *unstructured.Unstructured) bool {
 	ours, _ := ownership.Entry(live, r.owner.Manager())
 	created := live.GetCreationTimestamp()
-	return len(live.GetManagedFields()) > 1 && (ours.Time == nil || !ours.Time.Equal(&created))
+	others := slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager != r.owner.Manager() && entry.Subresource == "" && created.Equal(entry.Time)
+	})
+	return others || len(live.GetManagedFields()) > 1 && !created.Equal(ours.Time)
 }
 
 func causesOf(err error) []metav1.StatusCause {
