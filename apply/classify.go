@@ -45,8 +45,8 @@ func (e *Error) answer(status metav1.Status, err error, hide hidden) {
 		e.Class, e.Reason = Wait, "the namespace "+e.Ref.Namespace+" is being deleted"
 	case noNamespace(e.Ref, status):
 		e.Class, e.Reason = Wait, "the namespace "+e.Ref.Namespace+" does not exist"
-	case status.Code == http.StatusNotFound:
-		e.Class = Permanent
+	case status.Code == http.StatusNotFound && (status.Details == nil || status.Details.Name == "" || status.Details.Name != e.Ref.Name):
+		e.Class, e.Reason = Permanent, "the API server cannot apply this kind: "+e.Reason
 	case isPermanent(status):
 		e.Class = Permanent
 	}
@@ -90,7 +90,7 @@ func place(status metav1.Status) (path, reason string) {
 	}
 	if details := status.Details; details != nil && status.Code == http.StatusUnprocessableEntity {
 		for _, cause := range details.Causes {
-			if cause.Field != "" {
+			if cause.Field != "" && cause.Field != "[]" {
 				return "." + strings.TrimPrefix(cause.Field, "."), cause.Message
 			}
 		}

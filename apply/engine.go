@@ -5,7 +5,6 @@ package apply
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -134,12 +133,8 @@ func (r *run) claim(ctx context.Context, objects []*object) error {
 		s.wanted(o)
 	}
 	inv := r.book.inventory()
-	data, err := json.Marshal(inv)
-	if err != nil {
-		return invalid(Ref{}, "", "the inventory is not JSON: %v", err)
-	}
-	if len(data) > r.options.MaxInventory {
-		return invalid(Ref{}, "", "%d objects are too many: their inventory takes %d of at most %d bytes", len(inv.Entries), len(data), r.options.MaxInventory)
+	if size := inv.size(); size > r.options.MaxInventory {
+		return invalid(Ref{}, "", "%d objects are too many: their inventory takes %d of at most %d bytes", len(inv.Entries), size, r.options.MaxInventory)
 	}
 	if !grew || r.options.Checkpoint == nil {
 		return nil

@@ -4,6 +4,8 @@ package apply
 
 import (
 	"cmp"
+	"encoding/json"
+	"math"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -48,6 +50,34 @@ type Entry struct {
 // Ref names the entry's object.
 func (e Entry) Ref() Ref {
 	return Ref{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name}
+}
+
+// Fields that a write fills in, in bytes of JSON.
+const (
+	sizeOfUID  = len(`,"u":"00000000-0000-0000-0000-000000000000"`)
+	sizeOfKey  = len(`,"o":"0123456789abcdefghijkl"`)
+	sizeOfHash = len(`,"h":"0123456789abcdef"`)
+)
+
+// size is how long the JSON will be when all objects were written.
+func (inv Inventory) size() int {
+	data, err := json.Marshal(inv)
+	if err != nil {
+		return math.MaxInt // a patch that is no JSON; check refuses it before
+	}
+	out := len(data)
+	for _, e := range inv.Entries {
+		if e.UID == "" {
+			out += sizeOfUID
+		}
+		if e.Key == "" {
+			out += sizeOfKey
+		}
+		if e.Hash == "" {
+			out += sizeOfHash
+		}
+	}
+	return out
 }
 
 // policy is never empty.

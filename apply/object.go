@@ -48,7 +48,7 @@ func (r *run) write(ctx context.Context, o *object, s *slot) error {
 
 // fromAfar tells whether a watch knows enough. true: nothing is to be done.
 func (r *run) fromAfar(o *object, s *slot) (bool, error) {
-	if r.options.Seen == nil || s.UID == "" {
+	if r.options.Seen == nil || s.UID == "" || s.Deleting {
 		return false, nil
 	}
 	seen, known := r.options.Seen.Seen(o.kind.resource, o.ref.Key())

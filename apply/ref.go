@@ -31,7 +31,7 @@ func (r Ref) Key() types.NamespacedName {
 
 // String is for people: "Deployment.apps shop/web".
 func (r Ref) String() string {
-	return r.GVK().GroupKind().String() + " " + strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
+	return strings.TrimSpace(r.GVK().GroupKind().String() + " " + strings.TrimPrefix(r.Namespace+"/"+r.Name, "/"))
 }
 
 // id is the same for all versions of one object.

@@ -71,9 +71,14 @@ func (r *run) mayReplace(o *object, s *slot, live *unstructured.Unstructured) er
 
 // put sends what shall be; wanted becomes what the API server stored.
 func (r *run) put(ctx context.Context, o *object, live, wanted *unstructured.Unstructured) error {
-	manager := client.FieldOwner(r.owner.Manager())
+	update := &client.UpdateOptions{FieldManager: r.owner.Manager()}
+	patch := &client.PatchOptions{FieldManager: r.owner.Manager()}
+	if r.dry {
+		client.DryRunAll.ApplyToUpdate(update)
+		client.DryRunAll.ApplyToPatch(patch)
+	}
 	if o.Strategy != Patch {
-		return r.client.Update(ctx, wanted, manager)
+		return r.client.Update(ctx, wanted, update)
 	}
 	changes := difference(live.Object, wanted.Object)
 	changes = overlay(changes, map[string]any{"metadata": map[string]any{"resourceVersion": live.GetResourceVersion()}})
@@ -81,7 +86,7 @@ func (r *run) put(ctx context.Context, o *object, live, wanted *unstructured.Uns
 	if err != nil {
 		return err
 	}
-	return r.client.Patch(ctx, wanted, client.RawPatch(types.MergePatchType, data), manager)
+	return r.client.Patch(ctx, wanted, client.RawPatch(types.MergePatchType, data), patch)
 }
 
 // outcome is what shall be in the cluster.

@@ -18,6 +18,8 @@ type run struct {
 	owner ownership.Owner
 	book  book
 	hide  hidden
+	// dry: nothing is stored, and the answers tell what would be.
+	dry bool
 
 	mu     sync.Mutex
 	report Report

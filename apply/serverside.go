@@ -49,6 +49,8 @@ func (r *run) firstContact(ctx context.Context, o *object, s *slot) error {
 		return r.recreate(ctx, o, s)
 	case err != nil:
 		return err
+	case r.isMarkedForAnother(s, live):
+		return r.release(ctx, o, live)
 	case r.hasLeftovers(live):
 		return r.inherit(ctx, o, s, live)
 	case r.existedBefore(live) && live.GetDeletionTimestamp() == nil:
@@ -103,6 +105,9 @@ func (r *run) send(ctx context.Context, o *object, uid types.UID, force bool) (*
 	options := []client.ApplyOption{client.FieldOwner(r.owner.Manager())}
 	if force {
 		options = append(options, client.ForceOwnership)
+	}
+	if r.dry {
+		options = append(options, client.DryRunAll)
 	}
 	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...)
 	return body, err

@@ -36,11 +36,33 @@ func (r *run) claimable(o *object, s *slot, live *unstructured.Unstructured) (bo
 		}
 		return false, foreign(o.ref, fmt.Sprintf("deploy item %s (UID %s)", owner, owner.UID))
 	}
-	name, marked := live.GetLabels()[landscaperLabel]
-	if marked && name != r.owner.Name && live.GetUID() != s.UID {
-		return false, foreign(o.ref, fmt.Sprintf("the Landscaper deploy item %q", name))
+	if r.isMarkedForAnother(s, live) {
+		return false, markedForAnother(o.ref, live)
 	}
+	_, marked := live.GetLabels()[landscaperLabel]
 	return marked, nil
+}
+
+// isMarkedForAnother tells that Landscaper's deployer made the object for another item. That the inventory names the
+// object, as Landscaper's provider status did, weighs more than the mark.
+func (r *run) isMarkedForAnother(s *slot, live *unstructured.Unstructured) bool {
+	name, marked := live.GetLabels()[landscaperLabel]
+	return marked && name != r.owner.Name && live.GetUID() != s.UID
+}
+
+func markedForAnother(ref Ref, live *unstructured.Unstructured) *Error {
+	return foreign(ref, fmt.Sprintf("the Landscaper deploy item %q", live.GetLabels()[landscaperLabel]))
+}
+
+// release gives back an object that let itself be applied since it has the same values. What only we have set goes.
+func (r *run) release(ctx context.Context, o *object, live *unstructured.Unstructured) error {
+	body := o.ref.empty()
+	body.SetUID(live.GetUID())
+	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(r.owner.Manager()))
+	if err != nil {
+		return err
+	}
+	return markedForAnother(o.ref, live)
 }
 
 // foreign is the error for an object of somebody else. It may let go, so this is not Permanent.

@@ -98,9 +98,14 @@ var _ = Describe("ownership", func() {
 		obj.SetLabels(map[string]string{landscaperLabel: "somebody"})
 		Expect(direct.Create(ctx, obj, client.FieldOwner("manifest-deployer-controller"))).To(Succeed())
 		before := w.get(ctx, "a")
-		_, err := w.try(ctx, w.configMap("a", "key", "value"))
-		Expect(err).To(MatchError(ContainSubstring(`"somebody"`)))
-		Expect(w.get(ctx, "a")).To(Equal(before))
+		for _, value := range []string{"value", "theirs"} {
+			_, err := w.try(ctx, w.configMap("a", "key", value))
+			Expect(err).To(MatchError(ContainSubstring(`"somebody"`)))
+			after := w.get(ctx, "a")
+			Expect(after.Labels).To(Equal(before.Labels))
+			Expect(after.Annotations).To(Equal(before.Annotations))
+			Expect(after.Data).To(Equal(before.Data))
+		}
 	})
 
 	It("of an object that Landscaper managed ends with its prune and its deletion", func(ctx SpecContext) {

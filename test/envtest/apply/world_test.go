@@ -49,7 +49,7 @@ func newWorld(ctx context.Context) *world {
 	}
 	Expect(direct.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(Succeed())
 	w.connect(nil)
-	w.options = apply.Options{Seen: lookup{w}, Concurrency: 4, Events: w.event, Checkpoint: func(_ context.Context, inv apply.Inventory) error {
+	w.options = apply.Options{Seen: lookup{w, ctx}, Concurrency: 4, Events: w.event, Checkpoint: func(_ context.Context, inv apply.Inventory) error {
 		w.checkpoints++
 		w.store(inv)
 		return nil
@@ -67,7 +67,7 @@ func (w *world) event(e apply.Event) {
 func (w *world) other() *world {
 	out := &world{namespace: w.namespace, wire: w.wire, client: w.client, options: w.options}
 	out.owner = ownership.Owner{UID: types.UID(uuid.NewString()), Landscape: "landscape", Namespace: "items", Name: "other"}
-	out.options.Seen, out.options.Checkpoint = lookup{out}, nil
+	out.options.Seen, out.options.Checkpoint = lookup{out, w.options.Seen.(lookup).ctx}, nil
 	out.options.Events = out.event
 	return out
 }
@@ -205,7 +205,10 @@ func (w *world) edit(ctx context.Context, name, patch string) {
 }
 
 // lookup is a watch that is never late: it reads, uncounted.
-type lookup struct{ w *world }
+type lookup struct {
+	w   *world
+	ctx context.Context // of the spec
+}
 
 func (l lookup) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
 	gvk, err := direct.RESTMapper().KindFor(resource)
@@ -214,7 +217,7 @@ func (l lookup) Seen(resource schema.GroupVersionResource, name types.Namespaced
 	}
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(gvk)
-	if err := direct.Get(context.Background(), name, obj); err != nil { //nolint:usetesting // a lookup has no context
+	if err := direct.Get(l.ctx, name, obj); err != nil {
 		return apply.Seen{}, false
 	}
 	return apply.Seen{UID: obj.UID, Key: ownership.KeyOf(obj, l.w.owner.Manager()), Deleting: obj.DeletionTimestamp != nil}, true
