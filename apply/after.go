@@ -44,7 +44,7 @@ func (r *run) patchAfter(ctx context.Context, o *object, s *slot) error {
 	if err != nil {
 		return err
 	}
-	r.count(&r.report.Applied)
+	r.wrote(o.ref, live.GetResourceVersion())
 	if s.PatchDue = false; s.Key != "" {
 		s.Key = ownership.KeyOf(live, r.owner.Manager())
 	}

@@ -134,7 +134,7 @@ func (r *run) landed(o *object, s *slot, live *unstructured.Unstructured) error 
 		s.Hash, s.Key = "", ""
 		return waiting(o.ref, "is being deleted, and is created again when it is gone")
 	}
-	r.count(&r.report.Applied)
+	r.wrote(o.ref, live.GetResourceVersion())
 	s.UID, s.Hash, s.Key = live.GetUID(), o.hash, ""
 	if o.Strategy == Apply && o.Policy != Immutable {
 		s.Key = ownership.KeyOf(live, r.owner.Manager())

@@ -16,6 +16,9 @@ type Report struct {
 	Waiting []Waiting
 	// Left are objects that no deletion group names. They stay in the cluster and in the inventory.
 	Left []Ref
+	// Versions are the resourceVersions of the objects after their last write by this call: what a watch saw
+	// before them is older than the inventory.
+	Versions map[Ref]string
 }
 
 // Waiting is an object that is not finished, and why.

@@ -61,6 +61,17 @@ func (r *run) count(number *int) {
 	*number++
 }
 
+// wrote notes a write.
+func (r *run) wrote(ref Ref, resourceVersion string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.Applied++
+	if r.report.Versions == nil {
+		r.report.Versions = map[Ref]string{}
+	}
+	r.report.Versions[ref] = resourceVersion
+}
+
 // event tells what happened.
 func (r *run) event(ref Ref, reason, message string) {
 	if r.options.Events != nil {

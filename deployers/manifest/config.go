@@ -5,6 +5,7 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 	"github.com/deployerkit/deployerkit/apply/readiness"
+	"github.com/deployerkit/deployerkit/targets"
 )
 
 // StrategyApply is server-side apply, which Landscaper's own manifest deployer
@@ -28,6 +30,14 @@ type Options struct {
 	// ExportTimeout bounds how long a run waits for an export whose item sets
 	// no bound. 0: as long as the item's timeout allows.
 	ExportTimeout time.Duration
+	// Targets is what Targets may ask for. Zero: the strictest.
+	Targets targets.Policy
+	// Recreate deletes and creates objects whose immutable fields changed. Off:
+	// such a change is an error that names the field.
+	Recreate bool
+	// WrapTransport sees every request to every target, without credentials.
+	// nil: nobody does.
+	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
 // Config is an item's configuration, whatever its version: checked, converted

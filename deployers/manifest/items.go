@@ -66,10 +66,10 @@ type item struct {
 	since   map[string]time.Time // when a step began to wait
 
 	mu       sync.Mutex
-	thorough bool          // the next run asks for every object
-	drifts   []drift       // not healed yet
-	heal     time.Time     // not before
-	follow   func()        // ends the following of changes; nil when nobody waits
+	thorough bool      // the next run asks for every object
+	drifts   []drift   // not healed yet
+	heal     time.Time // not before
+	follow   func()    // ends the following of changes; nil when nobody waits
 }
 
 // setThorough says whether the next run asks for every object, whatever the watches know.

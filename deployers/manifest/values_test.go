@@ -18,14 +18,14 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// clusters are objects by "target/kind/namespace/name", and how often each was read.
-type clusters struct {
+// fakeClusters are objects by "target/kind/namespace/name", and how often each was read.
+type fakeClusters struct {
 	objects map[string]string
 	reads   map[string]int
 	err     error
 }
 
-func (c *clusters) Get(_ context.Context, target string, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
+func (c *fakeClusters) Get(_ context.Context, target string, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
 	id := strings.Join([]string{target, ref.Kind, ref.Namespace, ref.Name}, "/")
 	if c.reads == nil {
 		c.reads = map[string]int{}
@@ -38,8 +38,8 @@ func (c *clusters) Get(_ context.Context, target string, ref lsv1alpha1.TypedObj
 	return obj, json.Unmarshal([]byte(c.objects[id]), &obj.Object)
 }
 
-func twoClusters() *clusters {
-	return &clusters{objects: map[string]string{
+func twoClusters() *fakeClusters {
+	return &fakeClusters{objects: map[string]string{
 		"/Database/ns/db": `{"metadata":{"name":"db"},"spec":{"secretRef":{"name":"s"},"farRef":{"name":"s","namespace":"far"},"badRef":{"name":7},"badNamespace":{"name":"s","namespace":7},"labels":{"a.b":"c"}},
 			"status":{"url":"u","count":3,"null":null,"empty":"","nested":{"x":{"y":1}},"conditions":[{"type":"Ready","status":"True"},{"type":"Ready","status":"False"}]}}`,
 		"/Secret/ns/s":         `{"data":{"password":"cA=="}}`,
@@ -137,7 +137,7 @@ func TestReadExportsReadsOnce(t *testing.T) {
 
 func TestReadExportsErrors(t *testing.T) {
 	boom := errors.New("boom")
-	if _, err := ReadExports(t.Context(), exportsOf(t, "key: a, jsonPath: status.url"), &clusters{err: boom}); !errors.Is(err, boom) || !strings.Contains(err.Error(), `export "a": get Database ns/db`) {
+	if _, err := ReadExports(t.Context(), exportsOf(t, "key: a, jsonPath: status.url"), &fakeClusters{err: boom}); !errors.Is(err, boom) || !strings.Contains(err.Error(), `export "a": get Database ns/db`) {
 		t.Errorf("ReadExports(...): got %v", err)
 	}
 	for _, second := range []string{"key: a.b, jsonPath: status.count", "key: a, jsonPath: status.count"} {
