@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
@@ -71,17 +72,32 @@ func (d *deployer) thorough(scheduled extension.ReconcileExtensionHook) extensio
 }
 
 // reportDrifts tells of what this run puts right.
-func (d *deployer) reportDrifts(di *lsv1alpha1.DeployItem, drifts []drift) {
+func (r *run) reportDrifts(drifts []drift) {
 	for _, one := range drifts {
 		kind := corev1.EventTypeNormal
 		if one.Fight {
 			kind = corev1.EventTypeWarning
 		}
-		d.event(di, kind, "Drift", one.String())
+		about := corev1.ObjectReference{Kind: one.Object.Resource.Resource, Namespace: one.Object.Namespace, Name: one.Object.Name, UID: one.UID}
+		if gvk, err := r.cluster.RESTMapper().KindFor(one.Object.Resource); err == nil {
+			about.APIVersion, about.Kind = gvk.ToAPIVersionAndKind()
+		}
+		r.eventAbout(r.di, &about, kind, "Drift", one.String())
 	}
 }
 
 // event writes an event about an item.
 func (d *deployer) event(di *lsv1alpha1.DeployItem, kind, reason, message string) {
 	d.rt.Recorder.Eventf(di, nil, kind, reason, "ReconcileDeployItem", "%s", message)
+}
+
+// eventAbout is event for an object of the item. Naming the object keeps the recorder from taking events about two
+// objects for the same one.
+func (d *deployer) eventAbout(di *lsv1alpha1.DeployItem, about *corev1.ObjectReference, kind, reason, message string) {
+	d.rt.Recorder.Eventf(di, about, kind, reason, "ReconcileDeployItem", "%s", message)
+}
+
+// related names an object for eventAbout.
+func related(ref apply.Ref) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }

@@ -48,7 +48,7 @@ func (r *run) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.reportDrifts(r.di, r.item.takeDrifts())
+	r.reportDrifts(r.item.takeDrifts())
 	r.cluster.watcher.Hold(r.di.UID)
 	inventory, report, err := r.engine(r.cluster, groups, r.item.takeThorough()).Apply(ctx, r.owner, desired, r.inventory)
 	return r.settle(ctx, inventory, report, err)
@@ -173,7 +173,7 @@ func (r *run) delete(ctx context.Context) error {
 		return r.wait("delete", r.deleteTimeout(), report.Reason(), report.After())
 	}
 	for _, left := range report.Left {
-		r.event(r.di, corev1.EventTypeWarning, "Left", left.String()+" stays: no deletion group names it")
+		r.eventAbout(r.di, related(left), corev1.EventTypeWarning, "Left", left.String()+" stays: no deletion group names it")
 	}
 	r.items.forget(r.di.UID)
 	return nil
