@@ -101,7 +101,7 @@ func (r *run) look(ctx context.Context, ref apply.Ref) (looked, error) {
 	}
 	rules := readiness.Rules{ExpectsStatus: func(gvk schema.GroupVersionKind) bool { return r.cluster.expectsStatus(ctx, gvk) }}
 	if result := rules.Of(live); !result.Ready() {
-		return looked{reason: result.Reason}, nil
+		return looked{reason: ref.String() + ": " + result.Reason}, nil
 	}
 	return looked{version: live.GetResourceVersion()}, nil
 }
