@@ -138,13 +138,28 @@ var _ = Describe("after a kill", func() {
 		}
 	}
 
+	It("or without one, an object that somebody made in place of ours is not deleted", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.some("a", "b")...)
+		for _, name := range []string{"a", "b"} {
+			Expect(direct.Delete(ctx, w.get(ctx, name))).To(Succeed())
+			w.foreign(ctx, name)
+		}
+		theirs := []*corev1.ConfigMap{w.get(ctx, "a"), w.get(ctx, "b")}
+		w.apply(ctx)
+		Expect(w.stored.Entries).To(BeEmpty())
+		Expect([]*corev1.ConfigMap{w.get(ctx, "a"), w.get(ctx, "b")}).To(Equal(theirs))
+	})
+
 	It("between two lives of one object it is not forgotten [H-14]", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.apply(ctx, w.some("a")...)
 		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
-		w.untilKilled(1, true, func(e *apply.Engine) (apply.Inventory, apply.Report, error) {
+		// The first write finds out that the object is gone, the second one creates it.
+		w.untilKilled(2, true, func(e *apply.Engine) (apply.Inventory, apply.Report, error) {
 			return e.Apply(ctx, w.owner, w.some("a"), w.stored)
 		})
+		Expect(w.stored.Entries[0].UID).NotTo(Equal(w.get(ctx, "a").UID))
 		w.delete(ctx)
 		Expect(w.ours(ctx)).To(BeEmpty())
 	})
