@@ -102,7 +102,7 @@ var _ = Describe("after a kill", func() {
 	for title, s := range scenes {
 		for _, lost := range []bool{false, true} {
 			for n := range 8 {
-				It(fmt.Sprintf("of %s after write %d, its answer lost %t, the next engine ends right [C-17, H-14, D10, D11]", title, n, lost), func(ctx SpecContext) {
+				It(fmt.Sprintf("of %s after write %d, its answer lost %t, the next engine ends right [D10, D11] [C-17, H-14]", title, n, lost), func(ctx SpecContext) {
 					w := newWorld(ctx)
 					w.options.Concurrency = 1
 					w.foreign(ctx, "foreign", "key", "theirs")
@@ -184,7 +184,7 @@ var _ = Describe("a deletion that is refused", func() {
 			deployertest.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
 	}
 
-	It("is an error, and nothing is forgotten [H-14, H-21, D10]", func(ctx SpecContext) {
+	It("is an error, and nothing is forgotten [D10] [H-14, H-21]", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.apply(ctx, w.some("a", "b", "c")...)
 		refuse(w)
@@ -207,7 +207,7 @@ var _ = Describe("a deletion that is refused", func() {
 })
 
 var _ = Describe("an apply that fails half-way", func() {
-	It("prunes nothing and forgets nothing; what was applied counts [C-17, H-14, H-15, D11]", func(ctx SpecContext) {
+	It("prunes nothing and forgets nothing; what was applied counts [D11] [C-17, H-14, H-15]", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.apply(ctx, w.some("a", "b")...)
 		w.wire.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Name == "d" },
