@@ -47,7 +47,10 @@ func ManagerFor(item types.UID) string { return managerPrefix + string(item) }
 
 // PatchManager is the field manager of patches that the item sends on top of what it applied. It differs from
 // Manager, so that such a patch does not look like a change by somebody else's apply under our name.
-func (o Owner) PatchManager() string { return o.Manager() + patchSuffix }
+func (o Owner) PatchManager() string { return PatchManagerOf(o.Manager()) }
+
+// PatchManagerOf is the PatchManager that goes with a Manager.
+func PatchManagerOf(manager string) string { return manager + patchSuffix }
 
 // Stamp writes the owner into the object's labels and annotations and leaves all others as they are. Labels or
 // annotations that are no map are left alone; the server refuses them.
