@@ -44,6 +44,17 @@ func (s *items) find(uid types.UID) *item {
 	return s.all[uid]
 }
 
+// keys are all items that are known.
+func (s *items) keys() map[types.UID]types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[types.UID]types.NamespacedName, len(s.all))
+	for uid, it := range s.all {
+		out[uid] = it.key
+	}
+	return out
+}
+
 // forget ends the memory of an item.
 func (s *items) forget(uid types.UID) {
 	s.mu.Lock()
@@ -141,6 +152,9 @@ func (i *item) waited(step string, now time.Time) time.Duration {
 	}
 	return now.Sub(i.since[step])
 }
+
+// ended forgets how long steps waited.
+func (i *item) ended() { i.since = map[string]time.Time{} }
 
 // begin forgets how long steps of an earlier run waited.
 func (i *item) begin(run string) {

@@ -35,6 +35,7 @@ func (r *run) reconcile(ctx context.Context) error {
 		}
 	}
 	r.item.stopFollowing()
+	r.item.ended()
 	return nil
 }
 
@@ -122,6 +123,7 @@ func (r *run) patchAfterDeployment(ctx context.Context) error {
 func (r *run) wait(step string, bound time.Duration, reason string, after time.Duration) error {
 	if waited := r.item.waited(step, r.rt.Clock.Now()); bound > 0 {
 		if waited >= bound {
+			r.item.ended()
 			return timeoutError(step, bound, reason)
 		}
 		after = min(after, bound-waited)
