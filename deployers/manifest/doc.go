@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package manifest deploys the Kubernetes manifests of deploy items of type
-// landscaper.gardener.cloud/kubernetes-manifest. This part of it reads: an item's
-// configuration, its provider status, what it exports, and the deployer's
-// configuration file.
+// landscaper.gardener.cloud/kubernetes-manifest:
+//
+//	args := manifest.Args(config, manifest.Options{})
+//	err := deployerlib.Add(log, mgr, nil, args)
+//
+// A run goes through these steps (see reconcile in steps.go). None of them blocks
+// a worker: what is not done yet is waited for outside, and a watch of the target
+// brings the item back when something changed.
+//
+//	apply → readiness → custom checks → exports → patchAfterDeployment
+//
+// Package apply does the writing; targets are reached through one pool of clients
+// (package targets), with one set of metadata-only watches each (apply/watch).
+// They also show what others change: a hook then forces a run that puts it right,
+// unless the item's owner switched continuous reconcile off. After a restart the
+// first look at an item compares what is there with its inventory.
 //
 // # The configuration of an item
 //
