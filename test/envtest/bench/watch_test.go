@@ -39,7 +39,7 @@ func BenchmarkWatch(b *testing.B) {
 
 	for b.Loop() {
 		ctx, cancel := context.WithCancel(b.Context())
-		w, events := watcher(b, ctx, cp.Config)
+		w, events := watcher(ctx, b, cp.Config)
 		empty := heap()
 		began := time.Now()
 		_, err := w.Watch(ctx, store.gvr())
@@ -53,7 +53,7 @@ func BenchmarkWatch(b *testing.B) {
 		if got := w.Stats(); got.Objects != objects || len(events) > 0 {
 			b.Fatalf("%+v, %d events", got, len(events))
 		}
-		latency := store.edit(b, ctx, events, edits)
+		latency := store.edit(ctx, b, events, edits)
 		b.ReportMetric(float64(watched)/objects, "B/watched")
 		b.ReportMetric(float64(total)/objects, "B/expected")
 		b.ReportMetric(took.Seconds(), "s/sync")
@@ -64,7 +64,7 @@ func BenchmarkWatch(b *testing.B) {
 	}
 }
 
-func watcher(b *testing.B, ctx context.Context, config *rest.Config) (*watch.Watcher, chan watch.Event) {
+func watcher(ctx context.Context, b *testing.B, config *rest.Config) (*watch.Watcher, chan watch.Event) {
 	b.Helper()
 	w, err := watch.NewForConfig(config, watch.Options{SyncTimeout: 5 * time.Minute})
 	must(b, err)
@@ -151,7 +151,7 @@ func (s warehouse) expected(w *watch.Watcher, objects, perItem int) map[types.UI
 }
 
 // edit changes objects one after the other and gives the mean time from the request to the event.
-func (s warehouse) edit(b *testing.B, ctx context.Context, events <-chan watch.Event, edits int) time.Duration {
+func (s warehouse) edit(ctx context.Context, b *testing.B, events <-chan watch.Event, edits int) time.Duration {
 	b.Helper()
 	began := time.Now()
 	for i := range edits {
