@@ -14,6 +14,9 @@ type Report struct {
 	Applied, Unchanged, Deleted int
 	// Waiting is what is not finished. The caller calls again, at the latest after Report.After.
 	Waiting []Waiting
+	// Owned are the objects whose ownership key is known, as this call left them: what a watch should see. Only Apply and
+	// AfterDeployment fill it in.
+	Owned []Owned
 	// Left are objects that no deletion group names. They stay in the cluster and in the inventory.
 	Left []Ref
 }

@@ -88,6 +88,7 @@ func (r *run) all() []*slot {
 func (r *run) result(ctx context.Context) (Inventory, Report, error) {
 	slices.SortFunc(r.errs, func(a, b *Error) int { return compareRefs(a.Ref, b.Ref) })
 	r.report.sort()
+	r.report.Owned = r.owned()
 	if ctx.Err() != nil {
 		cause := context.Cause(ctx)
 		r.errs = append(Errors{{Reason: "stopped: " + r.hide.clean(cause.Error()), Class: Retry, cause: cause}}, r.errs...)
