@@ -32,7 +32,7 @@ type cluster struct {
 // Seen makes the watches a Lookup for the engine.
 func (c *cluster) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
 	seen, known := c.watcher.Get(resource, name)
-	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting}, known
+	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting, ResourceVersion: seen.ResourceVersion}, known
 }
 
 // clusters are the targets that the deployer works on. It runs with the manager.
