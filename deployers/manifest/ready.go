@@ -82,8 +82,8 @@ func (r *run) knownReady(entry apply.Entry) bool {
 	if version == "" {
 		return false
 	}
-	mapping, err := r.cluster.RESTMapper().RESTMapping(entry.Ref().GVK().GroupKind(), entry.Ref().GVK().Version)
-	if err != nil {
+	mapping, err := r.cluster.mapping(entry.Ref().GVK())
+	if err != nil || mapping == nil {
 		return false
 	}
 	seen, known := r.cluster.watcher.Get(mapping.Resource, entry.Ref().Key())
@@ -97,11 +97,11 @@ func (r *run) look(ctx context.Context, ref apply.Ref) (looked, error) {
 	case err != nil:
 		return looked{}, err
 	case live == nil:
-		return looked{reason: ref.String() + ": does not exist"}, nil
+		return looked{reason: ref.String() + " does not exist"}, nil
 	}
 	rules := readiness.Rules{ExpectsStatus: func(gvk schema.GroupVersionKind) bool { return r.cluster.expectsStatus(ctx, gvk) }}
 	if result := rules.Of(live); !result.Ready() {
-		return looked{reason: readiness.Name(live) + ": " + result.Reason}, nil
+		return looked{reason: ref.String() + ": " + result.Reason}, nil
 	}
 	return looked{version: live.GetResourceVersion()}, nil
 }
