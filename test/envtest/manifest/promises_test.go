@@ -70,6 +70,19 @@ var _ = Describe("the manifest deployer promises", func() {
 		Expect(di.Status.LastError.Message).To(ContainSubstring(`spec.target: target configuration: type: is not "landscaper.gardener.cloud/kubernetes-cluster"`))
 	}, SpecTimeout(time.Minute))
 
+	It("to say at the item's timeout what was not ready [D12]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		di := w.example("readiness-timeout")
+		raw, err := json.Marshal(without(di.Spec.Configuration.Raw, "readinessChecks"))
+		Expect(err).NotTo(HaveOccurred())
+		di.Spec.Configuration.Raw, di.Spec.Timeout = raw, &lsv1alpha1.Duration{Duration: 2 * time.Second}
+		Expect(w.ls.Deploy(ctx, di)).To(Succeed())
+		di = w.finished(ctx, "readiness-timeout")
+		Expect(di.Status.Phase).To(Equal(phases.Failed))
+		Expect(di.Status.LastError.Message).To(ContainSubstring("Service " + w.ns + "/readiness-timeout: the load balancer has no address yet"))
+		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
+	}, SpecTimeout(time.Minute))
+
 	It("to cope with long names [H-17]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID).start()
 		name := strings.Repeat("long-", 40) + "name"
