@@ -36,7 +36,7 @@ func (w *world) example(name string) *lsv1alpha1.DeployItem {
 	for _, file := range files {
 		body, err := manifestdeployer.Files.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())
-		for _, doc := range bytes.Split(body, []byte("\n---\n")) {
+		for doc := range bytes.SplitSeq(body, []byte("\n---\n")) {
 			di := &lsv1alpha1.DeployItem{}
 			Expect(yaml.UnmarshalStrict(demo.ReplaceAll(doc, []byte(w.ns)), di)).To(Succeed(), file)
 			if di.Name == name {

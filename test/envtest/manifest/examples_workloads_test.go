@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -23,7 +22,7 @@ import (
 // kubelet makes all Pods run, until the spec ends. There are no nodes, so nobody else does.
 func kubelet(ctx context.Context, w *world) {
 	GinkgoHelper()
-	mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)}})
+	mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}})
 	Expect(err).NotTo(HaveOccurred())
 	run := func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		pod := &corev1.Pod{}

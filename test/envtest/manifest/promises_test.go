@@ -113,12 +113,12 @@ var _ = Describe("the manifest deployer promises", func() {
 		w := newWorld(ctx, contract.JobID)
 		old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "cm-0"}, Data: map[string]string{"key": "old", "gone": "x"}}
 		old.Labels = map[string]string{"manifest.deployer.landscaper.gardener.cloud/deployitem": "item"}
-		left := old.DeepCopy()
-		left.Name = "left"
-		for _, cm := range []*corev1.ConfigMap{old, left} {
+		left, labelled := old.DeepCopy(), old.DeepCopy()
+		left.Name, labelled.Name = "left", "cm-1"
+		for _, cm := range []*corev1.ConfigMap{old, left, labelled} {
 			Expect(w.client.Create(ctx, cm, client.FieldOwner("manifest-deployer-controller"))).To(Succeed())
 		}
-		di := w.ls.Item(w.ns, "item", w.kind(), config(nil, w.configMaps(1, "new")...))
+		di := w.ls.Item(w.ns, "item", w.kind(), config(nil, w.configMaps(2, "new")...))
 		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
 		Expect(w.ls.Create(ctx, di)).To(Succeed())
 		status, err := json.Marshal(map[string]any{"status": map[string]any{"observedGeneration": 0, "providerStatus": map[string]any{
@@ -133,9 +133,14 @@ var _ = Describe("the manifest deployer promises", func() {
 		w.start()
 		di = w.again(ctx, "item")
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
-		Expect(w.read(ctx, "cm-0").UID).To(Equal(old.UID))
-		Expect(w.read(ctx, "cm-0").Data).To(Equal(map[string]string{"key": "new"}))
+		for name, was := range map[string]*corev1.ConfigMap{"cm-0": old, "cm-1": labelled} {
+			now := w.read(ctx, name)
+			Expect(now.UID).To(Equal(was.UID))
+			Expect(now.Data).To(Equal(map[string]string{"key": "new"}))
+			Expect(now.Labels).NotTo(HaveKey("manifest.deployer.landscaper.gardener.cloud/deployitem"))
+		}
 		Expect(w.read(ctx, "left")).To(BeNil())
+		Eventually(w.events(ctx, "item")).WithTimeout(patience).Should(ConsistOf(HavePrefix("TakenOver: ConfigMap " + w.ns + "/cm-1")))
 
 		var back struct {
 			APIVersion, Kind string
@@ -147,7 +152,8 @@ var _ = Describe("the manifest deployer promises", func() {
 		Expect(json.Unmarshal(di.Status.ProviderStatus.Raw, &back)).To(Succeed())
 		Expect(back.APIVersion).To(Equal("manifest.deployer.landscaper.gardener.cloud/v1alpha2"))
 		Expect(back.Kind).To(Equal("ProviderStatus"))
-		Expect(back.ManagedResources).To(ConsistOf(And(HaveField("Policy", "manage"), HaveField("Resource.UID", old.UID))))
+		Expect(back.ManagedResources).To(ConsistOf(
+			And(HaveField("Policy", "manage"), HaveField("Resource.UID", old.UID)), HaveField("Resource.UID", labelled.UID)))
 	}, SpecTimeout(time.Minute))
 
 	It("to cost what the guide says", func(ctx SpecContext) {
