@@ -50,8 +50,8 @@ func ExamplePool() {
 		Policy: targets.Policy{AllowPrivateHosts: true}, // only because the server of this example is on this machine
 	})
 	defer pool.Close()
-	fmt.Println(read(context.Background(), pool, good)) //nolint:usetesting,forbidigo // an example has no t
-	_, err := read(context.Background(), pool, bad)     //nolint:usetesting,forbidigo // an example has no t
+	fmt.Println(read(context.Background(), pool, good))
+	_, err := read(context.Background(), pool, bad)
 	fmt.Println(err)
 	fmt.Println(tryAgain(err))
 	// Output:
