@@ -103,6 +103,16 @@ func TestOIDC(t *testing.T) {
 	if get(t, p, resolved("b", api.oidc(`,"audience":["y","x"]`))) != c {
 		t.Error("the same account, server and audience, but another client")
 	}
+	t.Run("polls make neither tokens nor clients [H-25]", func(t *testing.T) {
+		for range 50 {
+			if get(t, p, target) != c {
+				t.Fatal("another client")
+			}
+		}
+		if len(ls.requests) != 1 || api.count("/api") != 1 {
+			t.Errorf("%d tokens, %d discoveries, want 1 each", len(ls.requests), api.count("/api"))
+		}
+	})
 	elsewhere := resolved("c", target.Content)
 	elsewhere.Namespace = "elsewhere"
 	api.accept(canary+"-1", canary+"-2")
