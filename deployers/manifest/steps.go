@@ -5,10 +5,12 @@ package manifest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployerlib"
@@ -35,6 +37,7 @@ func (r *run) reconcile(ctx context.Context) error {
 		}
 	}
 	r.item.stopFollowing()
+	r.item.ended()
 	return nil
 }
 
@@ -60,7 +63,7 @@ func (r *run) settle(ctx context.Context, inventory apply.Inventory, report appl
 	if noteErr := r.note(inventory); noteErr != nil {
 		return noteErr
 	}
-	if watchErr := r.observe(ctx, report); watchErr != nil && err == nil {
+	if watchErr := r.observe(ctx, report.Owned); watchErr != nil && err == nil {
 		err = watchErr
 	}
 	switch {
@@ -96,7 +99,29 @@ func (r *run) desired() ([]apply.Desired, error) {
 			out = append(out, one)
 		}
 	}
-	return out, nil
+	return once(out), nil
+}
+
+// once leaves out what is there again: Decode accepts an object twice if both
+// mean the same, or if one of them is to be ignored.
+func once(desired []apply.Desired) []apply.Desired {
+	wanted := map[identity]bool{}
+	for _, d := range desired {
+		wanted[identityOf(d.Object)] = wanted[identityOf(d.Object)] || d.Policy != apply.Ignore
+	}
+	taken := map[identity]bool{}
+	return slices.DeleteFunc(desired, func(d apply.Desired) bool {
+		id := identityOf(d.Object)
+		if taken[id] || d.Policy == apply.Ignore && wanted[id] {
+			return true
+		}
+		taken[id] = true
+		return false
+	})
+}
+
+func identityOf(obj *unstructured.Unstructured) identity {
+	return identity{group: obj.GroupVersionKind().Group, kind: obj.GetKind(), namespace: obj.GetNamespace(), name: obj.GetName()}
 }
 
 // patchAfterDeployment sends the patches that wait for all else.
@@ -122,6 +147,7 @@ func (r *run) patchAfterDeployment(ctx context.Context) error {
 func (r *run) wait(step string, bound time.Duration, reason string, after time.Duration) error {
 	if waited := r.item.waited(step, r.rt.Clock.Now()); bound > 0 {
 		if waited >= bound {
+			r.item.ended()
 			return timeoutError(step, bound, reason)
 		}
 		after = min(after, bound-waited)
