@@ -125,6 +125,8 @@ type job struct {
 	before []any // the manifests that are there already; nil: the item is new
 	after  []any // the manifests that the job brings; nil: it deletes the item
 	gone   []string
+	// calledOff: after the kill the item is deleted, so that nobody brings the manifests again.
+	calledOff bool
 }
 
 const jobID = "the-job"
@@ -186,6 +188,10 @@ func (j job) run(ctx context.Context, manifests func(*world) job, k *killer) int
 		first.Kill()
 		second = w.process(newKiller(0, false))
 	}
+	if j.calledOff && k.at > 0 {
+		Expect(w.ls.Delete(ctx, w.key("item"))).To(Succeed())
+		j = job{gone: j.names()}
+	}
 	Expect(j.end(ctx, w)).To(Succeed())
 	second.Stop()
 	j.check(ctx, w, item)
@@ -200,9 +206,8 @@ func (j job) run(ctx context.Context, manifests func(*world) job, k *killer) int
 func (j job) check(ctx context.Context, w *world, item *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	wanted := map[string]map[string]string{}
-	for _, one := range j.after {
-		body := one.(map[string]any)
-		wanted[body["metadata"].(map[string]any)["name"].(string)] = body["data"].(map[string]string)
+	for i, name := range j.names() {
+		wanted[name] = j.after[i].(map[string]any)["data"].(map[string]string)
 	}
 	list := &corev1.ConfigMapList{}
 	Expect(w.client.List(ctx, list, client.MatchingLabels{ownership.LabelItem: string(item.UID)})).To(Succeed())
@@ -222,6 +227,15 @@ func (j job) check(ctx context.Context, w *world, item *lsv1alpha1.DeployItem) {
 	Expect(w.inventory(ctx, "item")).To(HaveLen(len(wanted)))
 }
 
+// names are those of the objects that the job brings.
+func (j job) names() []string {
+	out := []string{}
+	for _, one := range j.after {
+		out = append(out, one.(map[string]any)["metadata"].(map[string]any)["name"].(string))
+	}
+	return out
+}
+
 // foreign makes objects that the item has no business with.
 func (w *world) foreign(ctx context.Context) []*corev1.ConfigMap {
 	GinkgoHelper()
@@ -238,9 +252,10 @@ func (w *world) foreign(ctx context.Context) []*corev1.ConfigMap {
 	return out
 }
 
-// The three jobs. Each writes, creates or deletes five objects, and the update does all of that.
+// The jobs. Each writes, creates or deletes five objects, and the update does all of that.
 var killedJobs = map[string]func(*world) job{
-	"an install": func(w *world) job { return job{after: w.configMaps(5, "a")} },
+	"an install":                    func(w *world) job { return job{after: w.configMaps(5, "a")} },
+	"an install that is called off": func(w *world) job { return job{after: w.configMaps(5, "a"), calledOff: true} },
 	"an update with prune": func(w *world) job {
 		after := append(w.configMaps(3, "b"), w.configMap("cm-5", map[string]string{"key": "b"}))
 		return job{before: w.configMaps(5, "a"), after: after, gone: []string{"cm-3", "cm-4"}}
@@ -257,7 +272,7 @@ var _ = Describe("a process that is killed", func() {
 			Expect(writes).To(BeNumerically(">", 6), "the start, five objects and the end")
 			var runs []*killer
 			for n := range writes {
-				runs = append(runs, newKiller(n+1, true), newKiller(n+1, false))
+				runs = append(runs, newKiller(n+1, false), newKiller(n+1, true))
 			}
 			GinkgoWriter.Printf("%s: %d writes\n", name, writes)
 			inParallel(6, runs, func(k *killer) {
