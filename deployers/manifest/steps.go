@@ -4,7 +4,6 @@ package manifest
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -40,7 +39,7 @@ func (r *run) reconcile(ctx context.Context) error {
 
 // apply brings the manifests to the cluster.
 func (r *run) apply(ctx context.Context) error {
-	desired, err := r.desired()
+	desired, err := r.config.Desired()
 	if err != nil {
 		return err
 	}
@@ -72,33 +71,6 @@ func (r *run) settle(ctx context.Context, inventory apply.Inventory, report appl
 	return nil
 }
 
-// desired are the objects as they shall be.
-func (r *run) desired() ([]apply.Desired, error) {
-	var out []apply.Desired
-	for i := range r.config.Manifests {
-		m := &r.config.Manifests[i]
-		one := apply.Desired{
-			Policy: apply.Policy(m.Policy), Strategy: apply.Strategy(r.config.Strategy),
-			AnnotateBeforeCreate: m.AnnotateBeforeCreate, AnnotateBeforeDelete: m.AnnotateBeforeDelete,
-		}
-		var err error
-		if one.PatchAfterDeployment, err = optionalObject(m.PatchAfterDeployment); err == nil {
-			one.PatchBeforeDelete, err = optionalObject(m.PatchBeforeDelete)
-		}
-		if err != nil {
-			return nil, fault(fmt.Sprintf("manifests[%d]", i), "%s", err.Error())
-		}
-		objects, err := Expand(m.Manifest)
-		if err != nil {
-			return nil, fault(fmt.Sprintf("manifests[%d].manifest", i), "%s", err.Error())
-		}
-		for _, one.Object = range objects {
-			out = append(out, one)
-		}
-	}
-	return out, nil
-}
-
 // patchAfterDeployment sends the patches that wait for all else.
 func (r *run) patchAfterDeployment(ctx context.Context) error {
 	due := false
@@ -108,7 +80,7 @@ func (r *run) patchAfterDeployment(ctx context.Context) error {
 	if !due {
 		return nil
 	}
-	desired, err := r.desired()
+	desired, err := r.config.Desired()
 	if err != nil {
 		return err
 	}
