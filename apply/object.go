@@ -17,6 +17,7 @@ import (
 
 // applyObject brings one object to the cluster, in as few calls as possible. s is what the inventory knows of it.
 func (r *run) applyObject(ctx context.Context, o *object, s *slot) error {
+	s.resource = o.kind.resource
 	if done, err := r.fromAfar(o, s); done || err != nil {
 		return err
 	}
@@ -62,6 +63,7 @@ func (r *run) fromAfar(o *object, s *slot) (bool, error) {
 	}
 	same := s.Hash == o.hash && s.Key != "" && seen.Key == s.Key && o.Strategy == Apply
 	if same || o.Policy == Immutable {
+		s.version = seen.ResourceVersion
 		r.count(&r.report.Unchanged)
 	}
 	return same || o.Policy == Immutable, nil
@@ -134,8 +136,8 @@ func (r *run) landed(o *object, s *slot, live *unstructured.Unstructured) error 
 		s.Hash, s.Key = "", ""
 		return waiting(o.ref, "is being deleted, and is created again when it is gone")
 	}
-	r.wrote(o.ref, live.GetResourceVersion())
-	s.UID, s.Hash, s.Key = live.GetUID(), o.hash, ""
+	r.count(&r.report.Applied)
+	s.UID, s.Hash, s.Key, s.version = live.GetUID(), o.hash, "", live.GetResourceVersion()
 	if o.Strategy == Apply && o.Policy != Immutable {
 		s.Key = ownership.KeyOf(live, r.owner.Manager())
 	}

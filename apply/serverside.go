@@ -172,7 +172,7 @@ func isImmutable(err error) bool {
 		return false
 	}
 	for _, cause := range causesOf(err) {
-		for _, text := range []string{"immutable", "may not change", "updates to"} {
+		for _, text := range []string{"immutable", "may not change", "cannot change", "updates to"} {
 			if strings.Contains(cause.Message, text) {
 				return true
 			}

@@ -74,3 +74,13 @@ func FuzzOf(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkOf(b *testing.B) {
+	obj := parseAny(deployment + "spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplicas: 2, readyReplicas: 2, " + available + "}}")
+	b.ReportAllocs()
+	for b.Loop() {
+		if got := Of(obj); !got.Ready() {
+			b.Fatal(got)
+		}
+	}
+}

@@ -135,7 +135,7 @@ func (w *Watcher) open(p place) opening {
 	w.streams[p] = s
 	w.running.Go(func() {
 		defer w.opts.Limit.give()
-		defer stop()
+		defer w.ended(s)
 		s.run(ctx)
 	})
 	return opening{stream: s, fresh: true}
@@ -189,6 +189,16 @@ func (w *Watcher) end(s *stream) {
 	s.stop()
 	s.objects, s.synced = nil, false
 	delete(w.streams, s.place)
+}
+
+// ended tidies up after a stream that ran to its end.
+func (w *Watcher) ended(s *stream) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.streams[s.place] == s {
+		w.end(s)
+	}
+	s.stop()
 }
 
 // covering is the stream that covers a namespace, or nil. While the right to all of the cluster is tried again the

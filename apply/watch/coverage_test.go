@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -150,7 +151,7 @@ func TestRightsComeBack(t *testing.T) {
 		return nil
 	})
 	clk := clocktesting.NewFakePassiveClock(start.Time)
-	w := New(tg, Options{Clock: clk})
+	w := New(tg, Options{Clock: clk, Idle: time.Hour})
 	w.Start(t.Context())
 	watch := func() Coverage {
 		c, err := w.Watch(t.Context(), configMaps, "a", "b")
@@ -169,6 +170,29 @@ func TestRightsComeBack(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	eventually(t, "the watches of namespaces end", func() bool { return w.opts.Limit.Used() == 1 && w.Stats().Watches == 1 })
+}
+
+// TestWhileRightsAreTried: until the cluster's watch has its list, that of a namespace counts.
+func TestWhileRightsAreTried(t *testing.T) {
+	w, whole, l := fed(t)
+	one := &stream{w: w, place: place{configMaps, "shop"}, stop: func() {}, objects: map[types.NamespacedName]*reduced{}, news: make(chan struct{})}
+	w.streams[one.place] = one
+	must(t, one.Replace([]any{object(ours(both))}, "10"))
+	w.Expect(item, []Expected{expected(object(ours(both)))})
+	must(t, one.Update(object(ours(both), at("11"))))
+	must(t, one.Delete(object(at("12"))))
+	if got := l.take(); len(got) != 1 {
+		t.Errorf("the namespace's watch was not heard: %v", got)
+	}
+	must(t, whole.Replace(nil, "13"))
+	for range 2 { // what was on its way is not put anywhere
+		must(t, one.Update(object(at("14"))))
+		must(t, one.Delete(object(at("15"))))
+		must(t, one.Replace([]any{object(at("16"))}, "16"))
+	}
+	if got := l.take(); got != nil || w.Stats().Objects != 0 || w.Stats().Watches != 1 {
+		t.Errorf("%v, %+v", got, w.Stats())
+	}
 }
 
 func TestLimit(t *testing.T) {

@@ -87,6 +87,10 @@ func TestGuardIsBounded(t *testing.T) {
 	if got := g.Heal(fighter); !got.Fight {
 		t.Error("the one healed last was forgotten")
 	}
+	g.Heal(drift("kubectl", "one more"))
+	if got := g.Heal(fighter); !got.Fight {
+		t.Error("one was forgotten although others were healed longer ago")
+	}
 	for i := range 100 {
 		g.Heal(drift("kubectl", fmt.Sprint(i)))
 	}

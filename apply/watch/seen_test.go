@@ -60,6 +60,7 @@ func TestBlame(t *testing.T) {
 			m.ManagedFields[0].Time = &later
 		}), nil},
 		"CoOwner":    {"the same value, we still own it", object(ours(both), by("co", "Apply", "", one, 5)), nil},
+		"Status":     {"status is nobody's change", object(ours(one), by("kubelet", "Update", "status", `{"f:status":{"f:x":{}}}`, 5)), nil},
 		"OwnPatch":   {"patches of the item are no foreign change", object(ours(one), by("deployerkit-4f1e-patch", "Update", "", `{"f:data":{"f:a":{}}}`, 5)), nil},
 		"Unreadable": {"an entry that cannot be read", object(ours(one), by("odd", "Update", "", `{`, 5)), nil},
 		"NewestFirst": {

@@ -148,11 +148,11 @@ func (s *stream) put(obj any) error {
 	s.version = r.version
 	events := s.w.judge(nil, o, false)
 	s.w.mu.Unlock()
+	s.w.emit(events)
 	if before != nil && before.item != r.item {
 		s.w.tell(before.owner(), o)
 	}
 	s.w.tell(r.owner(), o)
-	s.w.emit(events)
 	return nil
 }
 
@@ -175,8 +175,8 @@ func (s *stream) Delete(obj any) error {
 		events = s.w.judge(nil, o, true)
 	}
 	s.w.mu.Unlock()
-	s.w.tell(r.owner(), o)
 	s.w.emit(events)
+	s.w.tell(r.owner(), o)
 	return nil
 }
 

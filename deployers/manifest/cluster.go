@@ -13,10 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
-	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -31,17 +32,22 @@ type cluster struct {
 // Seen makes the watches a Lookup for the engine.
 func (c *cluster) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
 	seen, known := c.watcher.Get(resource, name)
-	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting}, known
+	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting, ResourceVersion: seen.ResourceVersion}, known
+}
+
+// watch begins to watch a resource before the engine asks what was seen. Whether
+// that worked is looked at afterwards, see observe.
+func (c *cluster) watch(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) {
+	_, _ = c.watcher.Watch(ctx, resource, namespaces...)
 }
 
 // clusters are the targets that the deployer works on. It runs with the manager.
 type clusters struct {
-	pool    *targets.Pool
-	items   *items
-	trigger func(types.NamespacedName)
-	clock   clock.PassiveClock
-	limit   *watch.Limit
-	guard   *watch.Guard
+	pool  *targets.Pool
+	items *items
+	rt    deployerlib.Runtime
+	limit *watch.Limit
+	guard *watch.Guard
 
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -49,10 +55,10 @@ type clusters struct {
 	open    map[*targets.Client]*cluster
 }
 
-func newClusters(pool *targets.Pool, items *items, rtClock clock.PassiveClock, trigger func(types.NamespacedName)) *clusters {
+func newClusters(pool *targets.Pool, items *items, rt deployerlib.Runtime) *clusters {
 	return &clusters{
-		pool: pool, items: items, trigger: trigger, clock: rtClock,
-		limit: watch.NewLimit(watch.DefaultMaxWatches), guard: watch.NewGuard(watch.GuardOptions{Clock: rtClock}),
+		pool: pool, items: items, rt: rt,
+		limit: watch.NewLimit(watch.DefaultMaxWatches), guard: watch.NewGuard(watch.GuardOptions{Clock: rt.Clock}),
 		open: map[*targets.Client]*cluster{},
 	}
 }
@@ -65,6 +71,7 @@ func (s *clusters) Start(ctx context.Context) error {
 	s.mu.Lock()
 	s.ctx = ctx
 	s.mu.Unlock()
+	s.running.Go(func() { s.sweep(ctx) })
 	err := s.pool.Start(ctx)
 	s.running.Wait()
 	return err
@@ -101,7 +108,7 @@ func (s *clusters) add(c *targets.Client) (*cluster, error) {
 		release()
 		return nil, fmt.Errorf("make client for watches: %w", err)
 	}
-	open := &cluster{Client: c, watcher: watch.New(metadataClient, watch.Options{Limit: s.limit, Clock: s.clock})}
+	open := &cluster{Client: c, watcher: watch.New(metadataClient, watch.Options{Limit: s.limit, Clock: s.rt.Clock})}
 	ctx, cancel := context.WithCancel(s.ctx)
 	open.watcher.Subscribe(s.drifted)
 	open.watcher.Start(ctx)
@@ -145,6 +152,41 @@ func (s *clusters) close(open *cluster) {
 	delete(s.open, open.Client)
 }
 
+// sweepEvery is how often the memory is searched for items that went without
+// our doing, such as by delete-without-uninstall.
+const sweepEvery = 10 * time.Minute
+
+// sweep forgets such items until ctx ends.
+func (s *clusters) sweep(ctx context.Context) {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			for uid, key := range s.items.keys() {
+				s.forgetIfGone(ctx, uid, key)
+			}
+		}
+	}
+}
+
+// forgetIfGone forgets an item that the cache does not have any more.
+func (s *clusters) forgetIfGone(ctx context.Context, uid types.UID, key types.NamespacedName) {
+	di := &lsv1alpha1.DeployItem{}
+	err := s.rt.Landscaper.GetClient().Get(ctx, key, di)
+	if err == nil && di.UID == uid || client.IgnoreNotFound(err) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, open := range s.open {
+		open.watcher.Forget(uid)
+	}
+	s.items.forget(uid)
+}
+
 // drifted notes a drift and wakes the item. It is called by watches and never blocks.
 func (s *clusters) drifted(e watch.Event) {
 	it := s.items.find(e.Item)
@@ -152,7 +194,7 @@ func (s *clusters) drifted(e watch.Event) {
 		return
 	}
 	heal := s.guard.Heal(e)
-	it.drifted(drift{Event: e, Heal: heal}, s.clock.Now().Add(heal.Delay))
+	it.drifted(drift{Event: e, Heal: heal}, s.rt.Clock.Now().Add(heal.Delay))
 	driftEvents.WithLabelValues(string(e.What)).Inc()
-	s.trigger(it.key)
+	s.rt.Trigger(it.key)
 }

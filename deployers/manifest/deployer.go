@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	cr "github.com/gardener/landscaper/apis/deployer/utils/continuousreconcile"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +22,7 @@ import (
 // heal drift at once and reconcile items on the schedule of their configuration.
 func New(opts Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	d := &deployer{options: opts, items: newItems()}
-	scheduled := continuousreconcile.ContinuousReconcileExtension(continuousreconcile.FromSpec(d.schedule))
+	scheduled := continuousreconcile.ContinuousReconcileExtension(continuousreconcile.FromSpec(Schedule))
 	d.hooks = extension.ReconcileExtensionHooks{}.
 		RegisterHook(extension.Named("drift", d.healDrift), extension.ShouldReconcileHook).
 		RegisterHook(extension.Named(continuousreconcile.Name, d.thorough(scheduled)), extension.ShouldReconcileHook)
@@ -79,7 +78,7 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 		Policy: d.options.Targets, Resolver: rt.Targets, Landscaper: mgr.GetConfig(), LandscaperClient: d.secrets, Clock: rt.Clock,
 		WrapTransport: d.options.WrapTransport,
 	})
-	d.clusters = newClusters(pool, d.items, rt.Clock, rt.Trigger)
+	d.clusters = newClusters(pool, d.items, rt)
 	return mgr.Add(d.clusters)
 }
 
@@ -96,14 +95,4 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 func (d *deployer) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	d.items.get(di).setThorough(true)
 	return d.Reconcile(ctx, lsCtx, di, target)
-}
-
-// schedule finds the schedule of an item. Wrong configurations have none: it
-// is Reconcile that tells about them.
-func (d *deployer) schedule(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
-	config, err := Decode(di, d.options)
-	if err != nil {
-		return nil, nil //nolint:nilerr // see above
-	}
-	return config.ContinuousReconcile, nil
 }

@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package manifest deploys the Kubernetes manifests of deploy items of type
-// landscaper.gardener.cloud/kubernetes-manifest. This part of it reads: an item's
-// configuration, its provider status, what it exports, and the deployer's
-// configuration file.
+// landscaper.gardener.cloud/kubernetes-manifest:
+//
+//	args := manifest.Args(config, manifest.Options{})
+//	err := deployerlib.Add(log, mgr, nil, args)
+//
+// A run goes through these steps (see reconcile in steps.go). None of them blocks
+// a worker: what is not done yet is waited for outside, and a watch of the target
+// brings the item back when something changed.
+//
+//	apply → readiness → custom checks → exports → patchAfterDeployment
+//
+// Package apply does the writing; targets are reached through one pool of clients
+// (package targets), with one set of metadata-only watches each (apply/watch).
+// They also show what others change: a hook then forces a run that puts it right,
+// unless the item's owner switched continuous reconcile off. After a restart the
+// first look at an item compares what is there with its inventory.
 //
 // # The configuration of an item
 //
@@ -12,7 +25,7 @@
 //	updateStrategy: apply           # apply (the default, see Options), update, patch, merge, mergeOverwrite
 //	manifests:
 //	- policy: manage                # manage (the default), fallback, keep, ignore, immutable
-//	  manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: n}, data: {b: c}}
+//	  manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}, data: {b: c}}
 //	  annotateBeforeCreate: {example.com/a: b}
 //	  annotateBeforeDelete: {example.com/a: b}
 //	  patchAfterDeployment: {data: {d: e}}
@@ -23,7 +36,7 @@
 //	  custom:                       # see package readiness
 //	  - name: database is up
 //	    timeout: 1m                 # bounds this one
-//	    resourceSelector: [{apiVersion: example.com/v1, kind: Database, name: a, namespace: n}]
+//	    resourceSelector: [{apiVersion: example.com/v1, kind: Database, name: a, namespace: ns}]
 //	    requirements: [{jsonPath: status.phase, operator: in, values: [{value: Up}, {value: Idle}]}]
 //	exports:
 //	  defaultTimeout: 5m
@@ -31,15 +44,15 @@
 //	  - key: database.url           # nested: {database: {url: ...}}
 //	    jsonPath: status.url
 //	    timeout: 1m                 # bounds the waiting for this one
-//	    fromResource: {apiVersion: example.com/v1, kind: Database, name: a, namespace: n}
+//	    fromResource: {apiVersion: example.com/v1, kind: Database, name: a, namespace: ns}
 //	  - key: database.password
 //	    jsonPath: spec.secretRef    # an object with name and, if it is not the same, namespace
-//	    fromResource: {apiVersion: example.com/v1, kind: Database, name: a, namespace: n}
+//	    fromResource: {apiVersion: example.com/v1, kind: Database, name: a, namespace: ns}
 //	    fromObjectRef: {apiVersion: v1, kind: Secret, jsonPath: data.password}
 //	deleteTimeout: 3m               # bounds the waiting for deleted objects
 //	deletionGroups:                 # the order of deleting; deletionGroupsDuringUpdate likewise
 //	- predefinedResourceGroup: {type: namespaced-resources, forceDelete: false}
-//	- customResourceGroup: {resources: [{apiVersion: v1, kind: Namespace, names: [n]}]}
+//	- customResourceGroup: {resources: [{apiVersion: v1, kind: Namespace, names: [ns]}]}
 //	continuousReconcile: {every: 1h}
 //
 // v1alpha1 is the same with bare manifests and without continuousReconcile.

@@ -31,7 +31,7 @@ func (s *items) get(di *lsv1alpha1.DeployItem) *item {
 	defer s.mu.Unlock()
 	it := s.all[di.UID]
 	if it == nil {
-		it = &item{key: client.ObjectKeyFromObject(di), written: map[apply.Ref]string{}, ready: map[apply.Ref]string{}, since: map[string]time.Time{}}
+		it = &item{key: client.ObjectKeyFromObject(di), ready: map[apply.Ref]string{}, since: map[string]time.Time{}}
 		s.all[di.UID] = it
 	}
 	return it
@@ -42,6 +42,17 @@ func (s *items) find(uid types.UID) *item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all[uid]
+}
+
+// keys are all items that are known.
+func (s *items) keys() map[types.UID]types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[types.UID]types.NamespacedName, len(s.all))
+	for uid, it := range s.all {
+		out[uid] = it.key
+	}
+	return out
 }
 
 // forget ends the memory of an item.
@@ -60,10 +71,9 @@ type item struct {
 	key types.NamespacedName
 
 	// Used by calls only.
-	written map[apply.Ref]string // resourceVersions after our last writes
-	ready   map[apply.Ref]string // resourceVersions at which objects were ready
-	run     string               // which run since belongs to
-	since   map[string]time.Time // when a step began to wait
+	ready map[apply.Ref]string // resourceVersions at which objects were ready
+	run   string               // which run since belongs to
+	since map[string]time.Time // when a step began to wait
 
 	mu       sync.Mutex
 	thorough bool      // the next run asks for every object
@@ -141,6 +151,9 @@ func (i *item) waited(step string, now time.Time) time.Duration {
 	}
 	return now.Sub(i.since[step])
 }
+
+// ended forgets how long steps waited.
+func (i *item) ended() { i.since = map[string]time.Time{} }
 
 // begin forgets how long steps of an earlier run waited.
 func (i *item) begin(run string) {

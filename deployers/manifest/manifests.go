@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 	sigsjson "sigs.k8s.io/json"
 
@@ -63,10 +62,11 @@ func decodeObject(raw *runtime.RawExtension) (map[string]any, error) {
 		return nil, errors.New("required")
 	}
 	object := map[string]any{}
-	if err := utiljson.Unmarshal(raw.Raw, &object); err != nil || object == nil {
+	twice, err := sigsjson.UnmarshalStrict(raw.Raw, &object)
+	if err != nil || object == nil {
 		return nil, errors.New("must be an object")
 	}
-	if twice, err := sigsjson.UnmarshalStrict(raw.Raw, &map[string]any{}); err == nil && len(twice) > 0 {
+	if len(twice) > 0 {
 		return nil, twice[0]
 	}
 	return object, nil

@@ -104,6 +104,16 @@ func TestExpand(t *testing.T) {
 			t.Errorf("Expand(%s): -want, +got:\n%s", raw, diff)
 		}
 	}
+	t.Run("keeps whole numbers whole", func(t *testing.T) {
+		objects, err := Expand(&runtime.RawExtension{Raw: []byte(`{"spec":{"big":9007199254740993,"float":1.5}}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]any{"spec": map[string]any{"big": int64(9007199254740993), "float": 1.5}}
+		if diff := cmp.Diff(want, objects[0].Object); diff != "" {
+			t.Errorf("Expand(...): -want, +got:\n%s", diff)
+		}
+	})
 	if _, err := Expand(nil); err == nil {
 		t.Error("Expand(nil): want an error")
 	}

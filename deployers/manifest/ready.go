@@ -82,8 +82,8 @@ func (r *run) knownReady(entry apply.Entry) bool {
 	if version == "" {
 		return false
 	}
-	mapping, err := r.cluster.RESTMapper().RESTMapping(entry.Ref().GVK().GroupKind(), entry.Ref().GVK().Version)
-	if err != nil {
+	mapping, err := r.cluster.mapping(entry.Ref().GVK())
+	if err != nil || mapping == nil {
 		return false
 	}
 	seen, known := r.cluster.watcher.Get(mapping.Resource, entry.Ref().Key())
@@ -101,7 +101,7 @@ func (r *run) look(ctx context.Context, ref apply.Ref) (looked, error) {
 	}
 	rules := readiness.Rules{ExpectsStatus: func(gvk schema.GroupVersionKind) bool { return r.cluster.expectsStatus(ctx, gvk) }}
 	if result := rules.Of(live); !result.Ready() {
-		return looked{reason: result.Reason}, nil
+		return looked{reason: ref.String() + ": " + result.Reason}, nil
 	}
 	return looked{version: live.GetResourceVersion()}, nil
 }

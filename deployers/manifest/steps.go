@@ -34,6 +34,7 @@ func (r *run) reconcile(ctx context.Context) error {
 		}
 	}
 	r.item.stopFollowing()
+	r.item.ended()
 	return nil
 }
 
@@ -59,7 +60,7 @@ func (r *run) settle(ctx context.Context, inventory apply.Inventory, report appl
 	if noteErr := r.note(inventory); noteErr != nil {
 		return noteErr
 	}
-	if watchErr := r.observe(ctx, report); watchErr != nil && err == nil {
+	if watchErr := r.observe(ctx, report.Owned); watchErr != nil && err == nil {
 		err = watchErr
 	}
 	switch {
@@ -94,6 +95,7 @@ func (r *run) patchAfterDeployment(ctx context.Context) error {
 func (r *run) wait(step string, bound time.Duration, reason string, after time.Duration) error {
 	if waited := r.item.waited(step, r.rt.Clock.Now()); bound > 0 {
 		if waited >= bound {
+			r.item.ended()
 			return timeoutError(step, bound, reason)
 		}
 		after = min(after, bound-waited)

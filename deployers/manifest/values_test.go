@@ -162,3 +162,27 @@ func TestEncodeExportsRefuses(t *testing.T) {
 		t.Errorf("EncodeExports({}): got %s, %v", raw, err)
 	}
 }
+
+// same always gives the same object, as a cache does.
+type same struct{ obj *unstructured.Unstructured }
+
+func (s same) Get(context.Context, string, lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
+	return s.obj, nil
+}
+
+func TestReadExportsChangesNothing(t *testing.T) {
+	t.Run("leaves the objects alone that it reads [D14]", func(t *testing.T) {
+		obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"nested": map[string]any{"x": "y"}, "url": "u"}}}
+		before := obj.DeepCopy()
+		got, err := ReadExports(t.Context(), exportsOf(t, "key: a, jsonPath: status.nested", "key: a.more, jsonPath: status.url"), same{obj})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]any{"a": map[string]any{"x": "y", "more": "u"}}, got.Values); diff != "" {
+			t.Errorf("Values: -want, +got:\n%s", diff)
+		}
+		if diff := cmp.Diff(before.Object, obj.Object); diff != "" {
+			t.Errorf("object: -before, +after:\n%s", diff)
+		}
+	})
+}

@@ -59,7 +59,7 @@ func (w *world) sequence(verb string, f func()) []string {
 }
 
 var _ = Describe("the order", func() {
-	It("is definitions, namespaces, cluster-scoped, namespaced, and deletion goes back [D15, H-16]", func(ctx SpecContext) {
+	It("is definitions, namespaces, cluster-scoped, namespaced, and deletion goes back [D15] [H-16]", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.options.Concurrency = 1
 		all := w.application()

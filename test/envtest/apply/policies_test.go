@@ -25,7 +25,7 @@ var _ = Describe("the policy", func() {
 		apply.Immutable: {created: true, adopted: false, updated: false, pruned: true, deleted: true},
 	} {
 		for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Merge} {
-			It(string(policy)+" does as Landscaper's, by "+string(strategy)+" [D8, H-18]", func(ctx SpecContext) {
+			It(string(policy)+" does as Landscaper's, by "+string(strategy)+" [D8] [H-18]", func(ctx SpecContext) {
 				w := newWorld(ctx)
 				w.options.Strategy = strategy
 				w.foreign(ctx, "theirs", "key", "theirs")

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -99,9 +100,7 @@ func config(more map[string]any, manifests ...any) map[string]any {
 	out := map[string]any{
 		"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration", "manifests": entries,
 	}
-	for key, value := range more {
-		out[key] = value
-	}
+	maps.Copy(out, more)
 	return out
 }
 
