@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -78,26 +79,22 @@ func (r *run) reportDrifts(drifts []drift) {
 		if one.Fight {
 			kind = corev1.EventTypeWarning
 		}
-		about := corev1.ObjectReference{Kind: one.Object.Resource.Resource, Namespace: one.Object.Namespace, Name: one.Object.Name, UID: one.UID}
+		about := &corev1.ObjectReference{Namespace: one.Object.Namespace, Name: one.Object.Name, UID: one.UID}
 		if gvk, err := r.cluster.RESTMapper().KindFor(one.Object.Resource); err == nil {
-			about.APIVersion, about.Kind = gvk.ToAPIVersionAndKind()
+			about.SetGroupVersionKind(gvk)
 		}
-		r.eventAbout(r.di, &about, kind, "Drift", one.String())
+		r.event(r.di, about, kind, "Drift", one.String())
 	}
 }
 
-// event writes an event about an item.
-func (d *deployer) event(di *lsv1alpha1.DeployItem, kind, reason, message string) {
-	d.rt.Recorder.Eventf(di, nil, kind, reason, "ReconcileDeployItem", "%s", message)
+// event writes an event about an item. related is the object that it is about,
+// nil for none: without it, the recorder would count what happens to several
+// objects in one run as one event that came again, and name only the first.
+func (d *deployer) event(di *lsv1alpha1.DeployItem, related runtime.Object, kind, reason, message string) {
+	d.rt.Recorder.Eventf(di, related, kind, reason, "ReconcileDeployItem", "%s", message)
 }
 
-// eventAbout is event for an object of the item. Naming the object keeps the recorder from taking events about two
-// objects for the same one.
-func (d *deployer) eventAbout(di *lsv1alpha1.DeployItem, about *corev1.ObjectReference, kind, reason, message string) {
-	d.rt.Recorder.Eventf(di, about, kind, reason, "ReconcileDeployItem", "%s", message)
-}
-
-// related names an object for eventAbout.
+// related names an object for events.
 func related(ref apply.Ref) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
