@@ -270,7 +270,7 @@ var _ = Describe("a secret", func() {
 			w.arrives(ctx, name, l)
 		}
 
-		By("drift, and a delete that is denied")
+		By("drift")
 		secret := &corev1.Secret{}
 		Expect(w.client.Get(ctx, w.key("data"), secret)).To(Succeed())
 		secret.Data["x"] = []byte("by hand")
