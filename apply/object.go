@@ -81,7 +81,7 @@ func (r *run) lookAgain(ctx context.Context, o *object, s *slot) error {
 		return waiting(o.ref, "is being deleted, and is created again when it is gone")
 	}
 	r.count(&r.report.Unchanged)
-	return usable(o, s, live)
+	return r.usable(o, s, live)
 }
 
 // createOnce is the policy Immutable.
@@ -95,7 +95,7 @@ func (r *run) createOnce(ctx context.Context, o *object, s *slot) error {
 	case r.isOurs(live) || live.GetUID() == s.UID:
 		r.count(&r.report.Unchanged)
 		s.UID, s.Hash, s.Key, s.Deleting = live.GetUID(), o.hash, "", false
-		return usable(o, s, live)
+		return r.usable(o, s, live)
 	}
 	s.forget()
 	r.event(o.ref, ReasonLeftAlone, "exists already and is not ours; the policy immutable leaves it alone")
@@ -142,17 +142,18 @@ func (r *run) landed(o *object, s *slot, live *unstructured.Unstructured) error 
 		s.Key = ownership.KeyOf(live, r.owner.Manager())
 	}
 	s.PatchDue, s.Deleting = len(o.PatchAfterDeployment) > 0, false
-	return usable(o, s, live)
+	return r.usable(o, s, live)
 }
 
 // usable waits for what later stages build upon.
-func usable(o *object, s *slot, live *unstructured.Unstructured) error {
+func (r *run) usable(o *object, s *slot, live *unstructured.Unstructured) error {
 	s.Pending = false
 	switch stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced) {
 	case stageDefinitions:
 		if s.Pending = !isEstablished(live); s.Pending {
 			return waiting(o.ref, "is not established yet")
 		}
+		meta.MaybeResetRESTMapper(r.mapper) // it may have been asked for the kind before
 	case stageNamespaces:
 		phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
 		if s.Pending = phase == string(corev1.NamespaceTerminating); s.Pending {

@@ -71,9 +71,9 @@ type item struct {
 	key types.NamespacedName
 
 	// Used by calls only.
-	ready   map[apply.Ref]string // resourceVersions at which objects were ready
-	run     string               // which run since belongs to
-	since   map[string]time.Time // when a step began to wait
+	ready map[apply.Ref]string // resourceVersions at which objects were ready
+	run   string               // which run since belongs to
+	since map[string]time.Time // when a step began to wait
 
 	mu       sync.Mutex
 	thorough bool      // the next run asks for every object
