@@ -90,7 +90,7 @@ func asUser(user *clientcmdapi.AuthInfo) func(*clientcmdapi.Config) {
 }
 
 // secret is a manifest.
-func (w *world) secret(name string, fields map[string]any) map[string]any {
+func (w *world) secretManifest(name string, fields map[string]any) map[string]any {
 	out := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": w.ns, "name": name}}
 	for key, value := range fields {
 		out[key] = value
@@ -109,7 +109,7 @@ type leaky struct {
 // leakyItems have each a canary that ends with the item's name.
 func (w *world) leakyItems() map[string]leaky {
 	of := func(name string, fields map[string]any, more ...any) map[string]any {
-		return config(nil, append([]any{w.secret(name, fields)}, more...)...)
+		return config(nil, append([]any{w.secretManifest(name, fields)}, more...)...)
 	}
 	data := func(name string) map[string]any { return map[string]any{"data": map[string]any{"x": encoded(canary + name)}} }
 	ref := func(name string) map[string]any {
@@ -129,27 +129,27 @@ func (w *world) leakyItems() map[string]leaky {
 		"type":        {config: of("type", map[string]any{"type": "kubernetes.io/tls", "stringData": map[string]any{"tls.crt": canary + "type"}}), says: "type"},
 		"label":       {config: of("label", data("label"), label), says: "labelled"},
 		"patched": {config: config(nil, entry{
-			"manifest": w.secret("patched", data("patched")), "annotateBeforeCreate": map[string]any{"example.com/x": canary + "patched"},
+			"manifest": w.secretManifest("patched", data("patched")), "annotateBeforeCreate": map[string]any{"example.com/x": canary + "patched"},
 			"patchAfterDeployment": map[string]any{"data": map[string]any{"y": encoded(canary + "patched")}},
 		})},
 		"badpatch": {config: config(nil, entry{
-			"manifest": w.secret("badpatch", nil), "patchAfterDeployment": map[string]any{"data": map[string]any{"y": canary + "badpatch"}},
+			"manifest": w.secretManifest("badpatch", nil), "patchAfterDeployment": map[string]any{"data": map[string]any{"y": canary + "badpatch"}},
 		}), says: "badpatch"},
-		"badputs": {config: config(map[string]any{"updateStrategy": "update"}, w.secret("badputs", map[string]any{"data": map[string]any{"x": canary + "badputs"}})), says: "badputs"},
+		"badputs": {config: config(map[string]any{"updateStrategy": "update"}, w.secretManifest("badputs", map[string]any{"data": map[string]any{"x": canary + "badputs"}})), says: "badputs"},
 		"atdelete": {config: config(nil, entry{
-			"manifest": w.secret("atdelete", nil), "annotateBeforeDelete": map[string]any{"example.com/x": canary + "atdelete"},
+			"manifest": w.secretManifest("atdelete", nil), "annotateBeforeDelete": map[string]any{"example.com/x": canary + "atdelete"},
 			"patchBeforeDelete": map[string]any{"data": map[string]any{"y": encoded(canary + "atdelete")}},
 		})},
 		"exported": {config: config(map[string]any{"exports": map[string]any{"exports": []any{
 			map[string]any{"key": "x", "jsonPath": "data.x", "fromResource": ref("exported")},
-		}}}, w.secret("exported", data("exported")))},
+		}}}, w.secretManifest("exported", data("exported")))},
 		"badexport": {config: config(map[string]any{"exports": map[string]any{"exports": []any{map[string]any{
 			"key": "x", "jsonPath": "data.x", "timeout": "1s", "fromResource": ref("badexport"), "fromObjectRef": map[string]any{"apiVersion": "v1", "kind": "Secret", "jsonPath": "data.x"},
-		}}}}, w.secret("badexport", data("badexport"))), says: "export"},
+		}}}}, w.secretManifest("badexport", data("badexport"))), says: "export"},
 		"unready": {config: config(map[string]any{"readinessChecks": map[string]any{"timeout": "1s", "custom": []any{map[string]any{
 			"name": "check", "resourceSelector": []any{ref("unready")},
 			"requirements": []any{map[string]any{"jsonPath": "data.x", "operator": "==", "values": []any{map[string]any{"value": "another"}}}},
-		}}}}, w.secret("unready", data("unready"))), says: "check"},
+		}}}}, w.secretManifest("unready", data("unready"))), says: "check"},
 		"badtoken": {target: "badtoken", config: of("badtoken", data("badtoken")), says: "target"},
 		"badkey":   {target: "badkey", config: of("badkey", data("badkey")), says: "target"},
 		"exec":     {target: "exec", config: of("exec", data("exec")), says: "exec"},
@@ -289,7 +289,7 @@ var _ = Describe("a secret", func() {
 // apiServerEchoes makes sure that there is something to hide.
 func (w *world) apiServerEchoes(ctx context.Context) {
 	GinkgoHelper()
-	body := w.secret("echo", map[string]any{"data": map[string]any{"x": map[string]any{"y": canary}}})
+	body := w.secretManifest("echo", map[string]any{"data": map[string]any{"x": map[string]any{"y": canary}}})
 	raw, err := json.Marshal(body)
 	Expect(err).NotTo(HaveOccurred())
 	obj := &unstructured.Unstructured{Object: body}
