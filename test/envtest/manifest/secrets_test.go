@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -92,9 +93,7 @@ func asUser(user *clientcmdapi.AuthInfo) func(*clientcmdapi.Config) {
 // secret is a manifest.
 func (w *world) secretManifest(name string, fields map[string]any) map[string]any {
 	out := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": w.ns, "name": name}}
-	for key, value := range fields {
-		out[key] = value
-	}
+	maps.Copy(out, fields)
 	return out
 }
 
@@ -111,23 +110,25 @@ func (w *world) leakyItems() map[string]leaky {
 	of := func(name string, fields map[string]any, more ...any) map[string]any {
 		return config(nil, append([]any{w.secretManifest(name, fields)}, more...)...)
 	}
-	data := func(name string) map[string]any { return map[string]any{"data": map[string]any{"x": encoded(canary + name)}} }
+	data := func(name string) map[string]any {
+		return map[string]any{"data": map[string]any{"x": encoded(canary + name)}}
+	}
 	ref := func(name string) map[string]any {
 		return map[string]any{"apiVersion": "v1", "kind": "Secret", "name": name, "namespace": w.ns}
 	}
 	label := w.configMap("labelled", nil)
 	label["metadata"].(map[string]any)["labels"] = map[string]any{"x": canary + "label"}
 	return map[string]leaky{
-		"data":        {config: of("data", data("data"))},
-		"stringdata":  {config: of("stringdata", map[string]any{"stringData": map[string]any{"x": canary + "stringdata"}})},
-		"nested":      {config: of("nested", map[string]any{"data": map[string]any{"x": map[string]any{"y": canary + "nested"}}}), says: "nested"},
-		"nestedtext":  {config: of("nestedtext", map[string]any{"stringData": map[string]any{"x": map[string]any{"y": canary + "nestedtext"}}}), says: "nestedtext"},
-		"notbase64":   {config: of("notbase64", map[string]any{"data": map[string]any{"x": canary + "notbase64"}}), says: "notbase64"},
-		"nomap":       {config: of("nomap", map[string]any{"data": canary + "nomap"}), says: "nomap"},
-		"list":        {config: of("list", map[string]any{"data": []any{canary + "list"}}), says: "list"},
-		"unknown":     {config: of("unknown", map[string]any{"bogus": canary + "unknown", "type": map[string]any{"a": canary + "unknown"}}), says: "unknown"},
-		"type":        {config: of("type", map[string]any{"type": "kubernetes.io/tls", "stringData": map[string]any{"tls.crt": canary + "type"}}), says: "type"},
-		"label":       {config: of("label", data("label"), label), says: "labelled"},
+		"data":       {config: of("data", data("data"))},
+		"stringdata": {config: of("stringdata", map[string]any{"stringData": map[string]any{"x": canary + "stringdata"}})},
+		"nested":     {config: of("nested", map[string]any{"data": map[string]any{"x": map[string]any{"y": canary + "nested"}}}), says: "nested"},
+		"nestedtext": {config: of("nestedtext", map[string]any{"stringData": map[string]any{"x": map[string]any{"y": canary + "nestedtext"}}}), says: "nestedtext"},
+		"notbase64":  {config: of("notbase64", map[string]any{"data": map[string]any{"x": canary + "notbase64"}}), says: "notbase64"},
+		"nomap":      {config: of("nomap", map[string]any{"data": canary + "nomap"}), says: "nomap"},
+		"list":       {config: of("list", map[string]any{"data": []any{canary + "list"}}), says: "list"},
+		"unknown":    {config: of("unknown", map[string]any{"bogus": canary + "unknown", "type": map[string]any{"a": canary + "unknown"}}), says: "unknown"},
+		"type":       {config: of("type", map[string]any{"type": "kubernetes.io/tls", "stringData": map[string]any{"tls.crt": canary + "type"}}), says: "type"},
+		"label":      {config: of("label", data("label"), label), says: "labelled"},
 		"patched": {config: config(nil, entry{
 			"manifest": w.secretManifest("patched", data("patched")), "annotateBeforeCreate": map[string]any{"example.com/x": canary + "patched"},
 			"patchAfterDeployment": map[string]any{"data": map[string]any{"y": encoded(canary + "patched")}},

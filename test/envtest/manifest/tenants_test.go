@@ -236,4 +236,3 @@ func (w *world) allSucceed(ctx context.Context, names []string) {
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%s: %+v", name, di.Status.LastError)
 	}
 }
-
