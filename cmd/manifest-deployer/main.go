@@ -2,6 +2,15 @@
 
 // Command manifest-deployer runs the manifest deployer of package
 // deployers/manifest.
+//
+//	manifest-deployer                                                        # in a cluster, with the rights of deployers/manifest/rbac.yaml
+//	manifest-deployer --kubeconfig host.kubeconfig --landscaper-kubeconfig landscaper.kubeconfig
+//	manifest-deployer --config config.yaml --default-strategy update         # as Landscaper's own manifest deployer
+//	manifest-deployer --enable-self-targets --enable-oidc-targets            # with the rights for tokens, too
+//
+// --config names Landscaper's configuration file, v1alpha1 or v1alpha2, of
+// which hpa has no effect. What Targets may ask for is as strict as it can be
+// unless a flag --allow-… or --enable-… says otherwise; --help lists them all.
 package main
 
 import (

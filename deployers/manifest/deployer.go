@@ -4,9 +4,11 @@ package manifest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,7 +57,7 @@ var (
 func (d *deployer) ExtensionHooks() extension.ReconcileExtensionHooks { return d.hooks }
 
 // UseRuntime makes the pool of target clients, which ends with the manager, and
-// a client for export Secrets that asks the API server each time: the manager's
+// a client for export Secrets and tokens that asks the API server each time: the manager's
 // own would cache every Secret of the cluster.
 func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	if err := d.options.Validate(); err != nil {
@@ -66,8 +68,8 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 		return fmt.Errorf("manifest deployer: the Landscaper cluster is %T, not a manager", rt.Landscaper)
 	}
 	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		return fmt.Errorf("register core types: %w", err)
+	if err := errors.Join(corev1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme)); err != nil {
+		return fmt.Errorf("register types: %w", err)
 	}
 	var err error
 	if d.secrets, err = client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: scheme}); err != nil {

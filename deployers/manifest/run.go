@@ -61,8 +61,16 @@ func (d *deployer) openRun(ctx context.Context, di *lsv1alpha1.DeployItem) (*run
 	}
 	r := &run{deployer: d, di: di, item: d.items.get(di), status: status, inventory: inventory}
 	r.owner = ownership.Owner{UID: di.UID, Landscape: landscape, Namespace: di.Namespace, Name: di.Name}
-	r.item.begin(di.Status.JobID + "/" + di.Status.LastReconcileTime.String())
+	r.item.begin(runID(di))
 	return r, nil
+}
+
+// runID tells runs of an item apart. An item that never ran has no time.
+func runID(di *lsv1alpha1.DeployItem) string {
+	if di.Status.LastReconcileTime == nil {
+		return di.Status.JobID + "/"
+	}
+	return di.Status.JobID + "/" + di.Status.LastReconcileTime.String()
 }
 
 // connect opens the item's own target.

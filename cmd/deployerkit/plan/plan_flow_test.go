@@ -81,6 +81,19 @@ var _ = Describe("deployerkit plan", func() {
 		Expect(out).To(ContainSubstring("create ConfigMap partial/b\n"))
 	}, SpecTimeout(time.Minute))
 
+	It("names an immutable field, also with --recreate", func(ctx SpecContext) {
+		home(ctx, "immutable")
+		fixed := func(value string) *lsv1alpha1.DeployItem {
+			return item("immutable", "web", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: immutable, name: a}, immutable: true, data: {k: "+value+"}}")
+		}
+		deployed(ctx, fixed("v"))
+		for _, flag := range []string{"--recreate=false", "--recreate"} {
+			_, err := run(ctx, "-f", file(fixed("w")), flag)
+			Expect(err).To(MatchError(SatisfyAll(ContainSubstring("ConfigMap immutable/a: .data"), ContainSubstring("immutable"))))
+			Expect(err).NotTo(MatchError(plan.ErrToDo))
+		}
+	}, SpecTimeout(time.Minute))
+
 	It("shows no secret, whatever goes wrong", func(ctx SpecContext) {
 		const canary = "CANARY-7f3a91"
 		home(ctx, "secrets")
