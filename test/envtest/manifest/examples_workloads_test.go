@@ -4,6 +4,7 @@ package manifest_test
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -64,7 +65,9 @@ var _ = Describe("with the cluster's own controllers", Ordered, func() {
 		Eventually(func(g Gomega) int32 {
 			g.Expect(w.client.Get(ctx, w.key("logging"), live)).To(Succeed())
 			return *live.Spec.Replicas
-		}).WithTimeout(patience).Should(BeEquivalentTo(2))
+		}).WithTimeout(patience).Should(BeEquivalentTo(2), func() string { // what is needed to find out why
+			return fmt.Sprintf("managed fields: %v\nitem: %+v", live.ManagedFields, w.item(ctx, "logging")(NewGomega(Fail)).Status)
+		})
 		Eventually(w.events(ctx, "logging")).WithTimeout(patience).Should(ContainElement(And(HavePrefix("Drift: "), ContainSubstring("kubectl-scale"))))
 
 		w.remove(ctx, "logging")
