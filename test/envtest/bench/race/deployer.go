@@ -136,12 +136,9 @@ func (d *deployer) Run(ctx context.Context) error {
 		return fmt.Errorf("watch items: %w", err)
 	}
 	defer w.Stop()
-	open := make(map[string]string, len(list.Items))
-	for i := range list.Items {
-		di := &list.Items[i]
-		if open[di.Name], err = d.ls.Trigger(ctx, client.ObjectKeyFromObject(di)); err != nil {
-			return err
-		}
+	open, err := d.trigger(ctx, list.Items)
+	if err != nil {
+		return err
 	}
 	for len(open) > 0 {
 		select {
@@ -162,6 +159,20 @@ func (d *deployer) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// trigger hands out the jobs, and returns their IDs by item.
+func (d *deployer) trigger(ctx context.Context, items []lsv1alpha1.DeployItem) (map[string]string, error) {
+	ids := make([]string, len(items))
+	err := Each(ctx, AtOnce, items, func(ctx context.Context, i int, di lsv1alpha1.DeployItem) (err error) {
+		ids[i], err = d.ls.Trigger(ctx, client.ObjectKeyFromObject(&di))
+		return err
+	})
+	open := make(map[string]string, len(items))
+	for i := range items {
+		open[items[i].Name] = ids[i]
+	}
+	return open, err
 }
 
 func (d *deployer) Leave() error {

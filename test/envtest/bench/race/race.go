@@ -5,6 +5,8 @@ package race
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -75,14 +77,23 @@ func Run(ctx context.Context, cp *envtest.ControlPlane, rounds int, contenders .
 		}
 	}
 	for round := range rounds {
-		for i := range contenders {
-			c := contenders[(round+i)%len(contenders)]
+		for _, c := range order(contenders, round) {
 			if err := r.turn(ctx, c, Items, r.result); err != nil {
 				return nil, fmt.Errorf("%s: %w", c.Name, err)
 			}
 		}
 	}
 	return r.result, nil
+}
+
+// order lets everybody begin once, and follow each neighbour as often as precede it.
+func order(contenders []Contender, round int) []Contender {
+	first := round % len(contenders)
+	out := slices.Concat(contenders[first:], contenders[:first])
+	if round%2 == 1 {
+		slices.Reverse(out)
+	}
+	return out
 }
 
 type race struct {
@@ -131,6 +142,7 @@ func (r *race) leg(ctx context.Context, leg Leg, field *Field, runner Runner) (l
 	if err != nil {
 		return lap{}, err
 	}
+	runtime.GC() // so that nobody tidies up after others
 	began := time.Now()
 	if err := runner.Run(ctx); err != nil {
 		return lap{}, err
