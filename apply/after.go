@@ -27,6 +27,11 @@ func (e *Engine) AfterDeployment(ctx context.Context, owner ownership.Owner, des
 			due = append(due, o)
 		}
 	}
+	for _, o := range objects {
+		if s := r.book[o.ref.id()]; s != nil {
+			s.resource = o.kind.resource
+		}
+	}
 	forEach(ctx, e.options.Concurrency, due, func(o *object) {
 		r.note(o.ref, r.patchAfter(ctx, o, r.book[o.ref.id()]))
 	})
@@ -44,7 +49,8 @@ func (r *run) patchAfter(ctx context.Context, o *object, s *slot) error {
 	if err != nil {
 		return err
 	}
-	r.wrote(o.ref, live.GetResourceVersion())
+	r.count(&r.report.Applied)
+	s.version = live.GetResourceVersion()
 	if s.PatchDue = false; s.Key != "" {
 		s.Key = ownership.KeyOf(live, r.owner.Manager())
 	}

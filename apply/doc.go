@@ -25,6 +25,10 @@
 // same UID and the same key, and the hash is the same, nobody changed anything: no call. An install of N objects is N
 // writes, one more for each that somebody else had set fields of; a second one is none.
 //
+// The engine knows watches only through Options.Seen (what do you know of this object?), Options.Watch (these resources
+// come next) and Report.Owned (so were they left); package watch fits, and the suite test/envtest/apply ties them
+// together. Without watches each call writes every object, which changes nothing where nothing changed.
+//
 // # Inventory
 //
 // The Inventory is a superset of what may exist. It is handed to Options.Checkpoint before the first write, if it

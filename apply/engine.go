@@ -19,6 +19,8 @@ type Seen struct {
 	UID      types.UID
 	Key      ownership.Key
 	Deleting bool
+	// ResourceVersion may be empty.
+	ResourceVersion string
 }
 
 // Lookup finds what a watch knows. false: nothing, so the object has to be asked for.
@@ -37,6 +39,8 @@ type Options struct {
 	Checkpoint func(context.Context, Inventory) error
 	// Seen saves calls for objects that did not change. nil: every object is written each time.
 	Seen Lookup
+	// Watch is told which resources a stage will write, and in which namespaces, before Seen is asked about them. nil: nobody is told.
+	Watch func(ctx context.Context, resource schema.GroupVersionResource, namespaces []string)
 	// Events is told what happened to objects. It is called by several goroutines. nil: nobody is told.
 	Events func(Event)
 	// Force writes every object, whatever Seen knows.
@@ -95,6 +99,7 @@ func (e *Engine) Apply(ctx context.Context, owner ownership.Owner, desired []Des
 		return inv, Report{}, err
 	}
 	for _, stage := range stages(objects) {
+		r.watch(ctx, stage)
 		r.each(ctx, stage)
 		if !r.complete(ctx) {
 			return r.result(ctx)

@@ -67,7 +67,7 @@ func (e Errors) Error() string {
 	if more := len(e) - shownErrors; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(texts, "; ")
+	return hidden{}.clean(strings.Join(texts, "; "))
 }
 
 // Unwrap makes errors.As and errors.Is find each of them.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -92,7 +93,9 @@ func (e *Entry) forget() {
 type slot struct {
 	Entry
 
-	gone bool
+	gone     bool
+	resource schema.GroupVersionResource
+	version  string // resourceVersion of the answer to our last write
 }
 
 // book is an Inventory during a call.

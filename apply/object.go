@@ -17,6 +17,7 @@ import (
 
 // applyObject brings one object to the cluster, in as few calls as possible. s is what the inventory knows of it.
 func (r *run) applyObject(ctx context.Context, o *object, s *slot) error {
+	s.resource = o.kind.resource
 	if done, err := r.fromAfar(o, s); done || err != nil {
 		return err
 	}
@@ -62,6 +63,7 @@ func (r *run) fromAfar(o *object, s *slot) (bool, error) {
 	}
 	same := s.Hash == o.hash && s.Key != "" && seen.Key == s.Key && o.Strategy == Apply
 	if same || o.Policy == Immutable {
+		s.version = seen.ResourceVersion
 		r.count(&r.report.Unchanged)
 	}
 	return same || o.Policy == Immutable, nil
@@ -79,7 +81,7 @@ func (r *run) lookAgain(ctx context.Context, o *object, s *slot) error {
 		return waiting(o.ref, "is being deleted, and is created again when it is gone")
 	}
 	r.count(&r.report.Unchanged)
-	return usable(o, s, live)
+	return r.usable(o, s, live)
 }
 
 // createOnce is the policy Immutable.
@@ -93,7 +95,7 @@ func (r *run) createOnce(ctx context.Context, o *object, s *slot) error {
 	case r.isOurs(live) || live.GetUID() == s.UID:
 		r.count(&r.report.Unchanged)
 		s.UID, s.Hash, s.Key, s.Deleting = live.GetUID(), o.hash, "", false
-		return usable(o, s, live)
+		return r.usable(o, s, live)
 	}
 	s.forget()
 	r.event(o.ref, ReasonLeftAlone, "exists already and is not ours; the policy immutable leaves it alone")
@@ -134,23 +136,24 @@ func (r *run) landed(o *object, s *slot, live *unstructured.Unstructured) error 
 		s.Hash, s.Key = "", ""
 		return waiting(o.ref, "is being deleted, and is created again when it is gone")
 	}
-	r.wrote(o.ref, live.GetResourceVersion())
-	s.UID, s.Hash, s.Key = live.GetUID(), o.hash, ""
+	r.count(&r.report.Applied)
+	s.UID, s.Hash, s.Key, s.version = live.GetUID(), o.hash, "", live.GetResourceVersion()
 	if o.Strategy == Apply && o.Policy != Immutable {
 		s.Key = ownership.KeyOf(live, r.owner.Manager())
 	}
 	s.PatchDue, s.Deleting = len(o.PatchAfterDeployment) > 0, false
-	return usable(o, s, live)
+	return r.usable(o, s, live)
 }
 
 // usable waits for what later stages build upon.
-func usable(o *object, s *slot, live *unstructured.Unstructured) error {
+func (r *run) usable(o *object, s *slot, live *unstructured.Unstructured) error {
 	s.Pending = false
 	switch stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced) {
 	case stageDefinitions:
 		if s.Pending = !isEstablished(live); s.Pending {
 			return waiting(o.ref, "is not established yet")
 		}
+		meta.MaybeResetRESTMapper(r.mapper) // it may have been asked for the kind before
 	case stageNamespaces:
 		phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
 		if s.Pending = phase == string(corev1.NamespaceTerminating); s.Pending {

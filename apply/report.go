@@ -14,11 +14,11 @@ type Report struct {
 	Applied, Unchanged, Deleted int
 	// Waiting is what is not finished. The caller calls again, at the latest after Report.After.
 	Waiting []Waiting
+	// Owned are the objects whose ownership key is known, as this call left them: what a watch should see. Only Apply and
+	// AfterDeployment fill it in.
+	Owned []Owned
 	// Left are objects that no deletion group names. They stay in the cluster and in the inventory.
 	Left []Ref
-	// Versions are the resourceVersions of the objects after their last write by this call: what a watch saw
-	// before them is older than the inventory.
-	Versions map[Ref]string
 }
 
 // Waiting is an object that is not finished, and why.

@@ -61,17 +61,6 @@ func (r *run) count(number *int) {
 	*number++
 }
 
-// wrote notes a write.
-func (r *run) wrote(ref Ref, resourceVersion string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.report.Applied++
-	if r.report.Versions == nil {
-		r.report.Versions = map[Ref]string{}
-	}
-	r.report.Versions[ref] = resourceVersion
-}
-
 // event tells what happened.
 func (r *run) event(ref Ref, reason, message string) {
 	if r.options.Events != nil {
@@ -99,6 +88,7 @@ func (r *run) all() []*slot {
 func (r *run) result(ctx context.Context) (Inventory, Report, error) {
 	slices.SortFunc(r.errs, func(a, b *Error) int { return compareRefs(a.Ref, b.Ref) })
 	r.report.sort()
+	r.report.Owned = r.owned()
 	if ctx.Err() != nil {
 		cause := context.Cause(ctx)
 		r.errs = append(Errors{{Reason: "stopped: " + r.hide.clean(cause.Error()), Class: Retry, cause: cause}}, r.errs...)

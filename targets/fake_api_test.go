@@ -39,12 +39,17 @@ type fakeAPI struct {
 
 func newAPI(t *testing.T, tokens ...string) *fakeAPI {
 	t.Helper()
+	a := startAPI(tokens...)
+	t.Cleanup(a.Close)
+	return a
+}
+
+func startAPI(tokens ...string) *fakeAPI {
 	a := &fakeAPI{good: map[string]bool{}, requests: map[string]int{}}
 	a.accept(tokens...)
 	a.Server = httptest.NewUnstartedServer(http.HandlerFunc(a.serve))
 	a.EnableHTTP2 = true
 	a.StartTLS()
-	t.Cleanup(a.Close)
 	return a
 }
 

@@ -280,6 +280,11 @@ func TestInClusterServer(t *testing.T) {
 	if _, err := targets.RESTConfig([]byte(kubeconfig("server: https://10.96.0.2:443", okUser, "")), targets.Policy{}); err != nil {
 		t.Errorf("another server: %v", err)
 	}
+	for _, same := range []string{"https://[::ffff:10.96.0.1]", "https://[64:ff9b::a60:1]"} {
+		if _, err := targets.RESTConfig([]byte(kubeconfig(fmt.Sprintf("server: %q", same), okUser, "")), targets.Policy{}); err == nil {
+			t.Errorf("the deployer's own API server is accepted as %s", same)
+		}
+	}
 }
 
 // FuzzRESTConfig: whatever is accepted is safe, and whatever is refused is not repeated.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"strings"
@@ -162,13 +163,17 @@ func TestPoolDoesNotRotateWhatOthersUse(t *testing.T) {
 	if get(t, p, resolved("b", api.content(t, "new"))) != moved || !isDone(shared) {
 		t.Error("the last target did not follow, or the client that nobody uses goes on")
 	}
-	if get(t, p, resolved("a", elsewhere.content(t, "new"))) == moved {
-		t.Error("another server, but the same client")
-	}
+	t.Run("nor at another server", func(t *testing.T) {
+		api.accept("only")
+		here := get(t, p, resolved("alone", api.content(t, "only")))
+		if get(t, p, resolved("alone", elsewhere.content(t, "new"))) == here || !isDone(here) {
+			t.Error("another server, but the same client")
+		}
+	})
 	t.Run("nor of a Target that only has the same name", func(t *testing.T) {
-		first := get(t, p, resolved("c", elsewhere.content(t, "new")))
+		elsewhere.accept("first", "other")
+		first := get(t, p, resolved("c", elsewhere.content(t, "first")))
 		namesake := resolved("c", elsewhere.content(t, "other"))
-		elsewhere.accept("new", "other")
 		namesake.UID = "another"
 		if get(t, p, namesake) == first {
 			t.Error("a new Target took over the client of a deleted one")
@@ -477,6 +482,38 @@ func TestDialGuard(t *testing.T) {
 	}
 	if err := conn.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWatchesOutliveTheRequestTimeout: only the headers of a watch must come in time.
+func TestWatchesOutliveTheRequestTimeout(t *testing.T) {
+	api := newAPI(t, "t")
+	c := get(t, newPool(t, targets.PoolOptions{RequestTimeout: 300 * time.Millisecond}), resolved("a", api.content(t, "t")))
+	more := make(chan struct{})
+	api.set(func() {
+		api.handle = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Query().Get("watch") == "" {
+				return false
+			}
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-more
+			fmt.Fprint(w, "late")
+			return true
+		}
+	})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api.URL+"/api/v1/configmaps?watch=true", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := c.HTTPClient().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	time.AfterFunc(600*time.Millisecond, func() { close(more) })
+	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "late" {
+		t.Errorf("the watch ended with %q, %v", body, err)
 	}
 }
 

@@ -107,14 +107,32 @@ func (s *tokenSource) create(ctx context.Context) (string, error) {
 	return token, nil
 }
 
-// mustBeForeign refuses a token that the Landscaper's own API server accepts: the target could use it there.
+// mustBeForeign refuses a token that the Landscaper's own API server accepts: the target could use it there. That the server
+// accepts it for the audience that was asked for proves that its refusal without one is about the audience, and not
+// about a service account that it does not know yet.
 func (s *tokenSource) mustBeForeign(ctx context.Context, token string) error {
-	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
-	if err := s.c.Create(ctx, review); err != nil {
-		return fmt.Errorf("review token of ServiceAccount %s: %w", s.account, err)
+	forTarget, err := s.accepted(ctx, token, s.audience)
+	if err != nil {
+		return err
 	}
-	if review.Status.Authenticated {
+	if !forTarget {
+		return fmt.Errorf("review token of ServiceAccount %s: it is not valid yet", s.account)
+	}
+	here, err := s.accepted(ctx, token, nil)
+	if err != nil {
+		return err
+	}
+	if here {
 		return fault("oidcConfig.audience", "names an audience of the Landscaper, so the token could be used there")
 	}
 	return nil
+}
+
+// accepted asks the Landscaper's API server; no audience stands for its own.
+func (s *tokenSource) accepted(ctx context.Context, token string, audience []string) (bool, error) {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audience}}
+	if err := s.c.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("review token of ServiceAccount %s: %w", s.account, err)
+	}
+	return review.Status.Authenticated, nil
 }

@@ -33,6 +33,7 @@ type landscaper struct {
 	requests []string
 	reviews  int
 	goodHere bool  // the tokens are good at the Landscaper too
+	unknown  bool  // the server that reviews does not know the account yet
 	fails    error // of the creation
 }
 
@@ -54,7 +55,7 @@ func newLandscaper() *landscaper {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.reviews++
-			review.Status.Authenticated = l.goodHere
+			review.Status.Authenticated = !l.unknown && (l.goodHere || len(review.Spec.Audiences) > 0)
 			return nil
 		},
 	}).Build()
@@ -97,12 +98,22 @@ func TestOIDC(t *testing.T) {
 	p := newPool(t, ls.options(oidcPolicy))
 	target := resolved("a", api.oidc(`,"audience":["x","y"],"expirationSeconds":1000`))
 	c := get(t, p, target)
-	if len(ls.requests) != 1 || ls.requests[0] != "garden/robot for [x y], 1000 s" || ls.reviews != 1 {
+	if len(ls.requests) != 1 || ls.requests[0] != "garden/robot for [x y], 1000 s" || ls.reviews != 2 {
 		t.Errorf("requests %q, %d reviews", ls.requests, ls.reviews)
 	}
 	if get(t, p, resolved("b", api.oidc(`,"audience":["y","x"]`))) != c {
 		t.Error("the same account, server and audience, but another client")
 	}
+	t.Run("polls make neither tokens nor clients [H-25]", func(t *testing.T) {
+		for range 50 {
+			if get(t, p, target) != c {
+				t.Fatal("another client")
+			}
+		}
+		if len(ls.requests) != 1 || api.count("/api") != 1 {
+			t.Errorf("%d tokens, %d discoveries, want 1 each", len(ls.requests), api.count("/api"))
+		}
+	})
 	elsewhere := resolved("c", target.Content)
 	elsewhere.Namespace = "elsewhere"
 	api.accept(canary+"-1", canary+"-2")
@@ -176,6 +187,14 @@ func TestOIDCIsNoConfusedDeputy(t *testing.T) {
 		wantFault(t, newPool(t, ls.options(oidcPolicy)), resolved("a", api.oidc(audience)), "oidcConfig.audience")
 		if len(ls.requests) != 1 || len(api.seen) > 0 {
 			t.Errorf("%d tokens were created, and the target saw %q", len(ls.requests), api.seen)
+		}
+	})
+	t.Run("no token that the Landscaper cannot judge", func(t *testing.T) {
+		ls, api := newLandscaper(), newAPI(t, canary+"-1")
+		ls.goodHere, ls.unknown = true, true
+		_ = wantUnreachable(t, newPool(t, ls.options(oidcPolicy)), "a", api.oidc(audience))
+		if len(api.seen) > 0 {
+			t.Errorf("the target saw %q", api.seen)
 		}
 	})
 	t.Run("known audiences need no token to be refused", func(t *testing.T) {

@@ -124,6 +124,15 @@ func (w *Watcher) judgeAll(gvr schema.GroupVersionResource, namespace string) []
 	return events
 }
 
+// rewound: the target was restored from a backup and counts versions anew, so none tells any more what is old.
+func (w *Watcher) rewound(p place) {
+	for id, e := range w.expected[p.gvr] {
+		if p.namespace == "" || id.Namespace == p.namespace {
+			e.version = ""
+		}
+	}
+}
+
 // judge compares what is expected with what is seen. deleted: the watch has just said that the object left it.
 func (w *Watcher) judge(events []Event, o Object, deleted bool) []Event {
 	e := w.expected[o.Resource][o.NamespacedName]

@@ -143,6 +143,17 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// TestRestored: a restored target starts again with lower versions; what it lost is drift.
+func TestRestored(t *testing.T) {
+	w, s, l := fed(t)
+	must(t, s.Replace([]any{object(ours(both), at("100"))}, "100"))
+	w.Expect(item, []Expected{expected(object(ours(both), at("100")))})
+	must(t, s.Replace([]any{object(ours(one), at("50"))}, "60"))
+	if diff := cmp.Diff([]string{"4f1e configmaps shop/settings: changed"}, l.take()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestUntracked(t *testing.T) {
 	w, s, l := fed(t)
 	must(t, s.Replace([]any{object()}, "10"))

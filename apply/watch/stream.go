@@ -193,6 +193,9 @@ func (s *stream) Replace(list []any, version string) error {
 		s.w.mu.Unlock()
 		return nil
 	}
+	if older(version, s.version) {
+		s.w.rewound(s.place)
+	}
 	s.objects, s.version, s.synced = objects, version, true
 	s.w.widened(s.place)
 	s.changed()

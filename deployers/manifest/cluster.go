@@ -32,7 +32,13 @@ type cluster struct {
 // Seen makes the watches a Lookup for the engine.
 func (c *cluster) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
 	seen, known := c.watcher.Get(resource, name)
-	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting}, known
+	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting, ResourceVersion: seen.ResourceVersion}, known
+}
+
+// watch begins to watch a resource before the engine asks what was seen. Whether
+// that worked is looked at afterwards, see observe.
+func (c *cluster) watch(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) {
+	_, _ = c.watcher.Watch(ctx, resource, namespaces...)
 }
 
 // clusters are the targets that the deployer works on. It runs with the manager.

@@ -31,7 +31,7 @@ func (s *items) get(di *lsv1alpha1.DeployItem) *item {
 	defer s.mu.Unlock()
 	it := s.all[di.UID]
 	if it == nil {
-		it = &item{key: client.ObjectKeyFromObject(di), written: map[apply.Ref]string{}, ready: map[apply.Ref]string{}, since: map[string]time.Time{}}
+		it = &item{key: client.ObjectKeyFromObject(di), ready: map[apply.Ref]string{}, since: map[string]time.Time{}}
 		s.all[di.UID] = it
 	}
 	return it
@@ -71,10 +71,9 @@ type item struct {
 	key types.NamespacedName
 
 	// Used by calls only.
-	written map[apply.Ref]string // resourceVersions after our last writes
-	ready   map[apply.Ref]string // resourceVersions at which objects were ready
-	run     string               // which run since belongs to
-	since   map[string]time.Time // when a step began to wait
+	ready map[apply.Ref]string // resourceVersions at which objects were ready
+	run   string               // which run since belongs to
+	since map[string]time.Time // when a step began to wait
 
 	mu       sync.Mutex
 	thorough bool      // the next run asks for every object

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
@@ -23,16 +22,12 @@ type watchedObject = watch.Object
 // is there only when they are not, with the reason.
 const ConditionDriftDetection lsv1alpha1.ConditionType = "DriftDetection"
 
-// observe watches all kinds of the inventory, and tells the watches what to
-// expect. It changes nothing.
-func (r *run) observe(ctx context.Context, report apply.Report) error {
-	maps.Copy(r.item.written, report.Versions)
-	resources, err := r.resources()
-	if err != nil {
-		return err
-	}
+// observe watches all kinds of the inventory, and tells the watches how the
+// objects were left. Objects that are not server-side applied are not expected
+// to stay: they heal by job and schedule only. It changes nothing.
+func (r *run) observe(ctx context.Context, owned []apply.Owned) error {
 	unwatched := ""
-	for resource, namespaces := range resources.namespaces {
+	for resource, namespaces := range r.resources() {
 		coverage, err := r.cluster.watcher.Watch(ctx, resource, slices.Sorted(maps.Keys(namespaces))...)
 		if err != nil {
 			return fmt.Errorf("watch %s: %w", resource.GroupResource(), err)
@@ -42,7 +37,13 @@ func (r *run) observe(ctx context.Context, report apply.Report) error {
 		}
 	}
 	r.tellUnwatched(unwatched)
-	r.cluster.watcher.Expect(r.di.UID, resources.expected)
+	expected := make([]watch.Expected, 0, len(owned))
+	for _, o := range owned {
+		expected = append(expected, watch.Expected{
+			Object: watch.Object{Resource: o.Resource, NamespacedName: o.Name}, UID: o.UID, Key: o.Key, ResourceVersion: o.ResourceVersion,
+		})
+	}
+	r.cluster.watcher.Expect(r.di.UID, expected)
 	return nil
 }
 
@@ -57,43 +58,23 @@ func (r *run) tellUnwatched(reason string) {
 		"changes by others are not seen at once: "+oneLine(reason), r.rt.Clock.Now())
 }
 
-// resources are the kinds and objects of an inventory, as watches see them.
-type resources struct {
-	namespaces map[schema.GroupVersionResource]map[string]bool
-	expected   []watch.Expected
-}
-
-// resources maps the inventory. Kinds that the cluster does not know (any more)
-// are left out.
-func (r *run) resources() (resources, error) {
-	out := resources{namespaces: map[schema.GroupVersionResource]map[string]bool{}}
+// resources are the kinds of the inventory with the namespaces of their objects.
+// Kinds that the cluster does not know (any more) are left out.
+func (r *run) resources() map[schema.GroupVersionResource]map[string]bool {
+	out := map[schema.GroupVersionResource]map[string]bool{}
 	for _, entry := range r.inventory.Entries {
-		if entry.UID == "" {
+		mapping, err := r.cluster.mapping(entry.Ref().GVK())
+		if entry.UID == "" || err != nil || mapping == nil {
 			continue
 		}
-		ref := entry.Ref()
-		mapping, err := r.cluster.RESTMapper().RESTMapping(ref.GVK().GroupKind(), ref.GVK().Version)
-		if meta.IsNoMatchError(err) {
-			continue
+		if out[mapping.Resource] == nil {
+			out[mapping.Resource] = map[string]bool{}
 		}
-		if err != nil {
-			return out, fmt.Errorf("find %s: %w", ref.GVK(), err)
+		if entry.Namespace != "" {
+			out[mapping.Resource][entry.Namespace] = true
 		}
-		if out.namespaces[mapping.Resource] == nil {
-			out.namespaces[mapping.Resource] = map[string]bool{}
-		}
-		if ref.Namespace != "" {
-			out.namespaces[mapping.Resource][ref.Namespace] = true
-		}
-		if entry.Key == "" { // other strategies and policies heal by job and schedule only
-			continue
-		}
-		out.expected = append(out.expected, watch.Expected{
-			Object: watch.Object{Resource: mapping.Resource, NamespacedName: ref.Key()},
-			UID:    entry.UID, Key: entry.Key, ResourceVersion: r.item.written[ref],
-		})
 	}
-	return out, nil
+	return out
 }
 
 // Resume watches what a finished item has in its target, so that drift is seen
@@ -109,5 +90,5 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target
 	if err := r.connect(ctx, target); err != nil {
 		return err
 	}
-	return r.observe(ctx, apply.Report{})
+	return r.observe(ctx, r.engine(r.cluster, nil, false).Owned(r.inventory))
 }

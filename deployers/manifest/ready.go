@@ -82,8 +82,8 @@ func (r *run) knownReady(entry apply.Entry) bool {
 	if version == "" {
 		return false
 	}
-	mapping, err := r.cluster.RESTMapper().RESTMapping(entry.Ref().GVK().GroupKind(), entry.Ref().GVK().Version)
-	if err != nil {
+	mapping, err := r.cluster.mapping(entry.Ref().GVK())
+	if err != nil || mapping == nil {
 		return false
 	}
 	seen, known := r.cluster.watcher.Get(mapping.Resource, entry.Ref().Key())

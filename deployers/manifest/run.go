@@ -77,7 +77,7 @@ func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 // engine applies to a cluster. pruneGroups: nil for the default.
 func (r *run) engine(to *cluster, pruneGroups []apply.Group, thorough bool) *apply.Engine {
 	return apply.New(to.Client, to.RESTMapper(), apply.Options{
-		Strategy: apply.Strategy(r.strategy()), Seen: to, Checkpoint: r.checkpoint, Events: r.tell, Force: thorough, Recreate: r.options.Recreate,
+		Strategy: apply.Strategy(r.strategy()), Seen: to, Watch: to.watch, Checkpoint: r.checkpoint, Events: r.tell, Force: thorough, Recreate: r.options.Recreate,
 		PruneGroups: pruneGroups, MaxInventory: maxInventory,
 	})
 }

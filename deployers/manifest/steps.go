@@ -63,7 +63,7 @@ func (r *run) settle(ctx context.Context, inventory apply.Inventory, report appl
 	if noteErr := r.note(inventory); noteErr != nil {
 		return noteErr
 	}
-	if watchErr := r.observe(ctx, report); watchErr != nil && err == nil {
+	if watchErr := r.observe(ctx, report.Owned); watchErr != nil && err == nil {
 		err = watchErr
 	}
 	switch {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/watch"
 )
@@ -80,6 +81,29 @@ var _ = Describe("coverage", func() {
 		Entry("SelfSubjectAccessReview", schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}),
 		Entry("a kind that is not there", schema.GroupVersionResource{Group: "none.example.org", Version: "v1", Resource: "nones"}),
 	)
+
+	It("knows nothing while the API server is away, and sees what was edited right after", func(ctx SpecContext) {
+		l := newLab(cp.Config)
+		obj := l.run(ctx, manifest(configMap, configMapBody))[0]
+		Expect(l.drifted(ctx, configMap)).To(BeEmpty())
+		known := func() bool {
+			_, ok := l.w.Get(configMaps, client.ObjectKeyFromObject(obj))
+			return ok
+		}
+		Expect(known()).To(BeTrue())
+		Expect(cp.StopAPIServer()).To(Succeed())
+		Eventually(known).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(BeFalse())
+		Expect(cp.StartAPIServer()).To(Succeed())
+		Eventually(func() error { return c.Get(ctx, client.ObjectKeyFromObject(obj), obj) }).
+			WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(Succeed())
+		merge(`{"data":{"color":"blue"}}`)(ctx, obj)
+		Eventually(func() []watch.Event {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return slices.Clone(l.events)
+		}).WithContext(ctx).WithTimeout(2 * eventuallyTimeout).WithPolling(poll).Should(ConsistOf(HaveField("What", watch.Changed)))
+		Expect(known()).To(BeTrue())
+	})
 
 	It("leaves no goroutine behind", func(ctx SpecContext) {
 		before := runtime.NumGoroutine()

@@ -51,6 +51,19 @@ var _ = Describe("the manifest deployer", func() {
 		Expect(w.read(ctx, "cm-7").Data).To(HaveKeyWithValue("key", "b"))
 	}, SpecTimeout(2*time.Minute))
 
+	It("writes nothing for the same again after a restart", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		w.deploy(ctx, "item", config(nil, w.configMaps(20, "a")...))
+		w.mgr.Stop()
+		_, err := w.ls.Trigger(ctx, w.key("item"))
+		Expect(err).NotTo(HaveOccurred())
+		before := w.counter.Snapshot()
+		w.start()
+		w.finished(ctx, "item")
+		_, writes := w.spent(before)
+		Expect(writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
+	}, SpecTimeout(2*time.Minute))
+
 	It("heals what others change, at once and without polling [L3]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID).start()
 		w.deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
