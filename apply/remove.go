@@ -91,7 +91,7 @@ func (r *run) removeOne(ctx context.Context, s *slot, force bool) error {
 	}
 	err := r.beforeDelete(ctx, s)
 	if err == nil {
-		err = r.client.Delete(ctx, s.Ref().empty(), client.Preconditions{UID: &s.UID}, background)
+		err = r.delete(ctx, s)
 	}
 	switch {
 	case err == nil:
@@ -101,15 +101,37 @@ func (r *run) removeOne(ctx context.Context, s *slot, force bool) error {
 		r.gone(s)
 		return nil
 	case apierrors.IsConflict(err) || isAnother(err):
-		// The name belongs to another object. It may be ours: created again, and then we were stopped.
-		s.UID = ""
-		ours, err := r.find(ctx, s)
-		if err != nil || !ours {
-			return err
-		}
-		return waiting(s.Ref(), "is deleted next")
+		return r.another(ctx, s, err)
 	}
 	return err
+}
+
+// delete asks the API server to delete exactly the entry's object. That admission denies it is not the manifest's
+// fault, whatever code it comes with: the same call may succeed later.
+func (r *run) delete(ctx context.Context, s *slot) error {
+	err := r.client.Delete(ctx, s.Ref().empty(), client.Preconditions{UID: &s.UID}, background)
+	if err == nil || isGone(err) || apierrors.IsConflict(err) || isAnother(err) {
+		return err
+	}
+	denied := classify(s.Ref(), err, r.hide)
+	if denied.Class == Permanent {
+		denied.Class = Retry
+	}
+	return denied
+}
+
+// another looks whose the name is after a conflict. The object may be ours: created again, and then we were stopped.
+func (r *run) another(ctx context.Context, s *slot, conflict error) error {
+	known := s.UID
+	s.UID = ""
+	ours, err := r.find(ctx, s)
+	switch {
+	case err != nil || !ours:
+		return err
+	case s.UID == known:
+		return conflict // not about the UID
+	}
+	return waiting(s.Ref(), "is deleted next")
 }
 
 // find looks whether the object with the name is ours, for an entry that does not know it. false: forget the entry.

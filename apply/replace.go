@@ -34,7 +34,7 @@ func (r *run) replace(ctx context.Context, o *object, s *slot) error {
 	if equality.Semantic.DeepEqual(wanted.Object, live.Object) {
 		r.count(&r.report.Unchanged)
 		s.UID, s.Hash, s.Key, s.Deleting = live.GetUID(), o.hash, "", false
-		return usable(o, s, live)
+		return r.usable(o, s, live)
 	}
 	err = r.put(ctx, o, live, wanted)
 	switch {

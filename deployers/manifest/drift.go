@@ -10,9 +10,11 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
@@ -71,17 +73,28 @@ func (d *deployer) thorough(scheduled extension.ReconcileExtensionHook) extensio
 }
 
 // reportDrifts tells of what this run puts right.
-func (d *deployer) reportDrifts(di *lsv1alpha1.DeployItem, drifts []drift) {
+func (r *run) reportDrifts(drifts []drift) {
 	for _, one := range drifts {
 		kind := corev1.EventTypeNormal
 		if one.Fight {
 			kind = corev1.EventTypeWarning
 		}
-		d.event(di, kind, "Drift", one.String())
+		about := &corev1.ObjectReference{Namespace: one.Object.Namespace, Name: one.Object.Name, UID: one.UID}
+		if gvk, err := r.cluster.RESTMapper().KindFor(one.Object.Resource); err == nil {
+			about.SetGroupVersionKind(gvk)
+		}
+		r.event(r.di, about, kind, "Drift", one.String())
 	}
 }
 
-// event writes an event about an item.
-func (d *deployer) event(di *lsv1alpha1.DeployItem, kind, reason, message string) {
-	d.rt.Recorder.Eventf(di, nil, kind, reason, "ReconcileDeployItem", "%s", message)
+// event writes an event about an item. related is the object that it is about,
+// nil for none: without it, the recorder would count what happens to several
+// objects in one run as one event that came again, and name only the first.
+func (d *deployer) event(di *lsv1alpha1.DeployItem, related runtime.Object, kind, reason, message string) {
+	d.rt.Recorder.Eventf(di, related, kind, reason, "ReconcileDeployItem", "%s", message)
+}
+
+// related names an object for events.
+func related(ref apply.Ref) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }

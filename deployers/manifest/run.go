@@ -106,7 +106,7 @@ func (r *run) note(inventory apply.Inventory) error {
 
 // tell writes what happened to an object as an event of the item.
 func (r *run) tell(e apply.Event) {
-	r.event(r.di, corev1.EventTypeNormal, e.Reason, e.Ref.String()+": "+e.Message)
+	r.event(r.di, related(e.Ref), corev1.EventTypeNormal, e.Reason, e.Ref.String()+": "+e.Message)
 }
 
 // inventoryOf reads our inventory, or makes one of what Landscaper's own

@@ -51,7 +51,7 @@ func (r *run) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.reportDrifts(r.di, r.item.takeDrifts())
+	r.reportDrifts(r.item.takeDrifts())
 	r.cluster.watcher.Hold(r.di.UID)
 	inventory, report, err := r.engine(r.cluster, groups, r.item.takeThorough()).Apply(ctx, r.owner, desired, r.inventory)
 	return r.settle(ctx, inventory, report, err)
@@ -166,7 +166,7 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 	}
 	if r.config, err = Decode(di, d.options); err != nil {
 		r.config = nil
-		d.event(di, corev1.EventTypeWarning, "InvalidConfiguration", "deleted in the default order: "+oneLine(err.Error()))
+		d.event(di, nil, corev1.EventTypeWarning, "InvalidConfiguration", "deleted in the default order: "+oneLine(err.Error()))
 	}
 	if len(r.inventory.Entries) == 0 && !r.deletesAll() {
 		d.items.forget(di.UID)
@@ -199,7 +199,7 @@ func (r *run) delete(ctx context.Context) error {
 		return r.wait("delete", r.deleteTimeout(), report.Reason(), report.After())
 	}
 	for _, left := range report.Left {
-		r.event(r.di, corev1.EventTypeWarning, "Left", left.String()+" stays: no deletion group names it")
+		r.event(r.di, related(left), corev1.EventTypeWarning, "Left", left.String()+" stays: no deletion group names it")
 	}
 	r.items.forget(r.di.UID)
 	return nil
