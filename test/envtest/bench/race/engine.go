@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,7 +49,7 @@ var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 // Seen makes the watches a Lookup.
 func (e *engine) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
 	seen, known := e.watcher.Get(resource, name)
-	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting}, known
+	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting, ResourceVersion: seen.ResourceVersion}, known
 }
 
 func (e *engine) Load(_ context.Context, items []Item) error {
@@ -76,9 +75,9 @@ func (e *engine) apply(ctx context.Context, index int, item Item) error {
 		_, err := json.Marshal(inv)
 		return err
 	}
+	engine := apply.New(e.client, e.client.RESTMapper(), apply.Options{Seen: e, Watch: e.watch, Checkpoint: checkpoint, Concurrency: Concurrency})
 	e.watcher.Hold(item.Owner.UID)
-	inv, report, err := apply.New(e.client, e.client.RESTMapper(), apply.Options{Seen: e, Checkpoint: checkpoint, Concurrency: Concurrency}).
-		Apply(ctx, item.Owner, e.desired[index], e.invs[index])
+	inv, report, err := engine.Apply(ctx, item.Owner, e.desired[index], e.invs[index])
 	e.invs[index] = inv
 	if err == nil && !report.Done() {
 		err = errors.New(report.Reason())
@@ -89,23 +88,22 @@ func (e *engine) apply(ctx context.Context, index int, item Item) error {
 	if err := checkpoint(ctx, inv); err != nil {
 		return err
 	}
-	return e.observe(ctx, item, inv, report)
+	return e.observe(ctx, item, report.Owned)
 }
 
-// observe tells the watches what to expect.
-func (e *engine) observe(ctx context.Context, item Item, inv apply.Inventory, report apply.Report) error {
-	coverage, err := e.watcher.Watch(ctx, configMaps, item.Owner.Namespace)
-	if err != nil {
+func (e *engine) watch(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) {
+	_, _ = e.watcher.Watch(ctx, resource, namespaces...) // observe tells what went wrong
+}
+
+// observe tells the watches how the objects were left.
+func (e *engine) observe(ctx context.Context, item Item, owned []apply.Owned) error {
+	if _, err := e.watcher.Watch(ctx, configMaps, item.Owner.Namespace); err != nil {
 		return err
 	}
-	if coverage.Scope == watch.None {
-		return fmt.Errorf("not watched: %s", coverage.Reason)
-	}
-	expected := make([]watch.Expected, 0, len(inv.Entries))
-	for _, entry := range inv.Entries {
+	expected := make([]watch.Expected, 0, len(owned))
+	for _, o := range owned {
 		expected = append(expected, watch.Expected{
-			Object: watch.Object{Resource: configMaps, NamespacedName: entry.Ref().Key()},
-			UID:    entry.UID, Key: entry.Key, ResourceVersion: report.Versions[entry.Ref()],
+			Object: watch.Object{Resource: o.Resource, NamespacedName: o.Name}, UID: o.UID, Key: o.Key, ResourceVersion: o.ResourceVersion,
 		})
 	}
 	e.watcher.Expect(item.Owner.UID, expected)
