@@ -3,6 +3,7 @@
 package race
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,12 +37,10 @@ func (r *Result) add(name string, leg Leg, got lap) {
 	r.laps[name][leg] = append(r.laps[name][leg], got)
 }
 
-// PerSecond is how many objects a contender brought to the cluster per second, in the median of its rounds.
+// PerSecond is how many objects a contender brought to the cluster per second, in the best of its rounds.
 func (r *Result) PerSecond(name string, leg Leg) float64 {
-	laps := slices.Clone(r.laps[name][leg])
-	slices.SortFunc(laps, func(a, b lap) int { return int(a.took - b.took) })
-	middle := laps[len(laps)/2]
-	return float64(middle.objects) / middle.took.Seconds()
+	best := slices.MinFunc(r.laps[name][leg], func(a, b lap) int { return cmp.Compare(a.took, b.took) })
+	return float64(best.objects) / best.took.Seconds()
 }
 
 // Calls is how many requests a contender needed per object.
