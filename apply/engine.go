@@ -7,7 +7,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,9 +41,6 @@ type Options struct {
 	Seen Lookup
 	// Watch is told which resources a stage will write, and in which namespaces, before Seen is asked about them. nil: nobody is told.
 	Watch func(ctx context.Context, resource schema.GroupVersionResource, namespaces []string)
-	// Written is handed objects as the API server answered to their write, so that the caller need not read
-	// them. It is called by several goroutines. nil: nobody is told.
-	Written func(Ref, *unstructured.Unstructured)
 	// Events is told what happened to objects. It is called by several goroutines. nil: nobody is told.
 	Events func(Event)
 	// Force writes every object, whatever Seen knows.

@@ -137,9 +137,6 @@ func (r *run) landed(o *object, s *slot, live *unstructured.Unstructured) error 
 		return waiting(o.ref, "is being deleted, and is created again when it is gone")
 	}
 	r.count(&r.report.Applied)
-	if r.options.Written != nil && !r.dry {
-		r.options.Written(o.ref, live)
-	}
 	s.UID, s.Hash, s.Key, s.version = live.GetUID(), o.hash, "", live.GetResourceVersion()
 	if o.Strategy == Apply && o.Policy != Immutable {
 		s.Key = ownership.KeyOf(live, r.owner.Manager())

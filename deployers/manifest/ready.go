@@ -5,7 +5,6 @@ package manifest
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -35,7 +34,7 @@ func (r *run) awaitReady(ctx context.Context) error {
 			continue
 		}
 		group.Go(func() (err error) {
-			found[i], err = r.look(groupCtx, entry)
+			found[i], err = r.look(groupCtx, entry.Ref())
 			return err
 		})
 	}
@@ -77,39 +76,12 @@ func (r *run) poll() time.Duration {
 	return pollWatched
 }
 
-// answers are objects as the API server answered to their write in this run.
-type answers struct {
-	mu      sync.Mutex
-	objects map[apply.Ref]*unstructured.Unstructured
-}
-
-func (a *answers) note(ref apply.Ref, live *unstructured.Unstructured) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.objects == nil {
-		a.objects = map[apply.Ref]*unstructured.Unstructured{}
-	}
-	a.objects[ref] = live
-}
-
 // knownReady tells whether an object was ready and has not changed since.
 func (r *run) knownReady(entry apply.Entry) bool {
 	version := r.item.ready[entry.Ref()]
-	return version != "" && r.isCurrent(entry, version)
-}
-
-// readyAsWritten returns the version of an object that was ready when it was
-// written, and has not changed since. Empty: it has to be read.
-func (r *run) readyAsWritten(ctx context.Context, entry apply.Entry) string {
-	live := r.answers.objects[entry.Ref()]
-	if live == nil || !r.isCurrent(entry, live.GetResourceVersion()) || !r.rules(ctx).Of(live).Ready() {
-		return ""
+	if version == "" {
+		return false
 	}
-	return live.GetResourceVersion()
-}
-
-// isCurrent tells whether a watch knows no other version of an object.
-func (r *run) isCurrent(entry apply.Entry, version string) bool {
 	mapping, err := r.cluster.mapping(entry.Ref().GVK())
 	if err != nil || mapping == nil {
 		return false
@@ -118,12 +90,8 @@ func (r *run) isCurrent(entry apply.Entry, version string) bool {
 	return known && seen.UID == entry.UID && seen.ResourceVersion == version
 }
 
-// look tells whether an object is ready, and reads it if it has to.
-func (r *run) look(ctx context.Context, entry apply.Entry) (looked, error) {
-	if version := r.readyAsWritten(ctx, entry); version != "" {
-		return looked{version: version}, nil
-	}
-	ref := entry.Ref()
+// look reads an object and tells whether it is ready.
+func (r *run) look(ctx context.Context, ref apply.Ref) (looked, error) {
 	live, err := r.read(ctx, r.cluster, ref)
 	switch {
 	case err != nil:
@@ -131,14 +99,11 @@ func (r *run) look(ctx context.Context, entry apply.Entry) (looked, error) {
 	case live == nil:
 		return looked{reason: ref.String() + " does not exist"}, nil
 	}
-	if result := r.rules(ctx).Of(live); !result.Ready() {
+	rules := readiness.Rules{ExpectsStatus: func(gvk schema.GroupVersionKind) bool { return r.cluster.expectsStatus(ctx, gvk) }}
+	if result := rules.Of(live); !result.Ready() {
 		return looked{reason: ref.String() + ": " + result.Reason}, nil
 	}
 	return looked{version: live.GetResourceVersion()}, nil
-}
-
-func (r *run) rules(ctx context.Context) readiness.Rules {
-	return readiness.Rules{ExpectsStatus: func(gvk schema.GroupVersionKind) bool { return r.cluster.expectsStatus(ctx, gvk) }}
 }
 
 // read reads an object; nil when it does not exist, or its kind is not known.

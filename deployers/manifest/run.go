@@ -28,7 +28,6 @@ type run struct {
 	status    *Status
 	inventory apply.Inventory
 	unwatched bool // not every kind could be watched
-	answers   answers
 }
 
 // newRun reads what the item says, and opens its target.
@@ -78,7 +77,7 @@ func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 // engine applies to a cluster. pruneGroups: nil for the default.
 func (r *run) engine(to *cluster, pruneGroups []apply.Group, thorough bool) *apply.Engine {
 	return apply.New(to.Client, to.RESTMapper(), apply.Options{
-		Strategy: apply.Strategy(r.strategy()), Seen: to, Watch: to.watch, Written: r.answers.note, Checkpoint: r.checkpoint, Events: r.tell, Force: thorough, Recreate: r.options.Recreate,
+		Strategy: apply.Strategy(r.strategy()), Seen: to, Watch: to.watch, Checkpoint: r.checkpoint, Events: r.tell, Force: thorough, Recreate: r.options.Recreate,
 		PruneGroups: pruneGroups, MaxInventory: maxInventory,
 	})
 }

@@ -34,20 +34,20 @@ var _ = Describe("the manifest deployer", func() {
 	It("writes N objects first, nothing for the same again, and one for one that changed", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID).start()
 		w.deploy(ctx, "item", config(nil, w.configMaps(20, "a")...))
-		reads, writes := w.spent(nil)
-		Expect([]int{reads, writes}).To(Equal([]int{0, 20}), "%s", w.counter.Snapshot())
+		_, writes := w.spent(nil)
+		Expect(writes).To(Equal(20))
 
 		before := w.counter.Snapshot()
 		w.again(ctx, "item")
-		reads, writes = w.spent(before)
+		reads, writes := w.spent(before)
 		Expect([]int{reads, writes}).To(Equal([]int{0, 0}), "%s", w.counter.Snapshot().Since(before))
 
 		before = w.counter.Snapshot()
 		changed := w.configMaps(20, "a")
 		changed[7] = w.configMap("cm-7", map[string]string{"key": "b"})
 		w.update(ctx, "item", config(nil, changed...))
-		reads, writes = w.spent(before)
-		Expect([]int{reads, writes}).To(Equal([]int{0, 1}), "%s", w.counter.Snapshot().Since(before))
+		_, writes = w.spent(before)
+		Expect(writes).To(Equal(1), "%s", w.counter.Snapshot().Since(before))
 		Expect(w.read(ctx, "cm-7").Data).To(HaveKeyWithValue("key", "b"))
 	}, SpecTimeout(2*time.Minute))
 
