@@ -4,7 +4,6 @@ package apply
 
 import (
 	"encoding/base64"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -18,7 +17,7 @@ import (
 func unmarshal(data []byte, into *map[string]any) error { return utiljson.Unmarshal(data, into) }
 
 // normalise removes what only the API server sets, and folds stringData of a Secret into data: server-side
-// apply would otherwise neither notice changes of the data nor remove keys.
+// apply would otherwise neither notice changes of the data nor remove keys. What is no text stays, to be refused.
 func normalise(obj *unstructured.Unstructured) {
 	if metadata, isMap := obj.Object["metadata"].(map[string]any); isMap {
 		for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"} {
@@ -34,10 +33,30 @@ func normalise(obj *unstructured.Unstructured) {
 		data = map[string]any{}
 	}
 	for key, value := range text {
-		data[key] = base64.StdEncoding.EncodeToString(fmt.Append(nil, value))
+		if plain, isText := value.(string); isText {
+			data[key] = base64.StdEncoding.EncodeToString([]byte(plain))
+			delete(text, key)
+		}
 	}
 	obj.Object["data"] = data
-	delete(obj.Object, "stringData")
+	if len(text) == 0 {
+		delete(obj.Object, "stringData")
+	}
+}
+
+// checkStringData refuses what normalise could not fold into data.
+func (p *preparing) checkStringData(o *object) {
+	left, found := o.Object.Object["stringData"]
+	if !found || left == nil || !o.ref.isSecret() {
+		return
+	}
+	if fields, isMap := left.(map[string]any); isMap {
+		for _, key := range slices.Sorted(maps.Keys(fields)) {
+			p.fault(invalid(o.ref, ".stringData."+key, "must be a string"))
+		}
+		return
+	}
+	p.fault(invalid(o.ref, ".stringData", "must be an object of strings"))
 }
 
 // check finds what is wrong without asking anybody.
@@ -53,6 +72,7 @@ func (p *preparing) check(o *object) {
 	if !slices.Contains([]Strategy{"", Apply, Update, Patch, Merge, MergeOverwrite}, o.Strategy) {
 		p.fault(invalid(o.ref, "strategy", "%q is none of apply, update, patch, merge, mergeOverwrite", o.Strategy))
 	}
+	p.checkStringData(o)
 	p.checkReserved(o, "", o.Object.Object)
 	p.checkReserved(o, "patchAfterDeployment", o.PatchAfterDeployment)
 	p.checkReserved(o, "patchBeforeDelete", o.PatchBeforeDelete)

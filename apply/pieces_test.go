@@ -137,6 +137,34 @@ func TestNormaliseFoldsStringData(t *testing.T) {
 	}
 }
 
+func TestStringDataMustBeText(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stringData any
+		want       []string
+	}{
+		"text":    {stringData: map[string]any{"a": "1"}},
+		"null":    {stringData: nil},
+		"objects": {stringData: map[string]any{"b": map[string]any{"secret": "x"}, "a": int64(1), "c": "1"}, want: []string{".stringData.a", ".stringData.b"}},
+		"a text":  {stringData: "secret", want: []string{".stringData"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s"}, "stringData": tc.stringData,
+			}}
+			normalise(obj)
+			p := &preparing{}
+			p.checkStringData(&object{Desired: Desired{Object: obj}, ref: RefOf(obj)})
+			var got []string
+			for _, one := range p.faults {
+				got = append(got, one.Path)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestForEachIsBounded(t *testing.T) {
 	var now, most, all atomic.Int64
 	forEach(t.Context(), 3, make([]int, 50), func(int) {

@@ -71,6 +71,10 @@ func (s *clusters) Start(ctx context.Context) error {
 	s.mu.Lock()
 	s.ctx = ctx
 	s.mu.Unlock()
+	if err := s.rt.Registerer.Register(s.pool); err != nil {
+		return fmt.Errorf("register metrics of targets: %w", err)
+	}
+	defer s.rt.Registerer.Unregister(s.pool)
 	s.running.Go(func() { s.sweep(ctx) })
 	err := s.pool.Start(ctx)
 	s.running.Wait()

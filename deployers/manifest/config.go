@@ -4,8 +4,10 @@ package manifest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -38,6 +40,18 @@ type Options struct {
 	// WrapTransport sees every request to every target, without credentials.
 	// nil: nobody does.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
+}
+
+// Validate reports every option that makes no sense.
+func (o Options) Validate() error {
+	var faults []error
+	if o.Strategy != "" && !slices.Contains(strategies, o.Strategy) {
+		faults = append(faults, fmt.Errorf("default strategy: is %q, want one of %q", o.Strategy, strategies))
+	}
+	if o.ExportTimeout < 0 {
+		faults = append(faults, fmt.Errorf("export timeout: is %s, must not be negative", o.ExportTimeout))
+	}
+	return errors.Join(faults...)
 }
 
 // Config is an item's configuration, whatever its version: checked, converted

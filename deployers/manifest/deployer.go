@@ -58,6 +58,9 @@ func (d *deployer) ExtensionHooks() extension.ReconcileExtensionHooks { return d
 // a client for export Secrets that asks the API server each time: the manager's
 // own would cache every Secret of the cluster.
 func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
+	if err := d.options.Validate(); err != nil {
+		return fmt.Errorf("manifest deployer: %w", err)
+	}
 	mgr, ok := rt.Landscaper.(manager.Manager)
 	if !ok {
 		return fmt.Errorf("manifest deployer: the Landscaper cluster is %T, not a manager", rt.Landscaper)

@@ -76,8 +76,23 @@ func (r *run) poll() time.Duration {
 	return pollWatched
 }
 
-// knownReady tells whether an object was ready and has not changed since.
+// stateless are built-in kinds that are ready as soon as they are there.
+var stateless = map[schema.GroupKind]bool{
+	{Kind: "ConfigMap"}:      true,
+	{Kind: "Secret"}:         true,
+	{Kind: "ServiceAccount"}: true,
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               true,
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        true,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:        true,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: true,
+}
+
+// knownReady tells whether nobody needs to look: the apply before has shown that the object is there and it needs no
+// more, or it was ready and has not changed since, as a watch tells.
 func (r *run) knownReady(entry apply.Entry) bool {
+	if stateless[entry.Ref().GVK().GroupKind()] {
+		return true
+	}
 	version := r.item.ready[entry.Ref()]
 	if version == "" {
 		return false

@@ -10,6 +10,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/gardener/landscaper/apis/deployer/utils/managedresource"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -99,8 +100,12 @@ func (r *run) note(inventory apply.Inventory) error {
 	if err != nil {
 		return fmt.Errorf("encode inventory: %w", err)
 	}
+	managed, err := managedOf(inventory)
+	if err != nil {
+		return err
+	}
 	r.inventory = inventory
-	r.status.Inventory, r.status.ManagedResources = raw, managedOf(inventory)
+	r.status.Inventory, r.status.ManagedResources = raw, managed
 	return SetStatus(r.di, r.status)
 }
 
@@ -144,21 +149,33 @@ func inventoryOf(status *Status) (apply.Inventory, error) {
 	return inventory, nil
 }
 
-// managedOf lists the objects for people and for Landscaper's own deployer.
-func managedOf(inventory apply.Inventory) managedresource.ManagedResourceStatusList {
+// managedOf lists the objects for people and for Landscaper's own deployer, which deletes what it finds there: so
+// objects of others that a policy left alone are not in it.
+func managedOf(inventory apply.Inventory) (managedresource.ManagedResourceStatusList, error) {
 	list := managedresource.ManagedResourceStatusList{}
 	for _, e := range inventory.Entries {
+		if e.UID == "" && (e.Policy == apply.Fallback || e.Policy == apply.Immutable) {
+			continue
+		}
 		policy := managedresource.ManifestPolicy(e.Policy)
 		if policy == "" {
 			policy = managedresource.ManagePolicy
 		}
-		list = append(list, managedresource.ManagedResourceStatus{
+		one := managedresource.ManagedResourceStatus{
 			Policy:               policy,
 			AnnotateBeforeDelete: e.AnnotateBeforeDelete,
 			Resource:             corev1.ObjectReference{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, UID: e.UID},
-		})
+		}
+		if len(e.PatchBeforeDelete) > 0 {
+			patch, err := json.Marshal(e.PatchBeforeDelete)
+			if err != nil {
+				return nil, fmt.Errorf("encode patchBeforeDelete of %s: %w", e.Name, err)
+			}
+			one.PatchBeforeDelete = &runtime.RawExtension{Raw: patch}
+		}
+		list = append(list, one)
 	}
-	return list
+	return list, nil
 }
 
 // strategy is that of the item.

@@ -4,13 +4,10 @@ package manifest
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployerlib"
@@ -43,7 +40,7 @@ func (r *run) reconcile(ctx context.Context) error {
 
 // apply brings the manifests to the cluster.
 func (r *run) apply(ctx context.Context) error {
-	desired, err := r.desired()
+	desired, err := r.config.Desired()
 	if err != nil {
 		return err
 	}
@@ -75,55 +72,6 @@ func (r *run) settle(ctx context.Context, inventory apply.Inventory, report appl
 	return nil
 }
 
-// desired are the objects as they shall be.
-func (r *run) desired() ([]apply.Desired, error) {
-	var out []apply.Desired
-	for i := range r.config.Manifests {
-		m := &r.config.Manifests[i]
-		one := apply.Desired{
-			Policy: apply.Policy(m.Policy), Strategy: apply.Strategy(r.config.Strategy),
-			AnnotateBeforeCreate: m.AnnotateBeforeCreate, AnnotateBeforeDelete: m.AnnotateBeforeDelete,
-		}
-		var err error
-		if one.PatchAfterDeployment, err = optionalObject(m.PatchAfterDeployment); err == nil {
-			one.PatchBeforeDelete, err = optionalObject(m.PatchBeforeDelete)
-		}
-		if err != nil {
-			return nil, fault(fmt.Sprintf("manifests[%d]", i), "%s", err.Error())
-		}
-		objects, err := Expand(m.Manifest)
-		if err != nil {
-			return nil, fault(fmt.Sprintf("manifests[%d].manifest", i), "%s", err.Error())
-		}
-		for _, one.Object = range objects {
-			out = append(out, one)
-		}
-	}
-	return once(out), nil
-}
-
-// once leaves out what is there again: Decode accepts an object twice if both
-// mean the same, or if one of them is to be ignored.
-func once(desired []apply.Desired) []apply.Desired {
-	wanted := map[identity]bool{}
-	for _, d := range desired {
-		wanted[identityOf(d.Object)] = wanted[identityOf(d.Object)] || d.Policy != apply.Ignore
-	}
-	taken := map[identity]bool{}
-	return slices.DeleteFunc(desired, func(d apply.Desired) bool {
-		id := identityOf(d.Object)
-		if taken[id] || d.Policy == apply.Ignore && wanted[id] {
-			return true
-		}
-		taken[id] = true
-		return false
-	})
-}
-
-func identityOf(obj *unstructured.Unstructured) identity {
-	return identity{group: obj.GroupVersionKind().Group, kind: obj.GetKind(), namespace: obj.GetNamespace(), name: obj.GetName()}
-}
-
 // patchAfterDeployment sends the patches that wait for all else.
 func (r *run) patchAfterDeployment(ctx context.Context) error {
 	due := false
@@ -133,7 +81,7 @@ func (r *run) patchAfterDeployment(ctx context.Context) error {
 	if !due {
 		return nil
 	}
-	desired, err := r.desired()
+	desired, err := r.config.Desired()
 	if err != nil {
 		return err
 	}

@@ -69,9 +69,11 @@ func (w *world) denyByPolicy(ctx context.Context) (allow func()) {
 
 // denials are ways to say no, and what they say.
 var denials = map[string]func(context.Context, *world) (allow func()){
-	"a webhook without a code":  func(_ context.Context, w *world) func() { return w.deny(http.StatusBadRequest, "") },
-	"a webhook that forbids":    func(_ context.Context, w *world) func() { return w.deny(http.StatusForbidden, "Forbidden") },
-	"a webhook that is broken":  func(_ context.Context, w *world) func() { return w.deny(http.StatusInternalServerError, "InternalError") },
+	"a webhook without a code": func(_ context.Context, w *world) func() { return w.deny(http.StatusBadRequest, "") },
+	"a webhook that forbids":   func(_ context.Context, w *world) func() { return w.deny(http.StatusForbidden, "Forbidden") },
+	"a webhook that is broken": func(_ context.Context, w *world) func() {
+		return w.deny(http.StatusInternalServerError, "InternalError")
+	},
 	"an admission policy":       func(ctx context.Context, w *world) func() { return w.denyByPolicy(ctx) },
 	"a webhook with a conflict": func(_ context.Context, w *world) func() { return w.deny(http.StatusConflict, "Conflict") },
 }

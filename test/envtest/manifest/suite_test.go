@@ -25,8 +25,9 @@ func TestManifest(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
-	cp, err = envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+	assets, err := envtest.Assets(ctx, envtest.AssetsOptions{ControllerManager: true, Progress: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	cp, err = envtest.Start(ctx, envtest.Options{Assets: assets, Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
 })

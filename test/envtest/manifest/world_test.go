@@ -38,6 +38,7 @@ type world struct {
 	mgr     *deployertest.Manager
 	options manifest.Options
 	ns      string
+	workers int // 0: the default
 }
 
 func newWorld(ctx context.Context, revision contract.Revision) *world {
@@ -74,6 +75,7 @@ func (w *world) start() *world {
 	GinkgoHelper()
 	args := manifest.Args(nil, w.options)
 	args.Type = w.kind()
+	args.Options.MaxConcurrentReconciles = w.workers
 	w.mgr = deployertest.StartManager(GinkgoTB(), cp.Config, args)
 	return w
 }
