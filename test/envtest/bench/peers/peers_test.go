@@ -13,6 +13,9 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/bench/race"
 )
 
+// rounds: the best of so many counts.
+const rounds = 3
+
 // BenchmarkPeers brings 20 items of 50 ConfigMaps to a cluster in four ways.
 func BenchmarkPeers(b *testing.B) {
 	cp, err := envtest.Start(b.Context(), envtest.Options{})
@@ -28,7 +31,7 @@ func BenchmarkPeers(b *testing.B) {
 	klog.SetLogger(logr.Discard())
 	bare, ours := race.Bare(), race.Engine()
 	for b.Loop() {
-		result, err := race.Run(b.Context(), cp, 5, bare, ours, flux(), race.Kubectl())
+		result, err := race.Run(b.Context(), cp, rounds, bare, ours, flux(), race.Kubectl())
 		if err != nil {
 			b.Fatal(err)
 		}

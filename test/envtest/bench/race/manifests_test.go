@@ -13,6 +13,9 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/bench/race"
 )
 
+// rounds: the best of so many counts.
+const rounds = 3
+
 // BenchmarkManifests brings 20 items of 50 ConfigMaps to a cluster through the whole manifest deployer, next to the
 // engine in it, and to a bare loop of the same patches. Other tools are in the module peers.
 func BenchmarkManifests(b *testing.B) {
@@ -29,7 +32,7 @@ func BenchmarkManifests(b *testing.B) {
 	klog.SetLogger(logr.Discard())
 	bare, ours := race.Bare(), race.Deployer()
 	for b.Loop() {
-		result, err := race.Run(b.Context(), cp, 5, bare, race.Engine(), ours)
+		result, err := race.Run(b.Context(), cp, rounds, bare, race.Engine(), ours)
 		if err != nil {
 			b.Fatal(err)
 		}
