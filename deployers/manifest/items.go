@@ -126,6 +126,15 @@ func (i *item) takeDrifts() []drift {
 	return drifts
 }
 
+// putBack notes again what a run wanted to do and could not.
+func (i *item) putBack(drifts []drift, thorough bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.drifts = append(drifts, i.drifts...)
+	i.drifts = i.drifts[:min(len(i.drifts), maxDrifts)]
+	i.thorough = i.thorough || thorough
+}
+
 // startFollowing calls begin unless it runs already.
 func (i *item) startFollowing(begin func() (stop func())) {
 	i.mu.Lock()

@@ -26,11 +26,11 @@ const ConditionDriftDetection lsv1alpha1.ConditionType = "DriftDetection"
 // objects were left. Objects that are not server-side applied are not expected
 // to stay: they heal by job and schedule only. It changes nothing.
 func (r *run) observe(ctx context.Context, owned []apply.Owned) error {
-	unwatched := ""
+	unwatched, failed := "", error(nil)
 	for resource, namespaces := range r.resources() {
 		coverage, err := r.cluster.watcher.Watch(ctx, resource, slices.Sorted(maps.Keys(namespaces))...)
 		if err != nil {
-			return fmt.Errorf("watch %s: %w", resource.GroupResource(), err)
+			failed = fmt.Errorf("watch %s: %w", resource.GroupResource(), err)
 		}
 		if coverage.Scope == watch.None || len(coverage.Missing) > 0 {
 			unwatched = fmt.Sprintf("%s: %s", resource.GroupResource(), coverage.Reason)
@@ -43,8 +43,8 @@ func (r *run) observe(ctx context.Context, owned []apply.Owned) error {
 			Object: watch.Object{Resource: o.Resource, NamespacedName: o.Name}, UID: o.UID, Key: o.Key, ResourceVersion: o.ResourceVersion,
 		})
 	}
-	r.cluster.watcher.Expect(r.di.UID, expected)
-	return nil
+	r.cluster.watcher.Expect(r.di.UID, expected) // also after an error: until then nothing is judged
+	return failed
 }
 
 // tellUnwatched shows in a condition what cannot be watched.

@@ -48,9 +48,14 @@ func (r *run) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.reportDrifts(r.item.takeDrifts())
+	drifts, thorough := r.item.takeDrifts(), r.item.takeThorough()
 	r.cluster.watcher.Hold(r.di.UID)
-	inventory, report, err := r.engine(r.cluster, groups, r.item.takeThorough()).Apply(ctx, r.owner, desired, r.inventory)
+	inventory, report, err := r.engine(r.cluster, groups, thorough).Apply(ctx, r.owner, desired, r.inventory)
+	if err != nil {
+		r.item.putBack(drifts, thorough) // no watch tells of them again
+	} else {
+		r.reportDrifts(drifts)
+	}
 	return r.settle(ctx, inventory, report, err)
 }
 
