@@ -25,6 +25,8 @@ import (
 type cluster struct {
 	*targets.Client
 
+	metadata metadata.Interface
+	ended    <-chan struct{} // closed when the client leaves the pool
 	watcher  *watch.Watcher
 	statuses sync.Map // by GroupVersionKind: whether somebody writes a status
 }
@@ -77,6 +79,9 @@ func (s *clusters) Start(ctx context.Context) error {
 	defer s.rt.Registerer.Unregister(s.pool)
 	s.running.Go(func() { s.sweep(ctx) })
 	err := s.pool.Start(ctx)
+	s.mu.Lock()
+	s.ctx = nil // nobody begins anything any more
+	s.mu.Unlock()
 	s.running.Wait()
 	return err
 }
@@ -112,7 +117,7 @@ func (s *clusters) add(c *targets.Client) (*cluster, error) {
 		release()
 		return nil, fmt.Errorf("make client for watches: %w", err)
 	}
-	open := &cluster{Client: c, watcher: watch.New(metadataClient, watch.Options{Limit: s.limit, Clock: s.rt.Clock})}
+	open := &cluster{Client: c, metadata: metadataClient, ended: c.Done(), watcher: watch.New(metadataClient, watch.Options{Limit: s.limit, Clock: s.rt.Clock})}
 	ctx, cancel := context.WithCancel(s.ctx)
 	open.watcher.Subscribe(s.drifted)
 	open.watcher.Start(ctx)
@@ -184,10 +189,10 @@ func (s *clusters) forgetIfGone(ctx context.Context, uid types.UID, key types.Na
 		return
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, open := range s.open {
 		open.watcher.Forget(uid)
 	}
+	s.mu.Unlock()
 	s.items.forget(uid)
 }
 

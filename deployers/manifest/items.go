@@ -61,6 +61,7 @@ func (s *items) forget(uid types.UID) {
 	defer s.mu.Unlock()
 	if it := s.all[uid]; it != nil {
 		it.stopFollowing()
+		it.stopLooking()
 	}
 	delete(s.all, uid)
 }
@@ -80,6 +81,7 @@ type item struct {
 	drifts   []drift   // not healed yet
 	heal     time.Time // not before
 	follow   func()    // ends the following of changes; nil when nobody waits
+	lookout  *lookout  // watches what a waiting step looked at; nil when nobody waits
 }
 
 // setThorough says whether the next run asks for every object, whatever the watches know.
@@ -161,8 +163,21 @@ func (i *item) waited(step string, now time.Time) time.Duration {
 	return now.Sub(i.since[step])
 }
 
-// ended forgets how long steps waited.
-func (i *item) ended() { i.since = map[string]time.Time{} }
+// ended forgets how long steps waited, and what for.
+func (i *item) ended() {
+	i.since = map[string]time.Time{}
+	i.stopLooking()
+}
+
+// stopLooking ends the watches for what a step looked at.
+func (i *item) stopLooking() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.lookout != nil {
+		i.lookout.stop()
+		i.lookout = nil
+	}
+}
 
 // begin forgets how long steps of an earlier run waited.
 func (i *item) begin(run string) {

@@ -28,7 +28,8 @@ type run struct {
 	owner     ownership.Owner
 	status    *Status
 	inventory apply.Inventory
-	unwatched bool // not every kind could be watched
+	unwatched bool    // not every kind could be watched
+	sights    []sight // what the last custom check or the exports looked at
 }
 
 // newRun reads what the item says, and opens its target.

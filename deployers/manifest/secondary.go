@@ -5,11 +5,15 @@ package manifest
 import (
 	"context"
 	"fmt"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,18 +62,31 @@ func (o objects) Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		wanted.Namespace = ""
 	}
-	return o.run.read(ctx, from, wanted)
+	live, err := o.run.read(ctx, from, wanted)
+	if err == nil {
+		found := []*unstructured.Unstructured{}
+		if live != nil {
+			found = append(found, live)
+		}
+		selects := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, wanted.Name).String()}
+		o.run.sights = append(o.run.sights, sight{from, mapping.Resource, wanted.Namespace, selects, versions(found)})
+	}
+	return live, err
 }
 
 // List reads the objects of a kind with all the labels, in all namespaces.
-func (o objects) List(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string) ([]*unstructured.Unstructured, error) {
+func (o objects) List(ctx context.Context, gvk schema.GroupVersionKind, wanted map[string]string) ([]*unstructured.Unstructured, error) {
 	from, err := o.run.secondary(ctx, o.path, o.name)
 	if err != nil {
 		return nil, err
 	}
+	mapping, err := from.mapping(gvk)
+	if err != nil || mapping == nil {
+		return nil, err
+	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk)
-	err = from.List(ctx, list, client.MatchingLabels(labels))
+	err = from.List(ctx, list, client.MatchingLabels(wanted))
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -80,6 +97,7 @@ func (o objects) List(ctx context.Context, gvk schema.GroupVersionKind, labels m
 	for i := range list.Items {
 		out = append(out, &list.Items[i])
 	}
+	o.run.sights = append(o.run.sights, sight{from, mapping.Resource, "", metav1.ListOptions{LabelSelector: labels.Set(wanted).String()}, versions(out)})
 	return out, nil
 }
 
@@ -91,6 +109,14 @@ func (g exportGetter) Get(ctx context.Context, targetName string, ref lsv1alpha1
 	return objects{run: g.run, path: "spec.config.exports.targetName", name: targetName}.Get(ctx, ref)
 }
 
+// pollSights is when to look again at what a step looked at if no watch says so before.
+func (r *run) pollSights() time.Duration {
+	if r.lookOut() {
+		return pollWatched
+	}
+	return pollUnwatched
+}
+
 // awaitChecks waits for the custom readiness checks.
 func (r *run) awaitChecks(ctx context.Context) error {
 	for i, check := range r.config.Checks {
@@ -98,6 +124,7 @@ func (r *run) awaitChecks(ctx context.Context) error {
 		if check.Spec.TargetName != nil {
 			name = *check.Spec.TargetName
 		}
+		r.sights = nil
 		lookup := objects{run: r, path: fmt.Sprintf("spec.config.readinessChecks.custom[%d].targetName", i), name: name}
 		result, err := check.Run(ctx, lookup)
 		if err != nil {
@@ -110,7 +137,7 @@ func (r *run) awaitChecks(ctx context.Context) error {
 		if check.Timeout > 0 && (bound == 0 || check.Timeout < bound) {
 			bound, step = check.Timeout, "check "+check.Spec.Name
 		}
-		return r.wait(step, bound, result.Reason, pollUnwatched)
+		return r.wait(step, bound, result.Reason, r.pollSights())
 	}
 	return nil
 }
@@ -121,13 +148,14 @@ func (r *run) export(ctx context.Context) error {
 	if len(r.config.Exports) == 0 {
 		return deployerlib.DeleteExport(ctx, r.secrets, r.di)
 	}
+	r.sights = nil
 	values, err := ReadExports(ctx, r.config.Exports, exportGetter{run: r})
 	if err != nil {
 		return err
 	}
 	if len(values.Waiting) > 0 {
 		missing := values.Waiting[0]
-		return r.wait("export "+missing.Key, missing.Timeout, fmt.Sprintf("export %q: %s", missing.Key, missing.Reason), pollUnwatched)
+		return r.wait("export "+missing.Key, missing.Timeout, fmt.Sprintf("export %q: %s", missing.Key, missing.Reason), r.pollSights())
 	}
 	raw, err := EncodeExports(values.Values)
 	if err != nil {

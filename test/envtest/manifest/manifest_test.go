@@ -3,8 +3,10 @@
 package manifest_test
 
 import (
+	"strings"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -80,6 +82,36 @@ var _ = Describe("the manifest deployer", func() {
 		before = w.counter.Snapshot()
 		w.edit(ctx, "cm-0", func(cm *corev1.ConfigMap) { cm.Data["theirs"] = "stays" })
 		Consistently(func() int { _, writes := w.spent(before); return writes }).Should(BeZero())
+	}, SpecTimeout(2*time.Minute))
+
+	It("comes back when an object of somebody else is as a custom check and an export want it [D13, D14]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		theirs := &corev1.ConfigMap{Data: map[string]string{"state": "starting"}}
+		theirs.Namespace, theirs.Name = w.ns, "theirs"
+		Expect(w.client.Create(ctx, theirs)).To(Succeed())
+		ref := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.ns, "name": "theirs"}
+		w.create(ctx, "item", config(map[string]any{
+			"readinessChecks": map[string]any{"custom": []any{map[string]any{
+				"name": "they are up", "resourceSelector": []any{ref},
+				"requirements": []any{map[string]any{"jsonPath": "data.state", "operator": "==", "values": []any{map[string]any{"value": "up"}}}},
+			}}},
+			"exports": map[string]any{"exports": []any{map[string]any{"key": "url", "jsonPath": "data.url", "fromResource": ref}}},
+		}, w.configMap("mine", nil)))
+		waitsFor := func(text string) {
+			GinkgoHelper()
+			_, err := w.ls.Await(ctx, w.key("item"), func(di *lsv1alpha1.DeployItem) (bool, error) {
+				waiting := contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting)
+				return waiting != nil && strings.Contains(waiting.Message, text), nil
+			})
+			Expect(err).NotTo(HaveOccurred())
+		}
+		waitsFor("they are up")
+		w.edit(ctx, "theirs", func(cm *corev1.ConfigMap) { cm.Data["state"] = "up" })
+		waitsFor(`export "url"`)
+		w.edit(ctx, "theirs", func(cm *corev1.ConfigMap) { cm.Data["url"] = "https://example.com" })
+		di := w.finished(ctx, "item")
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.ExportReference).NotTo(BeNil())
 	}, SpecTimeout(2*time.Minute))
 
 	It("heals what was changed while it was down", func(ctx SpecContext) {

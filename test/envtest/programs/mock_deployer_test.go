@@ -102,7 +102,7 @@ var _ = Describe("mock-deployer", func() {
 		Expect(string(session.Err.Contents())).NotTo(ContainSubstring("forbidden"))
 	})
 
-	It("lets another replica end the job of a leader that was killed, once [decision 28]", func(ctx SpecContext) {
+	It("lets another replica end the job of a leader that was killed, once [decision 28] [H-30] [H-34]", func(ctx SpecContext) {
 		election := []string{"--kubeconfig=" + kubeconfig, "--leader-election-id=killed", "--item-selector=user=killed"}
 		first := run(election...)
 		Eventually(ctx, leader).WithArguments(ctx, c, "killed").WithTimeout(patience).ShouldNot(BeEmpty())
@@ -146,7 +146,7 @@ var _ = Describe("mock-deployer", func() {
 		_, err := ls.AwaitPhase(ctx, item, "Progressing")
 		Expect(err).NotTo(HaveOccurred())
 		session.Signal(syscall.SIGTERM)
-		Eventually(session, 5*time.Second).Should(gexec.Exit(0))
+		Eventually(session, 15*time.Second).Should(gexec.Exit(0))
 		Expect(ls.Get(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Progressing), "it goes on after a restart")
 	})
 })
