@@ -7,6 +7,8 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 LINT := hack/tools/bin/golangci-lint
+# Benchmarks against other tools: a module of its own, for what those depend on.
+PEERS := test/envtest/bench/peers
 BENCH ?= .
 FUZZTIME ?= 30s
 
@@ -37,7 +39,8 @@ test-envtest: ## Run the suites against a real API server; the first run builds 
 
 .PHONY: bench
 bench: ## Run the benchmarks; BENCH=regexp selects
-	@$(ASSETS); go test -run='^$$' -bench='$(BENCH)' -benchmem -timeout=60m ./...
+	@$(ASSETS); go test -run='^$$' -bench='$(BENCH)' -benchmem -timeout=60m ./...; \
+	cd $(PEERS) && go test -run='^$$' -bench='$(BENCH)' -timeout=60m ./...
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz test for FUZZTIME (30s each)
@@ -46,10 +49,12 @@ fuzz: ## Run every fuzz test for FUZZTIME (30s each)
 .PHONY: lint
 lint: $(LINT) ## Run the linters
 	$(LINT) run ./...
+	cd $(PEERS) && $(CURDIR)/$(LINT) run ./...
 
 .PHONY: lint-fix
 lint-fix: $(LINT) ## Format, and repair what the linters can repair
 	$(LINT) run --fix ./...
+	cd $(PEERS) && $(CURDIR)/$(LINT) run --fix ./...
 
 .PHONY: generate
 generate: ## Write the generated files

@@ -16,6 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
+// TestDefault: above all, the identity does not change from start to start [H-37].
 func TestDefault(t *testing.T) {
 	args := deployerlib.DeployerArgs{Type: testType, Deployer: deployertest.NewFake()}
 	args.Default()

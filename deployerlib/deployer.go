@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -64,6 +65,8 @@ type Runtime struct {
 	Recorder events.EventRecorder
 	// Clock is the library's clock.
 	Clock clock.Clock
+	// Registerer takes metrics of the deployer's own; they get the label deployer_type.
+	Registerer prometheus.Registerer
 	// Trigger asks for another pass over an item, soon and at low priority.
 	// It carries no reason, is de-duplicated and may be called from anywhere
 	// at any time. It does not force a run on a finished item: register a

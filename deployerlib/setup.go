@@ -8,6 +8,7 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -99,6 +100,7 @@ func (r *reconciler) runtime(ls, host cluster.Cluster) Runtime {
 	return Runtime{
 		Landscaper: ls, Host: host, Targets: r.resolver, Recorder: ls.GetEventRecorder(r.args.Name),
 		Clock: r.args.Clock, Trigger: r.trigger,
+		Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"deployer_type": string(r.args.Type)}, r.args.Registerer),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -52,7 +53,8 @@ func (r *reconciler) restore(c *cycle, who string) error {
 		c.log.V(1).Info("metadata changed in memory is dropped", "by", who)
 		c.base.ObjectMeta.DeepCopyInto(&c.item.ObjectMeta)
 	}
-	if apiequality.Semantic.DeepEqual(c.item.Spec, c.stored.Spec) {
+	// The first comparison knows bytes; the second takes a configuration byte by byte, which is milliseconds.
+	if reflect.DeepEqual(c.item.Spec, c.stored.Spec) || apiequality.Semantic.DeepEqual(c.item.Spec, c.stored.Spec) {
 		return r.checkPatch(c, who)
 	}
 	path := specPath(c.stored, c.item)

@@ -14,7 +14,11 @@ before=$(state)
 go generate ./...
 [[ $(state) == "$before" ]] || { git status --short >&2 && fail "generated files were stale: commit what 'make generate' wrote"; }
 
-go mod tidy -diff >/dev/null || fail "go.mod or go.sum is not tidy: run 'go mod tidy'"
+# The module of the benchmarks against other tools follows the main one.
+modules=(. test/envtest/bench/peers)
+for module in "${modules[@]}"; do
+	go -C "$module" mod tidy -diff >/dev/null || fail "go.mod or go.sum of $module is not tidy: run 'go mod tidy' there"
+done
 
 unformatted=$(gofmt -l .)
 [[ -z $unformatted ]] || fail "not formatted, run 'make lint-fix': $unformatted"
@@ -22,4 +26,4 @@ unformatted=$(gofmt -l .)
 headless=$(find . -name '*.go' -not -path './.git/*' -exec awk 'FNR==1 && $0 != "// SPDX-License-Identifier: Apache-2.0" {print FILENAME}' {} +)
 [[ -z $headless ]] || fail "first line must be '// SPDX-License-Identifier: Apache-2.0': $headless"
 
-go vet ./...
+for module in "${modules[@]}"; do go -C "$module" vet ./...; done

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package targets answers two questions about Landscaper's Target objects: is this deployer responsible
-// for this Target, and what is the Target's content?
+// Package targets answers three questions about Landscaper's Target objects: is this deployer responsible
+// for this Target, what is its content, and how is the cluster behind it used safely?
 //
 // Matches compares a Target with the target selectors of a deployer's configuration; Validate finds
 // the faults of such selectors at start-up:
@@ -19,6 +19,22 @@
 // the right to get them, and at most once per minute and secret. Errors are *ResolveError and never
 // contain anything of a secret's content.
 //
-// The package imports nothing of this module; a deployer that only needs target selection can use it
-// alone.
+// Pool turns a ResolvedTarget of type landscaper.gardener.cloud/kubernetes-cluster into a Client:
+//
+//	pool := targets.NewPool(targets.PoolOptions{Resolver: resolver})
+//	c, err := pool.Get(ctx, target) // the same client for all deploy items of the target
+//
+// Whoever writes a Target decides what its kubeconfig says, so all of it passes one choke point, an
+// allow-list: nothing that runs programs, reads files of the deployer, impersonates, trusts every
+// server or leads to where only the deployer gets. Policy is what an operator allows beyond that.
+// Targets that name service accounts (oidcConfig, selfConfig) are off until the Policy enables them.
+// Errors are *ConfigError, with the field and without its value.
+//
+// A target that does not answer costs its callers one second once; from then on Get and all requests
+// fail at once with *UnreachableError, which says when to try again. Credentials that change are
+// swapped inside the client, so that watches and discoveries survive; a client that has watches is
+// pinned (Client.Pin). RESTConfig is the choke point alone, for programs that need one client.
+//
+// The package imports nothing of this module, logs nothing, and needs neither Start nor flags; a
+// deployer that only needs target selection can use it alone. The guide is docs/targets.md.
 package targets

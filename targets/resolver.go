@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -92,6 +93,28 @@ func (r *Resolver) Forget(t types.NamespacedName) {
 		r.used.Remove(t)
 		r.secrets.Remove(name)
 	}
+}
+
+// value returns what a secret that the content of a Target names holds under a key.
+// Errors: *ResolveError.
+func (r *Resolver) value(ctx context.Context, t *lsv1alpha1.Target, ref *secretKey) ([]byte, error) {
+	why := func(reason Reason, cause error) error {
+		return &ResolveError{Reason: reason, Target: client.ObjectKeyFromObject(t), Secret: ref.Name, Err: cause}
+	}
+	data, err := r.read(ctx, ref.NamespacedName)
+	if apierrors.IsNotFound(err) {
+		return nil, why(SecretMissing, err)
+	}
+	if err != nil {
+		return nil, why(SecretUnreadable, err)
+	}
+	r.used.Add(client.ObjectKeyFromObject(t), ref.NamespacedName)
+	value, exists := data[ref.key]
+	if !exists {
+		r.secrets.Remove(ref.NamespacedName)
+		return nil, why(ContentInvalid, fmt.Errorf("key %q is missing", ref.key))
+	}
+	return value, nil
 }
 
 func (r *Resolver) read(ctx context.Context, name types.NamespacedName) (map[string][]byte, error) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command deployerkit shows what the library does: `deployerkit demo`.
+// Command deployerkit shows what the library does: `deployerkit demo`; and what
+// a deploy item would do: `deployerkit plan`.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -15,14 +17,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/demo"
+	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
 )
 
 func main() {
 	root := &cobra.Command{Use: "deployerkit", Short: "Shows what DeployerKit does", SilenceUsage: true}
-	root.AddCommand(demoCommand(), versionCommand())
-	if err := root.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
-		os.Exit(1)
+	root.AddCommand(demoCommand(), planCommand(), versionCommand())
+	os.Exit(exitCode(root.ExecuteContext(ctrl.SetupSignalHandler())))
+}
+
+// exitCode is 0 without an error, and 2 for a plan with something to do.
+func exitCode(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, plan.ErrToDo):
+		return 2
 	}
+	return 1
 }
 
 func demoCommand() *cobra.Command {
@@ -41,6 +53,13 @@ func demoCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave everything running at the end, until Ctrl-C")
 	cmd.Flags().StringVar(&logFile, "log-file", "", "file for the log of the deployer; nothing is logged without one")
+	return cmd
+}
+
+// planCommand logs nothing: what goes wrong is in its errors.
+func planCommand() *cobra.Command {
+	cmd := plan.Command()
+	cmd.PreRunE = func(*cobra.Command, []string) error { return logTo("") }
 	return cmd
 }
 

@@ -42,8 +42,13 @@ type Counter struct {
 // Wrap returns a copy of cfg whose requests go through the counter.
 func (c *Counter) Wrap(cfg *rest.Config) *rest.Config {
 	wrapped := rest.CopyConfig(cfg)
-	wrapped.Wrap(func(next http.RoundTripper) http.RoundTripper { return &countingTripper{counter: c, next: next} })
+	wrapped.Wrap(c.Transport)
 	return wrapped
+}
+
+// Transport returns a transport whose requests go through the counter, for clients that are not made of a config.
+func (c *Counter) Transport(next http.RoundTripper) http.RoundTripper {
+	return &countingTripper{counter: c, next: next}
 }
 
 // Inject sets what may answer requests from now on; nil: nothing.

@@ -106,7 +106,10 @@ func (b *board) step(s deployerlib.Step) {
 	defer b.mu.Unlock()
 	r := b.row(s.Item.Name)
 	r.event = s.Name + " was called"
-	if s.Err != nil {
+	switch {
+	case s.Err != nil && strings.HasPrefix(s.Err.Error(), "waiting for "):
+		r.event = contract.OneLine(s.Name+" is "+s.Err.Error(), maxEvent)
+	case s.Err != nil:
 		r.event = contract.OneLine(s.Name+" failed: "+s.Err.Error(), maxEvent)
 	}
 	b.notify()

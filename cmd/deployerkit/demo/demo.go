@@ -24,7 +24,7 @@ type Options struct {
 func Run(ctx context.Context, o Options) error {
 	began := time.Now()
 	sc := newScreen(o.Out)
-	sc.printf("Starting a control plane: etcd and kube-apiserver …")
+	sc.printf("Starting a control plane: etcd, kube-apiserver and kube-controller-manager …")
 	st, err := setUp(ctx, o.Out)
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func Run(ctx context.Context, o Options) error {
 			sc.printf("while stopping: %v", err)
 		}
 	}()
-	sc.printf("It runs, with the mock deployer beside it (%s).", since(began))
+	sc.printf("It runs, with the mock deployer and the manifest deployer beside it (%s).", since(began))
 	stop := sc.follow(st.board)
 	broken := tell(ctx, st, sc, story)
 	stop()

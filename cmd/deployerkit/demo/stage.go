@@ -24,8 +24,10 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/targets"
 	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
@@ -50,9 +52,9 @@ type stage struct {
 	stopManager func() error
 }
 
-// setUp starts the control plane and the mock deployer.
+// setUp starts the control plane and the deployers.
 func setUp(ctx context.Context, out io.Writer) (*stage, error) {
-	cp, err := envtest.Start(ctx, envtest.Options{Progress: out})
+	cp, err := envtest.Start(ctx, envtest.Options{Progress: out, ControllerManager: true})
 	if err != nil {
 		return nil, err
 	}
@@ -83,21 +85,21 @@ func (st *stage) populate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make manager: %w", err)
 	}
-	if err := deployerlib.Add(ctrl.Log, mgr, nil, st.deployer()); err != nil {
+	hook := extension.ReconcileExtensionHookSetup{Hook: extension.Named("demo", st.board.hook), HookTypes: extension.HookTypes()}
+	for _, args := range []deployerlib.DeployerArgs{
+		mock.Args(nil, hook),
+		manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}}, hook),
+	} {
+		args.PollInterval, args.GracePeriod = pollInterval, gracePeriod
+		args.Registerer, args.Observe = prometheus.NewRegistry(), st.board.step
+		if err := deployerlib.Add(ctrl.Log, mgr, nil, args); err != nil {
+			return err
+		}
+	}
+	if err := addKubelet(mgr); err != nil {
 		return err
 	}
 	return st.run(ctx, mgr)
-}
-
-// deployer is the mock deployer with a hook on every hook point.
-func (st *stage) deployer() deployerlib.DeployerArgs {
-	args := mock.Args(nil, extension.ReconcileExtensionHookSetup{
-		Hook: extension.Named("demo", st.board.hook), HookTypes: extension.HookTypes(),
-	})
-	args.PollInterval, args.GracePeriod = pollInterval, gracePeriod
-	args.Registerer = prometheus.NewRegistry()
-	args.Observe = st.board.step
-	return args
 }
 
 // run starts the manager and lets the board follow the items.

@@ -33,6 +33,30 @@ var story = []step{
 			{item: "modern", text: "finishes the job that Landscaper handed out", holds: finishedJob("job-1")},
 			{item: "impatient", text: "fails with ERR_TIMEOUT after its 4 seconds", holds: failedWith(lsv1alpha1.ErrorTimeout)},
 			{item: "heartbeat", text: "is reconciled again and again, unchanged", holds: calledFor(extension.BeforeReconcileHook, 3)},
+			{item: "logging", text: "succeeds when its Deployment is ready", holds: hasPhase("Succeeded")},
+		},
+	},
+	{
+		title: "Scale the logging agent to zero by hand, and take its label away", do: tamper,
+		promises: []promise{
+			{text: "the agent has two replicas and its label again", holds: agentIs(2, "observability")},
+			{item: "logging", text: "still says Succeeded", holds: hasPhase("Succeeded")},
+		},
+	},
+	{
+		title: "Remove the dashboards from logging", do: shrink,
+		promises: []promise{
+			{item: "logging", text: "has observed the change", holds: observed(2)},
+			{text: "the dashboards are gone", holds: isGone("ConfigMap", "dashboards")},
+			{text: "the rules are still there", holds: isThere("ConfigMap", "rules")},
+		},
+	},
+	{
+		title: "Delete logging", do: remove("logging"),
+		promises: []promise{
+			{item: "logging", text: "is gone", holds: gone},
+			{text: "so is the agent", holds: isGone("Deployment", "agent")},
+			{text: "and the namespace", holds: isGone("Namespace", "logging")},
 		},
 	},
 	{
@@ -77,6 +101,9 @@ var story = []step{
 // deploy applies all manifests and hands out the first job.
 func deploy(ctx context.Context, st *stage) error {
 	if err := apply(ctx, st.client, deployitems.Files); err != nil {
+		return err
+	}
+	if err := st.createTarget(ctx); err != nil {
 		return err
 	}
 	return st.modern.TriggerAs(ctx, item("modern"), "job-1")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -20,9 +21,13 @@ type Program struct {
 	Name string
 	// Short says in one line what it does.
 	Short string
+	// Flags registers flags that only this program has; nil: none. They are
+	// parsed when Args is called.
+	Flags func(*pflag.FlagSet)
 	// Args makes the deployer. configFile: what --config names, empty for
-	// none; see [ReadConfig]. Workers, item selector and grace period are set
-	// from the flags afterwards.
+	// none; see [ReadConfig]. Item selector and grace period are set from the
+	// flags afterwards; so are the workers, unless Args has set them and
+	// --workers was not given.
 	Args func(configFile string) (deployerlib.DeployerArgs, error)
 }
 
@@ -49,6 +54,9 @@ func Command(p Program) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), p, f) },
 	}
 	f.addTo(cmd.Flags())
+	if p.Flags != nil {
+		p.Flags(cmd.Flags())
+	}
 	return cmd
 }
 

@@ -22,6 +22,7 @@ type flags struct {
 	config               string
 
 	workers      int
+	given        func(flag string) bool
 	itemSelector string
 	gracePeriod  time.Duration
 
@@ -49,12 +50,13 @@ func newFlags() *flags { return &flags{} }
 // addTo registers all flags, in a set of their own: packages that register on
 // flag.CommandLine, as controller-runtime does, cannot clash.
 func (f *flags) addTo(fs *pflag.FlagSet) {
+	f.given = fs.Changed
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "",
 		"kubeconfig of the host cluster (default: $KUBECONFIG, the cluster that this runs in, ~/.kube/config)")
 	fs.StringVar(&f.landscaperKubeconfig, "landscaper-kubeconfig", "",
 		"kubeconfig of the cluster with the deploy items (default: the host cluster)")
 	fs.StringVar(&f.config, "config", "", "file with the deployer's configuration")
-	fs.IntVar(&f.workers, "workers", deployerlib.DefaultWorkers, "number of deploy items that are worked on at the same time")
+	fs.IntVar(&f.workers, "workers", deployerlib.DefaultWorkers, "number of deploy items that are worked on at the same time; outweighs the configuration file")
 	fs.StringVar(&f.itemSelector, "item-selector", "",
 		"label selector of the deploy items to care for, to shard them between deployments (default: all)")
 	fs.DurationVar(&f.gracePeriod, "grace-period", deployerlib.DefaultGracePeriod,
@@ -96,7 +98,9 @@ func (f *flags) args(p Program) (deployerlib.DeployerArgs, error) {
 		return none, fmt.Errorf("--item-selector: %w", err)
 	}
 	args.GracePeriod = f.gracePeriod
-	args.Options.MaxConcurrentReconciles = f.workers
+	if args.Options.MaxConcurrentReconciles == 0 || f.given("workers") {
+		args.Options.MaxConcurrentReconciles = f.workers
+	}
 	f.election.setID(args, f.itemSelector)
 	args.Default()
 	return args, args.Validate()

@@ -54,6 +54,39 @@ func TestFlagsReachTheDeployer(t *testing.T) {
 	}
 }
 
+func TestWorkers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason     string
+		configured int
+		args       []string
+		want       int
+	}{
+		"neither": {reason: "Nobody says anything: the default.", want: deployerlib.DefaultWorkers},
+		"file":    {reason: "The flag's default does not hide the file.", configured: 3, want: 3},
+		"flag":    {reason: "What is given by hand wins.", configured: 3, args: []string{"--workers=10"}, want: 10},
+	} {
+		p := Program{Args: func(string) (deployerlib.DeployerArgs, error) {
+			args := mock.Args(nil)
+			args.Options.MaxConcurrentReconciles = tc.configured
+			return args, nil
+		}}
+		args, err := parse(t, tc.args...).args(p)
+		if err != nil || args.Options.MaxConcurrentReconciles != tc.want {
+			t.Errorf("%s: %s want %d workers, got %d, %v", name, tc.reason, tc.want, args.Options.MaxConcurrentReconciles, err)
+		}
+	}
+}
+
+func TestFlagsOfTheProgram(t *testing.T) {
+	own := ""
+	p := program("")
+	p.Flags = func(fs *pflag.FlagSet) { fs.StringVar(&own, "own", "", "") }
+	fs := Command(p).Flags()
+	if err := fs.Parse([]string{"--own=here", "--workers=2"}); err != nil || own != "here" {
+		t.Errorf("want the program's flag besides those of all, got %q, %v", own, err)
+	}
+}
+
 func TestFlagsThatMakeNoSense(t *testing.T) {
 	_, err := parse(t, "--workers=-1", "--grace-period=0", "--leader-election-retry-period=20s").args(program(""))
 	for _, want := range []string{"--workers -1", "--grace-period 0s", "--leader-election-"} {

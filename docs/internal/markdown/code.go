@@ -2,7 +2,10 @@
 
 package markdown
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Block is a code block of a markdown file.
 type Block struct {
@@ -13,13 +16,17 @@ type Block struct {
 }
 
 // GoBlocks returns the blocks of Go code of a document.
-func GoBlocks(doc string) []Block {
+func GoBlocks(doc string) []Block { return Blocks(doc, "go", "golang") }
+
+// Blocks returns the blocks of a document in one of the languages.
+func Blocks(doc string, languages ...string) []Block {
 	var blocks []Block
 	var current *Block
 	for i, line := range strings.Split(doc, "\n") {
 		fence := strings.TrimSpace(line)
+		language, begins := strings.CutPrefix(fence, "```")
 		switch {
-		case current == nil && (fence == "```go" || fence == "```golang"):
+		case current == nil && begins && slices.Contains(languages, language):
 			current = &Block{Line: i + 2}
 		case current != nil && fence == "```":
 			blocks = append(blocks, *current)
@@ -31,7 +38,7 @@ func GoBlocks(doc string) []Block {
 	return blocks
 }
 
-// Copied tells whether the code stands in a Go source as it is, apart from the
+// Copied tells whether the code stands in a source as it is, apart from the
 // indentation that all of its lines share.
 func Copied(code []string, source string) bool {
 	if len(code) == 0 {
@@ -39,7 +46,7 @@ func Copied(code []string, source string) bool {
 	}
 	lines := strings.Split(source, "\n")
 	for i := range lines {
-		if indent, ok := strings.CutSuffix(lines[i], code[0]); ok && strings.Trim(indent, "\t") == "" && same(lines[i:], code, indent) {
+		if indent, ok := strings.CutSuffix(lines[i], code[0]); ok && strings.Trim(indent, "\t ") == "" && same(lines[i:], code, indent) {
 			return true
 		}
 	}

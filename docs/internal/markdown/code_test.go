@@ -17,8 +17,16 @@ func TestGoBlocks(t *testing.T) {
 	}
 }
 
+func TestBlocks(t *testing.T) {
+	doc := "```go\na()\n```\n```yaml\nb: c\n```\n```\nyaml\n```\n"
+	want := []Block{{Line: 5, Code: []string{"b: c"}}}
+	if diff := cmp.Diff(want, Blocks(doc, "yaml")); diff != "" {
+		t.Errorf("blocks (-want +got):\n%s", diff)
+	}
+}
+
 func TestCopied(t *testing.T) {
-	source := "func f() {\n\tif a {\n\t\tb()\n\n\t\tc()\n\t}\n}\n"
+	source := "func f() {\n\tif a {\n\t\tb()\n\n\t\tc()\n\t}\n}\nyaml:\n  a:\n    b: c\n"
 	for name, tc := range map[string]struct {
 		code string
 		want bool
@@ -28,7 +36,9 @@ func TestCopied(t *testing.T) {
 		"another indentation": {"if a {\nb()", false},
 		"another line":        {"if a {\n\td()", false},
 		"part of a line":      {"a {", false},
-		"beyond the end":      {"}\n\n\n", false},
+		"beyond the end":      {"    b: c\n\n\n", false},
+		"spaces":              {"a:\n  b: c", true},
+		"other spaces":        {"a:\n b: c", false},
 		"nothing":             {"", false},
 	} {
 		t.Run(name, func(t *testing.T) {

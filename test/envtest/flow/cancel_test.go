@@ -52,7 +52,7 @@ func (w *world) awaitReturn(name string, action contract.Action, n int) deployer
 }
 
 var _ = flow("runs that are cut short", func(e *env) {
-	It("cancels a running call on abort, then aborts, then fails the run [L31, C4, C6]", func(ctx SpecContext) {
+	It("cancels a running call on abort, then aborts, then fails the run [L31, C4, C6] [H-35]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.Reconcile, deployertest.InTurn(provider("half"), deployertest.UntilCancelled()))
 		w.run(slowBackoff)

@@ -20,13 +20,14 @@ import (
 func tracked(di *lsv1alpha1.DeployItem) bool { return di.Status.ObservedGeneration == di.Generation }
 
 var _ = flow("the contract of a job", func(e *env) {
-	It("starts, works and ends a job as Landscaper expects it [L26, L28, L34, C3, C5, C7, C9, C10, C11]", func(ctx SpecContext) {
+	It("starts, works and ends a job as Landscaper expects it [L26, L28, L34, C3, C5, C7, C9, C10, C11] [H-31]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.Reconcile, deployertest.Phase(phases.Progressing))
 		w.run()
 		began := time.Now().Truncate(time.Second)
 		done := w.succeeds("a")
 		Expect(w.shown("a")).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Init, phases.Progressing, phases.Succeeded}))
+		Expect(done.Generation).To(Equal(int64(1)), "nothing of the spec was written")
 		Expect(done.Status.ObservedGeneration).To(Equal(done.Generation))
 		Expect(done.Status.LastReconcileTime.Time).To(BeTemporally(">=", began))
 		Expect(done.Status.Deployer).To(Equal(lsv1alpha1.DeployerInformation{Name: "flow.deployerkit.dev", Identity: "flow", Version: "v1"}))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,6 +21,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/deployerkit/deployerkit/deployers/mock"
@@ -100,7 +102,7 @@ var _ = Describe("mock-deployer", func() {
 		Expect(string(session.Err.Contents())).NotTo(ContainSubstring("forbidden"))
 	})
 
-	It("lets another replica end the job of a leader that was killed, once [decision 28]", func(ctx SpecContext) {
+	It("lets another replica end the job of a leader that was killed, once [decision 28] [H-30] [H-34]", func(ctx SpecContext) {
 		election := []string{"--kubeconfig=" + kubeconfig, "--leader-election-id=killed", "--item-selector=user=killed"}
 		first := run(election...)
 		Eventually(ctx, leader).WithArguments(ctx, c, "killed").WithTimeout(patience).ShouldNot(BeEmpty())
@@ -144,7 +146,7 @@ var _ = Describe("mock-deployer", func() {
 		_, err := ls.AwaitPhase(ctx, item, "Progressing")
 		Expect(err).NotTo(HaveOccurred())
 		session.Signal(syscall.SIGTERM)
-		Eventually(session, 5*time.Second).Should(gexec.Exit(0))
+		Eventually(session, 15*time.Second).Should(gexec.Exit(0))
 		Expect(ls.Get(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Progressing), "it goes on after a restart")
 	})
 })
@@ -180,26 +182,48 @@ func events(ctx SpecContext, name string) ([]string, error) {
 	return notes, nil
 }
 
-// grant creates the roles of a file and binds them to a user.
-func grant(ctx SpecContext, path, user string) {
+// grant gives a user the roles of a file, but for those that are granted otherwise.
+func grant(ctx SpecContext, path, user string, but ...string) {
+	GinkgoHelper()
+	for _, role := range roles(ctx, path) {
+		if slices.Contains(but, role.GetName()) {
+			continue
+		}
+		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.GetKind(), Name: role.GetName()}
+		if role.GetKind() == "Role" {
+			bind(ctx, role.GetNamespace(), ref, user)
+			continue
+		}
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "granted-"}, Subjects: subjects(user), RoleRef: ref}
+		Expect(c.Create(ctx, binding)).To(Succeed())
+	}
+}
+
+// bind gives a user a role in one namespace.
+func bind(ctx SpecContext, namespace string, ref rbacv1.RoleRef, user string) {
+	GinkgoHelper()
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "granted-"}, Subjects: subjects(user), RoleRef: ref}
+	Expect(c.Create(ctx, binding)).To(Succeed())
+}
+
+func subjects(user string) []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
+}
+
+// roles creates the roles of a file, those that are not there yet.
+func roles(ctx SpecContext, path string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	body, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())
-	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
+	var found []*unstructured.Unstructured
 	for doc := range strings.SplitSeq(string(body), "\n---\n") {
 		role := &unstructured.Unstructured{}
 		Expect(yaml.Unmarshal([]byte(doc), role)).To(Succeed())
 		if role.GetKind() == "" {
 			continue // a comment
 		}
-		Expect(c.Create(ctx, role)).To(Succeed())
-		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.GetKind(), Name: role.GetName()}
-		if role.GetKind() == "Role" {
-			binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: role.GetNamespace(), Name: "granted"}, Subjects: subjects, RoleRef: ref}
-			Expect(c.Create(ctx, binding)).To(Succeed())
-			continue
-		}
-		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "granted"}, Subjects: subjects, RoleRef: ref}
-		Expect(c.Create(ctx, binding)).To(Succeed())
+		Expect(client.IgnoreAlreadyExists(c.Create(ctx, role.DeepCopy()))).To(Succeed())
+		found = append(found, role)
 	}
+	return found
 }

@@ -41,8 +41,14 @@ var testFlags = []string{
 	"--leader-election-lease-duration=4s", "--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s",
 }
 
-// run starts the program. It is killed at the end of the spec if it still runs.
+// run starts the mock deployer.
 func run(args ...string) *gexec.Session {
+	GinkgoHelper()
+	return start(program, args...)
+}
+
+// start starts a program. It is killed at the end of the spec if it still runs.
+func start(program string, args ...string) *gexec.Session {
 	GinkgoHelper()
 	args = slices.Concat(testFlags, args)
 	session, err := gexec.Start(exec.Command(program, args...), GinkgoWriter, GinkgoWriter) //nolint:gosec // built here

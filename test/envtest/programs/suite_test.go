@@ -19,8 +19,10 @@ import (
 var (
 	cp         *envtest.ControlPlane
 	c          client.Client // reads live
-	program    string        // mock-deployer
 	kubeconfig string        // of cp
+
+	program         string // mock-deployer
+	manifestProgram string // manifest-deployer
 )
 
 func TestPrograms(t *testing.T) {
@@ -32,6 +34,8 @@ func TestPrograms(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	program, err = gexec.Build("github.com/deployerkit/deployerkit/cmd/mock-deployer", "-race")
+	Expect(err).NotTo(HaveOccurred())
+	manifestProgram, err = gexec.Build("github.com/deployerkit/deployerkit/cmd/manifest-deployer", "-race")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(gexec.CleanupBuildArtifacts)
 	cp = startControlPlane(ctx)

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// AfterDeployment sends PatchAfterDeployment to the objects that were written since it was sent last. The caller
+// calls it when the objects are ready. The patches are sent under a manager of their own, and what the
+// objects are after that is what counts as unchanged. Errors and inventory are as with Apply.
+func (e *Engine) AfterDeployment(ctx context.Context, owner ownership.Owner, desired []Desired, inv Inventory) (Inventory, Report, error) {
+	objects, hide, err := e.prepare(ctx, owner, desired)
+	if err != nil {
+		return inv, Report{}, err
+	}
+	r := e.newRun(owner, inv, hide)
+	due := []*object{}
+	for _, o := range objects {
+		if s := r.book[o.ref.id()]; s != nil && s.PatchDue && s.UID != "" && s.Hash == o.hash {
+			due = append(due, o)
+		}
+	}
+	for _, o := range objects {
+		if s := r.book[o.ref.id()]; s != nil {
+			s.resource = o.kind.resource
+		}
+	}
+	forEach(ctx, e.options.Concurrency, due, func(o *object) {
+		r.note(o.ref, r.patchAfter(ctx, o, r.book[o.ref.id()]))
+	})
+	return r.result(ctx)
+}
+
+func (r *run) patchAfter(ctx context.Context, o *object, s *slot) error {
+	body := overlay(o.PatchAfterDeployment, map[string]any{"metadata": map[string]any{"uid": string(s.UID)}})
+	data, err := json.Marshal(body)
+	if err != nil {
+		return invalid(o.ref, "patchAfterDeployment", "not JSON: %v", err)
+	}
+	live := o.ref.empty()
+	err = r.client.Patch(ctx, live, client.RawPatch(types.MergePatchType, data), client.FieldOwner(r.owner.PatchManager()))
+	if err != nil {
+		return err
+	}
+	r.count(&r.report.Applied)
+	s.version = live.GetResourceVersion()
+	if s.PatchDue = false; s.Key != "" {
+		s.Key = ownership.KeyOf(live, r.owner.Manager())
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// unchanged is a watch on objects that nobody changed.
+type unchanged struct{}
+
+func (unchanged) Seen(_ schema.GroupVersionResource, name types.NamespacedName) (Seen, bool) {
+	return Seen{UID: types.UID(name.Name), Key: "key"}, true
+}
+
+// BenchmarkApply is a call of Apply in which nothing changed: it costs no request, so what is left is ours.
+func BenchmarkApply(b *testing.B) {
+	for _, n := range []int{1, 50, 1000} {
+		b.Run(fmt.Sprintf("unchanged-%d", n), func(b *testing.B) {
+			desired, inv := deployed(b, n)
+			engine := New(nil, configMaps(), Options{Seen: unchanged{}})
+			for b.Loop() {
+				out, report, err := engine.Apply(b.Context(), ownership.Owner{UID: "item"}, desired, inv)
+				if err != nil || report.Unchanged != n || len(out.Entries) != n {
+					b.Fatal(report, err)
+				}
+			}
+		})
+	}
+}
+
+func configMaps() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	return mapper
+}
+
+// deployed are n objects, and the inventory after they were applied.
+func deployed(tb testing.TB, n int) ([]Desired, Inventory) {
+	desired, inv := []Desired{}, Inventory{}
+	for i := range n {
+		name := fmt.Sprintf("c-%04d", i)
+		desired = append(desired, Desired{Object: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "shop", "name": name},
+			"data": map[string]any{"key": "value", "other": "value"},
+		}}})
+		inv.Entries = append(inv.Entries, Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name, UID: types.UID(name), Key: "key"})
+	}
+	objects, _, err := New(nil, configMaps(), Options{}).prepare(tb.Context(), ownership.Owner{UID: "item"}, desired)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for i, o := range objects {
+		inv.Entries[i].Hash = o.hash
+	}
+	return desired, inv
+}
+
+// What nothing changed must not change the inventory either: it would be a write of the item.
+func TestApplyLeavesTheInventory(t *testing.T) {
+	desired, inv := deployed(t, 20)
+	checkpoint := false
+	engine := New(nil, configMaps(), Options{Seen: unchanged{}, Checkpoint: func(_ context.Context, _ Inventory) error { checkpoint = true; return nil }})
+	out, _, err := engine.Apply(t.Context(), ownership.Owner{UID: "item"}, desired, inv)
+	if err != nil || checkpoint {
+		t.Fatal(err, checkpoint)
+	}
+	if diff := cmp.Diff(inv, out); diff != "" {
+		t.Error(diff)
+	}
+}

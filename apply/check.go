@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// unmarshal decodes as the API machinery does: whole numbers are int64.
+func unmarshal(data []byte, into *map[string]any) error { return utiljson.Unmarshal(data, into) }
+
+// normalise removes what only the API server sets, and folds stringData of a Secret into data: server-side
+// apply would otherwise neither notice changes of the data nor remove keys. What is no text stays, to be refused.
+func normalise(obj *unstructured.Unstructured) {
+	if metadata, isMap := obj.Object["metadata"].(map[string]any); isMap {
+		for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"} {
+			delete(metadata, field)
+		}
+	}
+	text, isMap := obj.Object["stringData"].(map[string]any)
+	if !RefOf(obj).isSecret() || !isMap {
+		return
+	}
+	data, isMap := obj.Object["data"].(map[string]any)
+	if !isMap {
+		data = map[string]any{}
+	}
+	for key, value := range text {
+		if plain, isText := value.(string); isText {
+			data[key] = base64.StdEncoding.EncodeToString([]byte(plain))
+			delete(text, key)
+		}
+	}
+	obj.Object["data"] = data
+	if len(text) == 0 {
+		delete(obj.Object, "stringData")
+	}
+}
+
+// checkStringData refuses what normalise could not fold into data.
+func (p *preparing) checkStringData(o *object) {
+	left, found := o.Object.Object["stringData"]
+	if !found || left == nil || !o.ref.isSecret() {
+		return
+	}
+	if fields, isMap := left.(map[string]any); isMap {
+		for _, key := range slices.Sorted(maps.Keys(fields)) {
+			p.fault(invalid(o.ref, ".stringData."+key, "must be a string"))
+		}
+		return
+	}
+	p.fault(invalid(o.ref, ".stringData", "must be an object of strings"))
+}
+
+// check finds what is wrong without asking anybody.
+func (p *preparing) check(o *object) {
+	for path, value := range map[string]string{".apiVersion": o.ref.APIVersion, ".kind": o.ref.Kind, ".metadata.name": o.ref.Name} {
+		if value == "" {
+			p.fault(invalid(o.ref, path, "is required"))
+		}
+	}
+	if !slices.Contains([]Policy{"", Manage, Fallback, Keep, Ignore, Immutable}, o.Policy) {
+		p.fault(invalid(o.ref, "policy", "%q is none of manage, fallback, keep, ignore, immutable", o.Policy))
+	}
+	if !slices.Contains([]Strategy{"", Apply, Update, Patch, Merge, MergeOverwrite}, o.Strategy) {
+		p.fault(invalid(o.ref, "strategy", "%q is none of apply, update, patch, merge, mergeOverwrite", o.Strategy))
+	}
+	p.checkStringData(o)
+	p.checkReserved(o, "", o.Object.Object)
+	p.checkReserved(o, "patchAfterDeployment", o.PatchAfterDeployment)
+	p.checkReserved(o, "patchBeforeDelete", o.PatchBeforeDelete)
+	p.checkKeys(o, "annotateBeforeCreate", maps.Keys(o.AnnotateBeforeCreate))
+	p.checkKeys(o, "annotateBeforeDelete", maps.Keys(o.AnnotateBeforeDelete))
+}
+
+// checkReserved refuses our own labels and annotations in a manifest or a patch.
+func (p *preparing) checkReserved(o *object, where string, body map[string]any) {
+	metadata, _ := body["metadata"].(map[string]any)
+	for _, field := range []string{"labels", "annotations"} {
+		values, _ := metadata[field].(map[string]any)
+		p.checkKeys(o, where+".metadata."+field, maps.Keys(values))
+	}
+}
+
+func (p *preparing) checkKeys(o *object, path string, keys func(func(string) bool)) {
+	for _, key := range slices.Sorted(keys) {
+		if ownership.IsReserved(key) {
+			p.fault(invalid(o.ref, path+"."+key, "labels and annotations with %s are the deployer's own", ownership.Prefix))
+		}
+	}
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// classify makes an Error of whatever a call for an object came back with.
+func classify(ref Ref, err error, hide hidden) *Error {
+	if known, ok := errors.AsType[*Error](err); ok {
+		return known
+	}
+	out := &Error{Ref: ref, Class: Retry}
+	status := apierrors.APIStatus(nil)
+	switch {
+	case meta.IsNoMatchError(err):
+		out.Class, out.Reason = Permanent, "the cluster does not know the kind "+ref.GVK().String()
+		return out
+	case !errors.As(err, &status):
+		out.Reason, out.cause = hide.clean(err.Error()), err
+		return out
+	}
+	out.answer(status.Status(), err, hide)
+	return out
+}
+
+// answer fills in what the API server said.
+func (e *Error) answer(status metav1.Status, err error, hide hidden) {
+	e.Status = status.Reason
+	e.Reason = status.Message
+	e.Path, e.Reason = place(status)
+	switch {
+	case tooLarge(status):
+		e.Class, e.Reason = Permanent, "the object is too large to be stored (limit about 1.5 MiB)"
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		e.Class, e.Reason = Wait, "the namespace "+e.Ref.Namespace+" is being deleted"
+	case noNamespace(e.Ref, status):
+		e.Class, e.Reason = Wait, "the namespace "+e.Ref.Namespace+" does not exist"
+	case status.Code == http.StatusNotFound && (status.Details == nil || status.Details.Name == "" || status.Details.Name != e.Ref.Name):
+		e.Class, e.Reason = Permanent, "the API server cannot apply this kind: "+e.Reason
+	case isPermanent(status):
+		e.Class = Permanent
+	}
+	if e.Ref.isSecret() {
+		e.Reason = withoutValues(e.Reason)
+	}
+	e.Reason = hide.clean(e.Reason)
+}
+
+func (r Ref) isSecret() bool { return r.APIVersion == "v1" && r.Kind == "Secret" }
+
+// isPermanent: the API server reports faults of the manifest under several codes, also 500 without a reason.
+func isPermanent(status metav1.Status) bool {
+	switch status.Code {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusMethodNotAllowed,
+		http.StatusUnsupportedMediaType, http.StatusUnauthorized:
+		return true
+	}
+	return status.Code == http.StatusInternalServerError &&
+		(strings.HasPrefix(status.Message, "failed to create typed patch object") || strings.HasPrefix(status.Message, "failed to convert new object"))
+}
+
+func tooLarge(status metav1.Status) bool {
+	return status.Code == http.StatusRequestEntityTooLarge ||
+		strings.Contains(status.Message, "etcdserver: request is too large") ||
+		strings.Contains(status.Message, "trying to send message larger than max")
+}
+
+func noNamespace(ref Ref, status metav1.Status) bool {
+	return status.Code == http.StatusNotFound && ref.Namespace != "" &&
+		status.Details != nil && status.Details.Kind == "namespaces" && status.Details.Name == ref.Namespace
+}
+
+// typedPatch finds the field in errors of server-side apply: "failed to create typed patch object (…): .spec.foo: …".
+var typedPatch = regexp.MustCompile(`(?s)^failed to (?:create typed patch object|convert new object) \(.*?\): (?:errors:\s*)?(\.\S+): (.*)$`)
+
+// place splits what the API server said into the field and the reason.
+func place(status metav1.Status) (path, reason string) {
+	if found := typedPatch.FindStringSubmatch(status.Message); found != nil {
+		return found[1], withoutValues(found[2])
+	}
+	if details := status.Details; details != nil && status.Code == http.StatusUnprocessableEntity {
+		for _, cause := range details.Causes {
+			if cause.Field != "" && cause.Field != "[]" {
+				return "." + strings.TrimPrefix(cause.Field, "."), cause.Message
+			}
+		}
+	}
+	return "", status.Message
+}
+
+// Values in messages of the API server: after "got", and quoted ones after "Invalid value".
+var (
+	gotValue     = regexp.MustCompile(`(?s), got .*$`)
+	invalidValue = regexp.MustCompile(`(?s)Invalid value: (?:"(?:[^"\\]|\\.)*"|.*?): `)
+	quotedValue  = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"|&?value\.\S+`)
+)
+
+// withoutValues cuts everything that may be content of the object.
+func withoutValues(text string) string {
+	text = gotValue.ReplaceAllString(text, "")
+	text = invalidValue.ReplaceAllString(text, "")
+	return quotedValue.ReplaceAllString(text, "…")
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var (
+	deployment = Ref{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
+	secret     = Ref{APIVersion: "v1", Kind: "Secret", Namespace: "shop", Name: "s"}
+)
+
+func answer(code int32, message string, details *metav1.StatusDetails) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Message: message, Details: details}}
+}
+
+func TestClassify(t *testing.T) {
+	const canary = "CANARY"
+	cause := func(field, message string) *metav1.StatusDetails {
+		return &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: field, Message: message}}}
+	}
+	errBoom := errors.New("dial: boom " + canary)
+	for name, c := range map[string]struct {
+		ref  Ref
+		err  error
+		want Error
+	}{
+		"typed patch": {
+			deployment, answer(500, "failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.x: field not declared in schema", nil),
+			Error{Path: ".spec.x", Reason: "field not declared in schema", Class: Permanent},
+		},
+		"typed patch, value of a Secret": {
+			secret, answer(500, `failed to create typed patch object (shop/s; v1, Kind=Secret): .data.k: expected string, got &value.valueUnstructured{Value:"x"}`, nil),
+			Error{Path: ".data.k", Reason: "expected string", Class: Permanent},
+		},
+		"typed patch, several": {
+			deployment, answer(500, "failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): errors:\n  .spec.x: field not declared in schema\n  .spec.y: field not declared in schema", nil),
+			Error{Path: ".spec.x", Reason: "field not declared in schema .spec.y: field not declared in schema", Class: Permanent},
+		},
+		"conversion": {deployment, answer(500, "failed to convert new object (x): unable", nil), Error{Reason: "failed to convert new object (x): unable", Class: Permanent}},
+		"invalid": {
+			deployment, answer(422, "…", cause("spec.replicas", "must be positive")),
+			Error{Path: ".spec.replicas", Reason: "must be positive", Class: Permanent},
+		},
+		"invalid value of a Secret": {
+			secret, answer(422, "…", cause("data", `Invalid value: "top": bad "top"`)), Error{Path: ".data", Reason: "bad …", Class: Permanent},
+		},
+		"too large for etcd": {deployment, answer(500, "etcdserver: request is too large", nil), Error{Reason: "the object is too large to be stored (limit about 1.5 MiB)", Class: Permanent}},
+		"too large for gRPC": {deployment, answer(500, "rpc error: code = ResourceExhausted desc = trying to send message larger than max (1 vs. 2)", nil), Error{Reason: "the object is too large to be stored (limit about 1.5 MiB)", Class: Permanent}},
+		"too large for HTTP": {deployment, answer(413, "limit is 3145728", nil), Error{Reason: "the object is too large to be stored (limit about 1.5 MiB)", Class: Permanent}},
+		"no namespace": {
+			deployment, answer(404, `namespaces "shop" not found`, &metav1.StatusDetails{Kind: "namespaces", Name: "shop"}),
+			Error{Reason: "the namespace shop does not exist", Class: Wait},
+		},
+		"namespace goes": {
+			deployment, answer(403, "…", &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}),
+			Error{Reason: "the namespace shop is being deleted", Class: Wait},
+		},
+		"no such kind":  {deployment, &meta.NoKindMatchError{}, Error{Reason: "the cluster does not know the kind apps/v1, Kind=Deployment", Class: Permanent}},
+		"create only":   {deployment, answer(404, "the server could not find the requested resource", nil), Error{Reason: "the API server cannot apply this kind: the server could not find the requested resource", Class: Permanent}},
+		"object gone":   {deployment, answer(404, "gone", &metav1.StatusDetails{Kind: "deployments", Name: "web"}), Error{Reason: "gone", Class: Retry}},
+		"forbidden":     {deployment, answer(403, "no\nrights", nil), Error{Reason: "no rights", Class: Retry}},
+		"unauthorized":  {deployment, answer(401, "who?", nil), Error{Reason: "who?", Class: Permanent}},
+		"overloaded":    {deployment, answer(429, "later", nil), Error{Reason: "later", Class: Retry}},
+		"other 500":     {deployment, answer(500, "boom", nil), Error{Reason: "boom", Class: Retry}},
+		"network":       {deployment, errBoom, Error{Reason: "dial: boom ***", Class: Retry, cause: errBoom}},
+		"ended context": {deployment, context.Canceled, Error{Reason: "context canceled", Class: Retry, cause: context.Canceled}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := classify(c.ref, c.err, hidden{canary})
+			want := c.want
+			want.Ref = c.ref
+			same := cmp.Comparer(func(a, b error) bool { return errors.Is(a, b) || a == nil && b == nil })
+			if diff := cmp.Diff(want, *got, cmp.AllowUnexported(Error{}), same); diff != "" {
+				t.Error(diff)
+			}
+			if ClassOf(got) == Permanent != (want.Class == Permanent) {
+				t.Errorf("ClassOf says %s", ClassOf(got))
+			}
+			if c.want.cause != nil && !errors.Is(Errors{got}, c.want.cause) {
+				t.Error("the cause is hidden")
+			}
+		})
+	}
+}
+
+// An aggregate must not hide what its parts are [H-15].
+func TestErrorsAggregate(t *testing.T) {
+	t.Run("codes inside are found [H-15]", func(t *testing.T) {
+		many := Errors{}
+		for range 8 {
+			many = append(many, &Error{Ref: deployment, Reason: "later", Class: Retry})
+		}
+		if got := ClassOf(many); got != Retry {
+			t.Error(got)
+		}
+		many[6] = &Error{Ref: deployment, Reason: "never", Class: Permanent, Status: metav1.StatusReasonUnauthorized}
+		if got := ClassOf(many); got != Permanent {
+			t.Error(got)
+		}
+		if text := many.Error(); !strings.HasSuffix(text, "; and 3 more") || strings.Contains(text, "\n") {
+			t.Error(text)
+		}
+	})
+	t.Run("none is no error", func(t *testing.T) {
+		if err := (Errors{}).err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestHidden(t *testing.T) {
+	h := hidden{}
+	h.hideSecret(map[string]any{"a": "cGFzc3dvcmQ=", "short": "YQ==", "lines": "bGluZTFcbmxpbmUy", "wrong": "not base64!", "number": 1})
+	h.hide("two\nlines")
+	h = h.sorted()
+	for in, want := range map[string]string{
+		"is password":                  "is ***",
+		"is cGFzc3dvcmQ= and a":        "is *** and a",
+		"not base64! here":             "*** here",
+		"has two\nlines":               "has ***",
+		`has "two\nlines" quoted`:      `has "***" quoted`,
+		"one\n  line\tonly":            "one line only",
+		strings.Repeat("ä", 1000):      strings.Repeat("ä", 510) + "…",
+		http.StatusText(http.StatusOK): "OK",
+	} {
+		if got := h.clean(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"cmp"
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// Seen is what a watch knows about an object.
+type Seen struct {
+	UID      types.UID
+	Key      ownership.Key
+	Deleting bool
+	// ResourceVersion may be empty.
+	ResourceVersion string
+}
+
+// Lookup finds what a watch knows. false: nothing, so the object has to be asked for.
+type Lookup interface {
+	Seen(resource schema.GroupVersionResource, name types.NamespacedName) (Seen, bool)
+}
+
+// Options configure an Engine. The zero value works, but saves no calls and stores no inventory.
+type Options struct {
+	// Concurrency is how many objects are written at a time; 0 is 16.
+	Concurrency int
+	// Strategy is for objects that name none; empty is Apply.
+	Strategy Strategy
+	// Checkpoint stores an inventory. It is called before a write that the stored inventory does not cover; its
+	// error stops the call before that write. nil: nothing survives a crash.
+	Checkpoint func(context.Context, Inventory) error
+	// Seen saves calls for objects that did not change. nil: every object is written each time.
+	Seen Lookup
+	// Watch is told which resources a stage will write, and in which namespaces, before Seen is asked about them. nil: nobody is told.
+	Watch func(ctx context.Context, resource schema.GroupVersionResource, namespaces []string)
+	// Events is told what happened to objects. It is called by several goroutines. nil: nobody is told.
+	Events func(Event)
+	// Force writes every object, whatever Seen knows.
+	Force bool
+	// Recreate deletes and creates an object when an immutable field changed. Off: such a change is an error.
+	Recreate bool
+	// PruneGroups order the deletions of Apply; nil: DefaultGroups.
+	PruneGroups []Group
+	// MaxInventory bounds the JSON of the inventory in bytes; 0 is 1 MiB. More is refused before the first write.
+	MaxInventory int
+	// Hide are texts that no error or event may contain, such as the credentials of the target.
+	Hide []string
+	// LandscaperManagers are the field managers of Landscaper's own deployers, whose fields are taken over
+	// with their objects. nil: DefaultLandscaperManagers.
+	LandscaperManagers []string
+}
+
+const (
+	defaultConcurrency  = 16
+	defaultMaxInventory = 1 << 20
+)
+
+// Engine brings objects to one cluster. It holds no state: make one per item and call.
+type Engine struct {
+	client  client.Client
+	mapper  meta.RESTMapper
+	options Options
+}
+
+// New makes an engine for the cluster of c. The mapper tells which kinds the cluster knows; it should be shared by
+// all engines of a cluster. The client must not read from a cache.
+func New(c client.Client, mapper meta.RESTMapper, options Options) *Engine {
+	options.Concurrency = cmp.Or(max(options.Concurrency, 0), defaultConcurrency)
+	options.Strategy = cmp.Or(options.Strategy, Apply)
+	options.MaxInventory = cmp.Or(options.MaxInventory, defaultMaxInventory)
+	if options.PruneGroups == nil {
+		options.PruneGroups = DefaultGroups()
+	}
+	if options.LandscaperManagers == nil {
+		options.LandscaperManagers = DefaultLandscaperManagers()
+	}
+	return &Engine{client: c, mapper: mapper, options: options}
+}
+
+// Apply brings the desired objects to the cluster, in order, and then deletes those of the inventory that are no
+// longer desired. It never waits: what is not finished is in the report, and the next call goes on there.
+// The inventory that it returns must be stored also after an error. Errors are an *Error, Errors, that of
+// Checkpoint, or that of an ended context.
+func (e *Engine) Apply(ctx context.Context, owner ownership.Owner, desired []Desired, inv Inventory) (Inventory, Report, error) {
+	objects, hide, err := e.prepare(ctx, owner, desired)
+	if err != nil {
+		return inv, Report{}, err
+	}
+	r := e.newRun(owner, inv, hide)
+	if err := r.claim(ctx, objects); err != nil {
+		return inv, Report{}, err
+	}
+	for _, stage := range stages(objects) {
+		r.watch(ctx, stage)
+		r.each(ctx, stage)
+		if !r.complete(ctx) {
+			return r.result(ctx)
+		}
+	}
+	r.prune(ctx, objects)
+	return r.result(ctx)
+}
+
+// Delete removes all objects of the inventory, group by group; nil groups: DefaultGroups. It never waits. It is
+// over when the report is Done; then the inventory is empty but for the objects that no group names.
+func (e *Engine) Delete(ctx context.Context, owner ownership.Owner, inv Inventory, groups []Group) (Inventory, Report, error) {
+	if groups == nil {
+		groups = DefaultGroups()
+	}
+	r := e.newRun(owner, inv, hidden(e.options.Hide))
+	r.remove(ctx, r.all(), groups)
+	return r.result(ctx)
+}
+
+// claim adds what will be written to the inventory, and has it stored when it grew.
+func (r *run) claim(ctx context.Context, objects []*object) error {
+	grew := false
+	for _, o := range objects {
+		s := r.book[o.ref.id()]
+		switch {
+		case o.Policy == Ignore && s != nil:
+			s.gone = true
+		case o.Policy == Ignore:
+			continue
+		case s == nil:
+			grew = true
+			s = &slot{Entry: Entry{Namespace: o.ref.Namespace, Name: o.ref.Name, Kind: o.ref.Kind}}
+			r.book[o.ref.id()] = s
+		}
+		s.wanted(o)
+	}
+	inv := r.book.inventory()
+	if size := inv.size(); size > r.options.MaxInventory {
+		return invalid(Ref{}, "", "%d objects are too many: their inventory takes %d of at most %d bytes", len(inv.Entries), size, r.options.MaxInventory)
+	}
+	if !grew || r.options.Checkpoint == nil {
+		return nil
+	}
+	return r.options.Checkpoint(ctx, inv)
+}
+
+// wanted takes over what the manifest says about the object's end.
+func (e *Entry) wanted(o *object) {
+	e.APIVersion = o.ref.APIVersion
+	if e.Policy = o.Policy; e.Policy == Manage {
+		e.Policy = ""
+	}
+	e.AnnotateBeforeDelete, e.PatchBeforeDelete = o.AnnotateBeforeDelete, o.PatchBeforeDelete
+}

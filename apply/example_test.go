@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// One step of a deployer. It is called again after report.After(), or when a watch says that something changed.
+func ExampleEngine_Apply() {
+	step := func(ctx context.Context, c client.Client, owner ownership.Owner, desired []apply.Desired, inventory apply.Inventory) (apply.Inventory, error) {
+		engine := apply.New(c, c.RESTMapper(), apply.Options{})
+		inventory, report, err := engine.Apply(ctx, owner, desired, inventory)
+		switch {
+		case err != nil:
+			fmt.Println("failed:", err, apply.ClassOf(err))
+		case !report.Done():
+			fmt.Println("waiting for", report.Reason(), report.After())
+		}
+		return inventory, err // to be stored in any case
+	}
+	_ = step
+}
+
+// Errors name the object and the field, and say what helps.
+func ExampleError() {
+	nameless := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	engine := apply.New(nil, nil, apply.Options{})
+	_, _, err := engine.Apply(context.Background(), ownership.Owner{}, []apply.Desired{{Object: nameless}}, apply.Inventory{})
+	fmt.Println(err)
+	fmt.Println(apply.ClassOf(err))
+	// Output:
+	// ConfigMap: .metadata.name: is required
+	// permanent
+}

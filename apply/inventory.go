@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// Inventory lists the objects that may exist because of one item. The caller stores it between two calls, in
+// compact JSON, and hands it in again. It is a superset: an object is in it before it is written, and leaves
+// only when it is known to be gone, or is to be kept. Inventories are values: the engine returns new ones.
+type Inventory struct {
+	Entries []Entry `json:"entries,omitempty"`
+}
+
+// Entry is one object of an Inventory.
+type Entry struct {
+	APIVersion string `json:"v"`
+	Kind       string `json:"k"`
+	Namespace  string `json:"ns,omitempty"`
+	Name       string `json:"n"`
+	// UID is empty until the object is known to be ours: it may not exist, or belong to somebody else.
+	UID types.UID `json:"u,omitempty"`
+	// Key is what the object's ownership key was after our last write. Empty: cannot be told from afar.
+	Key ownership.Key `json:"o,omitempty"`
+	// Hash is of the manifest that was written last. Empty: never written by us.
+	Hash string `json:"h,omitempty"`
+	// Policy decides what happens when the object is no longer wanted; empty is Manage.
+	Policy Policy `json:"p,omitempty"`
+	// Adopted: it existed before us.
+	Adopted bool `json:"a,omitempty"`
+	// PatchDue: PatchAfterDeployment was not sent since the last write.
+	PatchDue bool `json:"w,omitempty"`
+	// Pending: written, but not usable yet (a CustomResourceDefinition that is not established).
+	Pending bool `json:"i,omitempty"`
+	// Deleting: the API server accepted the deletion; whether the object is gone is not known yet.
+	Deleting bool `json:"d,omitempty"`
+	// AnnotateBeforeDelete and PatchBeforeDelete are as in Desired.
+	AnnotateBeforeDelete map[string]string `json:"annotateBeforeDelete,omitempty"`
+	PatchBeforeDelete    map[string]any    `json:"patchBeforeDelete,omitempty"`
+}
+
+// Ref names the entry's object.
+func (e Entry) Ref() Ref {
+	return Ref{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name}
+}
+
+// Fields that a write fills in, in bytes of JSON.
+const (
+	sizeOfUID  = len(`,"u":"00000000-0000-0000-0000-000000000000"`)
+	sizeOfKey  = len(`,"o":"0123456789abcdefghijkl"`)
+	sizeOfHash = len(`,"h":"0123456789abcdef"`)
+)
+
+// size is how long the JSON will be when all objects were written.
+func (inv Inventory) size() int {
+	data, err := json.Marshal(inv)
+	if err != nil {
+		return math.MaxInt // a patch that is no JSON; check refuses it before
+	}
+	out := len(data)
+	for _, e := range inv.Entries {
+		if e.UID == "" {
+			out += sizeOfUID
+		}
+		if e.Key == "" {
+			out += sizeOfKey
+		}
+		if e.Hash == "" {
+			out += sizeOfHash
+		}
+	}
+	return out
+}
+
+// policy is never empty.
+func (e Entry) policy() Policy { return cmp.Or(e.Policy, Manage) }
+
+// forget keeps what the entry is about, and drops what was known about the object in the cluster.
+func (e *Entry) forget() {
+	e.UID, e.Key, e.Hash, e.Adopted, e.PatchDue, e.Pending, e.Deleting = "", "", "", false, false, false, false
+}
+
+// slot is an Entry during a call. Only one goroutine works on a slot at a time.
+type slot struct {
+	Entry
+
+	gone     bool
+	resource schema.GroupVersionResource
+	version  string // resourceVersion of the answer to our last write
+}
+
+// book is an Inventory during a call.
+type book map[Ref]*slot
+
+func newBook(inv Inventory) book {
+	out := make(book, len(inv.Entries))
+	for _, entry := range inv.Entries {
+		out[entry.Ref().id()] = &slot{Entry: entry}
+	}
+	return out
+}
+
+// inventory returns the entries that are left, in a fixed order.
+func (b book) inventory() Inventory {
+	out := Inventory{}
+	for _, s := range b {
+		if !s.gone {
+			out.Entries = append(out.Entries, s.Entry)
+		}
+	}
+	slices.SortFunc(out.Entries, func(x, y Entry) int { return compareRefs(x.Ref(), y.Ref()) })
+	return out
+}

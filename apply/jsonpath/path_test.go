@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonpath
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const object = `{
+  "metadata": {"name": "web", "labels": {"app.kubernetes.io/name": "web"}},
+  "spec": {"replicas": 2, "nothing": null, "containers": [{"name": "a"}, {"name": "b", "image": "b:1"}], "empty": []},
+  "status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Synced", "status": "False"}]}
+}`
+
+func decoded(t *testing.T) map[string]any {
+	t.Helper()
+	out := map[string]any{}
+	if err := json.Unmarshal([]byte(object), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestFind(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		path   string
+		want   []any
+	}{
+		"Plain":      {reason: "The leading dot is optional.", path: "metadata.name", want: []any{"web"}},
+		"Dot":        {reason: "A leading dot is fine.", path: ".metadata.name", want: []any{"web"}},
+		"Braces":     {reason: "Braces are fine.", path: "{.metadata.name}", want: []any{"web"}},
+		"Dollar":     {reason: "So is the root sign.", path: "$.metadata.name", want: []any{"web"}},
+		"Escaped":    {reason: "A dot in a name is escaped.", path: `metadata.labels.app\.kubernetes\.io/name`, want: []any{"web"}},
+		"Quoted":     {reason: "Or the name is quoted.", path: `metadata.labels['app\.kubernetes\.io/name']`, want: []any{"web"}},
+		"Filter":     {reason: "A filter picks from a list.", path: `status.conditions[?(@.type=="Ready")].status`, want: []any{"True"}},
+		"Several":    {reason: "A path may give several values.", path: "status.conditions[*].status", want: []any{"True", "False"}},
+		"SomeAbsent": {reason: "Those that lack the field are skipped.", path: "spec.containers[*].image", want: []any{"b:1"}},
+		"Union":      {reason: "A union gives its parts.", path: "spec.containers[0,1].name", want: []any{"a", "b"}},
+		"Recursive":  {reason: "Descent finds at any depth.", path: "..image", want: []any{"b:1"}},
+		"Null":       {reason: "Null is a value.", path: "spec.nothing", want: []any{nil}},
+		"Absent":     {reason: "A missing key is no value.", path: "spec.paused"},
+		"BelowNone":  {reason: "Neither is a key below a missing one.", path: "spec.a.b.c"},
+		"BelowNull":  {reason: "Nor below null.", path: "spec.nothing.a"},
+		"BelowText":  {reason: "Nor below a text.", path: "metadata.name.first"},
+		"NotAList":   {reason: "An index into a map finds nothing.", path: "spec[0]"},
+		"BeyondEnd":  {reason: "An index beyond the end finds nothing.", path: "spec.containers[7]"},
+		"EmptyList":  {reason: "All of an empty list is nothing.", path: "spec.empty[*]"},
+		"NoMatch":    {reason: "A filter without a match finds nothing and does not panic.", path: `status.conditions[?(@.type=="Other")].status`},
+	} {
+		t.Run(name+" [H-27]", func(t *testing.T) {
+			path, err := Parse(tc.path)
+			if err != nil {
+				t.Fatalf("%s\nParse(%q): %v", tc.reason, tc.path, err)
+			}
+			for range 2 { // the second time gives the same
+				got, err := path.Find(decoded(t))
+				if (err != nil) != (tc.want == nil) || (err != nil && !errors.Is(err, ErrNotFound)) {
+					t.Errorf("%s\nFind(...): got error %v", tc.reason, err)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("%s\nFind(...): -want, +got:\n%s", tc.reason, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for name, text := range map[string]string{
+		"Empty": "", "Unclosed": "{.a", "UnclosedFilter": ".a[?(@.b==1)", "Text": "{.a} and more", "TwoActions": "{.a}{.b}", "Hidden": ".a}{.b",
+		"Range": "{range .a}", "End": "{end}", "Constant": `{"a"}`, "Number": "{7}", "Bool": "{true}", "NoNumber": ".a[x]", "Lonely": ".a[", "Long": strings.Repeat("a", 2000),
+		"Descents": "..a..b..c", "Commas": "[0,0,0][0,0,0][0,0,0][0,0,0][0,0,0]",
+		"UnionOfConstants": `[true,1]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if path, err := Parse(text); err == nil {
+				t.Errorf("Parse(%.50q): want an error, got %v", text, path)
+			}
+		})
+	}
+}
+
+func TestParseKey(t *testing.T) {
+	for text, want := range map[string][]string{
+		"url":           {"url"},
+		"db.conn.url":   {"db", "conn", "url"},
+		".db.url":       {"db", "url"},
+		`a\.b.c`:        {"a.b", "c"},
+		"my-key.a_b":    {"my-key", "a_b"},
+		"":              nil,
+		"a[0]":          nil,
+		"a.*":           nil,
+		"a..b":          nil,
+		"{range .a}":    nil,
+		"a[?(@.b==1)].": nil,
+		".":             nil,
+	} {
+		got, err := ParseKey(text)
+		if (err == nil) != (want != nil) {
+			t.Errorf("ParseKey(%q): got %q, error %v", text, got, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("ParseKey(%q): -want, +got:\n%s", text, diff)
+		}
+	}
+}
+
+func FuzzPath(f *testing.F) {
+	for _, seed := range []string{"a.b", "{.a}", "..a", ".a[?(@.b=='c')].d", ".a[1:2,3]", `['a\.b']`, "$", "{range .a}{end}", ".a[-1:]", "[", "{", ".a[?(", "['", "\x00"} {
+		f.Add(seed, object)
+	}
+	f.Fuzz(func(t *testing.T, text, body string) {
+		_, _ = ParseKey(text)
+		path, err := Parse(text)
+		if err != nil {
+			return
+		}
+		values := map[string]any{}
+		if json.Unmarshal([]byte(body), &values) != nil {
+			return
+		}
+		got, err := path.Find(values)
+		if (err == nil) != (len(got) > 0) {
+			t.Errorf("Find: %d values, error %v", len(got), err)
+		}
+		if _, err := json.Marshal(got); err != nil {
+			t.Errorf("Find gave what is no JSON: %v", err)
+		}
+	})
+}

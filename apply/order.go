@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// stage is when an object is applied. Deletion goes the other way.
+type stage int
+
+const (
+	stageDefinitions stage = iota
+	stageNamespaces
+	stageCluster
+	stageNamespaced
+	stageEnd
+)
+
+func stageOf(gk schema.GroupKind, namespaced bool) stage {
+	switch {
+	case isDefinition(gk):
+		return stageDefinitions
+	case gk == schema.GroupKind{Kind: "Namespace"}:
+		return stageNamespaces
+	case namespaced:
+		return stageNamespaced
+	}
+	return stageCluster
+}
+
+// stages sorts objects: CustomResourceDefinitions, namespaces, cluster-scoped, namespaced.
+func stages(objects []*object) [][]*object {
+	out := make([][]*object, stageEnd)
+	for _, o := range objects {
+		at := stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced)
+		out[at] = append(out[at], o)
+	}
+	for _, one := range out {
+		slices.SortFunc(one, func(a, b *object) int { return compareRefs(a.ref, b.ref) })
+	}
+	return out
+}
+
+// forEach calls f for each of the list, at most limit at a time, until the context ends.
+func forEach[T any](ctx context.Context, limit int, list []T, f func(T)) {
+	var all sync.WaitGroup
+	free := make(chan struct{}, limit)
+	for _, one := range list {
+		select {
+		case <-ctx.Done():
+		case free <- struct{}{}:
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		all.Go(func() {
+			defer func() { <-free }()
+			f(one)
+		})
+	}
+	all.Wait()
+}

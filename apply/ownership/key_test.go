@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+const manager = "deployerkit-4f1e"
+
+// tricky holds what the JSON of Go orders or escapes differently from the server: numbers as keys, and < > &.
+const tricky = `{"f:spec":{"f:ports":{".":{},"k:{\"containerPort\":9}":{".":{}},"k:{\"containerPort\":10}":{}}},"f:data":{"f:a<b>&c":{}}}`
+
+var then = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+
+func entry(change ...func(*metav1.ManagedFieldsEntry)) metav1.ManagedFieldsEntry {
+	e := metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1",
+		Time: &then, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(tricky),
+	}
+	for _, c := range change {
+		c(&e)
+	}
+	return e
+}
+
+func object(entries ...metav1.ManagedFieldsEntry) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "u1", ManagedFields: entries}}
+}
+
+func TestKeyOf(t *testing.T) {
+	foreign := entry(func(e *metav1.ManagedFieldsEntry) {
+		e.Manager = "kubectl"
+		e.FieldsV1 = metav1.NewFieldsV1(`{"f:z":{}}`)
+	})
+	base := ownership.KeyOf(object(entry()), manager)
+	if len(base) != 22 {
+		t.Errorf("the key %q has %d characters, not 22", base, len(base))
+	}
+	cases := map[string]struct {
+		reason string
+		obj    *corev1.ConfigMap
+		same   bool
+	}{
+		"Foreign":     {"entries of others do not count", object(foreign, entry()), true},
+		"Subresource": {"nor does ours for a subresource", object(entry(func(e *metav1.ManagedFieldsEntry) { e.Subresource = "status" }), entry()), true},
+		"Update":      {"nor what was not applied", object(entry(func(e *metav1.ManagedFieldsEntry) { e.Operation = "Update" }), entry()), true},
+		"Zone": {"a time is the same in every zone", object(entry(func(e *metav1.ManagedFieldsEntry) {
+			local := metav1.NewTime(then.In(time.FixedZone("east", 7200)))
+			e.Time = &local
+		})), true},
+		"Fields":  {"a field less", object(entry(func(e *metav1.ManagedFieldsEntry) { e.FieldsV1 = metav1.NewFieldsV1(`{}`) })), false},
+		"Version": {"another API version", object(entry(func(e *metav1.ManagedFieldsEntry) { e.APIVersion = "v2" })), false},
+		"Time": {"an apply under our name", object(entry(func(e *metav1.ManagedFieldsEntry) {
+			later := metav1.NewTime(then.Add(time.Second))
+			e.Time = &later
+		})), false},
+		"NoTime": {"entries after a version was removed have none", object(entry(func(e *metav1.ManagedFieldsEntry) { e.Time = nil })), false},
+		"UID": {"another object of the same name", func() *corev1.ConfigMap {
+			o := object(entry())
+			o.UID = "u2"
+			return o
+		}(), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ownership.KeyOf(tc.obj, manager)
+			if (got == base) != tc.same || got == "" {
+				t.Errorf("%s: got %q, base %q, same should be %v", tc.reason, got, base, tc.same)
+			}
+		})
+	}
+}
+
+func TestKeyOfWithoutEntry(t *testing.T) {
+	for name, obj := range map[string]*corev1.ConfigMap{
+		"Untracked": object(),
+		"Wiped":     object(metav1.ManagedFieldsEntry{}),
+		"NoFields":  object(entry(func(e *metav1.ManagedFieldsEntry) { e.FieldsV1 = nil })),
+		"NullField": object(entry(func(e *metav1.ManagedFieldsEntry) { e.FieldsV1 = metav1.NewFieldsV1("null") })),
+		"Garbage":   object(entry(func(e *metav1.ManagedFieldsEntry) { e.FieldsV1 = metav1.NewFieldsV1("{") })),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ownership.KeyOf(obj, manager); got != "" {
+				t.Errorf("got %q, want none", got)
+			}
+		})
+	}
+}
+
+// TestKeyOfForms: the engine takes the key from an unstructured answer, the watch from metadata.
+func TestKeyOfForms(t *testing.T) {
+	typed := object(entry())
+	want := ownership.KeyOf(typed, manager)
+	raw, err := json.Marshal(typed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loose := &unstructured.Unstructured{}
+	if err := json.Unmarshal(raw, &loose.Object); err != nil {
+		t.Fatal(err)
+	}
+	slim := &metav1.PartialObjectMetadata{ObjectMeta: *typed.ObjectMeta.DeepCopy()}
+	for name, obj := range map[string]metav1.Object{"unstructured": loose, "metadata": slim} {
+		if got := ownership.KeyOf(obj, manager); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+func BenchmarkKeyOf(b *testing.B) {
+	obj := object(entry())
+	b.ReportAllocs()
+	for b.Loop() {
+		ownership.KeyOf(obj, manager)
+	}
+}

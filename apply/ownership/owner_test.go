@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+var shop = ownership.Owner{UID: "4f1e", Landscape: "9c02", Namespace: "shop", Name: strings.Repeat("web", 60)}
+
+func TestStamp(t *testing.T) {
+	ours := map[string]any{
+		ownership.AnnotationLandscape: "9c02", ownership.AnnotationNamespace: "shop", ownership.AnnotationName: shop.Name,
+	}
+	cases := map[string]struct {
+		reason string
+		obj    map[string]any
+		want   map[string]any
+	}{
+		"Bare": {
+			reason: "labels and annotations come into being",
+			obj:    map[string]any{"kind": "ConfigMap"},
+			want: map[string]any{"kind": "ConfigMap", "metadata": map[string]any{
+				"labels": map[string]any{ownership.LabelItem: "4f1e"}, "annotations": ours,
+			}},
+		},
+		"KeepsOthers": {
+			reason: "a label that is no string stays, so that the server refuses it by name",
+			obj:    map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b", "n": int64(1), ownership.LabelItem: "else"}}},
+			want: map[string]any{"metadata": map[string]any{
+				"labels": map[string]any{"a": "b", "n": int64(1), ownership.LabelItem: "4f1e"}, "annotations": ours,
+			}},
+		},
+		"LabelsAreNoMap": {
+			reason: "nothing is overwritten, the server refuses it",
+			obj:    map[string]any{"metadata": map[string]any{"labels": "x"}},
+			want:   map[string]any{"metadata": map[string]any{"labels": "x", "annotations": ours}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			shop.Stamp(&unstructured.Unstructured{Object: tc.obj})
+			if diff := cmp.Diff(tc.want, tc.obj); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestOwnerOf(t *testing.T) {
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	if got, ok := ownership.OwnerOf(obj); ok {
+		t.Errorf("an object without our label belongs to %v", got)
+	}
+	shop.Stamp(obj)
+	got, ok := ownership.OwnerOf(obj)
+	if diff := cmp.Diff(shop, got); diff != "" || !ok {
+		t.Errorf("Stamp and OwnerOf differ (%v, -want +got):\n%s", ok, diff)
+	}
+	obj.SetAnnotations(nil)
+	got, ok = ownership.OwnerOf(obj)
+	if diff := cmp.Diff(ownership.Owner{UID: "4f1e"}, got); diff != "" || !ok {
+		t.Errorf("without annotations (%v, -want +got):\n%s", ok, diff)
+	}
+}
+
+func TestSameItem(t *testing.T) {
+	with := func(change func(*ownership.Owner)) ownership.Owner {
+		o := shop
+		change(&o)
+		return o
+	}
+	cases := map[string]struct {
+		a, b ownership.Owner
+		want bool
+	}{
+		"Itself":              {shop, shop, true},
+		"OtherLife":           {shop, with(func(o *ownership.Owner) { o.UID = "new" }), true},
+		"UIDWithoutNames":     {shop, ownership.Owner{UID: "4f1e"}, true},
+		"RenamedNamespace":    {shop, with(func(o *ownership.Owner) { o.UID = "new"; o.Namespace = "other" }), false},
+		"OtherName":           {shop, with(func(o *ownership.Owner) { o.UID = "new"; o.Name = "other" }), false},
+		"OtherLandscape":      {shop, with(func(o *ownership.Owner) { o.UID = "new"; o.Landscape = "other" }), false},
+		"NothingKnown":        {ownership.Owner{}, ownership.Owner{}, false},
+		"NeitherHasLandscape": {ownership.Owner{UID: "1", Namespace: "n", Name: "x"}, ownership.Owner{UID: "2", Namespace: "n", Name: "x"}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.a.SameItem(tc.b); got != tc.want {
+				t.Errorf("a, b: got %v, want %v", got, tc.want)
+			}
+			if got := tc.b.SameItem(tc.a); got != tc.want {
+				t.Errorf("b, a: got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestNames(t *testing.T) {
+	got := []string{shop.Manager(), shop.PatchManager(), ownership.Owner{Namespace: "n", Name: "x"}.String(), ownership.Owner{UID: "1"}.String()}
+	want := []string{"deployerkit-4f1e", "deployerkit-4f1e-patch", "n/x", "item 1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestReserved(t *testing.T) {
+	body := map[string]any{
+		"metadata": map[string]any{
+			"labels":      map[string]any{"deployerkit.dev/item": "x", "app": "deployerkit.dev/x", "deployerkit.dev": "fine"},
+			"annotations": map[string]any{"deployerkit.dev/anything": "x", "sub.deployerkit.dev/y": "fine"},
+		},
+		"spec": map[string]any{
+			"template":             map[string]any{"metadata": map[string]any{"labels": map[string]any{"deployerkit.dev/item": "x"}}},
+			"volumeClaimTemplates": []any{"odd", map[string]any{"metadata": map[string]any{"annotations": map[string]any{"deployerkit.dev/z": nil}}}},
+		},
+		"data": map[string]any{"deployerkit.dev/item": "fine", "metadata": "fine"},
+	}
+	want := []string{
+		"metadata.annotations[deployerkit.dev/anything]",
+		"metadata.labels[deployerkit.dev/item]",
+		"spec.template.metadata.labels[deployerkit.dev/item]",
+		"spec.volumeClaimTemplates[1].metadata.annotations[deployerkit.dev/z]",
+	}
+	if diff := cmp.Diff(want, ownership.Reserved(body)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := ownership.Reserved(map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}}); got != nil {
+		t.Errorf("nothing of ours is there, got %v", got)
+	}
+}

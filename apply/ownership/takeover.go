@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// TakeOver hands to manager what others own of an object and gives the new managedFields: the Apply entries of
+// former lives of an item (deployerkit-*), and the Update entries of updaters, the field managers of a program
+// that the item replaces. Entries for subresources, and a status, stay with whom they are. false: there is
+// nothing to take over. obj is not changed.
+//
+// It does what client-go's csaupgrade does, for Apply entries too: the manager's entry, or else the first one that is
+// taken over, gets the fields of all others of the same API version; those of another version are dropped.
+//
+// Use it only for objects that were found to be the item's own: SameItem, or the mark of the program that is replaced.
+func TakeOver(obj metav1.Object, manager string, updaters ...string) ([]metav1.ManagedFieldsEntry, bool, error) {
+	var own, others, kept []metav1.ManagedFieldsEntry
+	for _, entry := range obj.GetManagedFields() {
+		switch {
+		case isOwn(entry, manager):
+			own = append(own, entry)
+		case isTakenOver(entry, updaters):
+			others = append(others, entry)
+		default:
+			kept = append(kept, entry)
+		}
+	}
+	if len(others) == 0 {
+		return nil, false, nil
+	}
+	sources := slices.Concat(own, others)
+	merged := *sources[0].DeepCopy()
+	merged.Manager, merged.Operation = manager, metav1.ManagedFieldsOperationApply
+	fields, err := union(sources, merged.APIVersion)
+	if err != nil {
+		return nil, false, err
+	}
+	merged.FieldsV1 = fields
+	return append([]metav1.ManagedFieldsEntry{merged}, kept...), true, nil
+}
+
+func isOwn(entry metav1.ManagedFieldsEntry, manager string) bool {
+	return entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
+}
+
+func isTakenOver(entry metav1.ManagedFieldsEntry, updaters []string) bool {
+	if entry.Subresource != "" {
+		return false
+	}
+	if entry.Operation == metav1.ManagedFieldsOperationApply {
+		return strings.HasPrefix(entry.Manager, managerPrefix)
+	}
+	return slices.Contains(updaters, entry.Manager)
+}
+
+// union leaves out what Update entries hold of a status: whoever takes it over would remove it with the next apply.
+func union(entries []metav1.ManagedFieldsEntry, version string) (*metav1.FieldsV1, error) {
+	status := fieldpath.MakePathOrDie("status")
+	all := fieldpath.NewSet()
+	for _, entry := range entries {
+		if entry.APIVersion != version || entry.FieldsV1 == nil {
+			continue
+		}
+		set := fieldpath.NewSet()
+		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+			return nil, fmt.Errorf("read managed fields of %q: %w", entry.Manager, err)
+		}
+		if entry.Operation == metav1.ManagedFieldsOperationUpdate {
+			set = set.RecursiveDifference(fieldpath.NewSet(status))
+		}
+		all = all.Union(set)
+	}
+	raw, err := all.ToJSON()
+	if err != nil {
+		return nil, fmt.Errorf("write managed fields: %w", err)
+	}
+	return metav1.NewFieldsV1(string(raw)), nil
+}
+
+// TakeOverPatch is the JSON patch that stores what TakeOver gives. It carries the object's resourceVersion: if
+// the object changed meanwhile the server answers 409 and changes nothing. nil: there is nothing to take over.
+func TakeOverPatch(obj metav1.Object, manager string, updaters ...string) ([]byte, error) {
+	entries, changed, err := TakeOver(obj, manager, updaters...)
+	if err != nil || !changed {
+		return nil, err
+	}
+	return json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": obj.GetResourceVersion()},
+	})
+}

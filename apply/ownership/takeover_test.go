@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// held is an entry in short: who, how, in which version, for which subresource, and what.
+func held(manager, operation, version, subresource, fields string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation), APIVersion: version, Subresource: subresource,
+		Time: &then, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+	}
+}
+
+func TestTakeOver(t *testing.T) {
+	const ls = "landscaper-manifest"
+	cases := map[string]struct {
+		reason string
+		have   []metav1.ManagedFieldsEntry
+		want   []metav1.ManagedFieldsEntry // nil: nothing to do
+	}{
+		"Nothing": {
+			reason: "our own entry, others' and subresources are no reason for a write",
+			have: []metav1.ManagedFieldsEntry{
+				held(manager, "Apply", "v1", "", `{"f:a":{}}`), held("kubectl", "Update", "v1", "", `{"f:b":{}}`),
+				held(ls, "Update", "v1", "status", `{"f:status":{}}`), held("deployerkit-old-patch", "Update", "v1", "", `{"f:c":{}}`),
+			},
+		},
+		"FormerLife": {
+			reason: "an Apply entry of the item's former life becomes ours",
+			have:   []metav1.ManagedFieldsEntry{held("deployerkit-old", "Apply", "v1", "", `{"f:a":{}}`), held("kubectl", "Apply", "v1", "", `{"f:b":{}}`)},
+			want:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{}}`), held("kubectl", "Apply", "v1", "", `{"f:b":{}}`)},
+		},
+		"MergesIntoOurs": {
+			reason: "our entry exists already, both are joined",
+			have:   []metav1.ManagedFieldsEntry{held("deployerkit-old", "Apply", "v1", "", `{"f:a":{}}`), held(manager, "Apply", "v1", "", `{"f:b":{}}`)},
+			want:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{},"f:b":{}}`)},
+		},
+		"Updater": {
+			reason: "a program that wrote with PUT; its status stays nobody's",
+			have:   []metav1.ManagedFieldsEntry{held(ls, "Update", "v1", "", `{"f:a":{},"f:status":{"f:x":{}}}`)},
+			want:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{}}`)},
+		},
+		"OtherVersion": {
+			reason: "fields of another version cannot be joined and are dropped",
+			have:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{}}`), held(ls, "Update", "v2", "", `{"f:b":{}}`)},
+			want:   []metav1.ManagedFieldsEntry{held(manager, "Apply", "v1", "", `{"f:a":{}}`)},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			obj := object(tc.have...)
+			got, changed, err := ownership.TakeOver(obj, manager, ls)
+			if err != nil || changed != (tc.want != nil) {
+				t.Fatalf("changed %v, error %v", changed, err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.have, obj.ManagedFields); diff != "" {
+				t.Errorf("the object was changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTakeOverBrokenEntry(t *testing.T) {
+	obj := object(held("deployerkit-old", "Apply", "v1", "", `{"x":{}}`))
+	if _, _, err := ownership.TakeOver(obj, manager); err == nil {
+		t.Error("a broken entry was taken over")
+	}
+}
+
+func TestTakeOverPatch(t *testing.T) {
+	obj := object(held("deployerkit-old", "Apply", "v1", "", `{"f:a":{}}`))
+	obj.ResourceVersion = "17"
+	patch, err := ownership.TakeOverPatch(obj, manager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got any
+	if err := json.Unmarshal(patch, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := []any{
+		map[string]any{"op": "replace", "path": "/metadata/managedFields", "value": []any{map[string]any{
+			"manager": manager, "operation": "Apply", "apiVersion": "v1", "time": "2026-01-02T03:04:05Z",
+			"fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:a": map[string]any{}},
+		}}},
+		map[string]any{"op": "replace", "path": "/metadata/resourceVersion", "value": "17"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if patch, err := ownership.TakeOverPatch(object(), manager); patch != nil || err != nil {
+		t.Errorf("nothing to take over, got %s, %v", patch, err)
+	}
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+func TestInventoryIsCompact(t *testing.T) {
+	full := Inventory{Entries: []Entry{{
+		APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web",
+		UID: "00000000-0000-0000-0000-000000000000", Key: ownership.Key("0123456789abcdefghijkl"), Hash: "0123456789abcdef",
+	}}}
+	data, err := json.Marshal(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := len(data) - len(`{"entries":[]}`); size > 150 {
+		t.Errorf("%d bytes: %s", size, data)
+	}
+	empty := Inventory{Entries: []Entry{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}}}
+	if empty.size() != full.size() || full.size() != len(data) {
+		t.Errorf("size is %d before the write, %d after, in truth %d", empty.size(), full.size(), len(data))
+	}
+	back := Inventory{}
+	if err := json.Unmarshal(data, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(full, back); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBookKeepsOneEntryPerObject(t *testing.T) {
+	inv := Inventory{Entries: []Entry{
+		{APIVersion: "v1", Kind: "B", Name: "b"},
+		{APIVersion: "apps/v1", Kind: "A", Name: "a"},
+		{APIVersion: "apps/v2", Kind: "A", Name: "a", UID: "u"},
+	}}
+	want := Inventory{Entries: []Entry{inv.Entries[2], inv.Entries[0]}}
+	if diff := cmp.Diff(want, newBook(inv).inventory()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestGroupsTake(t *testing.T) {
+	refs := []Ref{
+		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "x", Name: "namespaced"},
+		{APIVersion: "v1", Kind: "Node", Name: "cluster"},
+		{APIVersion: "v1", Kind: "Namespace", Name: "namespace"},
+		{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "definition"},
+	}
+	custom := func(t ResourceType) Group { return Group{Resources: []ResourceType{t}} }
+	for name, c := range map[string]struct {
+		group Group
+		want  []string
+	}{
+		"namespaced":  {Group{Type: GroupNamespaced}, []string{"namespaced"}},
+		"cluster":     {Group{Type: GroupCluster}, []string{"cluster", "namespace"}},
+		"definitions": {Group{Type: GroupDefinitions}, []string{"definition"}},
+		"empty":       {Group{Type: GroupEmpty}, nil},
+		"kind":        {custom(ResourceType{APIVersion: "v1", Kind: "ConfigMap"}), []string{"namespaced"}},
+		"version":     {custom(ResourceType{APIVersion: "v2", Kind: "ConfigMap"}), nil},
+		"name":        {custom(ResourceType{APIVersion: "v1", Kind: "Node", Names: []string{"other", "cluster"}}), []string{"cluster"}},
+		"namespace":   {custom(ResourceType{APIVersion: "v1", Kind: "ConfigMap", Namespaces: []string{"y"}}), nil},
+		"elsewhere":   {Group{Cluster: &Engine{}, Resources: []ResourceType{{APIVersion: "v1", Kind: "Node"}}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, ref := range refs {
+				if c.group.takes(ref) {
+					got = append(got, ref.Name)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	for _, ref := range refs {
+		taken := 0
+		for _, group := range DefaultGroups() {
+			if group.takes(ref) {
+				taken++
+			}
+		}
+		if taken != 1 {
+			t.Errorf("%s is in %d default groups", ref, taken)
+		}
+	}
+}
+
+func TestMerging(t *testing.T) {
+	type object = map[string]any
+	base := object{"same": "a", "zero": "", "none": nil, "list": []any{"a"}, "empty": []any{}, "deep": object{"a": int64(1), "zero": int64(0)}}
+	more := object{"same": "b", "zero": "b", "none": "b", "list": []any{"b"}, "empty": []any{"b"}, "deep": object{"a": int64(2), "zero": int64(2), "new": nil}, "new": false}
+	t.Run("fill [D9]", func(t *testing.T) {
+		want := object{"same": "a", "zero": "b", "none": "b", "list": []any{"a"}, "empty": []any{"b"}, "deep": object{"a": int64(1), "zero": int64(2), "new": nil}, "new": false}
+		if diff := cmp.Diff(want, fill(base, more)); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("overlay [D9]", func(t *testing.T) {
+		want := object{"same": "b", "zero": "b", "none": "b", "list": []any{"b"}, "empty": []any{"b"}, "deep": object{"a": int64(2), "zero": int64(2), "new": nil}, "new": false}
+		if diff := cmp.Diff(want, overlay(base, more)); diff != "" {
+			t.Error(diff)
+		}
+		if base["same"] != "a" || more["same"] != "b" {
+			t.Error("an argument was changed")
+		}
+	})
+	t.Run("difference leads from one to the other", func(t *testing.T) {
+		from, to := object{"a": "1", "gone": "x", "deep": object{"a": "1", "gone": "x"}}, object{"a": "2", "deep": object{"a": "1"}, "new": "x"}
+		want := object{"a": "2", "gone": nil, "deep": object{"gone": nil}, "new": "x"}
+		if diff := cmp.Diff(want, difference(from, to)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestNormaliseFoldsStringData(t *testing.T) {
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"a": "1"}, "data": map[string]any{"a": "eA==", "b": "eA=="},
+		"metadata": map[string]any{"name": "s", "creationTimestamp": nil, "uid": "u", "resourceVersion": "1", "managedFields": []any{}},
+	}}
+	normalise(obj)
+	want := map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"a": "MQ==", "b": "eA=="}, "metadata": map[string]any{"name": "s"}}
+	if diff := cmp.Diff(want, obj.Object); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestStringDataMustBeText(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stringData any
+		want       []string
+	}{
+		"text":    {stringData: map[string]any{"a": "1"}},
+		"null":    {stringData: nil},
+		"objects": {stringData: map[string]any{"b": map[string]any{"secret": "x"}, "a": int64(1), "c": "1"}, want: []string{".stringData.a", ".stringData.b"}},
+		"a text":  {stringData: "secret", want: []string{".stringData"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s"}, "stringData": tc.stringData,
+			}}
+			normalise(obj)
+			p := &preparing{}
+			p.checkStringData(&object{Desired: Desired{Object: obj}, ref: RefOf(obj)})
+			var got []string
+			for _, one := range p.faults {
+				got = append(got, one.Path)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestForEachIsBounded(t *testing.T) {
+	var now, most, all atomic.Int64
+	forEach(t.Context(), 3, make([]int, 50), func(int) {
+		for n := now.Add(1); ; {
+			if old := most.Load(); n <= old || most.CompareAndSwap(old, n) {
+				break
+			}
+		}
+		all.Add(1)
+		now.Add(-1)
+	})
+	if most.Load() > 3 || all.Load() != 50 {
+		t.Errorf("%d at a time, %d in all", most.Load(), all.Load())
+	}
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// Action is what a call of Apply would do with an object.
+type Action string
+
+// The actions of a Plan.
+const (
+	ActionCreate Action = "create"
+	ActionChange Action = "change"
+	ActionDelete Action = "delete"
+)
+
+// Plan is what a call of Apply would do.
+type Plan struct {
+	Changes []Change
+	// Unchanged is how many objects are as they shall be.
+	Unchanged int
+}
+
+// Change is what would be done with one object.
+type Change struct {
+	Action Action
+	Ref    Ref
+	// Fields are those that a change touches. Values of Secrets are masked.
+	Fields []FieldChange
+}
+
+// FieldChange is one field of a Change, with its values as JSON; empty: the field is not there.
+type FieldChange struct {
+	Path, Old, New string
+}
+
+// Plan tells what Apply would do, and writes nothing: changes are asked from the API server as a dry run, which needs the
+// same rights. Objects that the inventory does not know are judged as Apply would judge them. What cannot be
+// planned is in the error, as with Apply; the plan then holds the rest.
+func (e *Engine) Plan(ctx context.Context, owner ownership.Owner, desired []Desired, inv Inventory) (Plan, error) {
+	objects, hide, err := e.prepare(ctx, owner, desired)
+	if err != nil {
+		return Plan{}, err
+	}
+	r := e.newRun(owner, inv, hide)
+	r.dry = true
+	p := &planning{run: r}
+	wanted, uids := map[Ref]bool{}, map[types.UID]bool{}
+	for _, o := range objects {
+		s := r.book[o.ref.id()]
+		if s == nil {
+			s = &slot{}
+		}
+		wanted[o.ref.id()], uids[s.UID] = true, s.UID != ""
+	}
+	forEach(ctx, e.options.Concurrency, objects, func(o *object) { r.note(o.ref, p.object(ctx, o)) })
+	orphans := slices.DeleteFunc(r.all(), func(s *slot) bool { return wanted[s.Ref().id()] || uids[s.UID] })
+	forEach(ctx, e.options.Concurrency, orphans, func(s *slot) { r.note(s.Ref(), p.orphan(ctx, s)) })
+	slices.SortFunc(p.plan.Changes, func(a, b Change) int { return compareRefs(a.Ref, b.Ref) })
+	for _, w := range r.report.Waiting {
+		r.errs = append(r.errs, &Error{Ref: w.Ref, Reason: w.Reason, Class: Wait})
+	}
+	_, _, err = r.result(ctx)
+	return p.plan, err
+}
+
+// planning is one call of Plan.
+type planning struct {
+	*run
+
+	plan Plan
+}
+
+func (p *planning) add(c Change) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.plan.Changes = append(p.plan.Changes, c)
+}
+
+func (p *planning) object(ctx context.Context, o *object) error {
+	if o.Policy == Ignore {
+		return nil
+	}
+	live, err := p.read(ctx, o.ref)
+	switch {
+	case live == nil && err == nil, meta.IsNoMatchError(err) && o.kind.fromItem:
+		p.add(Change{Action: ActionCreate, Ref: o.ref})
+		return nil
+	case err != nil:
+		return err
+	}
+	s := p.book[o.ref.id()]
+	if s == nil {
+		s = &slot{}
+	}
+	leave := o.Policy == Immutable || o.Policy == Fallback && live.GetUID() != s.UID && !p.isOurs(live)
+	if !leave {
+		if _, err := p.claimable(o, s, live); err != nil {
+			return err
+		}
+	}
+	return p.compare(ctx, o, live, leave)
+}
+
+// compare asks the API server what would come out.
+func (p *planning) compare(ctx context.Context, o *object, live *unstructured.Unstructured, leave bool) error {
+	after, err := live, error(nil)
+	switch {
+	case leave:
+	case o.Strategy == Apply:
+		after, err = p.send(ctx, o, live.GetUID(), true)
+	default:
+		after = outcome(o, live)
+		err = p.put(ctx, o, live, after)
+	}
+	if err != nil {
+		return err
+	}
+	fields := p.fields(o.ref, live, after)
+	if len(fields) == 0 {
+		p.count(&p.plan.Unchanged)
+		return nil
+	}
+	p.add(Change{Action: ActionChange, Ref: o.ref, Fields: fields})
+	return nil
+}
+
+// orphan plans the deletion of an object that is no longer desired.
+func (p *planning) orphan(ctx context.Context, s *slot) error {
+	if s.policy() == Keep || s.policy() == Ignore {
+		return nil
+	}
+	live, err := p.read(ctx, s.Ref())
+	switch {
+	case isGone(err), err == nil && live == nil:
+		return nil
+	case err != nil:
+		return err
+	case p.isOurs(live), live.GetUID() == s.UID && s.policy() != Fallback:
+		p.add(Change{Action: ActionDelete, Ref: s.Ref()})
+	}
+	return nil
+}
+
+// String is for people: one line per object, and one per field.
+func (p Plan) String() string {
+	out := &strings.Builder{}
+	for _, c := range p.Changes {
+		fmt.Fprintf(out, "%s %s\n", c.Action, c.Ref)
+		for _, f := range c.Fields {
+			fmt.Fprintf(out, "  %s: %s -> %s\n", f.Path, orAbsent(f.Old), orAbsent(f.New))
+		}
+	}
+	fmt.Fprintf(out, "%d to do, %d unchanged\n", len(p.Changes), p.Unchanged)
+	return out.String()
+}
+
+func orAbsent(value string) string {
+	if value == "" {
+		return "(absent)"
+	}
+	return value
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package readiness
+
+import (
+	"context"
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	health "github.com/gardener/landscaper/apis/deployer/utils/readinesschecks"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Lookup finds the objects that a check selects, in the target that the check
+// names. Errors are what the cluster says; that nothing is there is none.
+type Lookup interface {
+	// Get reads one object, nil when it does not exist or the cluster does not
+	// know its kind.
+	Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error)
+	// List reads the objects of a kind with all the labels, in all namespaces.
+	List(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string) ([]*unstructured.Unstructured, error)
+}
+
+// Check is a custom readiness check, ready for use. It is immutable.
+type Check struct {
+	// Spec is what it was made of.
+	Spec health.CustomReadinessCheckConfiguration
+
+	requirements []requirement
+}
+
+// SpecError says what is wrong with the specification of a check.
+type SpecError struct {
+	// Path is the faulty field, relative to the specification:
+	// "requirements[0].operator".
+	Path string
+	// Reason says what is wrong with it.
+	Reason string
+}
+
+// Error is path and reason.
+func (e *SpecError) Error() string { return e.Path + ": " + e.Reason }
+
+func faulty(path, format string, args ...any) error {
+	return &SpecError{Path: path, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Compile checks a specification and prepares it, also when it is disabled.
+// Errors: a *SpecError for the first fault.
+func Compile(spec health.CustomReadinessCheckConfiguration) (*Check, error) {
+	if spec.Name == "" {
+		return nil, faulty("name", "required")
+	}
+	if spec.TargetName != nil && *spec.TargetName == "" {
+		return nil, faulty("targetName", "must not be empty")
+	}
+	if err := selects(spec); err != nil {
+		return nil, err
+	}
+	if len(spec.Requirements) == 0 {
+		return nil, faulty("requirements", "required: at least one")
+	}
+	check := &Check{Spec: spec}
+	for i, item := range spec.Requirements {
+		compiled, err := compileRequirement(fmt.Sprintf("requirements[%d]", i), item)
+		if err != nil {
+			return nil, err
+		}
+		check.requirements = append(check.requirements, *compiled)
+	}
+	return check, nil
+}
+
+// selects checks the two selectors.
+func selects(spec health.CustomReadinessCheckConfiguration) error {
+	if len(spec.Resource) == 0 && spec.LabelSelector == nil {
+		return faulty("resourceSelector", "required, or a labelSelector")
+	}
+	for i, ref := range spec.Resource {
+		path := fmt.Sprintf("resourceSelector[%d]", i)
+		if err := checkKind(path, ref.APIVersion, ref.Kind); err != nil {
+			return err
+		}
+		if ref.Name == "" {
+			return faulty(path+".name", "required")
+		}
+	}
+	selector := spec.LabelSelector
+	if selector == nil {
+		return nil
+	}
+	if err := checkKind("labelSelector", selector.APIVersion, selector.Kind); err != nil {
+		return err
+	}
+	if len(selector.Labels) == 0 {
+		return faulty("labelSelector.matchLabels", "required: at least one")
+	}
+	if _, err := labels.ValidatedSelectorFromSet(selector.Labels); err != nil {
+		return faulty("labelSelector.matchLabels", "%s", err.Error())
+	}
+	return nil
+}
+
+// checkKind checks the two fields that name a kind.
+func checkKind(path, apiVersion, kind string) error {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || gv.Version == "" {
+		return faulty(path+".apiVersion", "is %q, want \"version\" or \"group/version\"", apiVersion)
+	}
+	if kind == "" {
+		return faulty(path+".kind", "required")
+	}
+	return nil
+}
+
+// Run looks up everything that the check selects and tells whether all of it
+// meets all requirements. What does not exist is not ready, and neither is a
+// label selector that finds nothing. A disabled check is always ready and looks
+// up nothing.
+// Errors: those of the lookup.
+func (c *Check) Run(ctx context.Context, lookup Lookup) (Result, error) {
+	if c.Spec.Disabled {
+		return ready(), nil
+	}
+	for _, ref := range c.Spec.Resource {
+		obj, err := lookup.Get(ctx, ref)
+		if err != nil {
+			return Result{}, fmt.Errorf("readiness check %q: %w", c.Spec.Name, err)
+		}
+		if obj == nil {
+			return c.waiting(name(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name) + ": does not exist"), nil
+		}
+		if result := c.Of(obj); !result.Ready() {
+			return result, nil
+		}
+	}
+	return c.runSelector(ctx, lookup)
+}
+
+// runSelector checks what the label selector finds.
+func (c *Check) runSelector(ctx context.Context, lookup Lookup) (Result, error) {
+	selector := c.Spec.LabelSelector
+	if selector == nil {
+		return ready(), nil
+	}
+	found, err := lookup.List(ctx, schema.FromAPIVersionAndKind(selector.APIVersion, selector.Kind), selector.Labels)
+	if err != nil {
+		return Result{}, fmt.Errorf("readiness check %q: %w", c.Spec.Name, err)
+	}
+	if len(found) == 0 {
+		return c.waiting(fmt.Sprintf("no %s has the labels %s", selector.Kind, labels.Set(selector.Labels))), nil
+	}
+	for _, obj := range found {
+		if result := c.Of(obj); !result.Ready() {
+			return result, nil
+		}
+	}
+	return ready(), nil
+}
+
+// Of tells whether one object meets all requirements, whatever the check
+// selects. The reason names check, object and field.
+func (c *Check) Of(obj *unstructured.Unstructured) Result {
+	if c.Spec.Disabled {
+		return ready()
+	}
+	if obj == nil {
+		return c.waiting("object does not exist")
+	}
+	for i := range c.requirements {
+		if reason := c.requirements[i].unmet(obj); reason != "" {
+			return c.waiting(Name(obj) + ": " + reason)
+		}
+	}
+	return ready()
+}
+
+func (c *Check) waiting(reason string) Result {
+	return waiting(fmt.Sprintf("check %q: %s", c.Spec.Name, reason))
+}

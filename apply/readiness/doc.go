@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package readiness tells whether an object of a target cluster is ready and,
+// if not, why: in one line, for people. It only looks at objects that it is
+// given: it has no client, no clock and no state, so asking twice gives the same
+// and an object that has disappeared is not remembered.
+//
+// # The default check
+//
+//	result := readiness.Of(object)
+//	if !result.Ready() {
+//		log.Info("Not ready", "object", readiness.Name(object), "reason", result.Reason)
+//	}
+//
+// It is kstatus (github.com/fluxcd/cli-utils), which knows the built-in kinds
+// and the conditions Ready, Reconciling and Stalled of the others, with rules of
+// our own where kstatus is too generous:
+//
+//	Service of type LoadBalancer  has an ingress in its status
+//	Job                           is complete; a running one is not ready
+//	Pod in phase Failed           failed
+//	PersistentVolumeClaim Lost    failed
+//	APIService                    has condition Available=True
+//	StatefulSet with OnDelete     has all replicas ready, of whatever revision
+//	ReplicationController         as ReplicaSet, which kstatus does not know it is
+//	condition Ready of an older   does not count
+//	  generation
+//	custom resource without       is not ready: nobody has looked at it yet
+//	  status (but see Rules)
+//
+// Failed means that waiting will probably not help, not that it cannot: a
+// Deployment whose progress deadline has passed recovers when the image appears.
+// The conditions Available and Failed of custom resources are not looked at, nor
+// is any phase: a custom check is.
+//
+// Two kinds wait for something that may never come, so that an item with nothing
+// else needs disableDefault: a PersistentVolumeClaim whose storage class binds
+// on first use, and a Job that is suspended.
+//
+// # Custom checks
+//
+//	check, err := readiness.Compile(spec)     // at decoding: a *SpecError names the faulty field
+//	result, err := check.Run(ctx, lookup)     // all objects that it selects meet all requirements
+//	result := check.Of(object)                // one object only
+//
+// A requirement compares every value that its JSON path finds. A path that finds
+// nothing fails every operator but "!". Numbers are compared by value: 1 and 1.0
+// are equal. The values of Secrets never appear in a reason.
+package readiness

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package readiness
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// overlay are the rules for kinds that kstatus judges too kindly. A rule that
+// has no objection says ready; kstatus is asked after it.
+var overlay = map[schema.GroupKind]func(*unstructured.Unstructured) Result{
+	{Group: "", Kind: "Service"}:                          service,
+	{Group: "", Kind: "Pod"}:                              pod,
+	{Group: "", Kind: "PersistentVolumeClaim"}:            claim,
+	{Group: "batch", Kind: "Job"}:                         job,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}: apiService,
+}
+
+// observing are the built-in kinds with a generation whose controller always
+// says which one it has seen.
+var observing = map[schema.GroupKind]bool{
+	{Group: "apps", Kind: "Deployment"}:            true,
+	{Group: "apps", Kind: "StatefulSet"}:           true,
+	{Group: "apps", Kind: "DaemonSet"}:             true,
+	{Group: "apps", Kind: "ReplicaSet"}:            true,
+	{Kind: "ReplicationController"}:                true,
+	{Group: "policy", Kind: "PodDisruptionBudget"}: true,
+}
+
+// asKnown gives kstatus the kind whose rules fit: a ReplicationController is a
+// ReplicaSet to it, and a StatefulSet that replaces pods when they are deleted
+// is one whose rollout is held back entirely.
+func asKnown(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	switch obj.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Kind: "ReplicationController"}:
+		known := maps.Clone(obj.Object)
+		known["apiVersion"], known["kind"] = "apps/v1", "ReplicaSet"
+		return &unstructured.Unstructured{Object: known}
+	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
+		spec, _ := obj.Object["spec"].(map[string]any)
+		if text(spec, "updateStrategy", "type") != "OnDelete" {
+			return obj
+		}
+		spec = maps.Clone(spec)
+		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"partition": spec["replicas"]}}
+		if spec["replicas"] == nil {
+			spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"partition": int64(1)}}
+		}
+		known := maps.Clone(obj.Object)
+		known["spec"] = spec
+		return &unstructured.Unstructured{Object: known}
+	}
+	return obj
+}
+
+func service(obj *unstructured.Unstructured) Result {
+	if text(obj.Object, "spec", "type") != "LoadBalancer" {
+		return ready()
+	}
+	if len(list(obj.Object, "status", "loadBalancer", "ingress")) == 0 {
+		return waiting("the load balancer has no address yet")
+	}
+	return ready()
+}
+
+func pod(obj *unstructured.Unstructured) Result {
+	if text(obj.Object, "status", "phase") != "Failed" {
+		return ready()
+	}
+	return failed(join("has failed", text(obj.Object, "status", "reason"), text(obj.Object, "status", "message")))
+}
+
+func claim(obj *unstructured.Unstructured) Result {
+	if text(obj.Object, "status", "phase") == "Lost" {
+		return failed("its volume is lost")
+	}
+	return ready()
+}
+
+func job(obj *unstructured.Unstructured) Result {
+	if failure := conditionOf(obj, "Failed"); failure["status"] == "True" {
+		return failed(join("has failed", text(failure, "reason"), text(failure, "message")))
+	}
+	if conditionOf(obj, "Complete")["status"] == "True" {
+		return ready()
+	}
+	if at(obj.Object, "spec", "suspend") == true {
+		return waiting("is suspended")
+	}
+	active, _ := number(at(obj.Object, "status", "active"))
+	succeeded, _ := number(at(obj.Object, "status", "succeeded"))
+	return waiting(fmt.Sprintf("is not complete: %d active, %d succeeded", active, succeeded))
+}
+
+func apiService(obj *unstructured.Unstructured) Result {
+	available := conditionOf(obj, "Available")
+	if available["status"] == "True" {
+		return ready()
+	}
+	return waiting(join("is not available", text(available, "reason"), text(available, "message")))
+}
+
+// hint is what else an object that is not ready says: why pods are missing, or
+// why a container does not start.
+func hint(obj *unstructured.Unstructured) string {
+	if failure := conditionOf(obj, "ReplicaFailure"); failure["status"] == "True" {
+		return join("", text(failure, "reason"), text(failure, "message"))
+	}
+	if obj.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Pod"}) {
+		return ""
+	}
+	for _, item := range list(obj.Object, "status", "containerStatuses") {
+		container, _ := item.(map[string]any)
+		if reason := text(container, "state", "waiting", "reason"); reason != "" {
+			return join("", "container "+text(container, "name"), reason, text(container, "state", "waiting", "message"))
+		}
+	}
+	return ""
+}
+
+// finalizersOf says who holds an object that is being deleted.
+func finalizersOf(obj *unstructured.Unstructured) string {
+	if names := obj.GetFinalizers(); len(names) > 0 {
+		return ", held by finalizers " + strings.Join(names, ", ")
+	}
+	return ""
+}
+
+// conditionOf is the condition of a type, nil when there is none.
+func conditionOf(obj *unstructured.Unstructured, kind string) map[string]any {
+	for _, item := range list(obj.Object, "status", "conditions") {
+		if condition, _ := item.(map[string]any); condition["type"] == kind {
+			return condition
+		}
+	}
+	return nil
+}
+
+// at is a value of an object, nil when there is none. It is not copied.
+func at(object map[string]any, fields ...string) any {
+	var value any = object
+	for _, field := range fields {
+		fields, _ := value.(map[string]any)
+		value = fields[field]
+	}
+	return value
+}
+
+// text is a string of an object, "" when there is none.
+func text(object map[string]any, fields ...string) string {
+	value, _ := at(object, fields...).(string)
+	return value
+}
+
+// list is a list of an object, nil when there is none.
+func list(object map[string]any, fields ...string) []any {
+	value, _ := at(object, fields...).([]any)
+	return value
+}
+
+// number is a whole number of an object.
+func number(value any) (int64, bool) {
+	switch v := value.(type) {
+	case int64:
+		return v, true
+	case float64:
+		return int64(v), true
+	}
+	return 0, false
+}
+
+// join puts the parts that are not empty one after the other.
+func join(first string, more ...string) string {
+	for _, part := range more {
+		if part != "" {
+			first += ": " + part
+		}
+	}
+	return first
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package readiness
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	health "github.com/gardener/landscaper/apis/deployer/utils/readinesschecks"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/selection"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	sigsjson "sigs.k8s.io/json"
+
+	"github.com/deployerkit/deployerkit/apply/jsonpath"
+)
+
+// operators are those that a requirement may have.
+var operators = []selection.Operator{
+	selection.Exists, selection.DoesNotExist, selection.Equals, selection.DoubleEquals,
+	selection.NotEquals, selection.In, selection.NotIn,
+}
+
+// requirement is one comparison, prepared.
+type requirement struct {
+	path     *jsonpath.Path
+	operator selection.Operator
+	values   []any
+}
+
+// compileRequirement checks a requirement at a path of the specification.
+func compileRequirement(at string, spec health.RequirementSpec) (*requirement, error) {
+	path, err := jsonpath.Parse(spec.JsonPath)
+	if err != nil {
+		return nil, faulty(at+".jsonPath", "%q %s", spec.JsonPath, err.Error())
+	}
+	if !slices.Contains(operators, spec.Operator) {
+		return nil, faulty(at+".operator", "is %q, want one of %q", spec.Operator, operators)
+	}
+	if err := checkCount(at+".values", spec); err != nil {
+		return nil, err
+	}
+	compiled := &requirement{path: path, operator: spec.Operator}
+	for i, raw := range spec.Value {
+		value, err := valueOf(raw.Raw)
+		if err != nil {
+			return nil, faulty(fmt.Sprintf("%s.values[%d]", at, i), "%s", err.Error())
+		}
+		compiled.values = append(compiled.values, value)
+	}
+	return compiled, nil
+}
+
+// checkCount compares the number of values with what the operator takes.
+func checkCount(at string, spec health.RequirementSpec) error {
+	switch spec.Operator {
+	case selection.Exists, selection.DoesNotExist:
+		return nil // values are allowed, and not looked at
+	case selection.In, selection.NotIn:
+		if len(spec.Value) == 0 {
+			return faulty(at, "required: at least one for operator %q", spec.Operator)
+		}
+	default:
+		if len(spec.Value) != 1 {
+			return faulty(at, "has %d values, operator %q takes exactly one", len(spec.Value), spec.Operator)
+		}
+	}
+	return nil
+}
+
+// valueOf reads {"value": <any JSON>}.
+func valueOf(raw []byte) (any, error) {
+	var wrapped struct {
+		Value json.RawMessage `json:"value"`
+	}
+	strict, err := sigsjson.UnmarshalStrict(raw, &wrapped)
+	if err == nil && len(strict) > 0 {
+		err = strict[0]
+	}
+	if err != nil {
+		return nil, fmt.Errorf(`want {"value": ...}: %w`, err)
+	}
+	if len(wrapped.Value) == 0 {
+		return nil, fmt.Errorf(`want {"value": ...}`)
+	}
+	var value any
+	if err := utiljson.Unmarshal(wrapped.Value, &value); err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+// unmet says why an object does not meet the requirement, "" when it does.
+func (r *requirement) unmet(obj *unstructured.Unstructured) string {
+	found, err := r.path.Find(obj.Object)
+	switch {
+	case r.operator == selection.DoesNotExist:
+		if err != nil {
+			return ""
+		}
+		return fmt.Sprintf("%s exists", r.path)
+	case err != nil:
+		return fmt.Sprintf("%s does not exist", r.path)
+	case r.operator == selection.Exists:
+		return ""
+	}
+	for _, value := range found {
+		if !r.meets(value) {
+			return r.reason(obj, value)
+		}
+	}
+	return ""
+}
+
+// meets compares one value.
+func (r *requirement) meets(value any) bool {
+	listed := slices.ContainsFunc(r.values, func(want any) bool { return equal(value, want) })
+	if r.operator == selection.NotEquals || r.operator == selection.NotIn {
+		return !listed
+	}
+	return listed
+}
+
+// reason tells what was found, unless it comes from a Secret.
+func (r *requirement) reason(obj *unstructured.Unstructured, value any) string {
+	want := "want"
+	if r.operator == selection.NotEquals || r.operator == selection.NotIn {
+		want = "want anything but"
+	}
+	if obj.GetKind() == "Secret" {
+		return fmt.Sprintf("%s does not have the value that the check wants", r.path)
+	}
+	wanted := make([]string, 0, len(r.values))
+	for _, item := range r.values {
+		wanted = append(wanted, short(item))
+	}
+	return fmt.Sprintf("%s is %s, %s %v", r.path, short(value), want, wanted)
+}
+
+// short is a value as JSON, at most 80 characters of it.
+func short(value any) string {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return "?"
+	}
+	if line := []rune(string(raw)); len(line) > 80 {
+		return string(line[:79]) + "…"
+	}
+	return string(raw)
+}
+
+// equal compares JSON values; numbers by value, whatever their Go type.
+func equal(a, b any) bool {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && equalMaps(x, y)
+	case []any:
+		y, ok := b.([]any)
+		return ok && slices.EqualFunc(x, y, equal)
+	}
+	if x, ok := a.(int64); ok {
+		if y, ok := b.(int64); ok {
+			return x == y // exact, also beyond 2^53
+		}
+	}
+	if x, ok := float(a); ok {
+		y, ok := float(b)
+		return ok && x == y
+	}
+	if _, ok := b.(map[string]any); ok {
+		return false
+	}
+	if _, ok := b.([]any); ok {
+		return false
+	}
+	return a == b
+}
+
+func equalMaps(a, b map[string]any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, value := range a {
+		if other, found := b[key]; !found || !equal(value, other) {
+			return false
+		}
+	}
+	return true
+}
+
+// float is a number as float64.
+func float(value any) (float64, bool) {
+	switch v := value.(type) {
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	case int:
+		return float64(v), true
+	}
+	return 0, false
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// serverSide is the strategy Apply. An object that we wrote before is ours: our fields are forced, and the UID
+// makes sure that it is that object. All others are met for the first time.
+func (r *run) serverSide(ctx context.Context, o *object, s *slot) error {
+	if s.Hash == "" || s.UID == "" {
+		return r.firstContact(ctx, o, s)
+	}
+	live, err := r.send(ctx, o, s.UID, true)
+	switch {
+	case err == nil && r.hasLeftovers(live):
+		return r.inherit(ctx, o, s, live)
+	case err == nil:
+		return r.landed(o, s, live)
+	case isAnother(err):
+		s.forget()
+		return r.firstContact(ctx, o, s)
+	case r.options.Recreate && isImmutable(err):
+		return r.recreate(ctx, o, s)
+	}
+	return err
+}
+
+// firstContact applies without force, so that the API server tells about others.
+func (r *run) firstContact(ctx context.Context, o *object, s *slot) error {
+	live, err := r.send(ctx, o, "", false)
+	switch {
+	case apierrors.IsConflict(err):
+		return r.contested(ctx, o, s, err)
+	case r.options.Recreate && s.UID != "" && isImmutable(err):
+		return r.recreate(ctx, o, s)
+	case err != nil:
+		return err
+	case r.isMarkedForAnother(s, live):
+		return r.release(ctx, o, live)
+	case r.hasLeftovers(live):
+		return r.inherit(ctx, o, s, live)
+	case r.existedBefore(live) && live.GetDeletionTimestamp() == nil:
+		r.adopt(o, s, "existed already and belonged to nobody")
+	}
+	return r.landed(o, s, live)
+}
+
+// contested goes on after others turned out to own fields that we want. Those of another item are never taken.
+func (r *run) contested(ctx context.Context, o *object, s *slot, conflict error) error {
+	if r.mayBeOwned(conflict) {
+		live, err := r.read(ctx, o.ref)
+		if err != nil {
+			return err
+		}
+		if live == nil {
+			return waiting(o.ref, "went away just now")
+		}
+		mine, err := r.claimable(o, s, live)
+		if err != nil {
+			return err
+		}
+		if mine {
+			return r.inherit(ctx, o, s, live)
+		}
+	}
+	if o.Policy == Fallback {
+		return nil // somebody was faster
+	}
+	live, err := r.send(ctx, o, "", true)
+	if err != nil {
+		return err
+	}
+	if live.GetDeletionTimestamp() == nil {
+		r.adopt(o, s, "existed already and belonged to nobody; others had set some of its fields")
+	}
+	return r.landed(o, s, live)
+}
+
+// adopt notes that the object is older than our interest in it.
+func (r *run) adopt(o *object, s *slot, message string) {
+	s.Adopted = true
+	r.event(o.ref, ReasonAdopted, message)
+}
+
+// send applies the object. uid: only if it is that object; empty: whatever has the name.
+func (r *run) send(ctx context.Context, o *object, uid types.UID, force bool) (*unstructured.Unstructured, error) {
+	body := o.Object.DeepCopy()
+	if uid != "" {
+		body.SetUID(uid)
+	}
+	options := []client.ApplyOption{client.FieldOwner(r.owner.Manager())}
+	if force {
+		options = append(options, client.ForceOwnership)
+	}
+	if r.dry {
+		options = append(options, client.DryRunAll)
+	}
+	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...)
+	return body, err
+}
+
+// mayBeOwned looks for our owner label, and for Landscaper's deployers, among the causes of a conflict.
+func (r *run) mayBeOwned(conflict error) bool {
+	for _, cause := range causesOf(conflict) {
+		if strings.Contains(cause.Field, ownership.LabelItem) {
+			return true
+		}
+		for _, manager := range r.options.LandscaperManagers {
+			if strings.Contains(cause.Message, `"`+manager+`"`) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// existedBefore tells that others made the object: one of them wrote when it came into being, or we did not. What we
+// made ourselves and forgot, when we were stopped, is not adopted.
+func (r *run) existedBefore(live *unstructured.Unstructured) bool {
+	ours, _ := ownership.Entry(live, r.owner.Manager())
+	created := live.GetCreationTimestamp()
+	others := slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager != r.owner.Manager() && entry.Subresource == "" && created.Equal(entry.Time)
+	})
+	return others || len(live.GetManagedFields()) > 1 && !created.Equal(ours.Time)
+}
+
+func causesOf(err error) []metav1.StatusCause {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
+
+// isAnother tells that the object with our UID is gone, and perhaps another has its name.
+func isAnother(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch status.Status().Code {
+	case http.StatusConflict:
+		return strings.Contains(status.Status().Message, "uid mismatch")
+	case http.StatusUnprocessableEntity:
+		for _, cause := range causesOf(err) {
+			if cause.Field == "metadata.uid" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isImmutable tells that a field was changed that cannot be changed.
+func isImmutable(err error) bool {
+	if !apierrors.IsInvalid(err) {
+		return false
+	}
+	for _, cause := range causesOf(err) {
+		for _, text := range []string{"immutable", "may not change", "cannot change", "updates to"} {
+			if strings.Contains(cause.Message, text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// recreate deletes the object; the next call creates it.
+func (r *run) recreate(ctx context.Context, o *object, s *slot) error {
+	err := r.client.Delete(ctx, o.ref.empty(), client.Preconditions{UID: &s.UID}, background)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	s.Hash, s.Key = "", ""
+	return waiting(o.ref, "is replaced, since a field changed that is immutable")
+}

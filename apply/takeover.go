@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// landscaperLabel is how Landscaper's manifest deployer marks objects: with the name of the deploy item.
+const landscaperLabel = "manifest.deployer.landscaper.gardener.cloud/deployitem"
+
+// DefaultLandscaperManagers are the field managers of Landscaper's own deployers: the names of their programs.
+func DefaultLandscaperManagers() []string {
+	return []string{"manifest-deployer-controller", "helm-deployer-controller", "landscaper-controller"}
+}
+
+// claimable tells whether a live object with an owner is this item's: by an earlier life of the item, or as
+// Landscaper's deployer marked it. false without an error: it belongs to nobody.
+func (r *run) claimable(o *object, s *slot, live *unstructured.Unstructured) (bool, error) {
+	if live.GetDeletionTimestamp() != nil {
+		return false, waiting(o.ref, "is being deleted")
+	}
+	if owner, owned := ownership.OwnerOf(live); owned {
+		if r.owner.SameItem(owner) {
+			return true, nil
+		}
+		return false, foreign(o.ref, fmt.Sprintf("deploy item %s (UID %s)", owner, owner.UID))
+	}
+	if r.isMarkedForAnother(s, live) {
+		return false, markedForAnother(o.ref, live)
+	}
+	_, marked := live.GetLabels()[landscaperLabel]
+	return marked, nil
+}
+
+// isMarkedForAnother tells that Landscaper's deployer made the object for another item. That the inventory names the
+// object, as Landscaper's provider status did, weighs more than the mark.
+func (r *run) isMarkedForAnother(s *slot, live *unstructured.Unstructured) bool {
+	name, marked := live.GetLabels()[landscaperLabel]
+	return marked && name != r.owner.Name && live.GetUID() != s.UID
+}
+
+func markedForAnother(ref Ref, live *unstructured.Unstructured) *Error {
+	return foreign(ref, fmt.Sprintf("the Landscaper deploy item %q", live.GetLabels()[landscaperLabel]))
+}
+
+// release gives back an object that let itself be applied since it has the same values. What only we have set goes.
+func (r *run) release(ctx context.Context, o *object, live *unstructured.Unstructured) error {
+	body := o.ref.empty()
+	body.SetUID(live.GetUID())
+	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(r.owner.Manager()))
+	if err != nil {
+		return err
+	}
+	return markedForAnother(o.ref, live)
+}
+
+// foreign is the error for an object of somebody else. It may let go, so this is not Permanent.
+func foreign(ref Ref, owner string) *Error {
+	return &Error{Ref: ref, Reason: "belongs to " + owner + " and is left alone", Class: Retry, Status: metav1.StatusReasonConflict}
+}
+
+// updaters are the managers whose Update entries become ours with the object.
+func (r *run) updaters() []string {
+	return append(slices.Clone(r.options.LandscaperManagers), r.owner.Manager())
+}
+
+// hasLeftovers tells that fields of our object are kept by an earlier owner, or by us under another strategy: they
+// would stay for ever when they leave the manifest.
+func (r *run) hasLeftovers(live *unstructured.Unstructured) bool {
+	if live.GetDeletionTimestamp() != nil {
+		return false
+	}
+	ours := live.GetLabels()[landscaperLabel] == r.owner.Name && r.owner.Name != ""
+	return slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		if entry.Operation != metav1.ManagedFieldsOperationUpdate || entry.Subresource != "" {
+			return false
+		}
+		return entry.Manager == r.owner.Manager() || ours && slices.Contains(r.options.LandscaperManagers, entry.Manager)
+	})
+}
+
+// inherit renames the entries of earlier owners to ours, and applies after that, so that their fields go when they
+// are not in the manifest.
+func (r *run) inherit(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) error {
+	body, err := ownership.TakeOverPatch(live, r.owner.Manager(), r.updaters()...)
+	if err != nil {
+		return fmt.Errorf("take over fields: %w", err)
+	}
+	if body != nil {
+		err = r.client.Patch(ctx, live.DeepCopy(), client.RawPatch(types.JSONPatchType, body))
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return waiting(o.ref, "changed while it was taken over")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	after, err := r.send(ctx, o, live.GetUID(), true)
+	if err != nil {
+		return err
+	}
+	if s.UID == "" {
+		s.Adopted = true
+		r.event(o.ref, ReasonTakenOver, "belonged to an earlier owner and is ours now")
+	}
+	return r.landed(o, s, after)
+}

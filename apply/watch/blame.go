@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// What is kept of foreign changes is bounded, because it is kept per object.
+const (
+	maxChanges   = 3
+	maxFields    = 8
+	maxFieldSize = 120
+)
+
+// blame lists what others wrote since the manager's own entry was last moved, newest first. Writes of others do
+// not move that entry's time, so what is older was there when the item applied last.
+func blame(obj metav1.Object, manager string) []Change {
+	own, tracked := ownership.Entry(obj, manager)
+	var suspects []metav1.ManagedFieldsEntry
+	for _, entry := range obj.GetManagedFields() {
+		switch {
+		case entry.Subresource == "status", entry.FieldsV1 == nil:
+		case entry.Manager == ownership.PatchManagerOf(manager): // ours too: Owner.PatchManager
+		case entry.Manager == manager && entry.Operation == own.Operation && entry.Subresource == "":
+		case tracked && entry.Time != nil && entry.Time.Before(own.Time):
+		default:
+			suspects = append(suspects, entry)
+		}
+	}
+	if len(suspects) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(suspects, func(a, b metav1.ManagedFieldsEntry) int { return newer(a.Time, b.Time) })
+	return changes(suspects, fieldsOf(own))
+}
+
+// newer puts entries without a time last: those of /scale have none.
+func newer(a, b *metav1.Time) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	}
+	return b.Compare(a.Time)
+}
+
+// changes leaves out whoever wrote nothing but what the item still owns.
+func changes(suspects []metav1.ManagedFieldsEntry, own *fieldpath.Set) []Change {
+	var out []Change
+	for _, entry := range suspects {
+		fields := fieldsOf(entry).Difference(own).Leaves()
+		if fields.Empty() {
+			continue
+		}
+		c := Change{Manager: entry.Manager, Subresource: entry.Subresource}
+		for path := range fields.All() {
+			if len(c.Fields) == maxFields {
+				c.More++
+				continue
+			}
+			c.Fields = append(c.Fields, clip(strings.TrimPrefix(path.String(), ".")))
+		}
+		if out = append(out, c); len(out) == maxChanges {
+			break
+		}
+	}
+	return out
+}
+
+// fieldsOf is empty for what cannot be read.
+func fieldsOf(entry metav1.ManagedFieldsEntry) *fieldpath.Set {
+	set := fieldpath.NewSet()
+	if entry.FieldsV1 == nil || set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
+		return fieldpath.NewSet()
+	}
+	return set
+}
+
+func clip(path string) string {
+	if len(path) <= maxFieldSize {
+		return path
+	}
+	return strings.ToValidUTF8(path[:maxFieldSize], "") + "…"
+}

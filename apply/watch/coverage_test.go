@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// target is a fake API server that refuses what the test says, by verb and namespace.
+type target struct {
+	*fake.FakeMetadataClient
+	requests atomic.Int64
+}
+
+func newTarget(t *testing.T, refuse func(verb, namespace string) error, objects ...apiruntime.Object) *target {
+	t.Helper()
+	scheme := fake.NewTestScheme()
+	must(t, metav1.AddMetaToScheme(scheme))
+	tg := &target{FakeMetadataClient: fake.NewSimpleMetadataClient(scheme, objects...)}
+	tg.PrependReactor("*", "*", func(a clienttesting.Action) (bool, apiruntime.Object, error) {
+		tg.requests.Add(1)
+		err := refuse(a.GetVerb(), a.GetNamespace())
+		return err != nil, nil, err
+	})
+	tg.PrependWatchReactor("*", func(a clienttesting.Action) (bool, apiwatch.Interface, error) {
+		tg.requests.Add(1)
+		err := refuse(a.GetVerb(), a.GetNamespace())
+		return err != nil, nil, err
+	})
+	return tg
+}
+
+func allowed(string, string) error { return nil }
+
+func forbidden(where string) error {
+	return apierrors.NewForbidden(configMaps.GroupResource(), "", errors.New("no right in "+where+"\nat all"))
+}
+
+// eventually polls a condition.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); !done(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 20 s", what)
+		}
+	}
+}
+
+func TestLadder(t *testing.T) {
+	missing := apierrors.NewNotFound(configMaps.GroupResource(), "")
+	cases := map[string]struct {
+		reason string
+		refuse func(verb, namespace string) error
+		want   Coverage
+	}{
+		"Cluster": {"all is allowed", allowed, Coverage{Scope: Cluster}},
+		"Namespaces": {
+			"only namespaces are allowed",
+			func(_, ns string) error {
+				if ns == "" {
+					return forbidden("all")
+				}
+				return nil
+			},
+			Coverage{Scope: Namespaces, Namespaces: []string{"a", "b"}, Reason: `configmaps in the cluster: configmaps is forbidden: no right in all at all`},
+		},
+		"OneNamespace": {
+			"one of two namespaces is allowed",
+			func(_, ns string) error {
+				if ns != "a" {
+					return forbidden(ns)
+				}
+				return nil
+			},
+			Coverage{Scope: Namespaces, Namespaces: []string{"a"}, Missing: []string{"b"}, Reason: `configmaps in namespace b: configmaps is forbidden: no right in b at all`},
+		},
+		"ListWithoutWatch": {
+			"to list is allowed, to watch is not: no polling by lists",
+			func(verb, _ string) error {
+				if verb == "watch" {
+					return forbidden("watches")
+				}
+				return nil
+			},
+			Coverage{Scope: None, Missing: []string{"a", "b"}, Reason: `configmaps in namespace b: configmaps is forbidden: no right in watches at all`},
+		},
+		"NoSuchKind": {
+			"a kind that is not there or cannot be watched is not asked for by namespace",
+			func(string, string) error { return missing },
+			Coverage{Scope: None, Missing: []string{"a", "b"}, Reason: `configmaps in the cluster: configmaps "" not found`},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tg := newTarget(t, tc.refuse)
+			w := New(tg, Options{})
+			w.Start(t.Context())
+			// Where to list is allowed and to watch is not, the first answer may be too good; the next one is right.
+			var got Coverage
+			eventually(t, tc.reason, func() bool {
+				var err error
+				got, err = w.Watch(t.Context(), configMaps, "b", "a", "", "a")
+				must(t, err)
+				return cmp.Equal(tc.want, got)
+			})
+			before := tg.requests.Load()
+			again, err := w.Watch(t.Context(), configMaps, "a", "b")
+			must(t, err)
+			if diff := cmp.Diff(tc.want, again); diff != "" {
+				t.Errorf("the second time (-want +got):\n%s", diff)
+			}
+			if asked := tg.requests.Load() - before; tc.want.Scope == None && asked > 0 {
+				t.Errorf("a refusal was not remembered: %d requests", asked)
+			}
+			for _, ns := range []string{"a", "b", ""} {
+				want := tc.want.Scope == Cluster || tc.want.Scope == Namespaces && (ns == "a" || ns == "b" && len(tc.want.Missing) == 0)
+				if again.Covers(ns) != want {
+					t.Errorf("Covers(%q) = %v", ns, !want)
+				}
+			}
+		})
+	}
+}
+
+// TestRightsComeBack: a refusal is asked again later, and the cluster's watch replaces those of namespaces.
+func TestRightsComeBack(t *testing.T) {
+	var open atomic.Bool
+	tg := newTarget(t, func(_, ns string) error {
+		if ns == "" && !open.Load() {
+			return forbidden("all")
+		}
+		return nil
+	})
+	clk := clocktesting.NewFakePassiveClock(start.Time)
+	w := New(tg, Options{Clock: clk, Idle: time.Hour})
+	w.Start(t.Context())
+	watch := func() Coverage {
+		c, err := w.Watch(t.Context(), configMaps, "a", "b")
+		must(t, err)
+		return c
+	}
+	if c := watch(); c.Scope != Namespaces {
+		t.Fatalf("%+v", c)
+	}
+	open.Store(true)
+	if c := watch(); c.Scope != Namespaces {
+		t.Errorf("asked again too soon: %+v", c)
+	}
+	clk.SetTime(clk.Now().Add(10 * time.Minute))
+	if c := watch(); c.Scope != Cluster {
+		t.Errorf("%+v", c)
+	}
+	eventually(t, "the watches of namespaces end", func() bool { return w.opts.Limit.Used() == 1 && w.Stats().Watches == 1 })
+}
+
+// TestWhileRightsAreTried: until the cluster's watch has its list, that of a namespace counts.
+func TestWhileRightsAreTried(t *testing.T) {
+	w, whole, l := fed(t)
+	one := &stream{w: w, place: place{configMaps, "shop"}, stop: func() {}, objects: map[types.NamespacedName]*reduced{}, news: make(chan struct{})}
+	w.streams[one.place] = one
+	must(t, one.Replace([]any{object(ours(both))}, "10"))
+	w.Expect(item, []Expected{expected(object(ours(both)))})
+	must(t, one.Update(object(ours(both), at("11"))))
+	must(t, one.Delete(object(at("12"))))
+	if got := l.take(); len(got) != 1 {
+		t.Errorf("the namespace's watch was not heard: %v", got)
+	}
+	must(t, whole.Replace(nil, "13"))
+	for range 2 { // what was on its way is not put anywhere
+		must(t, one.Update(object(at("14"))))
+		must(t, one.Delete(object(at("15"))))
+		must(t, one.Replace([]any{object(at("16"))}, "16"))
+	}
+	if got := l.take(); got != nil || w.Stats().Objects != 0 || w.Stats().Watches != 1 {
+		t.Errorf("%v, %+v", got, w.Stats())
+	}
+}
+
+func TestLimit(t *testing.T) {
+	limit := NewLimit(1)
+	first, second := New(newTarget(t, allowed), Options{Limit: limit}), New(newTarget(t, allowed), Options{Limit: limit})
+	ctx, cancel := context.WithCancel(t.Context())
+	first.Start(ctx)
+	second.Start(t.Context())
+	watch := func(w *Watcher) Coverage {
+		c, err := w.Watch(t.Context(), configMaps, "a")
+		must(t, err)
+		return c
+	}
+	if c := watch(first); c.Scope != Cluster {
+		t.Fatalf("%+v", c)
+	}
+	want := Coverage{Scope: None, Missing: []string{"a"}, Reason: "configmaps in the cluster: the limit of 1 watches is reached"}
+	if diff := cmp.Diff(want, watch(second)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	cancel()
+	first.Wait()
+	if c := watch(second); c.Scope != Cluster {
+		t.Errorf("the other one has ended: %+v", c)
+	}
+}
+
+func TestIdleWatchesEnd(t *testing.T) {
+	clk := clocktesting.NewFakePassiveClock(start.Time)
+	w := New(newTarget(t, allowed), Options{Clock: clk})
+	w.Start(t.Context())
+	_, err := w.Watch(t.Context(), configMaps)
+	must(t, err)
+	w.Expect(item, []Expected{{Object: settings}})
+	clk.SetTime(clk.Now().Add(time.Hour))
+	w.Forget("else")
+	if w.Stats().Watches != 1 {
+		t.Error("a watch that is needed ended")
+	}
+	w.Forget(item)
+	eventually(t, "the watch ends", func() bool { return w.Stats().Watches == 0 && w.opts.Limit.Used() == 0 })
+}
+
+// TestUnreachable: the target refuses connections; nothing blocks longer than SyncTimeout, and nothing is left over.
+func TestUnreachable(t *testing.T) {
+	tg := newTarget(t, func(string, string) error { return syscall.ECONNREFUSED })
+	w := New(tg, Options{SyncTimeout: 50 * time.Millisecond})
+	ctx, cancel := context.WithCancel(t.Context())
+	before := runtime.NumGoroutine()
+	w.Start(ctx)
+	for range 2 {
+		c, err := w.Watch(t.Context(), configMaps, "a")
+		must(t, err)
+		if c.Scope != None || !strings.Contains(c.Reason, "connection refused") {
+			t.Errorf("%+v", c)
+		}
+	}
+	cancel()
+	w.Wait()
+	eventually(t, "all goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+}
+
+// TestEnds: no goroutine outlives the context of Start.
+func TestEnds(t *testing.T) {
+	before := runtime.NumGoroutine()
+	w := New(newTarget(t, allowed, object()), Options{})
+	if c, err := w.Watch(t.Context(), configMaps); err != nil || c.Reason != "configmaps in the cluster: the watcher is not started" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	w.Start(ctx)
+	_, err := w.Watch(t.Context(), configMaps)
+	must(t, err)
+	if _, ok := w.Get(configMaps, settings.NamespacedName); !ok {
+		t.Error("not seen")
+	}
+	cancel()
+	w.Wait()
+	eventually(t, "all goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+	if _, ok := w.Get(configMaps, settings.NamespacedName); ok {
+		t.Error("known after the end")
+	}
+	if c, err := w.Watch(t.Context(), configMaps, "a"); err != nil || c.Scope != None {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestCallerGivesUp: the error of Watch is that of the caller's context, and only that.
+func TestCallerGivesUp(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	w := New(newTarget(t, func(string, string) error { <-release; return nil }), Options{})
+	w.Start(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	c, err := w.Watch(ctx, configMaps)
+	if !errors.Is(err, context.DeadlineExceeded) || c.Scope != None {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

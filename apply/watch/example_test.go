@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/fake"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/apply/watch"
+)
+
+const item = types.UID("4f1e")
+
+// applied is the answer to the item's last write: it owns data.color and data.size.
+func applied() *metav1.PartialObjectMetadata {
+	return settings(`{"f:data":{"f:color":{},"f:size":{}}}`)
+}
+
+// settings is a ConfigMap of which the item owns some fields.
+func settings(fields string) *metav1.PartialObjectMetadata {
+	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "settings", UID: "u1", ResourceVersion: "10",
+			Labels: map[string]string{ownership.LabelItem: string(item)},
+			ManagedFields: []metav1.ManagedFieldsEntry{{
+				Manager: ownership.ManagerFor(item), Operation: metav1.ManagedFieldsOperationApply,
+				APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+			}},
+		},
+	}
+}
+
+// edited is what is stored after somebody changed data.color with kubectl edit.
+func edited() *metav1.PartialObjectMetadata {
+	obj := settings(`{"f:data":{"f:size":{}}}`)
+	at := metav1.NewTime(time.Date(2026, 1, 2, 9, 0, 0, 0, time.UTC))
+	obj.ManagedFields = append(obj.ManagedFields, metav1.ManagedFieldsEntry{
+		Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate,
+		APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:color":{}}}`),
+	})
+	return obj
+}
+
+// client stands in for metadata.NewForConfig(config).
+func client(objects ...runtime.Object) metadata.Interface {
+	scheme := fake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		panic(err)
+	}
+	return fake.NewSimpleMetadataClient(scheme, objects...)
+}
+
+// A watcher starts and finds what was edited while nobody watched, because the inventory remembers the key.
+func Example() {
+	ctx, cancel := context.WithCancel(context.Background())
+	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	remembered := watch.Expected{
+		Object: watch.Object{Resource: configMaps, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "settings"}},
+		UID:    "u1",
+		Key:    ownership.KeyOf(applied(), ownership.ManagerFor(item)),
+	}
+
+	w := watch.New(client(edited()), watch.Options{})
+	w.Start(ctx)
+	w.Subscribe(func(e watch.Event) { fmt.Println("heal item", e.Item, "-", e) })
+
+	coverage, err := w.Watch(ctx, configMaps, "shop")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("watched:", coverage.Scope)
+	w.Expect(item, []watch.Expected{remembered})
+
+	cancel()
+	w.Wait()
+	// Output:
+	// watched: Cluster
+	// heal item 4f1e - configmaps shop/settings: changed by kubectl-edit (data.color)
+}
+
+func ExampleGuard() {
+	guard := watch.NewGuard(watch.GuardOptions{})
+	drift := watch.Event{
+		What: watch.Changed,
+		By:   []watch.Change{{Manager: "autoscaler", Fields: []string{"spec.replicas"}}},
+	}
+	for range 5 {
+		heal := guard.Heal(drift)
+		fmt.Printf("%v %q %q\n", heal.Delay, heal.Manager, heal.Field)
+	}
+	// Output:
+	// 0s "" ""
+	// 0s "" ""
+	// 10s "autoscaler" "spec.replicas"
+	// 20s "autoscaler" "spec.replicas"
+	// 40s "autoscaler" "spec.replicas"
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// Expected is the state of an object as its item left it.
+type Expected struct {
+	Object Object
+	// UID of the object. Empty: not known, any is right.
+	UID types.UID
+	// Key of the answer to the item's last write. Empty: the kind is not tracked; only deletion and a
+	// changed label count as drift.
+	Key ownership.Key
+	// ResourceVersion of that answer. What a watch has seen before it is not judged. Empty, as in an inventory
+	// that was read back: everything that is seen is judged.
+	ResourceVersion string
+}
+
+// expectation is Expected in memory, with the state that was reported last.
+type expectation struct {
+	item     types.UID
+	uid      types.UID
+	key      ownership.Key
+	version  string
+	reported string
+}
+
+// expectations are those of one resource.
+type expectations map[types.NamespacedName]*expectation
+
+// plan is what an item expects.
+type plan struct {
+	held    bool
+	objects map[schema.GroupVersionResource][]types.NamespacedName
+}
+
+// Hold stops judging the objects of an item until Expect is called for it: while the item writes them, the watch
+// sees states that are neither old nor new. What happens meanwhile is judged then.
+func (w *Watcher) Hold(item types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p := w.plans[item]; p != nil {
+		p.held = true
+	}
+}
+
+// Expect replaces what is expected for an item and judges it at once: also what changed while nobody watched.
+// Subscribers are called before it returns. Objects whose resource is not watched are judged as soon as it is.
+func (w *Watcher) Expect(item types.UID, objects []Expected) {
+	w.mu.Lock()
+	before := w.drop(item)
+	p := &plan{objects: map[schema.GroupVersionResource][]types.NamespacedName{}}
+	var events []Event
+	for _, o := range objects {
+		gvr := o.Object.Resource
+		if w.expected[gvr] == nil {
+			w.expected[gvr] = expectations{}
+		}
+		e := &expectation{item: item, uid: o.UID, key: o.Key, version: o.ResourceVersion}
+		if old := before[o.Object]; old != nil && old.uid == e.uid && old.key == e.key {
+			e.reported = old.reported // the same state is not reported twice
+		}
+		w.expected[gvr][o.Object.NamespacedName] = e
+		p.objects[gvr] = append(p.objects[gvr], o.Object.NamespacedName)
+	}
+	w.plans[item] = p
+	for gvr, ids := range p.objects {
+		for _, id := range ids {
+			events = w.judge(events, Object{gvr, id}, false)
+		}
+	}
+	w.collect()
+	w.mu.Unlock()
+	w.emit(events)
+}
+
+// Forget ends what is expected for an item, because it is deleted or no longer ours.
+func (w *Watcher) Forget(item types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drop(item)
+	w.collect()
+}
+
+// drop removes an item's plan and returns what it expected.
+func (w *Watcher) drop(item types.UID) map[Object]*expectation {
+	p := w.plans[item]
+	if p == nil {
+		return nil
+	}
+	delete(w.plans, item)
+	old := map[Object]*expectation{}
+	for gvr, ids := range p.objects {
+		for _, id := range ids {
+			if e := w.expected[gvr][id]; e != nil && e.item == item {
+				old[Object{gvr, id}] = e
+				delete(w.expected[gvr], id)
+			}
+		}
+		if len(w.expected[gvr]) == 0 {
+			delete(w.expected, gvr)
+		}
+	}
+	return old
+}
+
+// judgeAll judges everything that is expected of a resource, because a watch got its first or a new list.
+func (w *Watcher) judgeAll(gvr schema.GroupVersionResource, namespace string) []Event {
+	var events []Event
+	for id := range maps.Keys(w.expected[gvr]) {
+		if namespace == "" || id.Namespace == namespace {
+			events = w.judge(events, Object{gvr, id}, false)
+		}
+	}
+	return events
+}
+
+// rewound: the target was restored from a backup and counts versions anew, so none tells any more what is old.
+func (w *Watcher) rewound(p place) {
+	for id, e := range w.expected[p.gvr] {
+		if p.namespace == "" || id.Namespace == p.namespace {
+			e.version = ""
+		}
+	}
+}
+
+// judge compares what is expected with what is seen. deleted: the watch has just said that the object left it.
+func (w *Watcher) judge(events []Event, o Object, deleted bool) []Event {
+	e := w.expected[o.Resource][o.NamespacedName]
+	if e == nil || w.plans[e.item] == nil || w.plans[e.item].held {
+		return events
+	}
+	s := w.covering(o.Resource, o.Namespace)
+	if s == nil || !s.synced {
+		return events
+	}
+	r := s.objects[o.NamespacedName]
+	switch {
+	case r != nil && older(r.version, e.version):
+		return events // the answer to our own write is newer
+	case r == nil && !deleted && older(s.version, e.version):
+		return events // the watch has yet to see it
+	}
+	event := Event{Item: e.item, Object: o, UID: e.uid, What: verdict(e, r)}
+	if !e.isNews(event.What, r) {
+		return events
+	}
+	if r != nil {
+		event.By = r.seen().By
+	}
+	return append(events, event)
+}
+
+// isNews says whether a state is a drift that was not reported yet, and remembers it.
+func (e *expectation) isNews(what What, r *reduced) bool {
+	state := string(what)
+	if what != "" && r != nil {
+		state += " " + string(r.uid) + " " + r.item.Value() + " " + string(r.key)
+	}
+	if state == e.reported {
+		return false
+	}
+	e.reported = state
+	return what != ""
+}
+
+// verdict is empty if all is as expected.
+func verdict(e *expectation, r *reduced) What {
+	switch {
+	case r == nil:
+		return Gone
+	case e.uid != "" && r.uid != e.uid:
+		return Replaced
+	case r.owner() != e.item:
+		return Relabelled
+	case r.deleting:
+		return Deleting
+	case e.key == "" || r.key == e.key:
+		return ""
+	case r.key == "":
+		return Wiped
+	default:
+		return Changed
+	}
+}
+
+// older says whether version a was surely before b. What cannot be compared is not older.
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}

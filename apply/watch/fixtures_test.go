@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata/fake"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+const item = types.UID("4f1e")
+
+var (
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	start      = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	settings   = Object{configMaps, types.NamespacedName{Namespace: "shop", Name: "settings"}}
+)
+
+// at is a resourceVersion.
+func at(version string) func(*metav1.PartialObjectMetadata) {
+	return func(m *metav1.PartialObjectMetadata) { m.ResourceVersion = version }
+}
+
+// by adds an entry of a manager, some seconds after start. Without operation it is an Update.
+func by(manager, operation, subresource, fields string, after int) func(*metav1.PartialObjectMetadata) {
+	return func(m *metav1.PartialObjectMetadata) {
+		e := metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationType(operation), Subresource: subresource,
+			APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+		}
+		if after >= 0 {
+			t := metav1.NewTime(start.Add(time.Duration(after) * time.Second))
+			e.Time = &t
+		}
+		m.ManagedFields = append(m.ManagedFields, e)
+	}
+}
+
+func ours(fields string) func(*metav1.PartialObjectMetadata) {
+	return by(ownership.ManagerFor(item), "Apply", "", fields, 0)
+}
+
+func labelled(owner types.UID) func(*metav1.PartialObjectMetadata) {
+	return func(m *metav1.PartialObjectMetadata) {
+		m.Labels = map[string]string{ownership.LabelItem: string(owner)}
+	}
+}
+
+// object is settings of our item with UID u1, changed.
+func object(change ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings", UID: "u1", ResourceVersion: "10"},
+	}
+	labelled(item)(m)
+	for _, c := range change {
+		c(m)
+	}
+	return m
+}
+
+// expected is the state of an object as our own write left it.
+func expected(m *metav1.PartialObjectMetadata) Expected {
+	return Expected{
+		Object: settings, UID: m.UID, Key: ownership.KeyOf(m, ownership.ManagerFor(item)), ResourceVersion: m.ResourceVersion,
+	}
+}
+
+// log collects events as lines.
+type log struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *log) note(e Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, fmt.Sprintf("%s %s", e.Item, e))
+}
+
+func (l *log) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := l.lines
+	l.lines = nil
+	return out
+}
+
+// fed is a Watcher with one open stream that the test feeds itself.
+func fed(t *testing.T) (*Watcher, *stream, *log) {
+	t.Helper()
+	w := New(fake.NewSimpleMetadataClient(fake.NewTestScheme()), Options{})
+	w.Start(t.Context())
+	s := &stream{
+		w: w, place: place{gvr: configMaps}, stop: func() {}, used: w.opts.Clock.Now(),
+		objects: map[types.NamespacedName]*reduced{}, news: make(chan struct{}),
+	}
+	w.streams[s.place] = s
+	l := &log{}
+	w.Subscribe(l.note)
+	return w, s, l
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"unique"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// Seen is what a watch knows of an object.
+type Seen struct {
+	UID             types.UID
+	ResourceVersion string
+	// Key of the fields that the item in the owner label owns. Empty: the server keeps no entry for it.
+	Key ownership.Key
+	// Item is the UID in the owner label.
+	Item types.UID
+	// Deleting: the object has a deletionTimestamp.
+	Deleting bool
+	// By holds what others wrote since the item's last write.
+	By []Change
+}
+
+// reduced is all that is kept in memory of a watched object; about 400 bytes with its place in the store.
+type reduced struct {
+	namespace unique.Handle[string]
+	item      unique.Handle[string]
+	name      string
+	uid       types.UID
+	version   string
+	key       ownership.Key
+	by        *[]Change // nil for nearly all objects
+	deleting  bool
+}
+
+// reduce is the transform of the watches. The reflector calls it more than once for an object, also with what it
+// returned itself; and if it failed the object would silently be missing. So it gives back what it gave
+// before, never fails, and keeps the resourceVersion.
+func reduce(obj any) (any, error) {
+	if _, done := obj.(*reduced); done {
+		return obj, nil
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return obj, nil //nolint:nilerr // what is no object is none of ours: it stays as it is
+	}
+	return reduceMeta(m), nil
+}
+
+func reduceMeta(m metav1.Object) *reduced {
+	item := m.GetLabels()[ownership.LabelItem]
+	manager := ownership.ManagerFor(types.UID(item))
+	r := &reduced{
+		namespace: unique.Make(m.GetNamespace()),
+		item:      unique.Make(item),
+		name:      m.GetName(),
+		uid:       m.GetUID(),
+		version:   m.GetResourceVersion(),
+		key:       ownership.KeyOf(m, manager),
+		deleting:  m.GetDeletionTimestamp() != nil,
+	}
+	if by := blame(m, manager); len(by) > 0 {
+		r.by = &by
+	}
+	return r
+}
+
+func (r *reduced) id() types.NamespacedName {
+	return types.NamespacedName{Namespace: r.namespace.Value(), Name: r.name}
+}
+
+func (r *reduced) owner() types.UID { return types.UID(r.item.Value()) }
+
+func (r *reduced) seen() Seen {
+	s := Seen{UID: r.uid, ResourceVersion: r.version, Key: r.key, Item: r.owner(), Deleting: r.deleting}
+	if r.by != nil {
+		s.By = *r.by
+	}
+	return s
+}
+
+// GetObjectMeta is what the reflector's own store needs to find name and namespace.
+func (r *reduced) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: r.namespace.Value(), Name: r.name, UID: r.uid, ResourceVersion: r.version}
+}

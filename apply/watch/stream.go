@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// stream is one watch: a reflector that fills objects. All fields below are guarded by the Watcher's lock.
+type stream struct {
+	w     *Watcher
+	place place
+	stop  context.CancelFunc
+
+	objects map[types.NamespacedName]*reduced
+	version string // newest resourceVersion that was seen
+	synced  bool   // there was a first list
+	trouble error  // the last request failed
+	refused error  // the target does not allow or know this watch; the stream has ended
+	used    time.Time
+	news    chan struct{} // closed at the next change of synced, trouble or refused
+}
+
+// live: what is in objects was true a moment ago.
+func (s *stream) live() bool {
+	return s.synced && s.trouble == nil && s.refused == nil && s.w.ctx.Err() == nil
+}
+
+// changed wakes those who wait for the stream. The lock is held.
+func (s *stream) changed() {
+	close(s.news)
+	s.news = make(chan struct{})
+}
+
+// run ends with ctx. The backoff is the reflector's own, shorter at its end.
+func (s *stream) run(ctx context.Context) {
+	source := &cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
+	reflector := cache.NewReflectorWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(source, s.w.client), &metav1.PartialObjectMetadata{}, s,
+		cache.ReflectorOptions{
+			Name:            "drift",
+			TypeDescription: s.place.gvr.String(),
+			Backoff:         &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 5, Cap: 10 * time.Second},
+		})
+	// What goes wrong is in the coverage; the reflector would log it as an error each time.
+	reflector.RunWithContext(logr.NewContext(ctx, logr.Discard()))
+}
+
+func (s *stream) resource() metadata.ResourceInterface {
+	resource := s.w.client.Resource(s.place.gvr)
+	if s.place.namespace == "" {
+		return resource
+	}
+	return resource.Namespace(s.place.namespace)
+}
+
+func (s *stream) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	opts.LabelSelector = ownership.LabelItem
+	list, err := s.resource().List(ctx, opts)
+	if err = s.note(ctx, err); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+func (s *stream) watch(ctx context.Context, opts metav1.ListOptions) (apiwatch.Interface, error) {
+	opts.LabelSelector = ownership.LabelItem
+	open, err := s.resource().Watch(ctx, opts)
+	if err = s.note(ctx, err); err != nil {
+		return nil, err
+	}
+	return open, nil
+}
+
+// note keeps how the last request went, and ends the stream if it is refused.
+func (s *stream) note(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if isRefusal(err) {
+		s.w.refuse(s, err)
+		return err
+	}
+	if !apierrors.IsResourceExpired(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+		// Those three are how a server says that it wants another kind of request; the reflector sends it.
+		if (err == nil) != (s.trouble == nil) {
+			defer s.changed()
+		}
+		s.trouble = err
+	}
+	if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
+		// The reflector would wait in place, and not see that ctx ends.
+		return fmt.Errorf("watch %s: %s", s.place.gvr.GroupResource(), err.Error())
+	}
+	return err
+}
+
+// isRefusal: asking again soon would give the same answer.
+func isRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// Transformer has the reflector reduce what it collects before it is complete.
+func (s *stream) Transformer() cache.TransformFunc { return reduce }
+
+// Add is called by the reflector.
+func (s *stream) Add(obj any) error { return s.put(obj) }
+
+// Update is called by the reflector.
+func (s *stream) Update(obj any) error { return s.put(obj) }
+
+// Resync is called by the reflector, which is not asked to resync.
+func (s *stream) Resync() error { return nil }
+
+var errForeign = errors.New("not an object")
+
+func (s *stream) put(obj any) error {
+	r, err := reducedOf(obj)
+	if err != nil {
+		return err
+	}
+	id, o := r.id(), Object{s.place.gvr, r.id()}
+	s.w.mu.Lock()
+	if s.ended() {
+		s.w.mu.Unlock()
+		return nil
+	}
+	before := s.objects[id]
+	s.objects[id] = r
+	s.version = r.version
+	events := s.w.judge(nil, o, false)
+	s.w.mu.Unlock()
+	s.w.emit(events)
+	if before != nil && before.item != r.item {
+		s.w.tell(before.owner(), o)
+	}
+	s.w.tell(r.owner(), o)
+	return nil
+}
+
+// Delete is called by the reflector when an object was deleted, or lost the label.
+func (s *stream) Delete(obj any) error {
+	r, err := reducedOf(obj)
+	if err != nil {
+		return err
+	}
+	id, o := r.id(), Object{s.place.gvr, r.id()}
+	s.w.mu.Lock()
+	if s.ended() {
+		s.w.mu.Unlock()
+		return nil
+	}
+	delete(s.objects, id)
+	s.version = r.version
+	var events []Event
+	if e := s.w.expected[s.place.gvr][id]; e != nil && !older(r.version, e.version) {
+		events = s.w.judge(nil, o, true)
+	}
+	s.w.mu.Unlock()
+	s.w.emit(events)
+	s.w.tell(r.owner(), o)
+	return nil
+}
+
+// Replace is called by the reflector with the whole list, at first and after it lost the thread.
+func (s *stream) Replace(list []any, version string) error {
+	objects := make(map[types.NamespacedName]*reduced, len(list))
+	for _, obj := range list {
+		if r, err := reducedOf(obj); err == nil {
+			objects[r.id()] = r
+		}
+	}
+	s.w.mu.Lock()
+	if s.ended() {
+		s.w.mu.Unlock()
+		return nil
+	}
+	if older(version, s.version) {
+		s.w.rewound(s.place)
+	}
+	s.objects, s.version, s.synced = objects, version, true
+	s.w.widened(s.place)
+	s.changed()
+	events := s.w.judgeAll(s.place.gvr, s.place.namespace)
+	s.w.mu.Unlock()
+	s.w.emit(events)
+	return nil
+}
+
+// Bookmark is called by the reflector with how far the server has come.
+func (s *stream) Bookmark(version string) error {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	s.version = version
+	return nil
+}
+
+// ended: a stream that was stopped may still deliver an event. The lock is held.
+func (s *stream) ended() bool { return s.w.streams[s.place] != s }
+
+func reducedOf(obj any) (*reduced, error) {
+	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
+	}
+	out, _ := reduce(obj)
+	r, ok := out.(*reduced)
+	if !ok {
+		return nil, errForeign
+	}
+	return r, nil
+}

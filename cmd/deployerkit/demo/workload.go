@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
+
+	deployitems "github.com/deployerkit/deployerkit/examples/deploy-items"
+)
+
+// workloadNamespace is where the manifests of logging go.
+const workloadNamespace = "logging"
+
+// createTarget makes the Target "workload": the control plane itself.
+func (st *stage) createTarget(ctx context.Context) error {
+	config, err := json.Marshal(map[string]string{"kubeconfig": string(st.cp.Kubeconfig())})
+	if err != nil {
+		return fmt.Errorf("encode target: %w", err)
+	}
+	target := &lsv1alpha1.Target{}
+	target.Namespace, target.Name = namespace, "workload"
+	target.Spec.Type = "landscaper.gardener.cloud/kubernetes-cluster"
+	target.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer(config)
+	if err := st.client.Create(ctx, target); err != nil {
+		return fmt.Errorf("create target: %w", err)
+	}
+	return nil
+}
+
+// addKubelet stands in for nodes: every Pod runs and is ready at once.
+func addKubelet(mgr manager.Manager) error {
+	c := mgr.GetClient()
+	return builder.ControllerManagedBy(mgr).For(&corev1.Pod{}).Named("kubelet").Complete(
+		reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			pod := &corev1.Pod{}
+			if err := c.Get(ctx, req.NamespacedName, pod); err != nil || pod.Status.Phase == corev1.PodRunning {
+				return reconcile.Result{}, client.IgnoreNotFound(err)
+			}
+			before := pod.DeepCopy()
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+			return reconcile.Result{}, client.IgnoreNotFound(c.Status().Patch(ctx, pod, client.MergeFrom(before)))
+		}))
+}
+
+// tamper changes the agent as an impatient user does, in two ways.
+func tamper(ctx context.Context, st *stage) error {
+	scale := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
+	if err := st.client.SubResource("scale").Patch(ctx, agent(), scale, client.FieldOwner("kubectl-scale")); err != nil {
+		return fmt.Errorf("scale: %w", err)
+	}
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":null}}}`))
+	if err := st.client.Patch(ctx, agent(), label, client.FieldOwner("kubectl-label")); err != nil {
+		return fmt.Errorf("change label: %w", err)
+	}
+	return nil
+}
+
+// agent is the name of the Deployment.
+func agent() *appsv1.Deployment {
+	d := &appsv1.Deployment{}
+	d.Namespace, d.Name = workloadNamespace, "agent"
+	return d
+}
+
+// agentIs looks at the agent.
+func agentIs(replicas int32, team string) check {
+	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+		d := agent()
+		if err := st.client.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
+			return err
+		}
+		if d.Status.ReadyReplicas != replicas || *d.Spec.Replicas != replicas || d.Labels["team"] != team {
+			return fmt.Errorf("%d of %d replicas are ready, its team is %q", d.Status.ReadyReplicas, *d.Spec.Replicas, d.Labels["team"])
+		}
+		return nil
+	}
+}
+
+// shrink takes the dashboards out of the configuration of logging.
+func shrink(ctx context.Context, st *stage) error {
+	file, err := deployitems.Files.ReadFile("logging.yaml")
+	if err != nil {
+		return fmt.Errorf("read manifest: %w", err)
+	}
+	di := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(file, &di.Object); err != nil {
+		return fmt.Errorf("decode manifest: %w", err)
+	}
+	manifests, _, err := unstructured.NestedSlice(di.Object, "spec", "config", "manifests")
+	if err != nil {
+		return fmt.Errorf("manifests: %w", err)
+	}
+	manifests = slices.DeleteFunc(manifests, func(m any) bool {
+		entry, _ := m.(map[string]any)
+		name, _, _ := unstructured.NestedString(entry, "manifest", "metadata", "name")
+		return name == "dashboards"
+	})
+	config, _, err := unstructured.NestedMap(di.Object, "spec", "config")
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	config["manifests"] = manifests
+	raw, err := json.Marshal(config)
+	if err != nil {
+		return fmt.Errorf("encode configuration: %w", err)
+	}
+	return st.classic.Update(ctx, item("logging"), string(raw))
+}
+
+// exists tells whether an object of logging is there.
+func exists(ctx context.Context, st *stage, kind, name string) (bool, error) {
+	obj, key := &unstructured.Unstructured{}, types.NamespacedName{Namespace: workloadNamespace, Name: name}
+	obj.SetAPIVersion("v1")
+	obj.SetKind(kind)
+	switch kind {
+	case "Deployment":
+		obj.SetAPIVersion("apps/v1")
+	case "Namespace":
+		key.Namespace = ""
+	}
+	err := st.client.Get(ctx, key, obj)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func isThere(kind, name string) check {
+	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+		found, err := exists(ctx, st, kind, name)
+		if err == nil && !found {
+			err = fmt.Errorf("%s %s does not exist", kind, name)
+		}
+		return err
+	}
+}
+
+func isGone(kind, name string) check {
+	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+		found, err := exists(ctx, st, kind, name)
+		if err == nil && found {
+			err = fmt.Errorf("%s %s still exists", kind, name)
+		}
+		return err
+	}
+}

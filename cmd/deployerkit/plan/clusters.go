@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	"github.com/deployerkit/deployerkit/cmd/internal/deployer"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// patience is how long an answer of the target is waited for.
+const patience = 10 * time.Second
+
+// landscaper is the cluster with the deploy items.
+type landscaper struct {
+	client.Client
+
+	config *rest.Config
+}
+
+// openLandscaper needs no more than the kubeconfig: it asks nothing yet.
+func openLandscaper(kubeconfig string) (*landscaper, error) {
+	load := config.GetConfig
+	if kubeconfig != "" {
+		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) }
+	}
+	cfg, err := load()
+	if err != nil {
+		return nil, fmt.Errorf("landscaper cluster: load kubeconfig: %w", err)
+	}
+	c, err := newClient(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("landscaper cluster: %w", err)
+	}
+	return &landscaper{Client: c, config: cfg}, nil
+}
+
+// newClient is not throttled, and reads live. Warnings about requests that
+// change nothing are nobody's concern.
+func newClient(cfg *rest.Config) (client.Client, error) {
+	scheme, err := deployer.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	cfg.QPS, cfg.Burst = -1, 0
+	cfg.WarningHandler = rest.NoWarnings{}
+	return client.New(cfg, client.Options{Scheme: scheme})
+}
+
+// target is where the manifests go to.
+type target struct {
+	client.Client
+
+	name  string
+	close func()
+}
+
+// target opens the item's Target the way the deployer does, with the same
+// restrictions. A kubeconfig of the user's own is read as kubectl does.
+func (f *flags) target(ctx context.Context, ls *landscaper, di *lsv1alpha1.DeployItem) (*target, error) {
+	if f.targetKubeconfig == "" {
+		return f.openTarget(ctx, ls, di)
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", f.targetKubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("--target-kubeconfig: %w", err)
+	}
+	c, err := newClient(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("--target-kubeconfig: %w", err)
+	}
+	return &target{Client: c, name: f.targetKubeconfig, close: func() {}}, nil
+}
+
+func (f *flags) openTarget(ctx context.Context, ls *landscaper, di *lsv1alpha1.DeployItem) (*target, error) {
+	ref := di.Spec.Target
+	if ref == nil {
+		return nil, errors.New("spec.target: required: manifests need a cluster to go to; or give --target-kubeconfig")
+	}
+	if ref.Namespace != "" && ref.Namespace != di.Namespace {
+		return nil, fmt.Errorf("spec.target.namespace: is %q, a deploy item can use the Targets of its own namespace only", ref.Namespace)
+	}
+	named := &lsv1alpha1.Target{}
+	key := types.NamespacedName{Namespace: di.Namespace, Name: ref.Name}
+	if err := ls.Get(ctx, key, named); err != nil {
+		return nil, fmt.Errorf("get Target %s: %w", key, err)
+	}
+	resolver := targets.NewResolver(ls, clock.RealClock{}, 0)
+	resolved, err := resolver.Resolve(ctx, named)
+	if err != nil {
+		return nil, err
+	}
+	pool := targets.NewPool(targets.PoolOptions{
+		Policy: f.options.Targets, Resolver: resolver, Landscaper: ls.config, LandscaperClient: ls, Patience: patience, ConnectTimeout: patience,
+	})
+	c, err := pool.Get(ctx, resolved)
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("open Target %s: %w", key, err)
+	}
+	return &target{Client: c, name: "Target " + key.String(), close: pool.Close}, nil
+}

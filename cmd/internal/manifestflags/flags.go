@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifestflags holds the flags for what an operator decides about
+// manifests and targets. The manifest deployer and `deployerkit plan` share
+// them, so that a plan refuses what the deployer would refuse.
+package manifestflags
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/deployerkit/deployerkit/deployers/manifest"
+)
+
+// Add registers the flags; parsing them sets the options. Check the outcome
+// with [manifest.Options.Validate].
+func Add(fs *pflag.FlagSet, o *manifest.Options) {
+	fs.StringVar((*string)(&o.Strategy), "default-strategy", string(manifest.StrategyApply),
+		"update strategy of deploy items that name none: apply, update, patch, merge or mergeOverwrite; "+
+			"Landscaper's own manifest deployer has update")
+	fs.BoolVar(&o.Recreate, "recreate", false, "delete and create objects whose immutable fields changed, instead of an error")
+	p := &o.Targets
+	fs.BoolVar(&p.AllowInsecureTLS, "allow-insecure-tls", false, "accept targets with insecure-skip-tls-verify")
+	fs.BoolVar(&p.AllowHTTP, "allow-http", false, "accept targets without TLS")
+	fs.BoolVar(&p.AllowProxy, "allow-proxy", false, "accept targets with proxy-url")
+	fs.BoolVar(&p.AllowPrivateHosts, "allow-private-hosts", false,
+		"accept targets at loopback and link-local addresses, cloud metadata services, and the deployer's own API server")
+	fs.BoolVar(&p.AllowForeignSecrets, "allow-foreign-secrets", false,
+		"let the old form kubeconfig.secretRef name secrets outside the Target's namespace")
+	fs.BoolVar(&p.EnableOIDC, "enable-oidc-targets", false, "accept targets with oidcConfig; needs further rights")
+	fs.BoolVar(&p.EnableSelf, "enable-self-targets", false, "accept targets with selfConfig; needs further rights")
+	fs.StringSliceVar(&p.LandscaperAudiences, "landscaper-audiences", nil,
+		"audiences that Landscaper's API server accepts; no token for them is created (default: each new token is reviewed)")
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestflags
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/pflag"
+
+	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+func parse(t *testing.T, args ...string) manifest.Options {
+	t.Helper()
+	var o manifest.Options
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	Add(fs, &o)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestFlags(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		args   []string
+		want   manifest.Options
+	}{
+		"None": {reason: "Without flags everything is as strict as it can be.", want: manifest.Options{Strategy: manifest.StrategyApply}},
+		"All": {
+			reason: "Each flag sets its option.",
+			args: []string{
+				"--default-strategy=update", "--recreate", "--allow-insecure-tls", "--allow-http", "--allow-proxy", "--allow-private-hosts",
+				"--allow-foreign-secrets", "--enable-oidc-targets", "--enable-self-targets", "--landscaper-audiences=a,b",
+			},
+			want: manifest.Options{Strategy: "update", Recreate: true, Targets: targets.Policy{
+				AllowInsecureTLS: true, AllowHTTP: true, AllowProxy: true, AllowPrivateHosts: true, AllowForeignSecrets: true,
+				EnableOIDC: true, EnableSelf: true, LandscaperAudiences: []string{"a", "b"},
+			}},
+		},
+		"One": {
+			reason: "No flag sets another's option.", args: []string{"--allow-http"},
+			want: manifest.Options{Strategy: manifest.StrategyApply, Targets: targets.Policy{AllowHTTP: true}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := parse(t, tc.args...)
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(manifest.Options{}, "WrapTransport"), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nAdd(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if err := got.Validate(); err != nil {
+				t.Errorf("%s\nValidate(): %v", tc.reason, err)
+			}
+		})
+	}
+}
+
+// TestEveryOptionOfATargetHasAFlag: an option that is added to the policy gets a flag as well.
+func TestEveryOptionOfATargetHasAFlag(t *testing.T) {
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	Add(fs, &manifest.Options{})
+	flags := 0
+	fs.VisitAll(func(*pflag.Flag) { flags++ })
+	if want := reflect.TypeFor[targets.Policy]().NumField() + 2; flags != want {
+		t.Errorf("want %d flags, two of them not about targets, have %d", want, flags)
+	}
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+func TestOnce(t *testing.T) {
+	one := func(name string, policy apply.Policy) apply.Desired {
+		return apply.Desired{Policy: policy, Object: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "ns", "name": name},
+		}}}
+	}
+	tests := map[string]struct{ in, want []apply.Desired }{
+		"all different":             {[]apply.Desired{one("a", ""), one("b", "")}, []apply.Desired{one("a", ""), one("b", "")}},
+		"twice":                     {[]apply.Desired{one("a", ""), one("b", ""), one("a", "")}, []apply.Desired{one("a", ""), one("b", "")}},
+		"ignored, then wanted":      {[]apply.Desired{one("a", apply.Ignore), one("a", apply.Keep)}, []apply.Desired{one("a", apply.Keep)}},
+		"wanted, then ignored":      {[]apply.Desired{one("a", apply.Keep), one("a", apply.Ignore)}, []apply.Desired{one("a", apply.Keep)}},
+		"ignored by all":            {[]apply.Desired{one("a", apply.Ignore), one("a", apply.Ignore)}, []apply.Desired{one("a", apply.Ignore)}},
+		"nothing at all is nothing": {nil, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, once(test.in)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

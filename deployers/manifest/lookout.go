@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// maxSights bounds what one waiting item watches; what is beyond is polled.
+const maxSights = 16
+
+// sight is what a custom check or an export looked at. It need not be the
+// item's own, so the watches of the target may not show it.
+type sight struct {
+	cluster   *cluster
+	resource  schema.GroupVersionResource
+	namespace string
+	selects   metav1.ListOptions
+	seen      string // the versions of what was found
+}
+
+// versions tells one state of some objects from another.
+func versions[T metav1.Object](objects []T) string {
+	var out []string
+	for _, obj := range objects {
+		out = append(out, string(obj.GetUID())+" "+obj.GetResourceVersion())
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}
+
+func (s sight) String() string {
+	return fmt.Sprintf("%p %s %s %s%s: %s", s.cluster, s.resource, s.namespace, s.selects.FieldSelector, s.selects.LabelSelector, s.seen)
+}
+
+// lookout watches sights until one of them changes.
+type lookout struct {
+	what    string // it watches, and in which state that was
+	sights  int
+	watched atomic.Int32 // sights that are watched by now
+	over    atomic.Bool  // something changed
+	stop    context.CancelFunc
+}
+
+// lookOut sees to it that the item comes back when a sight changes. It tells
+// whether all of them are watched already.
+func (r *run) lookOut() bool {
+	if len(r.sights) == 0 || len(r.sights) > maxSights {
+		return false
+	}
+	return r.item.lookOut(fmt.Sprint(r.sights), func() *lookout {
+		return r.clusters.lookOut(r.sights, func() { r.rt.Trigger(r.item.key) })
+	})
+}
+
+// lookOut goes on with a lookout for the same, or begins another.
+func (i *item) lookOut(what string, begin func() *lookout) (watched bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if old := i.lookout; old != nil {
+		if old.what == what && !old.over.Load() {
+			return int(old.watched.Load()) == old.sights
+		}
+		old.stop()
+	}
+	i.lookout = begin()
+	i.lookout.what = what
+	return false
+}
+
+// lookOut watches each sight in a goroutine of its own, until one changes.
+func (s *clusters) lookOut(sights []sight, changed func()) *lookout {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &lookout{sights: len(sights), stop: func() {}}
+	if s.ctx == nil || s.ctx.Err() != nil {
+		return l
+	}
+	ctx, stop := context.WithCancel(s.ctx)
+	l.stop = stop
+	for _, one := range sights {
+		s.running.Go(func() {
+			if one.change(ctx, l) && !l.over.Swap(true) {
+				changed()
+			}
+			if l.over.Load() {
+				stop()
+			}
+		})
+	}
+	return l
+}
+
+// change waits for a change. false: ctx ended before, or the target does not
+// let us watch.
+func (s sight) change(ctx context.Context, l *lookout) bool {
+	resource := s.cluster.metadata.Resource(s.resource)
+	list, err := resource.Namespace(s.namespace).List(ctx, s.selects)
+	if err != nil {
+		return false
+	}
+	found := make([]metav1.Object, 0, len(list.Items))
+	for i := range list.Items {
+		found = append(found, &list.Items[i])
+	}
+	if versions(found) != s.seen {
+		return true
+	}
+	from := s.selects
+	from.ResourceVersion = list.ResourceVersion
+	events, err := resource.Namespace(s.namespace).Watch(ctx, from)
+	if err != nil {
+		return false
+	}
+	defer events.Stop()
+	l.watched.Add(1)
+	select {
+	case <-events.ResultChan(): // also when the server ends the watch
+		return ctx.Err() == nil
+	case <-ctx.Done():
+	case <-s.cluster.ended:
+	}
+	return false
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/gardener/landscaper/apis/deployer/utils/managedresource"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	sigsjson "sigs.k8s.io/json"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// policies are those that a manifest may have.
+var policies = []managedresource.ManifestPolicy{
+	managedresource.ManagePolicy, managedresource.FallbackPolicy, managedresource.KeepPolicy,
+	managedresource.IgnorePolicy, managedresource.ImmutablePolicy,
+}
+
+// Expand gives the objects of a manifest: itself, or the items of a list, which
+// is anything with a list "items".
+// Errors: no JSON object, or items that are none.
+func Expand(manifest *runtime.RawExtension) ([]*unstructured.Unstructured, error) {
+	objects, _, err := expand(manifest)
+	return objects, err
+}
+
+// expand also tells whether the manifest is a list.
+func expand(manifest *runtime.RawExtension) (objects []*unstructured.Unstructured, isList bool, err error) {
+	object, err := decodeObject(manifest)
+	if err != nil {
+		return nil, false, err
+	}
+	items, isList := object["items"].([]any)
+	if !isList {
+		return []*unstructured.Unstructured{{Object: object}}, false, nil
+	}
+	for i, item := range items {
+		object, ok := item.(map[string]any)
+		if !ok {
+			return nil, true, fmt.Errorf("items[%d] must be an object", i)
+		}
+		objects = append(objects, &unstructured.Unstructured{Object: object})
+	}
+	return objects, true, nil
+}
+
+// decodeObject reads a JSON object; what is there twice is an error.
+func decodeObject(raw *runtime.RawExtension) (map[string]any, error) {
+	if raw == nil || len(raw.Raw) == 0 {
+		return nil, errors.New("required")
+	}
+	object := map[string]any{}
+	twice, err := sigsjson.UnmarshalStrict(raw.Raw, &object)
+	if err != nil || object == nil {
+		return nil, errors.New("must be an object")
+	}
+	if len(twice) > 0 {
+		return nil, twice[0]
+	}
+	return object, nil
+}
+
+// identity is what makes two objects the same; versions of a kind are.
+type identity struct{ group, kind, namespace, name string }
+
+// String is "Deployment.apps logging/web".
+func (id identity) String() string {
+	text := id.kind
+	if id.group != "" {
+		text += "." + id.group
+	}
+	if id.namespace != "" {
+		return text + " " + id.namespace + "/" + id.name
+	}
+	return text + " " + id.name
+}
+
+// setManifests checks all manifests and sets their policies.
+func (c *Config) setManifests() error {
+	seen := map[identity]place{}
+	for i := range c.Manifests {
+		m, at := &c.Manifests[i], fmt.Sprintf("manifests[%d]", i)
+		if m.Policy == "" {
+			m.Policy = managedresource.ManagePolicy
+		}
+		if !slices.Contains(policies, m.Policy) {
+			return fault(at+".policy", "is %q, want one of %q", m.Policy, policies)
+		}
+		if err := checkManifest(at+".manifest", m, seen); err != nil {
+			return err
+		}
+		if err := checkExtras(at, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place is where an object was seen first.
+type place struct {
+	path   string
+	object map[string]any
+}
+
+// checkManifest checks one manifest and all objects of a list.
+func checkManifest(at string, m *managedresource.Manifest, seen map[identity]place) error {
+	objects, isList, err := expand(m.Manifest)
+	if err != nil {
+		return fault(at, "%s", err.Error())
+	}
+	for i, obj := range objects {
+		path := at
+		if isList {
+			path = fmt.Sprintf("%s.items[%d]", at, i)
+		}
+		id, err := checkObject(path, obj.Object)
+		if err != nil {
+			return err
+		}
+		if m.Policy == managedresource.IgnorePolicy {
+			continue
+		}
+		first, twice := seen[id]
+		if twice && !reflect.DeepEqual(first.object, obj.Object) {
+			return fault(path, "describes %s again, differently than %s", id, first.path)
+		}
+		seen[id] = place{path: path, object: obj.Object}
+	}
+	return nil
+}
+
+// checkObject checks what every object needs.
+func checkObject(at string, object map[string]any) (identity, error) {
+	apiVersion, _ := object["apiVersion"].(string)
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || gv.Version == "" {
+		return identity{}, fault(at+".apiVersion", "is %s, want \"version\" or \"group/version\"", quoted(object["apiVersion"]))
+	}
+	kind, _ := object["kind"].(string)
+	if kind == "" {
+		return identity{}, fault(at+".kind", "is %s, want the name of a kind", quoted(object["kind"]))
+	}
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return identity{}, fault(at+".metadata", "required")
+	}
+	id := identity{group: gv.Group, kind: kind}
+	if id.name, err = checkName(at+".metadata.name", metadata["name"]); err != nil {
+		return id, err
+	}
+	if metadata["namespace"] != nil && metadata["namespace"] != "" {
+		if id.namespace, err = checkName(at+".metadata.namespace", metadata["namespace"]); err != nil {
+			return id, err
+		}
+	}
+	return id, checkMetadata(at+".metadata", metadata)
+}
+
+// checkName checks a name that becomes part of a URL.
+func checkName(at string, value any) (string, error) {
+	name, _ := value.(string)
+	if name == "" {
+		return "", fault(at, "is %s, want a name (generated names are not supported)", quoted(value))
+	}
+	if faults := content.IsPathSegmentName(name); len(faults) > 0 {
+		return "", fault(at, "%q %s", name, faults[0])
+	}
+	return name, nil
+}
+
+// checkMetadata checks labels and annotations: texts, and none of ours.
+func checkMetadata(at string, metadata map[string]any) error {
+	for _, field := range []string{"labels", "annotations"} {
+		values, ok := metadata[field].(map[string]any)
+		if !ok && metadata[field] != nil {
+			return fault(at+"."+field, "must be an object")
+		}
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			if err := checkEntry(at+"."+field, key, values[key]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkEntry checks a label or an annotation; null is for patches.
+func checkEntry(at, key string, value any) error {
+	if err := checkKey(at, key); err != nil {
+		return err
+	}
+	if _, ok := value.(string); !ok && value != nil {
+		return fault(fmt.Sprintf("%s[%q]", at, key), "is %s, want a string", quoted(value))
+	}
+	return nil
+}
+
+// checkKey checks the key of a label or an annotation. The API server takes
+// annotations with capitals in the prefix too.
+func checkKey(at, key string) error {
+	if ownership.IsReserved(key) {
+		return fault(at, "%q: the prefix %s is reserved", key, ownership.Prefix)
+	}
+	if faults := validation.IsQualifiedName(strings.ToLower(key)); len(faults) > 0 {
+		return fault(at, "%q %s", key, faults[0])
+	}
+	return nil
+}
+
+// checkExtras checks the annotations and patches that go with a manifest.
+func checkExtras(at string, m *managedresource.Manifest) error {
+	for _, key := range slices.Sorted(maps.Keys(m.AnnotateBeforeCreate)) {
+		if err := checkKey(at+".annotateBeforeCreate", key); err != nil {
+			return err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.AnnotateBeforeDelete)) {
+		if err := checkKey(at+".annotateBeforeDelete", key); err != nil {
+			return err
+		}
+	}
+	if err := checkPatch(at+".patchAfterDeployment", m.PatchAfterDeployment); err != nil {
+		return err
+	}
+	return checkPatch(at+".patchBeforeDelete", m.PatchBeforeDelete)
+}
+
+// checkPatch checks a patch: an object, with labels and annotations as in a
+// manifest.
+func checkPatch(at string, raw *runtime.RawExtension) error {
+	if raw == nil {
+		return nil
+	}
+	patch, err := decodeObject(raw)
+	if err != nil {
+		return fault(at, "%s", err.Error())
+	}
+	metadata, ok := patch["metadata"].(map[string]any)
+	if !ok && patch["metadata"] != nil {
+		return fault(at+".metadata", "must be an object")
+	}
+	return checkMetadata(at+".metadata", metadata)
+}
+
+// quoted is a value for an error; what is absent is missing.
+func quoted(value any) string {
+	if value == nil {
+		return "missing"
+	}
+	raw, err := json.Marshal(value)
+	if err != nil || len(raw) > 80 {
+		return "something else"
+	}
+	return string(raw)
+}

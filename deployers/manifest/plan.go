@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"cmp"
+	"context"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// unborn is the UID of an item that was not created yet.
+const unborn types.UID = "00000000-0000-0000-0000-000000000000"
+
+// Plan tells what a reconcile of the item would create, change and delete in
+// its target, and writes nothing; see [apply.Engine.Plan]. The item is taken as
+// it is: its UID says which objects are its own (empty: none), its provider
+// status which objects are there to be deleted. ls is the cluster with the
+// deploy items; of it, the namespace kube-system is read.
+//
+// Readiness, exports, patchAfterDeployment and groups with deleteAllResources
+// are not part of a plan.
+// Errors: a deployerlib.ConfigError for what is wrong with the configuration,
+// else what cannot be planned; the plan then holds the rest.
+func Plan(ctx context.Context, ls client.Reader, target client.Client, di *lsv1alpha1.DeployItem, opts Options) (apply.Plan, error) {
+	config, err := Decode(di, opts)
+	if err != nil {
+		return apply.Plan{}, err
+	}
+	desired, err := config.Desired()
+	if err != nil {
+		return apply.Plan{}, err
+	}
+	status, err := DecodeStatus(di)
+	if err != nil {
+		return apply.Plan{}, err
+	}
+	inventory, err := inventoryOf(status)
+	if err != nil {
+		return apply.Plan{}, err
+	}
+	scape := &landscape{reader: ls}
+	owner := ownership.Owner{UID: cmp.Or(di.UID, unborn), Namespace: di.Namespace, Name: di.Name}
+	if owner.Landscape, err = scape.id(ctx); err != nil {
+		return apply.Plan{}, err
+	}
+	return apply.New(target, target.RESTMapper(), apply.Options{Recreate: opts.Recreate}).Plan(ctx, owner, desired, inventory)
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/gardener/landscaper/apis/deployer/utils/managedresource"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// run is one call for one item.
+type run struct {
+	*deployer
+
+	di        *lsv1alpha1.DeployItem
+	item      *item
+	config    *Config // nil when it cannot be read, which only a deletion survives
+	cluster   *cluster
+	owner     ownership.Owner
+	status    *Status
+	inventory apply.Inventory
+	unwatched bool    // not every kind could be watched
+	sights    []sight // what the last custom check or the exports looked at
+}
+
+// newRun reads what the item says, and opens its target.
+func (d *deployer) newRun(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) (*run, error) {
+	config, err := Decode(di, d.options)
+	if err != nil {
+		return nil, err
+	}
+	r, err := d.openRun(ctx, di)
+	if err != nil {
+		return nil, err
+	}
+	r.config = config
+	return r, r.connect(ctx, target)
+}
+
+// openRun reads the provider status.
+func (d *deployer) openRun(ctx context.Context, di *lsv1alpha1.DeployItem) (*run, error) {
+	status, err := DecodeStatus(di)
+	if err != nil {
+		return nil, err
+	}
+	inventory, err := inventoryOf(status)
+	if err != nil {
+		return nil, err
+	}
+	landscape, err := d.scape.id(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{deployer: d, di: di, item: d.items.get(di), status: status, inventory: inventory}
+	r.owner = ownership.Owner{UID: di.UID, Landscape: landscape, Namespace: di.Namespace, Name: di.Name}
+	r.item.begin(runID(di))
+	return r, nil
+}
+
+// runID tells runs of an item apart. An item that never ran has no time.
+func runID(di *lsv1alpha1.DeployItem) string {
+	if di.Status.LastReconcileTime == nil {
+		return di.Status.JobID + "/"
+	}
+	return di.Status.JobID + "/" + di.Status.LastReconcileTime.String()
+}
+
+// connect opens the item's own target.
+func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
+	if target == nil {
+		return deployerlib.ConfigError("spec.target", "required: manifests need a cluster to go to")
+	}
+	var err error
+	r.cluster, err = r.clusters.get(ctx, target)
+	return connectError("spec.target", err)
+}
+
+// engine applies to a cluster. pruneGroups: nil for the default.
+func (r *run) engine(to *cluster, pruneGroups []apply.Group, thorough bool) *apply.Engine {
+	return apply.New(to.Client, to.RESTMapper(), apply.Options{
+		Strategy: apply.Strategy(r.strategy()), Seen: to, Watch: to.watch, Checkpoint: r.checkpoint, Events: r.tell, Force: thorough, Recreate: r.options.Recreate,
+		PruneGroups: pruneGroups, MaxInventory: maxInventory,
+	})
+}
+
+// maxInventory leaves room for the rest of the provider status, which may have 1 MiB.
+const maxInventory = 1<<20 - maxManaged - 16<<10
+
+// checkpoint stores the inventory before anything of it is written.
+func (r *run) checkpoint(ctx context.Context, inventory apply.Inventory) error {
+	if err := r.note(inventory); err != nil {
+		return err
+	}
+	return deployerlib.Checkpoint(ctx)
+}
+
+// note puts an inventory into the item's status, in memory.
+func (r *run) note(inventory apply.Inventory) error {
+	raw, err := json.Marshal(inventory)
+	if err != nil {
+		return fmt.Errorf("encode inventory: %w", err)
+	}
+	managed, err := managedOf(inventory)
+	if err != nil {
+		return err
+	}
+	r.inventory = inventory
+	r.status.Inventory, r.status.ManagedResources = raw, managed
+	return SetStatus(r.di, r.status)
+}
+
+// tell writes what happened to an object as an event of the item.
+func (r *run) tell(e apply.Event) {
+	r.event(r.di, related(e.Ref), corev1.EventTypeNormal, e.Reason, e.Ref.String()+": "+e.Message)
+}
+
+// inventoryOf reads our inventory, or makes one of what Landscaper's own
+// deployer knew: its objects are taken over, and what is no longer wanted is
+// deleted.
+func inventoryOf(status *Status) (apply.Inventory, error) {
+	inventory := apply.Inventory{}
+	if !status.FromLandscaper() {
+		if len(status.Inventory) == 0 {
+			return inventory, nil
+		}
+		if err := json.Unmarshal(status.Inventory, &inventory); err != nil {
+			return inventory, deployerlib.ConfigError(statusPath+"."+fieldInventory, "%s", err.Error())
+		}
+		return inventory, nil
+	}
+	for _, managed := range status.ManagedResources {
+		entry := apply.Entry{
+			APIVersion: managed.Resource.APIVersion, Kind: managed.Resource.Kind,
+			Namespace: managed.Resource.Namespace, Name: managed.Resource.Name, UID: managed.Resource.UID,
+			Policy: apply.Policy(managed.Policy), AnnotateBeforeDelete: managed.AnnotateBeforeDelete,
+		}
+		if entry.Policy == apply.Manage {
+			entry.Policy = ""
+		}
+		if managed.PatchBeforeDelete != nil {
+			patch, err := decodeObject(managed.PatchBeforeDelete)
+			if err != nil {
+				return inventory, deployerlib.ConfigError(statusPath+"."+fieldManaged, "patchBeforeDelete of %s: %s", managed.Resource.Name, err.Error())
+			}
+			entry.PatchBeforeDelete = patch
+		}
+		inventory.Entries = append(inventory.Entries, entry)
+	}
+	return inventory, nil
+}
+
+// managedOf lists the objects for people and for Landscaper's own deployer, which deletes what it finds there: so
+// objects of others that a policy left alone are not in it.
+func managedOf(inventory apply.Inventory) (managedresource.ManagedResourceStatusList, error) {
+	list := managedresource.ManagedResourceStatusList{}
+	for _, e := range inventory.Entries {
+		if e.UID == "" && (e.Policy == apply.Fallback || e.Policy == apply.Immutable) {
+			continue
+		}
+		policy := managedresource.ManifestPolicy(e.Policy)
+		if policy == "" {
+			policy = managedresource.ManagePolicy
+		}
+		one := managedresource.ManagedResourceStatus{
+			Policy:               policy,
+			AnnotateBeforeDelete: e.AnnotateBeforeDelete,
+			Resource:             corev1.ObjectReference{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, UID: e.UID},
+		}
+		if len(e.PatchBeforeDelete) > 0 {
+			patch, err := json.Marshal(e.PatchBeforeDelete)
+			if err != nil {
+				return nil, fmt.Errorf("encode patchBeforeDelete of %s: %w", e.Name, err)
+			}
+			one.PatchBeforeDelete = &runtime.RawExtension{Raw: patch}
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// strategy is that of the item.
+func (r *run) strategy() string {
+	if r.config == nil {
+		return string(StrategyApply)
+	}
+	return string(r.config.Strategy)
+}

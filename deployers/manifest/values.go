@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deployerkit/deployerkit/apply/jsonpath"
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// Getter reads objects of the item's targets, for exports.
+type Getter interface {
+	// Get reads an object of the target of a name, "" being the item's own. nil
+	// and no error: it does not exist, or its kind is not known. The namespace
+	// of the reference is to be ignored for kinds that have none.
+	Get(ctx context.Context, targetName string, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error)
+}
+
+// Values is what could be exported.
+type Values struct {
+	// Values are the exports that have one, nested by the parts of their keys.
+	Values map[string]any
+	// Waiting are the others, in the item's order. Nothing is to be stored
+	// before it is empty.
+	Waiting []Awaited
+}
+
+// Awaited is an export whose value is not there yet.
+type Awaited struct {
+	// Key is the export's.
+	Key string
+	// Reason says what is missing, in one line and without values.
+	Reason string
+	// Timeout bounds the waiting; 0: none.
+	Timeout time.Duration
+}
+
+// ReadExports reads the values of all exports; every object is read at most
+// once. It does not wait: what is not there yet is in Waiting. The values are
+// copies.
+// Errors: those of the getter, with the key; a ConfigError when two exports
+// want to be in the same place and are not both objects.
+func ReadExports(ctx context.Context, exports []Export, get Getter) (*Values, error) {
+	reader := reader{get: get, seen: map[object]*unstructured.Unstructured{}}
+	out := &Values{Values: map[string]any{}}
+	for i := range exports {
+		export := &exports[i]
+		value, missing, err := reader.value(ctx, export)
+		if err != nil {
+			return nil, fmt.Errorf("export %q: %w", export.Key, err)
+		}
+		if missing != "" {
+			out.Waiting = append(out.Waiting, Awaited{Key: export.Key, Reason: missing, Timeout: export.Timeout})
+			continue
+		}
+		if !merge(out.Values, nest(export.key, value)) {
+			return nil, fault(fmt.Sprintf("exports.exports[%d].key", i), "%q is in the place of another export", export.Key)
+		}
+	}
+	return out, nil
+}
+
+// EncodeExports is what goes into the export Secret, for deployerlib.WriteExport.
+// Errors: a ConfigError that names the largest value when they exceed the 1 MiB
+// that a Secret may hold.
+func EncodeExports(values map[string]any) (json.RawMessage, error) {
+	raw, err := json.Marshal(values)
+	if err != nil {
+		return nil, fmt.Errorf("encode exports: %w", err)
+	}
+	if len(raw) <= corev1.MaxSecretSize {
+		return raw, nil
+	}
+	largest, size := "", 0
+	for key, value := range values {
+		part, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("encode exports: %w", err)
+		}
+		if len(part) > size || (len(part) == size && key < largest) {
+			largest, size = key, len(part)
+		}
+	}
+	return nil, deployerlib.ConfigError("spec.config.exports", "the values have %d bytes, more than the %d that a Secret can hold; the largest is %q with %d bytes",
+		len(raw), corev1.MaxSecretSize, largest, size)
+}
+
+// object is what a reader has read already.
+type object struct {
+	target string
+	ref    lsv1alpha1.TypedObjectReference
+}
+
+// reader reads every object once.
+type reader struct {
+	get  Getter
+	seen map[object]*unstructured.Unstructured
+}
+
+// value finds the value of an export, or says what is missing.
+func (r *reader) value(ctx context.Context, export *Export) (value any, missing string, err error) {
+	target := ""
+	if export.TargetName != nil {
+		target = *export.TargetName
+	}
+	value, missing, err = r.read(ctx, target, *export.FromResource, export.path)
+	if export.FromObjectReference == nil || missing != "" || err != nil {
+		return value, missing, err
+	}
+	into := lsv1alpha1.TypedObjectReference{APIVersion: export.FromObjectReference.APIVersion, Kind: export.FromObjectReference.Kind}
+	fields, _ := value.(map[string]any)
+	name, _ := fields["name"].(string)
+	namespace, isText := fields["namespace"].(string)
+	if name == "" || (!isText && fields["namespace"] != nil) {
+		return nil, fmt.Sprintf("%s of %s is no reference to an object", export.path, describe(*export.FromResource)), nil
+	}
+	if namespace == "" {
+		namespace = export.FromResource.Namespace
+	}
+	into.Name, into.Namespace = name, namespace
+	return r.read(ctx, target, into, export.pathInto)
+}
+
+// read finds the first value of a path in an object. null is no value.
+func (r *reader) read(ctx context.Context, target string, ref lsv1alpha1.TypedObjectReference, path *jsonpath.Path) (value any, missing string, err error) {
+	id := object{target: target, ref: ref}
+	obj, known := r.seen[id]
+	if !known {
+		if obj, err = r.get.Get(ctx, target, ref); err != nil {
+			return nil, "", fmt.Errorf("get %s: %w", describe(ref), err)
+		}
+		r.seen[id] = obj
+	}
+	if obj == nil {
+		return nil, describe(ref) + " does not exist", nil
+	}
+	found, err := path.Find(obj.Object)
+	if err != nil || found[0] == nil {
+		return nil, fmt.Sprintf("%s of %s does not exist", path, describe(ref)), nil
+	}
+	return runtime.DeepCopyJSONValue(found[0]), "", nil
+}
+
+func describe(ref lsv1alpha1.TypedObjectReference) string {
+	if ref.Namespace == "" {
+		return ref.Kind + " " + ref.Name
+	}
+	return ref.Kind + " " + ref.Namespace + "/" + ref.Name
+}
+
+// nest puts a value under a dotted key.
+func nest(key []string, value any) map[string]any {
+	for i := len(key) - 1; i > 0; i-- {
+		value = map[string]any{key[i]: value}
+	}
+	return map[string]any{key[0]: value}
+}
+
+// merge puts src into dst, objects deeply; false when two values meet that are
+// not both objects.
+func merge(dst, src map[string]any) bool {
+	for key, value := range src {
+		old, found := dst[key]
+		if !found {
+			dst[key] = value
+			continue
+		}
+		oldFields, ok := old.(map[string]any)
+		newFields, both := value.(map[string]any)
+		if !ok || !both || !merge(oldFields, newFields) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deployerkit/deployerkit/docs/internal/markdown"
+)
+
+// manifestExamples are the deploy items of manifest-deployer.md.
+var manifestExamples = filepath.Join(root, "examples", "manifest-deployer")
+
+// TestManifestExamples: what the guide shows stands in a deploy item, and a spec deploys each of these.
+func TestManifestExamples(t *testing.T) {
+	items, specs := map[string]string{}, ""
+	for _, path := range files(t, ".yaml") {
+		if filepath.Dir(path) == manifestExamples {
+			items[path] = read(t, path)
+		}
+	}
+	for _, path := range files(t, "_test.go") {
+		if filepath.Dir(path) == filepath.Join(root, "test", "envtest", "manifest") {
+			specs += read(t, path)
+		}
+	}
+	for _, block := range markdown.Blocks(read(t, "manifest-deployer.md"), "yaml") {
+		if !copied(block, items) {
+			t.Errorf("manifest-deployer.md:%d: this is in no deploy item of examples/manifest-deployer:\n%s", block.Line, strings.Join(block.Code, "\n"))
+		}
+	}
+	for path, body := range items {
+		for _, name := range names(body) {
+			if !strings.Contains(specs, `"`+name+`"`) && !strings.HasPrefix(name, "strategy-") {
+				t.Errorf("%s: no spec of test/envtest/manifest deploys %q", path, name)
+			}
+		}
+	}
+}
+
+// names are the names of the deploy items of a file.
+func names(body string) []string {
+	var out []string
+	for line := range strings.Lines(body) {
+		if name, ok := strings.CutPrefix(line, "  name: "); ok {
+			out = append(out, strings.TrimSpace(name))
+		}
+	}
+	return out
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifestdeployer has deploy items for the manifest deployer: the
+// examples of docs/manifest-deployer.md, each of which a test deploys. They lie
+// in the namespace demo, and go to the cluster of a Target "cluster" there.
+package manifestdeployer
+
+import "embed"
+
+// Files are the deploy items, some to a file.
+//
+//go:embed *.yaml
+var Files embed.FS

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/url"
+
+	"k8s.io/client-go/rest"
+)
+
+// access is how to reach a target, after all checks: the only thing that clients are made of. Nothing in it can name a
+// program, a file or another identity.
+type access struct {
+	server             string
+	tlsServerName      string
+	ca                 []byte // empty: the roots of the system
+	insecure           bool
+	disableCompression bool
+	proxy              string
+	// ours: the operator's own server. Its host needs no check.
+	ours bool
+	credentials
+}
+
+// credentials are the part of an access that changes from time to time. Never print them.
+type credentials struct {
+	token     string
+	cert, key []byte
+}
+
+// newAccess reads what passed the checks of clusterFields and userFields, and checks what goes over several fields.
+func newAccess(cluster, user entry) (*access, error) {
+	a := &access{
+		server:        text(cluster.fields, "server"),
+		tlsServerName: text(cluster.fields, "tls-server-name"),
+		ca:            data(cluster.fields, "certificate-authority-data"),
+		proxy:         text(cluster.fields, "proxy-url"),
+		credentials: credentials{
+			token: text(user.fields, "token"),
+			cert:  data(user.fields, "client-certificate-data"),
+			key:   data(user.fields, "client-key-data"),
+		},
+	}
+	a.insecure, _ = cluster.fields["insecure-skip-tls-verify"].(bool)
+	a.disableCompression, _ = cluster.fields["disable-compression"].(bool)
+	switch {
+	case a.server == "":
+		return nil, fault(join(cluster.path, "server"), "is missing")
+	case a.insecure && a.ca != nil:
+		return nil, fault(join(cluster.path, "insecure-skip-tls-verify"), "contradicts certificate-authority-data")
+	case a.ca != nil && !isCA(a.ca):
+		return nil, fault(join(cluster.path, "certificate-authority-data"), "holds no PEM certificate")
+	case a.token == "" && a.cert == nil && a.key == nil:
+		return nil, fault(user.path, "holds no credentials that can be used: neither token nor client-certificate-data")
+	case a.cert == nil != (a.key == nil):
+		return nil, fault(user.path, "has only one of client-certificate-data and client-key-data")
+	}
+	if a.cert != nil {
+		if _, err := tls.X509KeyPair(a.cert, a.key); err != nil {
+			return nil, fault(user.path, "client-certificate-data and client-key-data are not a PEM certificate with its key")
+		}
+	}
+	return a, nil
+}
+
+// config is the choke point: every REST config for a target is made here.
+func (a *access) config(p Policy) *rest.Config {
+	cfg := &rest.Config{
+		Host:        a.server,
+		BearerToken: a.token,
+		TLSClientConfig: rest.TLSClientConfig{
+			Insecure: a.insecure, ServerName: a.tlsServerName, CAData: a.ca, CertData: a.cert, KeyData: a.key,
+		},
+		DisableCompression: a.disableCompression,
+		Proxy:              a.proxyFunc(),
+		Dial:               newGuard(p, a.ours).dial,
+		WarningHandler:     rest.NoWarnings{},
+		QPS:                -1,
+	}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &noRedirects{next: next} })
+	return cfg
+}
+
+func (a *access) proxyFunc() func(*http.Request) (*url.URL, error) {
+	if a.proxy == "" {
+		return http.ProxyFromEnvironment
+	}
+	proxy, err := url.Parse(a.proxy)
+	return func(*http.Request) (*url.URL, error) { return proxy, err }
+}
+
+func isCA(pem []byte) bool {
+	return x509.NewCertPool().AppendCertsFromPEM(pem)
+}

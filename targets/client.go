@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// refusedAgainAfter is the least time between two looks at a secret whose content the target goes on refusing.
+const refusedAgainAfter = 10 * time.Second
+
+// Client is the access to one target, shared by all deploy items that are deployed there. It stays the same when
+// credentials change. Its RESTMapper asks the target once, and again for an unknown kind, at most every ten seconds; a
+// call of its Reset (meta.MaybeResetRESTMapper) lifts that limit once. There is no client-side rate limit: bound what
+// runs at once. It is safe for concurrent use; do not keep it longer than for one run unless it is pinned.
+type Client struct {
+	client.Client
+
+	pool   *Pool
+	cfg    *rest.Config // without credentials
+	http   *http.Client
+	wire   *wire
+	mapper *mapper
+	ctx    context.Context // the life of the client
+	end    context.CancelFunc
+
+	// Guarded by the pool's lock.
+	key, place string
+	ties       map[types.NamespacedName]struct{} // the Targets that use it
+	pins       int
+	fixed      bool // its credentials come from the Targets
+
+	mu         sync.Mutex
+	connected  bool
+	connecting context.Context // of the attempt that is under way: done when it, or all patience with it, ends
+	forgotten  time.Time       // when its credentials were last refused
+}
+
+// Config returns a REST config for other kinds of clients, such as metadata or dynamic ones. It holds no credentials: its
+// transport adds them, also after they changed. The caller may change the copy.
+func (c *Client) Config() *rest.Config { return rest.CopyConfig(c.cfg) }
+
+// HTTPClient returns what carries this client's requests, for constructors like metadata.NewForConfigAndClient.
+func (c *Client) HTTPClient() *http.Client { return c.http }
+
+// Done is closed when the client is no longer part of its pool: it was not used for long, its credentials moved on, or
+// the pool was closed. Watches then end.
+func (c *Client) Done() <-chan struct{} { return c.ctx.Done() }
+
+// Pin keeps the client in its pool for as long as it has watches, whatever else is used. Each call needs one call of
+// release; further ones do nothing. false: the client has left the pool, get another one.
+func (c *Client) Pin() (release func(), ok bool) {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	if c.ctx.Err() != nil {
+		return func() {}, false
+	}
+	c.pins++
+	return sync.OnceFunc(func() { c.pool.unpin(c) }), true
+}
+
+// Invalidate says that the target refused the credentials: tokens are created anew, and secrets are read again when
+// their Target is resolved next. Answers with code 401 do that by themselves, at once the first time and then at most every ten
+// seconds.
+func (c *Client) Invalidate() {
+	if current := c.wire.link.Load(); current.tokens != nil {
+		current.tokens.drop()
+	}
+	c.pool.forget(c)
+}
+
+// refused is told about answers with code 401.
+func (c *Client) refused(l *link, token string) {
+	c.pool.metrics.event("unauthorized")
+	if l.tokens != nil {
+		l.tokens.forget(token)
+		return
+	}
+	now := c.pool.o.Clock.Now()
+	c.mu.Lock()
+	again := c.wire.link.Load() != l || !c.forgotten.IsZero() && now.Sub(c.forgotten) < refusedAgainAfter
+	if !again {
+		c.forgotten = now
+	}
+	c.mu.Unlock()
+	if !again {
+		c.pool.forget(c)
+	}
+}
+
+// newClient makes a client without asking the target anything.
+func (p *Pool) newClient(m *means) (*Client, error) {
+	l, err := newLink(m.access.config(p.o.Policy), m.tokens)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{pool: p, key: m.key, place: m.place, fixed: m.tokens == nil, ties: map[types.NamespacedName]struct{}{}}
+	c.ctx, c.end = context.WithCancel(p.ctx)
+	c.wire = &wire{
+		health: &health{first: p.o.MinPause, most: p.o.MaxPause}, clk: p.o.Clock, timeout: p.o.RequestTimeout,
+		refused: c.refused, count: p.metrics.request,
+	}
+	c.wire.link.Store(l)
+	c.cfg = m.access.config(p.o.Policy)
+	c.cfg.BearerToken, c.cfg.TLSClientConfig, c.cfg.Dial, c.cfg.Proxy = "", rest.TLSClientConfig{}, nil, nil
+	c.cfg.Transport = c.wire
+	if p.o.WrapTransport != nil {
+		c.cfg.Wrap(p.o.WrapTransport)
+	}
+	if err := c.build(); err != nil {
+		c.end()
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return c, nil
+}
+
+func (c *Client) build() error {
+	var err error
+	if c.http, err = rest.HTTPClientFor(c.cfg); err != nil {
+		return err
+	}
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(c.cfg, c.http)
+	if err != nil {
+		return err
+	}
+	c.mapper = &mapper{ctx: c.ctx, disco: disco, clk: c.pool.o.Clock, timeout: c.pool.o.ConnectTimeout, observed: c.pool.metrics.discovery}
+	c.Client, err = client.New(c.cfg, client.Options{HTTPClient: c.http, Scheme: c.pool.o.Scheme, Mapper: c.mapper})
+	return err
+}
+
+// rotate swaps the credentials inside. Requests under way end with the old ones.
+func (c *Client) rotate(m *means) error {
+	l, err := newLink(m.access.config(c.pool.o.Policy), m.tokens)
+	if err != nil {
+		return err
+	}
+	old := c.wire.link.Swap(l)
+	old.transport.CloseIdleConnections()
+	c.wire.health.reset()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forgotten = time.Time{}
+	return nil
+}
+
+// await returns nil as soon as the target answered once, and otherwise an error before long: a target that is down must
+// not keep the workers that others need.
+func (c *Client) await(ctx context.Context) error {
+	why, due := c.wire.health.down(c.pool.o.Clock.Now())
+	attempt := c.attempt(why == nil, due)
+	if why != nil {
+		return why
+	}
+	if attempt != nil {
+		select {
+		case <-attempt.Done():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return c.ready()
+}
+
+// ready returns nil if the target is connected and up.
+func (c *Client) ready() error {
+	if why, _ := c.wire.health.down(c.pool.o.Clock.Now()); why != nil {
+		return why
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.pool.ctx.Err() != nil:
+		return ErrClosed
+	case !c.connected:
+		return &UnreachableError{RetryAfter: c.pool.o.Patience}
+	}
+	return nil
+}
+
+// attempt returns the attempt to connect that is under way, and starts one if there is none and it is time; nil if there
+// is nothing to wait for.
+func (c *Client) attempt(up, due bool) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.connected && up {
+		return nil
+	}
+	if c.connecting == nil && (due || !c.connected && up) {
+		ctx, done := context.WithTimeout(c.ctx, c.pool.o.Patience)
+		if !c.pool.goRun(func() { c.connect(done) }) {
+			done()
+			return nil
+		}
+		c.connecting = ctx
+	}
+	return c.connecting
+}
+
+// connect asks the target, in its own time: for its kinds the first time, later for anything.
+func (c *Client) connect(done context.CancelFunc) {
+	defer done()
+	l := c.wire.link.Load()
+	c.mu.Lock()
+	connected := c.connected
+	c.mu.Unlock()
+	var err error
+	if connected {
+		err = c.ping()
+	} else if err = c.mapper.load(c.ctx); err == nil {
+		c.wire.health.settle()
+	}
+	c.judge(l, err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.connected = connected || err == nil
+	c.connecting = nil
+}
+
+// judge takes the target down after an attempt failed, unless that says nothing: there are new credentials, or somebody
+// else's request is the one that tries.
+func (c *Client) judge(l *link, err error) {
+	if _, busy := errors.AsType[*UnreachableError](err); err == nil || busy || c.wire.link.Load() != l {
+		return
+	}
+	c.pool.metrics.event("unreachable")
+	c.wire.health.trip(c.pool.o.Clock.Now(), c.scrub(l, err))
+}
+
+// ping takes any answer for a sign of life.
+func (c *Client) ping() error {
+	ctx, cancel := context.WithTimeoutCause(c.ctx, c.pool.o.ConnectTimeout, errNoAnswer)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.cfg.Host, "/")+"/version", http.NoBody)
+	if err != nil {
+		return errors.New("make request")
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+// scrub takes the token out of an error: it may quote what a hostile server sent back.
+func (c *Client) scrub(l *link, err error) error {
+	token := l.fixed
+	if l.tokens != nil {
+		token, _ = l.tokens.known()
+	}
+	if text := hide(token, err.Error()); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
+}

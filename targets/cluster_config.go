@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/gardener/landscaper/apis/core/v1alpha1/targettypes"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// clusterConfig is the content of a Target of type kubernetes-cluster: exactly one of the four is set.
+type clusterConfig struct {
+	kubeconfig any        // the parsed kubeconfig
+	secret     *secretKey // the old form {"kubeconfig": {"secretRef": …}}
+	oidc       *oidcConfig
+	self       *selfConfig
+}
+
+// secretKey is a value in a secret.
+type secretKey struct {
+	types.NamespacedName
+	key string
+}
+
+type oidcConfig struct {
+	server, serviceAccount string
+	ca                     []byte
+	audience               []string
+	expiration             int64
+}
+
+type selfConfig struct {
+	serviceAccount string
+	expiration     int64
+}
+
+const (
+	// defaultExpiration of tokens, in seconds, as Landscaper documents it.
+	defaultExpiration = 86400
+	// minExpiration is the least that Kubernetes grants.
+	minExpiration = 600
+)
+
+var (
+	secretFields  = fields{"name": isText, "namespace": isText, "key": isText}
+	accountFields = fields{"name": isAccountName}
+	oidcFields    = fields{
+		"server": isServer, "caData": isBase64, "serviceAccount": ignored, "audience": isAudience, "expirationSeconds": isExpiration,
+	}
+	selfFields = fields{"serviceAccount": ignored, "expirationSeconds": isExpiration}
+)
+
+// readContent reads a Target's content by Landscaper's rules: an object with a kubeconfig, an oidcConfig or a selfConfig,
+// in this precedence; anything else is a kubeconfig itself. The secretRef is read from the raw document, since
+// Landscaper's own type no longer knows it.
+func readContent(t *lsv1alpha1.ResolvedTarget, p Policy) (*clusterConfig, error) {
+	if t == nil || t.Target == nil {
+		return nil, fault("target", "is missing")
+	}
+	if t.Spec.Type != targettypes.KubernetesClusterTargetType {
+		return nil, fault("type", fmt.Sprintf("is not %q", targettypes.KubernetesClusterTargetType))
+	}
+	tree, err := parse("config", []byte(t.Content))
+	if err != nil {
+		return nil, err
+	}
+	if saysNothing(tree) {
+		return nil, fault("config", "is empty")
+	}
+	object, _ := tree.(map[string]any)
+	switch {
+	case object["kubeconfig"] != nil:
+		return readKubeconfigRef(t.Namespace, object["kubeconfig"], p)
+	case object["oidcConfig"] != nil:
+		return readOIDC(object["oidcConfig"], p)
+	case object["selfConfig"] != nil:
+		return readSelf(object["selfConfig"], p)
+	}
+	return readText(tree)
+}
+
+// readText reads a kubeconfig that may be a string within the document.
+func readText(tree any) (*clusterConfig, error) {
+	if inner, isString := tree.(string); isString {
+		var err error
+		if tree, err = parse("kubeconfig", []byte(inner)); err != nil {
+			return nil, err
+		}
+	}
+	return &clusterConfig{kubeconfig: tree}, nil
+}
+
+func readKubeconfigRef(namespace string, value any, p Policy) (*clusterConfig, error) {
+	object, _ := value.(map[string]any)
+	if object["secretRef"] == nil {
+		return readText(value)
+	}
+	const path = "kubeconfig.secretRef"
+	if _, err := (fields{"secretRef": ignored}).object("kubeconfig", value, p); err != nil {
+		return nil, err
+	}
+	ref, err := secretFields.object(path, object["secretRef"], p)
+	if err != nil {
+		return nil, err
+	}
+	out := &secretKey{NamespacedName: types.NamespacedName{Namespace: text(ref, "namespace"), Name: text(ref, "name")}, key: text(ref, "key")}
+	if out.Namespace == "" {
+		out.Namespace = namespace
+	}
+	if out.key == "" {
+		out.key = targettypes.DefaultKubeconfigKey
+	}
+	switch {
+	case out.Name == "" || len(validation.IsDNS1123Subdomain(out.Name)) > 0:
+		return nil, fault(path+".name", "is not the name of a secret")
+	case len(validation.IsConfigMapKey(out.key)) > 0:
+		return nil, fault(path+".key", "is not a key of a secret")
+	case out.Namespace != namespace && !p.AllowForeignSecrets:
+		return nil, fault(path+".namespace", "is not the namespace of the Target, which is not allowed by the operator")
+	case len(validation.IsDNS1123Label(out.Namespace)) > 0:
+		return nil, fault(path+".namespace", "is not the name of a namespace")
+	}
+	return &clusterConfig{secret: out}, nil
+}
+
+func readOIDC(value any, p Policy) (*clusterConfig, error) {
+	const path = "oidcConfig"
+	if !p.EnableOIDC {
+		return nil, fault(path, "OIDC targets are not enabled by the operator")
+	}
+	object, err := oidcFields.object(path, value, p)
+	if err != nil {
+		return nil, err
+	}
+	c := &oidcConfig{server: text(object, "server"), ca: data(object, "caData"), expiration: expirationOf(object)}
+	if c.serviceAccount, err = accountName(path, object, p); err != nil {
+		return nil, err
+	}
+	audience, _ := object["audience"].([]any)
+	for _, one := range audience {
+		s, _ := one.(string) // isAudience passed it before
+		c.audience = append(c.audience, s)
+	}
+	switch {
+	case c.server == "":
+		return nil, fault(path+".server", "is missing")
+	case c.ca != nil && !isCA(c.ca):
+		return nil, fault(path+".caData", "holds no PEM certificate")
+	case len(c.audience) == 0:
+		return nil, fault(path+".audience", "is empty, so the token could be used at the Landscaper")
+	}
+	return &clusterConfig{oidc: c}, nil
+}
+
+func readSelf(value any, p Policy) (*clusterConfig, error) {
+	const path = "selfConfig"
+	if !p.EnableSelf {
+		return nil, fault(path, "self targets are not enabled by the operator")
+	}
+	object, err := selfFields.object(path, value, p)
+	if err != nil {
+		return nil, err
+	}
+	account, err := accountName(path, object, p)
+	if err != nil {
+		return nil, err
+	}
+	return &clusterConfig{self: &selfConfig{serviceAccount: account, expiration: expirationOf(object)}}, nil
+}
+
+func accountName(path string, object map[string]any, p Policy) (string, error) {
+	path += ".serviceAccount"
+	account, err := accountFields.object(path, object["serviceAccount"], p)
+	if err != nil {
+		return "", err
+	}
+	if text(account, "name") == "" {
+		return "", fault(path+".name", "is missing")
+	}
+	return text(account, "name"), nil
+}
+
+func isAccountName(path string, value any, _ Policy) error {
+	name, _ := value.(string)
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return fault(path, "is not the name of a service account")
+	}
+	return nil
+}
+
+// isAudience accepts a list of audiences that are none of the Landscaper's.
+func isAudience(path string, value any, p Policy) error {
+	list, isList := value.([]any)
+	if !isList {
+		return fault(path, "is not a list")
+	}
+	for i, item := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		audience, _ := item.(string)
+		if audience == "" {
+			return fault(at, "is not a string, or empty")
+		}
+		if slices.Contains(p.LandscaperAudiences, audience) {
+			return fault(at, "is an audience of the Landscaper, so the token could be used there")
+		}
+	}
+	return nil
+}
+
+func isExpiration(path string, value any, _ Policy) error {
+	seconds, _ := value.(float64)
+	if seconds < minExpiration || seconds > math.MaxUint32 || seconds != math.Trunc(seconds) {
+		return fault(path, fmt.Sprintf("is not a number of at least %d seconds", minExpiration))
+	}
+	return nil
+}
+
+func expirationOf(object map[string]any) int64 {
+	if seconds, ok := object["expirationSeconds"].(float64); ok {
+		return int64(seconds)
+	}
+	return defaultExpiration
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// maxConfig is the most bytes of a configuration that are read: more than an object of the API can hold.
+const maxConfig = 2 << 20
+
+// parse reads YAML or JSON, strictly: a key that stands twice in one object is a fault. Aliases and merge keys
+// are expanded, so that what follows sees every field where it takes effect.
+func parse(path string, text []byte) (any, error) {
+	if len(text) > maxConfig {
+		return nil, fault(path, "is too large")
+	}
+	data, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, fault(path, "is neither valid YAML nor JSON, or has a key twice")
+	}
+	var tree any
+	if err := json.Unmarshal(data, &tree); err != nil {
+		return nil, fault(path, "cannot be read")
+	}
+	return tree, nil
+}
+
+// check looks at the value of one field; nil values and fields that say nothing do not get here.
+type check func(path string, value any, p Policy) error
+
+// fields are all fields that an object may have. What is not in here is refused.
+type fields map[string]check
+
+// object returns value as an object whose fields all passed their checks. nil is an object without fields.
+func (f fields) object(path string, value any, p Policy) (map[string]any, error) {
+	if value == nil {
+		return map[string]any{}, nil
+	}
+	object, isObject := value.(map[string]any)
+	if !isObject {
+		return nil, fault(orConfig(path), "is not an object")
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		look, known := f[name]
+		if !known {
+			return nil, f.unknown(path, name)
+		}
+		if saysNothing(object[name]) {
+			continue
+		}
+		if err := look(join(path, name), object[name], p); err != nil {
+			return nil, err
+		}
+	}
+	return object, nil
+}
+
+// unknown does not repeat the name of a field that nobody knows: it may be anything, a misplaced token too.
+func (f fields) unknown(path, name string) error {
+	for known := range f {
+		if strings.EqualFold(known, name) {
+			return fault(join(path, known), "is spelled in another way; upper and lower case matter")
+		}
+	}
+	return fault(orConfig(path), "has a field that is not known")
+}
+
+// saysNothing tells that a field might as well be absent. An empty object does say something: exec: {} is a request
+// to run a program.
+func saysNothing(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case bool:
+		return !v
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+func isText(path string, value any, _ Policy) error {
+	if _, ok := value.(string); !ok {
+		return fault(path, "is not a string")
+	}
+	return nil
+}
+
+func isFlag(path string, value any, _ Policy) error {
+	if _, ok := value.(bool); !ok {
+		return fault(path, "is neither true nor false")
+	}
+	return nil
+}
+
+// isBase64 is what the API calls data.
+func isBase64(path string, value any, _ Policy) error {
+	text, ok := value.(string)
+	if !ok {
+		return fault(path, "is not a string")
+	}
+	if _, err := base64.StdEncoding.DecodeString(text); err != nil {
+		return fault(path, "is not valid base64")
+	}
+	return nil
+}
+
+// isText and others find the faults; these two read what passed.
+func text(object map[string]any, name string) string {
+	s, _ := object[name].(string)
+	return s
+}
+
+func data(object map[string]any, name string) []byte {
+	if text(object, name) == "" {
+		return nil
+	}
+	decoded, err := base64.StdEncoding.DecodeString(text(object, name))
+	if err != nil {
+		return nil // isBase64 passed it before
+	}
+	return decoded
+}
+
+// ignored is for what kubeconfigs hold for other programs.
+func ignored(string, any, Policy) error { return nil }
+
+// forbidden refuses the field whatever the policy.
+func forbidden(why string) check {
+	return func(path string, _ any, _ Policy) error { return fault(path, "is not allowed: "+why) }
+}
+
+// optional refuses the field unless the policy allows it.
+func optional(why string, allows func(Policy) bool, then check) check {
+	return func(path string, value any, p Policy) error {
+		if !allows(p) {
+			return fault(path, "is not allowed by the operator: "+why)
+		}
+		return then(path, value, p)
+	}
+}
+
+// one accepts only this value.
+func one(only string) check {
+	return func(path string, value any, _ Policy) error {
+		if value != any(only) {
+			return fault(path, fmt.Sprintf("is not %q", only))
+		}
+		return nil
+	}
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func orConfig(path string) string {
+	if path == "" {
+		return "kubeconfig"
+	}
+	return path
+}
+
+// isToken accepts what can stand in a header.
+func isToken(path string, value any, _ Policy) error {
+	s, ok := value.(string)
+	if !ok {
+		return fault(path, "is not a string")
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return fault(path, "has a character that no token has, such as a line break at its end")
+		}
+	}
+	return nil
+}

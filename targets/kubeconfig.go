@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/rest"
+)
+
+// The fields of a kubeconfig, level by level. Those that may pass are named here; all others are refused, those that
+// kubectl knows with the reason why. client-go's own reader is not used: it runs, opens and obeys too much, falls
+// back to the deployer's own credentials, and quotes the document in its errors.
+var (
+	kubeconfigFields = fields{
+		"apiVersion": one("v1"), "kind": one("Config"), "preferences": ignored, "extensions": ignored,
+		"clusters": ignored, "contexts": ignored, "users": ignored, // see namedFields
+		"current-context": isText,
+	}
+	contextFields = fields{"cluster": isText, "user": isText, "namespace": isText, "extensions": ignored}
+	clusterFields = fields{
+		"server":                     isServer,
+		"tls-server-name":            isText,
+		"certificate-authority-data": isBase64,
+		"disable-compression":        isFlag,
+		"extensions":                 ignored,
+		"insecure-skip-tls-verify":   optional("nobody would check who the server is", func(p Policy) bool { return p.AllowInsecureTLS }, isFlag),
+		"proxy-url":                  optional("the target would choose the way of the traffic", func(p Policy) bool { return p.AllowProxy }, isProxy),
+		"certificate-authority":      forbidden("it names a file of the deployer, use certificate-authority-data"),
+	}
+	userFields = fields{
+		"token":                   isToken,
+		"client-certificate-data": isBase64,
+		"client-key-data":         isBase64,
+		"extensions":              ignored,
+		"exec":                    forbidden("it runs a program in the deployer"),
+		"auth-provider":           forbidden("it runs an authentication plugin in the deployer"),
+		"client-certificate":      forbidden("it names a file of the deployer, use client-certificate-data"),
+		"client-key":              forbidden("it names a file of the deployer, use client-key-data"),
+		"tokenFile":               forbidden("it names a file of the deployer, use token"),
+		"as":                      forbidden("impersonation"),
+		"as-uid":                  forbidden("impersonation"),
+		"as-groups":               forbidden("impersonation"),
+		"as-user-extra":           forbidden("impersonation"),
+		"username":                forbidden("passwords are not supported, use a token or a client certificate"),
+		"password":                forbidden("passwords are not supported, use a token or a client certificate"),
+	}
+)
+
+// RESTConfig turns a kubeconfig (YAML or JSON) into a REST config, by allow-list. All clusters, contexts and users are
+// checked, not only those of the current context. The result connects to nothing that p forbids, also when a
+// name resolves to it, and follows no redirects. It has no client-side rate limit and does not log the server's
+// warnings, which are the target's words.
+//
+// Prefer Pool, which makes one client per target and keeps its credentials fresh; this is for programs that make one.
+// Errors: *ConfigError, which never contains anything of the kubeconfig.
+func RESTConfig(kubeconfig []byte, p Policy) (*rest.Config, error) {
+	tree, err := parse("kubeconfig", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	a, err := readKubeconfig(tree, p)
+	if err != nil {
+		return nil, err
+	}
+	return a.config(p), nil
+}
+
+// readKubeconfig checks the whole kubeconfig and returns what its current context says.
+func readKubeconfig(tree any, p Policy) (*access, error) {
+	if saysNothing(tree) {
+		return nil, fault("kubeconfig", "is empty")
+	}
+	root, err := kubeconfigFields.object("", tree, p)
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := named(root, "clusters", "cluster", clusterFields, p)
+	if err != nil {
+		return nil, err
+	}
+	users, err := named(root, "users", "user", userFields, p)
+	if err != nil {
+		return nil, err
+	}
+	contexts, err := named(root, "contexts", "context", contextFields, p)
+	if err != nil {
+		return nil, err
+	}
+	current, found := contexts[text(root, "current-context")]
+	if !found {
+		return nil, fault("current-context", "does not name a context")
+	}
+	cluster, found := clusters[text(current.fields, "cluster")]
+	if !found {
+		return nil, fault(join(current.path, "cluster"), "does not name a cluster")
+	}
+	user, found := users[text(current.fields, "user")]
+	if !found {
+		return nil, fault(join(current.path, "user"), "does not name a user")
+	}
+	return newAccess(cluster, user)
+}
+
+// entry is one cluster, user or context of a kubeconfig.
+type entry struct {
+	path   string
+	fields map[string]any
+}
+
+// named reads a list of named entries. Two entries of one name are a fault: readers differ in which one wins.
+func named(root map[string]any, list, kind string, f fields, p Policy) (map[string]entry, error) {
+	out := map[string]entry{}
+	if root[list] == nil {
+		return out, nil
+	}
+	items, isList := root[list].([]any)
+	if !isList {
+		return nil, fault(list, "is not a list")
+	}
+	for i, item := range items {
+		path := fmt.Sprintf("%s[%d]", list, i)
+		named, err := fields{"name": isText, kind: ignored}.object(path, item, p)
+		if err != nil {
+			return nil, err
+		}
+		name := text(named, "name")
+		if name == "" {
+			return nil, fault(join(path, "name"), "is missing")
+		}
+		if _, taken := out[name]; taken {
+			return nil, fault(join(path, "name"), "is used twice")
+		}
+		inner, err := f.object(join(path, kind), named[kind], p)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = entry{path: join(path, kind), fields: inner}
+	}
+	return out, nil
+}

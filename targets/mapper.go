@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/utils/clock"
+)
+
+// rediscoverAfter is the least time between two discoveries because of an unknown kind.
+const rediscoverAfter = 10 * time.Second
+
+// mapper knows the kinds of a target: one discovery when the client is made, one more when a kind is unknown, but
+// not more often than every ten seconds. It is safe for concurrent use.
+type mapper struct {
+	ctx      context.Context // the interface has no contexts; this is the client's life
+	disco    discovery.DiscoveryInterfaceWithContext
+	clk      clock.PassiveClock
+	timeout  time.Duration
+	observed func(error) // of the metrics
+
+	loading sync.Mutex // held by the one who asks the target
+
+	mu     sync.RWMutex
+	known  meta.RESTMapper
+	at     time.Time
+	forced bool // by Reset
+}
+
+// load asks the target once. Kinds of API services that do not answer at the moment are missing from the result.
+func (m *mapper) load(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, m.timeout, errNoAnswer)
+	defer cancel()
+	resources, err := restmapper.GetAPIGroupResourcesWithContext(ctx, m.disco)
+	m.observed(err)
+	if err != nil {
+		return fmt.Errorf("discover the kinds of the target: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known, m.at, m.forced = restmapper.NewDiscoveryRESTMapper(resources), m.clk.Now(), false
+	return nil
+}
+
+// reload asks again if the answer that did not do is old enough. It tells whether there is a newer one.
+func (m *mapper) reload(tried meta.RESTMapper) (bool, error) {
+	m.loading.Lock()
+	defer m.loading.Unlock()
+	current, due := m.current()
+	if current != tried {
+		return true, nil // somebody was faster
+	}
+	if !due {
+		return false, nil
+	}
+	err := m.load(m.ctx)
+	return err == nil, err
+}
+
+func (m *mapper) current() (known meta.RESTMapper, due bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.known, m.forced || m.clk.Since(m.at) >= rediscoverAfter
+}
+
+// Reset lets the next unknown kind be looked up at once, for instance after a CustomResourceDefinition was established.
+func (m *mapper) Reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.forced = true
+}
+
+// ask looks a kind up, and once more after a new discovery.
+func ask[T any](m *mapper, look func(meta.RESTMapper) (T, error)) (T, error) {
+	known, _ := m.current()
+	out, err := look(known)
+	if !meta.IsNoMatchError(err) {
+		return out, err
+	}
+	newer, failure := m.reload(known)
+	if failure != nil {
+		return out, failure
+	}
+	if !newer {
+		return out, err
+	}
+	known, _ = m.current()
+	return look(known)
+}
+
+func (m *mapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	return ask(m, func(known meta.RESTMapper) (schema.GroupVersionKind, error) { return known.KindFor(r) })
+}
+
+func (m *mapper) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return ask(m, func(known meta.RESTMapper) ([]schema.GroupVersionKind, error) { return known.KindsFor(r) })
+}
+
+func (m *mapper) ResourceFor(r schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+	return ask(m, func(known meta.RESTMapper) (schema.GroupVersionResource, error) { return known.ResourceFor(r) })
+}
+
+func (m *mapper) ResourcesFor(r schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	return ask(m, func(known meta.RESTMapper) ([]schema.GroupVersionResource, error) { return known.ResourcesFor(r) })
+}
+
+func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return ask(m, func(known meta.RESTMapper) (*meta.RESTMapping, error) { return known.RESTMapping(gk, versions...) })
+}
+
+func (m *mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	return ask(m, func(known meta.RESTMapper) ([]*meta.RESTMapping, error) { return known.RESTMappings(gk, versions...) })
+}
+
+func (m *mapper) ResourceSingularizer(resource string) (string, error) {
+	return ask(m, func(known meta.RESTMapper) (string, error) { return known.ResourceSingularizer(resource) })
+}

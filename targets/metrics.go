@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// poolMetrics have bounded labels, never the name of a target.
+type poolMetrics struct {
+	clients     *prometheus.Desc
+	events      *prometheus.CounterVec
+	discoveries *prometheus.CounterVec
+	requests    *prometheus.CounterVec
+}
+
+func newPoolMetrics() *poolMetrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "deployerkit", Subsystem: "target", Name: name, Help: help}, labels)
+	}
+	return &poolMetrics{
+		clients:     prometheus.NewDesc("deployerkit_target_clients", "Clients of target clusters by state: up, down, connecting.", []string{"state"}, nil),
+		events:      counter("client_events_total", "What happened to clients of target clusters: created, rotated, evicted, unauthorized, unreachable.", "event"),
+		discoveries: counter("discoveries_total", "Discoveries of the kinds of target clusters.", "result"),
+		requests:    counter("requests_total", "Requests to target clusters by method and class of the answer; none is no answer.", "method", "code"),
+	}
+}
+
+func (m *poolMetrics) event(what string) { m.events.WithLabelValues(what).Inc() }
+
+func (m *poolMetrics) discovery(err error) {
+	result := "ok"
+	if err != nil {
+		result = "failed"
+	}
+	m.discoveries.WithLabelValues(result).Inc()
+}
+
+func (m *poolMetrics) request(method, code string) { m.requests.WithLabelValues(method, code).Inc() }
+
+// Describe makes a Pool a prometheus.Collector: register it to see its metrics.
+func (p *Pool) Describe(ch chan<- *prometheus.Desc) {
+	ch <- p.metrics.clients
+	p.metrics.events.Describe(ch)
+	p.metrics.discoveries.Describe(ch)
+	p.metrics.requests.Describe(ch)
+}
+
+// Collect is the other half of Describe.
+func (p *Pool) Collect(ch chan<- prometheus.Metric) {
+	for state, count := range p.states() {
+		ch <- prometheus.MustNewConstMetric(p.metrics.clients, prometheus.GaugeValue, float64(count), state)
+	}
+	p.metrics.events.Collect(ch)
+	p.metrics.discoveries.Collect(ch)
+	p.metrics.requests.Collect(ch)
+}
+
+func (p *Pool) states() map[string]int {
+	p.mu.Lock()
+	all := make([]*Client, 0, p.used.Len())
+	for element := p.used.Front(); element != nil; element = element.Next() {
+		all = append(all, clientOf(element))
+	}
+	p.mu.Unlock()
+	out := map[string]int{"up": 0, "down": 0, "connecting": 0}
+	for _, c := range all {
+		out[c.state()]++
+	}
+	return out
+}
+
+func (c *Client) state() string {
+	if why, _ := c.wire.health.down(c.pool.o.Clock.Now()); why != nil {
+		return "down"
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.connected {
+		return "connecting"
+	}
+	return "up"
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// landscaper is a Landscaper cluster that creates tokens.
+type landscaper struct {
+	client.Client
+	clk *clocktesting.FakePassiveClock
+
+	mu       sync.Mutex
+	requests []string
+	reviews  int
+	goodHere bool  // the tokens are good at the Landscaper too
+	unknown  bool  // the server that reviews does not know the account yet
+	fails    error // of the creation
+}
+
+func newLandscaper() *landscaper {
+	l := &landscaper{clk: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
+	l.Client = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		SubResourceCreate: func(_ context.Context, _ client.Client, name string, obj, sub client.Object, _ ...client.SubResourceCreateOption) error {
+			request, ok := sub.(*authenticationv1.TokenRequest)
+			if !ok || name != "token" {
+				return errors.New("unexpected call")
+			}
+			return l.create(obj, request)
+		},
+		Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
+			review, ok := obj.(*authenticationv1.TokenReview)
+			if !ok {
+				return errors.New("unexpected call")
+			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.reviews++
+			review.Status.Authenticated = !l.unknown && (l.goodHere || len(review.Spec.Audiences) > 0)
+			return nil
+		},
+	}).Build()
+	return l
+}
+
+func (l *landscaper) create(account client.Object, request *authenticationv1.TokenRequest) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fails != nil {
+		return l.fails
+	}
+	l.requests = append(l.requests, fmt.Sprintf("%s/%s for %v, %d s", account.GetNamespace(), account.GetName(), request.Spec.Audiences, *request.Spec.ExpirationSeconds))
+	request.Status.Token = fmt.Sprintf("%s-%d", canary, len(l.requests))
+	request.Status.ExpirationTimestamp = metav1.NewTime(l.clk.Now().Add(time.Duration(*request.Spec.ExpirationSeconds) * time.Second))
+	return nil
+}
+
+func (l *landscaper) options(p targets.Policy) targets.PoolOptions {
+	p.AllowPrivateHosts = true
+	return targets.PoolOptions{Policy: p, LandscaperClient: l, Clock: l.clk}
+}
+
+func (l *landscaper) pass(d time.Duration) { l.clk.SetTime(l.clk.Now().Add(d)) }
+
+func (l *landscaper) set(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+}
+
+func (a *fakeAPI) oidc(more string) string {
+	return fmt.Sprintf(`{"oidcConfig":{"server":%q,"caData":%q,"serviceAccount":{"name":"robot"}%s}}`, a.URL, a.ca(), more)
+}
+
+var oidcPolicy = targets.Policy{EnableOIDC: true}
+
+func TestOIDC(t *testing.T) {
+	ls, api := newLandscaper(), newAPI(t, canary+"-1")
+	p := newPool(t, ls.options(oidcPolicy))
+	target := resolved("a", api.oidc(`,"audience":["x","y"],"expirationSeconds":1000`))
+	c := get(t, p, target)
+	if len(ls.requests) != 1 || ls.requests[0] != "garden/robot for [x y], 1000 s" || ls.reviews != 2 {
+		t.Errorf("requests %q, %d reviews", ls.requests, ls.reviews)
+	}
+	if get(t, p, resolved("b", api.oidc(`,"audience":["y","x"]`))) != c {
+		t.Error("the same account, server and audience, but another client")
+	}
+	t.Run("polls make neither tokens nor clients [H-25]", func(t *testing.T) {
+		for range 50 {
+			if get(t, p, target) != c {
+				t.Fatal("another client")
+			}
+		}
+		if len(ls.requests) != 1 || api.count("/api") != 1 {
+			t.Errorf("%d tokens, %d discoveries, want 1 each", len(ls.requests), api.count("/api"))
+		}
+	})
+	elsewhere := resolved("c", target.Content)
+	elsewhere.Namespace = "elsewhere"
+	api.accept(canary+"-1", canary+"-2")
+	if get(t, p, elsewhere) == c || len(ls.requests) != 2 {
+		t.Error("the account of the same name in another namespace is another one")
+	}
+	t.Run("a token is replaced after four fifths of its life, whatever the number of requests", func(t *testing.T) {
+		api.accept(canary+"-1", canary+"-3")
+		ls.pass(799 * time.Second)
+		if err := use(t.Context(), c); err != nil || len(ls.requests) != 2 {
+			t.Errorf("early: %v, %d requests", err, len(ls.requests))
+		}
+		ls.pass(time.Second)
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if err := use(t.Context(), c); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if len(ls.requests) != 3 {
+			t.Errorf("%d requests, want one more", len(ls.requests))
+		}
+	})
+	t.Run("the old one serves while no new one can be had, until it expires", func(t *testing.T) {
+		ls.pass(900 * time.Second)
+		ls.set(func() { ls.fails = errBoom })
+		if err := use(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+		ls.pass(100 * time.Second)
+		if err := use(t.Context(), c); !errors.Is(err, errBoom) {
+			t.Errorf("error %v, want the one of the Landscaper", err)
+		}
+		ls.set(func() { ls.fails = nil })
+	})
+	t.Run("a refused one is replaced", func(t *testing.T) {
+		api.accept(canary + "-5")
+		if err := use(t.Context(), c); !apierrors.IsUnauthorized(err) {
+			t.Errorf("error %v", err)
+		}
+		if err := use(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+		api.accept(canary + "-6")
+		c.Invalidate()
+		if err := use(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+var errBoom = errors.New("boom")
+
+// TestOIDCIsNoConfusedDeputy: no token that is good at the Landscaper goes to a server that a Target names.
+func TestOIDCIsNoConfusedDeputy(t *testing.T) {
+	const audience = `,"audience":["x"]`
+	t.Run("off until enabled", func(t *testing.T) {
+		ls, api := newLandscaper(), newAPI(t)
+		wantFault(t, newPool(t, ls.options(targets.Policy{})), resolved("a", api.oidc(audience)), "oidcConfig")
+		wantFault(t, newPool(t, targets.PoolOptions{Policy: oidcPolicy}), resolved("a", api.oidc(audience)), "oidcConfig")
+		if len(ls.requests) > 0 || len(api.seen) > 0 {
+			t.Error("a token was created or sent")
+		}
+	})
+	t.Run("no token that is good at the Landscaper", func(t *testing.T) {
+		ls, api := newLandscaper(), newAPI(t, canary+"-1")
+		ls.goodHere = true
+		wantFault(t, newPool(t, ls.options(oidcPolicy)), resolved("a", api.oidc(audience)), "oidcConfig.audience")
+		if len(ls.requests) != 1 || len(api.seen) > 0 {
+			t.Errorf("%d tokens were created, and the target saw %q", len(ls.requests), api.seen)
+		}
+	})
+	t.Run("no token that the Landscaper cannot judge", func(t *testing.T) {
+		ls, api := newLandscaper(), newAPI(t, canary+"-1")
+		ls.goodHere, ls.unknown = true, true
+		_ = wantUnreachable(t, newPool(t, ls.options(oidcPolicy)), "a", api.oidc(audience))
+		if len(api.seen) > 0 {
+			t.Errorf("the target saw %q", api.seen)
+		}
+	})
+	t.Run("known audiences need no token to be refused", func(t *testing.T) {
+		ls, api := newLandscaper(), newAPI(t, canary+"-1")
+		policy := targets.Policy{EnableOIDC: true, LandscaperAudiences: []string{"ls"}}
+		p := newPool(t, ls.options(policy))
+		wantFault(t, p, resolved("a", api.oidc(`,"audience":["x","ls"]`)), "oidcConfig.audience[1]")
+		if len(ls.requests) > 0 {
+			t.Error("a token was created")
+		}
+		get(t, p, resolved("b", api.oidc(audience)))
+		if ls.reviews > 0 {
+			t.Error("a token was reviewed although the audiences are known")
+		}
+	})
+	faults := map[string]string{
+		``:                                  "oidcConfig.audience",
+		`,"audience":[]`:                    "oidcConfig.audience",
+		`,"audience":null`:                  "oidcConfig.audience",
+		`,"audience":[""]`:                  "oidcConfig.audience[0]",
+		`,"audience":["x",1]`:               "oidcConfig.audience[1]",
+		`,"audience":"` + canary + `"`:      "oidcConfig.audience",
+		audience + `,"` + canary + `":1`:    "oidcConfig",
+		audience + `,"expirationSeconds":1`: "oidcConfig.expirationSeconds",
+	}
+	for more, field := range faults {
+		t.Run("faulty "+more, func(t *testing.T) {
+			ls, api := newLandscaper(), newAPI(t)
+			wantFault(t, newPool(t, ls.options(oidcPolicy)), resolved("a", api.oidc(more)), field)
+		})
+	}
+	wholes := map[string]string{
+		`{"oidcConfig":{"server":"http://x","serviceAccount":{"name":"a"},"audience":["x"]}}`:               "oidcConfig.server",
+		`{"oidcConfig":{"serviceAccount":{"name":"a"},"audience":["x"]}}`:                                   "oidcConfig.server",
+		`{"oidcConfig":{"server":"https://x","audience":["x"]}}`:                                            "oidcConfig.serviceAccount.name",
+		`{"oidcConfig":{"server":"https://x","serviceAccount":{"name":"../a"},"audience":["x"]}}`:           "oidcConfig.serviceAccount.name",
+		`{"oidcConfig":{"server":"https://x","serviceAccount":{"name":"a"},"audience":["x"],"caData":"x"}}`: "oidcConfig.caData",
+		`{"oidcConfig":"` + canary + `"}`:                                                                   "oidcConfig",
+	}
+	for content, field := range wholes {
+		wantFault(t, newPool(t, newLandscaper().options(oidcPolicy)), resolved("a", content), field)
+	}
+}
+
+func TestSelf(t *testing.T) {
+	ls, api := newLandscaper(), newAPI(t, canary+"-1")
+	_, cert, key := pki(t)
+	o := ls.options(targets.Policy{EnableSelf: true})
+	o.Landscaper = &rest.Config{
+		Host: api.URL, BearerToken: "deployer", Impersonate: rest.ImpersonationConfig{UserName: "admin"},
+		TLSClientConfig: rest.TLSClientConfig{CAData: []byte(decoded(t, api.ca())), CertData: cert, KeyData: key},
+	}
+	p := newPool(t, o)
+	const content = `{"selfConfig":{"serviceAccount":{"name":"robot"}}}`
+	c := get(t, p, resolved("a", content))
+	if err := use(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if len(ls.requests) != 1 || ls.requests[0] != "garden/robot for [], 86400 s" || ls.reviews > 0 {
+		t.Errorf("requests %q, %d reviews", ls.requests, ls.reviews)
+	}
+	t.Run("only the service account's token is sent [H-26]", func(t *testing.T) {
+		api.handle = nil
+		for _, token := range api.seen {
+			if token != canary+"-1" {
+				t.Errorf("the server saw %q", token)
+			}
+		}
+		if cfg := c.Config(); len(cfg.CertData)+len(cfg.KeyData) > 0 || cfg.BearerToken != "" || cfg.Impersonate.UserName != "" {
+			t.Error("the deployer's own credentials are in the target's configuration")
+		}
+	})
+	t.Run("off until enabled", func(t *testing.T) {
+		o.Policy.EnableSelf = false
+		wantFault(t, newPool(t, o), resolved("a", content), "selfConfig")
+		wantFault(t, newPool(t, targets.PoolOptions{Policy: targets.Policy{EnableSelf: true}}), resolved("a", content), "selfConfig")
+	})
+	t.Run("faulty", func(t *testing.T) {
+		for bad, field := range map[string]string{
+			`{"selfConfig":{}}`: "selfConfig.serviceAccount.name",
+			`{"selfConfig":{"serviceAccount":{"name":"a","namespace":"` + canary + `"}}}`:         "selfConfig.serviceAccount",
+			`{"selfConfig":{"serviceAccount":{"name":"a"},"audience":["` + canary + `"]}}`:        "selfConfig",
+			`{"selfConfig":{"serviceAccount":{"name":"a"},"expirationSeconds":"` + canary + `"}}`: "selfConfig.expirationSeconds",
+		} {
+			wantFault(t, p, resolved("b", bad), field)
+		}
+	})
+}
+
+// TestClientCertificateStaysHome: the certificate of the deployer's own connection is not shown to a self target.
+func TestClientCertificateStaysHome(t *testing.T) {
+	t.Run("no client certificate is shown [H-26]", func(t *testing.T) {
+		ls, api := newLandscaper(), newAPI(t, canary+"-1")
+		shown := watchCertificates(api)
+		_, cert, key := pki(t)
+		o := ls.options(targets.Policy{EnableSelf: true})
+		o.Landscaper = &rest.Config{Host: api.URL, TLSClientConfig: rest.TLSClientConfig{CAData: []byte(decoded(t, api.ca())), CertData: cert, KeyData: key}}
+		get(t, newPool(t, o), resolved("a", `{"selfConfig":{"serviceAccount":{"name":"robot"}}}`))
+		if shown() {
+			t.Error("the target saw the deployer's client certificate")
+		}
+		own := fmt.Sprintf("token: %s-1, client-certificate-data: %s, client-key-data: %s", canary, encoded(cert), encoded(key))
+		cluster := fmt.Sprintf("server: %q, certificate-authority-data: %s", api.URL, api.ca())
+		if get(t, newPool(t, o), resolved("b", wrapped(t, kubeconfig(cluster, own, "")))); !shown() {
+			t.Error("a target's own client certificate was not shown")
+		}
+	})
+}
+
+// TestTokenCreationFails: the target is not asked, and the account is named.
+func TestTokenCreationFails(t *testing.T) {
+	ls, api := newLandscaper(), newAPI(t)
+	ls.fails = apierrors.NewNotFound(corev1.Resource("serviceaccounts"), "robot")
+	down := wantUnreachable(t, newPool(t, ls.options(oidcPolicy)), "a", api.oidc(`,"audience":["x"]`))
+	if !apierrors.IsNotFound(down) || !strings.Contains(down.Error(), "garden/robot") || len(api.seen) > 0 {
+		t.Errorf("error %v, the target saw %q", down, api.seen)
+	}
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+)
+
+const (
+	redacted = "[redacted]"
+	// minSecret is how long a token must be to be looked for: a shorter one is no secret, but part of many a word.
+	minSecret = 8
+	// quickAnswer is how long a caller must have waited, at least, for its deadline to count against the target.
+	quickAnswer = 5 * time.Second
+	// maxErrorBody is how much of an error's text is read.
+	maxErrorBody = 1 << 20
+	// maxDiscovery is how large the list of kinds may be; a busy cluster has some 500 KiB.
+	maxDiscovery = 32 << 20
+)
+
+// errNoAnswer is the cause of a request that the pool gave up.
+var errNoAnswer = errors.New("no answer in time")
+
+// ErrClosed is the error of a pool, and of all its clients, after its end.
+var ErrClosed = errors.New("the pool of target clients is closed")
+
+// link is one set of credentials and the connections that were made with it. A rotation makes a new one, so that
+// no request uses a connection that was authenticated by an old certificate.
+type link struct {
+	transport *http.Transport
+	fixed     string       // bearer token; empty with tokens, or a client certificate alone
+	tokens    *tokenSource // nil with fixed credentials
+}
+
+// newLink makes the connections from what the choke point allows. Its own transport, not client-go's: that keeps
+// each transport for ever.
+func newLink(cfg *rest.Config, tokens *tokenSource) (*link, error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure}
+	if len(cfg.CAData) > 0 {
+		conf.RootCAs = x509.NewCertPool()
+		conf.RootCAs.AppendCertsFromPEM(cfg.CAData)
+	}
+	if len(cfg.CertData) > 0 {
+		pair, err := tls.X509KeyPair(cfg.CertData, cfg.KeyData)
+		if err != nil {
+			return nil, fault("kubeconfig", "has a client certificate that cannot be used")
+		}
+		conf.Certificates = []tls.Certificate{pair}
+	}
+	transport := utilnet.SetTransportDefaults(&http.Transport{
+		Proxy: cfg.Proxy, DialContext: cfg.Dial, TLSClientConfig: conf, DisableCompression: cfg.DisableCompression,
+		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
+	})
+	return &link{transport: transport, fixed: cfg.BearerToken, tokens: tokens}, nil
+}
+
+func (l *link) token(ctx context.Context) (string, error) {
+	if l.tokens == nil {
+		return l.fixed, nil
+	}
+	return l.tokens.token(ctx)
+}
+
+// wire carries the requests of one client: it adds the credentials of the day, gives up what gets no answer, fails at
+// once while the target is down, and notices credentials that are refused.
+type wire struct {
+	health  *health
+	clk     clock.PassiveClock
+	timeout time.Duration
+	refused func(*link, string)       // called for a 401, with the token that was sent
+	count   func(method, code string) // of the metrics
+	link    atomic.Pointer[link]
+	closed  atomic.Bool
+}
+
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := w.send(req)
+	if err != nil {
+		w.count(req.Method, "none")
+		return nil, err
+	}
+	w.count(req.Method, fmt.Sprintf("%dxx", resp.StatusCode/100))
+	return resp, nil
+}
+
+func (w *wire) send(req *http.Request) (*http.Response, error) {
+	if w.closed.Load() {
+		return nil, refuse(req, ErrClosed)
+	}
+	if err := w.health.admit(w.clk.Now()); err != nil {
+		return nil, refuse(req, err)
+	}
+	current := w.link.Load()
+	token, err := current.token(req.Context())
+	if err != nil {
+		w.health.withdraw()
+		return nil, refuse(req, err)
+	}
+	start := w.clk.Now()
+	resp, err := w.exchange(current.transport, req, token)
+	if err != nil {
+		w.report(req, start, err)
+		return nil, err
+	}
+	w.health.report(w.clk.Now(), nil)
+	if resp.StatusCode == http.StatusUnauthorized {
+		w.refused(current, token)
+	}
+	return resp, nil
+}
+
+// exchange sends one request and returns once its headers are here.
+func (w *wire) exchange(next http.RoundTripper, req *http.Request, token string) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	timer := time.AfterFunc(w.timeout, func() { cancel(errNoAnswer) })
+	end := func() { timer.Stop(); cancel(nil) }
+	out := req.Clone(ctx)
+	out.Header.Del("Authorization")
+	if token != "" {
+		out.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := next.RoundTrip(out)
+	if err != nil {
+		if errors.Is(context.Cause(ctx), errNoAnswer) {
+			err = fmt.Errorf("%w: %w", errNoAnswer, err)
+		}
+		end()
+		return nil, err
+	}
+	if isWatch(req) {
+		timer.Stop() // the rest may take as long as it likes
+	}
+	resp.Body = &ended{ReadCloser: resp.Body, end: end}
+	tame(req, resp, token)
+	if resp.StatusCode >= http.StatusBadRequest && len(token) >= minSecret {
+		return redact(resp, token)
+	}
+	return resp, nil
+}
+
+// tame bounds what a hostile server can do: how long client-go waits before it tries again, how much it reads of the
+// list of kinds, and whether the token comes back in a header, which client-go may log.
+func tame(req *http.Request, resp *http.Response, token string) {
+	for _, values := range resp.Header {
+		for i := range values {
+			values[i] = hide(token, values[i])
+		}
+	}
+	if after := resp.Header.Get("Retry-After"); after != "" && after != "0" {
+		resp.Header.Set("Retry-After", "1")
+	}
+	if strings.HasSuffix(req.URL.Path, "/api") || strings.HasSuffix(req.URL.Path, "/apis") {
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxDiscovery)
+	}
+}
+
+// report judges a request without an answer. A caller that gave up says nothing about the target, unless it waited.
+func (w *wire) report(req *http.Request, start time.Time, err error) {
+	now := w.clk.Now()
+	gaveUp := req.Context().Err()
+	if gaveUp == nil || errors.Is(gaveUp, context.DeadlineExceeded) && now.Sub(start) >= quickAnswer {
+		w.health.report(now, err)
+		return
+	}
+	w.health.withdraw()
+}
+
+func isWatch(req *http.Request) bool {
+	query := req.URL.Query()
+	return query.Get("watch") == "true" || query.Get("watch") == "1"
+}
+
+// refuse closes the body, as every RoundTripper must.
+func refuse(req *http.Request, err error) error {
+	if req.Body != nil {
+		return errors.Join(err, req.Body.Close())
+	}
+	return err
+}
+
+func hide(token, text string) string {
+	if len(token) < minSecret {
+		return text
+	}
+	return strings.ReplaceAll(text, token, redacted)
+}
+
+// redact removes the token from the text of an error: a server may send back what it got.
+func redact(resp *http.Response, token string) (*http.Response, error) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, err
+	}
+	hidden := hide(token, string(body))
+	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(hidden)), int64(len(hidden))
+	resp.Header.Del("Content-Length")
+	return resp, nil
+}
+
+// ended frees the timer of a request with its body.
+type ended struct {
+	io.ReadCloser
+	end func()
+}
+
+func (e *ended) Close() error {
+	defer e.end()
+	return e.ReadCloser.Close()
+}

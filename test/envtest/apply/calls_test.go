@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+const (
+	waitTimeout = 20 * time.Second
+	waitPolling = 50 * time.Millisecond
+)
+
+// cost n calls, all of them writes.
+func writes(n int) types.GomegaMatcher {
+	return WithTransform(func(f interface{ Total() int }) int { return f.Total() }, Equal(n))
+}
+
+var _ = Describe("the calls", func() {
+	const n = 20
+
+	It("are one per object at first, none when nothing changed, and one for each change [D8]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		desired := w.configMaps(n)
+		w.apply(ctx) // discovery of nothing: the first call of a client
+		install := w.calls(func() { w.apply(ctx, desired...) })
+		Expect(install).To(writes(n), install.String())
+		Expect(w.checkpoints).To(Equal(1))
+		Expect(w.events).To(BeEmpty())
+
+		again := w.calls(func() {
+			report := w.apply(ctx, desired...)
+			Expect(report.Unchanged).To(Equal(n))
+			Expect(report.Applied).To(BeZero())
+		})
+		Expect(again).To(writes(0), again.String())
+
+		desired[7] = w.configMap("c7", "key", "changed")
+		one := w.calls(func() { w.apply(ctx, desired...) })
+		Expect(one).To(writes(1), one.String())
+		Expect(w.get(ctx, "c7").Data).To(HaveKeyWithValue("key", "changed"))
+
+		w.edit(ctx, "c3", `{"data":{"key":"by hand"}}`)
+		healed := w.calls(func() { w.apply(ctx, desired...) })
+		Expect(healed).To(writes(1), healed.String())
+		Expect(w.get(ctx, "c3").Data).To(HaveKeyWithValue("key", "value"))
+
+		w.edit(ctx, "c4", `{"data":{"other":"theirs"},"metadata":{"labels":{"theirs":"yes"}}}`)
+		Expect(w.calls(func() { w.apply(ctx, desired...) })).To(writes(0))
+		Expect(w.checkpoints).To(Equal(1), "the set of objects did not grow")
+	})
+
+	It("are made for all when they are forced", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.configMaps(3)...)
+		w.options.Force = true
+		Expect(w.calls(func() { w.apply(ctx, w.configMaps(3)...) })).To(writes(3))
+	})
+
+	It("are made for all without a watch", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Seen = nil
+		w.apply(ctx, w.configMaps(3)...)
+		Expect(w.calls(func() { w.apply(ctx, w.configMaps(3)...) })).To(writes(3))
+	})
+
+	It("remove fields that left the manifest, and keep those of others", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.configMap("a", "one", "1", "two", "2"))
+		w.edit(ctx, "a", `{"data":{"three":"3"}}`)
+		w.apply(ctx, w.configMap("a", "one", "1"))
+		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"one": "1", "three": "3"}))
+	})
+
+	It("heal an object that was deleted, or deleted and made again by somebody", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.configMaps(2)...)
+		Expect(direct.Delete(ctx, w.get(ctx, "c0"))).To(Succeed())
+		Expect(direct.Delete(ctx, w.get(ctx, "c1"))).To(Succeed())
+		w.foreign(ctx, "c1", "key", "theirs", "more", "theirs")
+		w.apply(ctx, w.configMaps(2)...)
+		Expect(w.get(ctx, "c0").Data).To(Equal(map[string]string{"key": "value"}))
+		Expect(w.get(ctx, "c1").Data).To(Equal(map[string]string{"key": "value", "more": "theirs"}))
+		Expect(w.reasons()).To(ConsistOf(apply.ReasonAdopted))
+		Expect(w.calls(func() { w.apply(ctx, w.configMaps(2)...) })).To(writes(0))
+	})
+
+	It("do not overlook a Secret whose stringData was edited", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		secret := w.manifest("v1", "Secret", "s", map[string]any{"stringData": map[string]any{"password": "CANARY-1"}})
+		w.apply(ctx, secret)
+		Expect(w.calls(func() { w.apply(ctx, secret) })).To(writes(0))
+		empty := w.manifest("v1", "Secret", "s", map[string]any{"data": map[string]any{"password": "WA=="}}).Object
+		Expect(direct.Update(ctx, empty)).To(Succeed())
+		Expect(w.calls(func() { w.apply(ctx, secret) })).To(writes(1))
+	})
+})
+
+var _ = Describe("the inventory", func() {
+	It("takes about 150 bytes per object", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.configMaps(10)...)
+		data, err := json.Marshal(w.stored)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(data)/10).To(BeNumerically("<=", 160), string(data))
+	})
+
+	It("that would be too large is refused before the first write [D11]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.MaxInventory = 300
+		spent := w.calls(func() {
+			_, err := w.try(ctx, w.configMaps(10)...)
+			Expect(err).To(MatchError(ContainSubstring("10 objects are too many")))
+			Expect(apply.ClassOf(err)).To(Equal(apply.Permanent))
+		})
+		Expect(spent).To(writes(0))
+		Expect(w.checkpoints).To(BeZero())
+	})
+
+	It("that cannot be stored stops everything before the first write", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		boom := fmt.Errorf("boom")
+		w.options.Checkpoint = func(_ context.Context, _ apply.Inventory) error { return boom }
+		Expect(w.calls(func() {
+			_, err := w.try(ctx, w.configMaps(2)...)
+			Expect(err).To(MatchError(boom))
+		})).To(writes(0))
+	})
+})

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+var errKilled = errors.New("killed")
+
+// killer lets n writes through, and then nothing any more, as if the process had been killed. lost: the last
+// write is done, but its answer does not arrive.
+type killer struct {
+	next http.RoundTripper
+	lost bool
+
+	mu   sync.Mutex
+	left int
+	dead bool
+}
+
+func (k *killer) RoundTrip(req *http.Request) (*http.Response, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.dead {
+		return nil, errKilled
+	}
+	if _, counted := deployertest.RequestOf(req); !counted || req.Method == http.MethodGet {
+		return k.next.RoundTrip(req)
+	}
+	if k.left == 0 {
+		k.dead = true
+		return nil, errKilled
+	}
+	k.left--
+	res, err := k.next.RoundTrip(req)
+	if k.left == 0 && k.lost && err == nil {
+		k.dead = true
+		return nil, errors.Join(errKilled, res.Body.Close())
+	}
+	return res, err
+}
+
+// untilKilled runs f with an engine that dies after n writes, and throws away all that was not checkpointed. false:
+// the engine was through before that.
+func (w *world) untilKilled(n int, lost bool, f func(*apply.Engine) (apply.Inventory, apply.Report, error)) bool {
+	GinkgoHelper()
+	k := &killer{left: n, lost: lost}
+	w.connect(func(next http.RoundTripper) http.RoundTripper { k.next = next; return k })
+	inv, report, err := f(w.engine())
+	w.connect(nil)
+	if k.dead {
+		Expect(err).To(HaveOccurred())
+		return true
+	}
+	Expect(err).NotTo(HaveOccurred())
+	Expect(report.Waiting).To(BeEmpty())
+	w.store(inv)
+	return false
+}
+
+// scene is what must come out whenever the engine is killed.
+type scene struct {
+	before, after []string
+	run           func(ctx context.Context, w *world, e *apply.Engine) (apply.Inventory, apply.Report, error)
+	rest          func(ctx context.Context, w *world)
+}
+
+func (w *world) some(names ...string) []apply.Desired {
+	out := []apply.Desired{}
+	for _, name := range names {
+		out = append(out, w.configMap(name, "key", "value"))
+	}
+	return out
+}
+
+var _ = Describe("after a kill", func() {
+	scenes := map[string]scene{
+		"an install":             {after: []string{"a", "b", "c"}},
+		"an update with a prune": {before: []string{"a", "b", "c", "d"}, after: []string{"c", "d", "e"}},
+		"a deletion": {
+			before: []string{"a", "b", "c"},
+			run: func(ctx context.Context, w *world, e *apply.Engine) (apply.Inventory, apply.Report, error) {
+				return e.Delete(ctx, w.owner, w.stored, nil)
+			},
+			rest: func(ctx context.Context, w *world) { w.delete(ctx) },
+		},
+	}
+	for title, s := range scenes {
+		for _, lost := range []bool{false, true} {
+			for n := range 8 {
+				It(fmt.Sprintf("of %s after write %d, its answer lost %t, the next engine ends right [D10, D11] [C-17, H-14]", title, n, lost), func(ctx SpecContext) {
+					w := newWorld(ctx)
+					w.options.Concurrency = 1
+					w.foreign(ctx, "foreign", "key", "theirs")
+					stranger := w.other()
+					stranger.apply(ctx, w.some("stranger")...)
+					untouched := []*corev1.ConfigMap{w.get(ctx, "foreign"), w.get(ctx, "stranger")}
+					if len(s.before) > 0 {
+						w.apply(ctx, w.some(s.before...)...)
+					}
+					desired := w.some(s.after...)
+					killed := w.untilKilled(n, lost, func(e *apply.Engine) (apply.Inventory, apply.Report, error) {
+						if s.run != nil {
+							return s.run(ctx, w, e)
+						}
+						return e.Apply(ctx, w.owner, desired, w.stored)
+					})
+					if n == 0 {
+						Expect(killed).To(BeTrue(), "the scene must write")
+					}
+					// Whatever exists and is ours is in the inventory.
+					Expect(w.names()).To(ContainElements(w.ours(ctx)))
+					if s.rest != nil {
+						s.rest(ctx, w)
+					} else {
+						w.apply(ctx, desired...)
+					}
+					Expect(w.ours(ctx)).To(ConsistOf(s.after))
+					Expect(w.names()).To(ConsistOf(s.after))
+					Expect([]*corev1.ConfigMap{w.get(ctx, "foreign"), w.get(ctx, "stranger")}).To(Equal(untouched))
+					Expect(w.reasons()).To(BeEmpty())
+				})
+			}
+		}
+	}
+
+	It("or without one, an object that somebody made in place of ours is not deleted", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.some("a", "b")...)
+		for _, name := range []string{"a", "b"} {
+			Expect(direct.Delete(ctx, w.get(ctx, name))).To(Succeed())
+			w.foreign(ctx, name)
+		}
+		theirs := []*corev1.ConfigMap{w.get(ctx, "a"), w.get(ctx, "b")}
+		w.apply(ctx)
+		Expect(w.stored.Entries).To(BeEmpty())
+		Expect([]*corev1.ConfigMap{w.get(ctx, "a"), w.get(ctx, "b")}).To(Equal(theirs))
+	})
+
+	It("between two lives of one object it is not forgotten [H-14]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.some("a")...)
+		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
+		// The first write finds out that the object is gone, the second one creates it.
+		w.untilKilled(2, true, func(e *apply.Engine) (apply.Inventory, apply.Report, error) {
+			return e.Apply(ctx, w.owner, w.some("a"), w.stored)
+		})
+		Expect(w.stored.Entries[0].UID).NotTo(Equal(w.get(ctx, "a").UID))
+		w.delete(ctx)
+		Expect(w.ours(ctx)).To(BeEmpty())
+	})
+})
+
+// ours are the names of the ConfigMaps that are labelled for the item.
+func (w *world) ours(ctx context.Context) []string {
+	GinkgoHelper()
+	all := &corev1.ConfigMapList{}
+	Expect(direct.List(ctx, all, client.InNamespace(w.namespace), client.MatchingLabels{"deployerkit.dev/item": string(w.owner.UID)})).To(Succeed())
+	out := []string{}
+	for _, one := range all.Items {
+		out = append(out, one.Name)
+	}
+	return out
+}
+
+var _ = Describe("a deletion that is refused", func() {
+	// refuse is what a webhook that denies deletions does.
+	refuse := func(w *world) {
+		w.wire.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "delete" },
+			deployertest.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
+	}
+
+	It("is an error, and nothing is forgotten [D10] [H-14, H-21]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.some("a", "b", "c")...)
+		refuse(w)
+		for range 3 {
+			_, err := w.try(ctx, w.some("c")...)
+			Expect(err).To(MatchError(ContainSubstring("ConfigMap " + w.namespace + "/a: injected by the test")))
+			Expect(apply.ClassOf(err)).To(Equal(apply.Retry))
+			Expect(w.names()).To(ConsistOf("a", "b", "c"))
+
+			inv, _, err := w.engine().Delete(ctx, w.owner, w.stored, nil)
+			Expect(err).To(HaveOccurred())
+			Expect(inv.Entries).To(HaveLen(3))
+		}
+		w.wire.Inject(nil)
+		w.apply(ctx, w.some("c")...)
+		Expect(w.ours(ctx)).To(ConsistOf("c"))
+		w.delete(ctx)
+		Expect(w.ours(ctx)).To(BeEmpty())
+	})
+})
+
+var _ = Describe("an apply that fails half-way", func() {
+	It("prunes nothing and forgets nothing; what was applied counts [D11] [C-17, H-14, H-15]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.some("a", "b")...)
+		w.wire.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Name == "d" },
+			deployertest.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
+		_, err := w.try(ctx, w.some("c", "d")...)
+		Expect(err).To(MatchError(ContainSubstring("/d: injected by the test")))
+		Expect(w.names()).To(ConsistOf("a", "b", "c", "d"))
+		Expect(w.ours(ctx)).To(ConsistOf("a", "b", "c"))
+		w.wire.Inject(nil)
+		Expect(w.calls(func() { w.apply(ctx, w.some("c", "d")...) }).Writes().Total()).To(Equal(3), "d, and the deletions of a and b")
+		Expect(w.ours(ctx)).To(ConsistOf("c", "d"))
+	})
+
+	It("tells the API server's reason of each error [H-15]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.wire.Inject(deployertest.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
+		_, err := w.try(ctx, w.some("a", "b")...)
+		one, found := errors.AsType[*apply.Error](err)
+		Expect(found).To(BeTrue())
+		Expect(one.Status).To(Equal(metav1.StatusReasonUnauthorized))
+		Expect(one.Class).To(Equal(apply.Permanent))
+	})
+})

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// application is one object of each stage, the last first. id makes the cluster-scoped names the world's own.
+func (w *world) application() []apply.Desired {
+	id := strings.ReplaceAll(w.namespace, "-", "")
+	inside := w.manifest(id+".example.org/v1", "Thing", "thing", nil)
+	inside.Object.SetNamespace(id)
+	cluster := func(apiVersion, kind, name string, body map[string]any) apply.Desired {
+		d := w.manifest(apiVersion, kind, name, body)
+		d.Object.SetNamespace("")
+		return d
+	}
+	return []apply.Desired{
+		inside,
+		cluster("rbac.authorization.k8s.io/v1", "ClusterRole", id, map[string]any{"rules": []any{}}),
+		cluster("v1", "Namespace", id, nil),
+		cluster("apiextensions.k8s.io/v1", "CustomResourceDefinition", "things."+id+".example.org", map[string]any{"spec": map[string]any{
+			"group": id + ".example.org", "scope": "Namespaced",
+			"names": map[string]any{"kind": "Thing", "listKind": "ThingList", "plural": "things", "singular": "thing"},
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
+				"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+			}}},
+		}}),
+	}
+}
+
+// sequence notes the kinds of writes in their order.
+func (w *world) sequence(verb string, f func()) []string {
+	out := []string{}
+	w.wire.Inject(func(req *http.Request) (*http.Response, error) {
+		if r, ok := deployertest.RequestOf(req); ok && r.Verb == verb && !slices.Contains(out, r.Resource) {
+			out = append(out, r.Resource)
+		}
+		return nil, nil
+	})
+	f()
+	w.wire.Inject(nil)
+	return out
+}
+
+var _ = Describe("the order", func() {
+	It("is definitions, namespaces, cluster-scoped, namespaced, and deletion goes back [D15] [H-16]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Concurrency = 1
+		all := w.application()
+		// A definition that is not established stops everything behind it.
+		report, err := w.try(ctx, all...)
+		Expect(err).NotTo(HaveOccurred())
+		if !report.Done() {
+			Expect(report.Reason()).To(ContainSubstring("not established"))
+			Expect(report.After()).To(BeNumerically(">", 0))
+		}
+		applied := w.sequence("patch", func() { w.apply(ctx, all...) })
+		Expect(slices.Concat([]string{"customresourcedefinitions"}, slices.DeleteFunc(applied, func(s string) bool { return s == "customresourcedefinitions" }))).
+			To(Equal([]string{"customresourcedefinitions", "namespaces", "clusterroles", "things"}))
+		again := w.calls(func() { w.apply(ctx, all...) })
+		Expect(again.Total()).To(BeZero(), again.String())
+
+		// The namespace's own finalizer needs a controller that does not run here.
+		waited := w.sequence("delete", func() {
+			inv, report, err := w.engine().Delete(ctx, w.owner, w.stored, nil)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(report.Waiting).To(HaveLen(1))
+			Expect(report.Reason()).To(ContainSubstring("is being deleted"))
+			w.store(inv)
+		})
+		Expect(waited).To(Equal([]string{"things", "clusterroles", "namespaces"}))
+		Expect(w.stored.Entries).To(HaveLen(2))
+		finalize(ctx, all[2].Object.GetName())
+		rest := w.sequence("delete", func() { w.delete(ctx) })
+		Expect(rest).To(Equal([]string{"customresourcedefinitions"}))
+		Expect(w.stored.Entries).To(BeEmpty())
+	})
+
+	It("goes on after an error in no later stage [H-16]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		all := w.application()
+		w.wire.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Resource == "namespaces" && r.Verb == "patch" },
+			deployertest.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
+		spent := w.calls(func() {
+			Eventually(func() error { _, err := w.try(ctx, all...); return err }).WithTimeout(waitTimeout).WithPolling(waitPolling).Should(HaveOccurred())
+		})
+		for request := range spent {
+			Expect(request.Resource).NotTo(BeElementOf("clusterroles", "things"))
+		}
+	})
+
+	It("waits for a namespace that is missing, or is being deleted", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		desired := w.configMap("a")
+		desired.Object.SetNamespace(w.namespace + "-later")
+		report, err := w.try(ctx, desired)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(report.Reason()).To(ContainSubstring("the namespace " + w.namespace + "-later does not exist"))
+
+		w.foreign(ctx, "held")
+		w.edit(ctx, "held", `{"metadata":{"finalizers":["example.org/held"]}}`)
+		Expect(direct.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(Succeed())
+		report, err = w.try(ctx, w.configMap("a"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(report.Waiting).To(ContainElement(HaveField("Reason", ContainSubstring("is being deleted"))))
+	})
+
+	It("leaves an object that is being deleted until it is gone", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.configMap("a", "key", "value"))
+		w.edit(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
+		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
+		spent := w.calls(func() {
+			report, err := w.try(ctx, w.configMap("a", "key", "new"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(report.Reason()).To(ContainSubstring("is being deleted"))
+		})
+		Expect(spent.Total()).To(BeZero())
+		w.edit(ctx, "a", `{"metadata":{"finalizers":null}}`)
+		w.apply(ctx, w.configMap("a", "key", "new"))
+		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "new"))
+	})
+
+	It("does not mind lists, in lists", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		list := func(items ...any) map[string]any {
+			return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
+		}
+		inner := list(w.configMap("b").Object.Object)
+		outer := apply.Desired{Object: &unstructured.Unstructured{Object: list(w.configMap("a").Object.Object, inner)}, Policy: apply.Keep}
+		w.apply(ctx, outer)
+		Expect(w.ours(ctx)).To(ConsistOf("a", "b"))
+		Expect(w.stored.Entries).To(HaveEach(HaveField("Policy", apply.Keep)))
+	})
+
+	It("prunes no object that only changed its version", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		spec := map[string]any{"spec": map[string]any{"maxReplicas": int64(3), "scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}}}
+		w.apply(ctx, w.manifest("autoscaling/v1", "HorizontalPodAutoscaler", "a", spec))
+		uid := w.stored.Entries[0].UID
+		w.apply(ctx, w.manifest("autoscaling/v2", "HorizontalPodAutoscaler", "a", spec))
+		Expect(w.stored.Entries).To(ConsistOf(SatisfyAll(HaveField("UID", uid), HaveField("APIVersion", "autoscaling/v2"))))
+	})
+})
+
+// finalize ends a namespace, as its controller would.
+func finalize(ctx context.Context, name string) {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{}
+	Expect(direct.Get(ctx, client.ObjectKey{Name: name}, namespace)).To(Succeed())
+	namespace.Spec.Finalizers = nil
+	err := direct.SubResource("finalize").Update(ctx, namespace)
+	if !apierrors.IsNotFound(err) {
+		Expect(err).NotTo(HaveOccurred())
+	}
+}

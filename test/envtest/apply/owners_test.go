@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+const landscaperLabel = "manifest.deployer.landscaper.gardener.cloud/deployitem"
+
+var _ = Describe("ownership", func() {
+	It("of another item is an error that names it, and the object is not touched [H-17]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		thief := w.other()
+		w.apply(ctx, w.configMap("a", "key", "value"))
+		before := w.get(ctx, "a")
+		for _, desired := range []apply.Desired{w.configMap("a", "key", "other"), w.configMap("a", "key", "value")} {
+			for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite} {
+				desired.Strategy = strategy
+				_, err := thief.try(ctx, desired)
+				Expect(err).To(MatchError(SatisfyAll(ContainSubstring("items/item"), ContainSubstring(string(w.owner.UID)))))
+				Expect(apply.ClassOf(err)).To(Equal(apply.Retry))
+			}
+		}
+		Expect(w.get(ctx, "a")).To(Equal(before))
+
+		thief.delete(ctx)
+		Expect(w.get(ctx, "a")).To(Equal(before))
+	})
+
+	It("of items with the same name in two namespaces is told apart [H-17]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		namesake := w.other()
+		namesake.owner.Name, namesake.owner.Namespace = w.owner.Name, "elsewhere"
+		w.apply(ctx, w.configMap("a", "key", "value"))
+		_, err := namesake.try(ctx, w.configMap("a", "key", "value"))
+		Expect(err).To(MatchError(ContainSubstring("items/item")))
+	})
+
+	It("works for items with names of more than 63 characters [H-17]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.owner.Name = "a-name-that-is-a-good-deal-longer-than-the-sixty-three-characters-of-a-label"
+		w.apply(ctx, w.configMap("a", "key", "value"))
+		Expect(w.get(ctx, "a").Annotations).To(HaveKeyWithValue(ownership.AnnotationName, w.owner.Name))
+	})
+
+	It("of nobody is taken with an event, in one call more if others had set the fields", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx)
+		w.foreign(ctx, "a", "key", "theirs")
+		w.foreign(ctx, "b", "key", "value")
+		spent := w.calls(func() { w.apply(ctx, w.configMap("a", "key", "value"), w.configMap("b", "key", "value")) })
+		Expect(spent).To(writes(3), spent.String())
+		Expect(w.reasons()).To(ConsistOf(apply.ReasonAdopted, apply.ReasonAdopted))
+		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "value"))
+		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "value"), w.configMap("b", "key", "value")) })).To(writes(0))
+
+		w.delete(ctx)
+		Expect(w.get(ctx, "a")).To(BeNil())
+		Expect(w.reasons()).To(ContainElement(apply.ReasonAdoptedDeleted))
+	})
+
+	It("of an earlier life of the item is taken over, with its fields", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.configMap("a", "key", "value", "old", "yes"))
+		again := w.other()
+		again.owner = w.owner
+		again.owner.UID = "another-life"
+		again.apply(ctx, w.configMap("a", "key", "value"))
+		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "value"}))
+		Expect(w.get(ctx, "a").Labels).To(HaveKeyWithValue(ownership.LabelItem, "another-life"))
+		Expect(again.reasons()).To(ConsistOf(apply.ReasonTakenOver))
+		Expect(again.calls(func() { again.apply(ctx, w.configMap("a", "key", "value")) })).To(writes(0))
+	})
+
+	for _, value := range []string{"value", "other"} {
+		It("of Landscaper's own deployer is taken over, with its fields, if the label names this item; value "+value, func(ctx SpecContext) {
+			w := newWorld(ctx)
+			obj := w.configMap("a", "key", value, "old", "yes").Object
+			obj.SetLabels(map[string]string{landscaperLabel: w.owner.Name})
+			Expect(direct.Create(ctx, obj, client.FieldOwner("manifest-deployer-controller"))).To(Succeed())
+			w.stored = apply.Inventory{Entries: []apply.Entry{{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.namespace, Name: "a", UID: obj.GetUID()}}}
+			w.apply(ctx, w.configMap("a", "key", "value"))
+			Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "value"}))
+			Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "value")) })).To(writes(0))
+		})
+	}
+
+	It("of another item of Landscaper's own deployer is an error that names it", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		obj := w.configMap("a", "key", "theirs").Object
+		obj.SetLabels(map[string]string{landscaperLabel: "somebody"})
+		Expect(direct.Create(ctx, obj, client.FieldOwner("manifest-deployer-controller"))).To(Succeed())
+		before := w.get(ctx, "a")
+		for _, value := range []string{"value", "theirs"} {
+			_, err := w.try(ctx, w.configMap("a", "key", value))
+			Expect(err).To(MatchError(ContainSubstring(`"somebody"`)))
+			after := w.get(ctx, "a")
+			Expect(after.Labels).To(Equal(before.Labels))
+			Expect(after.Annotations).To(Equal(before.Annotations))
+			Expect(after.Data).To(Equal(before.Data))
+		}
+	})
+
+	It("of an object that Landscaper managed ends with its prune and its deletion", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		obj := w.configMap("a", "key", "value").Object
+		obj.SetLabels(map[string]string{landscaperLabel: w.owner.Name})
+		Expect(direct.Create(ctx, obj)).To(Succeed())
+		entry := apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.namespace, Name: "a", UID: obj.GetUID(), Policy: apply.Fallback}
+		w.stored = apply.Inventory{Entries: []apply.Entry{entry}}
+		w.apply(ctx)
+		Expect(w.get(ctx, "a")).To(BeNil())
+	})
+
+	It("follows a change of the strategy: fields that were written by another one go as well", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		first := w.configMap("a", "key", "value", "old", "yes")
+		first.Strategy = apply.Update
+		w.apply(ctx, first)
+		w.apply(ctx, w.configMap("a", "key", "value"))
+		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "value"}))
+	})
+
+	It("cannot be claimed by a manifest", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		desired := w.configMap("a")
+		desired.Object.SetLabels(map[string]string{ownership.LabelItem: string(types.UID("me"))})
+		_, err := w.try(ctx, desired)
+		Expect(err).To(MatchError(ContainSubstring(".metadata.labels." + ownership.LabelItem)))
+		Expect(apply.ClassOf(err)).To(Equal(apply.Permanent))
+	})
+})

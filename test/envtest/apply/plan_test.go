@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// plan plans, and makes sure that nothing is written.
+func (w *world) plan(ctx context.Context, desired ...apply.Desired) (apply.Plan, error) {
+	GinkgoHelper()
+	w.wire.Inject(func(req *http.Request) (*http.Response, error) {
+		defer GinkgoRecover()
+		if r, ok := deployertest.RequestOf(req); ok && r.Verb != "get" {
+			Expect(req.URL.Query()).To(HaveKeyWithValue("dryRun", []string{"All"}))
+		}
+		return nil, nil
+	})
+	defer w.wire.Inject(nil)
+	out, err := w.engine().Plan(ctx, w.owner, desired, w.stored)
+	_, _ = io.WriteString(GinkgoWriter, out.String())
+	return out, err
+}
+
+var _ = Describe("a plan", func() {
+	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite} {
+		It("tells what would be created, changed and deleted, and does nothing; by "+string(strategy), func(ctx SpecContext) {
+			w := newWorld(ctx)
+			w.options.Strategy = strategy
+			w.apply(ctx, w.configMap("same", "k", "v"), w.configMap("gone", "k", "v"), with(w.configMap("kept"), apply.Keep), w.configMap("changed", "other", "v"))
+			desired := []apply.Desired{w.configMap("same", "k", "v"), w.configMap("new"), w.configMap("changed", "k", "v", "other", "v")}
+			plan, err := w.plan(ctx, desired...)
+			Expect(err).NotTo(HaveOccurred())
+			ref := func(name string) apply.Ref { return apply.RefOf(w.configMap(name).Object) }
+			Expect(plan).To(Equal(apply.Plan{Unchanged: 1, Changes: []apply.Change{
+				{Action: apply.ActionChange, Ref: ref("changed"), Fields: []apply.FieldChange{{Path: ".data.k", New: `"v"`}}},
+				{Action: apply.ActionDelete, Ref: ref("gone")},
+				{Action: apply.ActionCreate, Ref: ref("new")},
+			}}))
+			w.apply(ctx, desired...)
+			after, err := w.plan(ctx, desired...)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(after).To(Equal(apply.Plan{Unchanged: 3}))
+		})
+	}
+
+	It("deletes nothing that is gone already, or belongs to somebody else by now", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.some("a", "b")...)
+		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
+		Expect(direct.Delete(ctx, w.get(ctx, "b"))).To(Succeed())
+		w.foreign(ctx, "b")
+		plan, err := w.plan(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(plan.Changes).To(BeEmpty())
+	})
+
+	It("masks Secrets", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		secret := func(value string) apply.Desired {
+			return w.manifest("v1", "Secret", "s", map[string]any{"stringData": map[string]any{"k": value}})
+		}
+		w.apply(ctx, secret("CANARY-1"))
+		plan, err := w.plan(ctx, secret("CANARY-2"), w.configMap("a"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(plan.String()).To(Equal("create ConfigMap " + w.namespace + "/a\nchange Secret " + w.namespace + "/s\n  .data.k: *** -> ***\n2 to do, 0 unchanged\n"))
+	})
+
+	It("names what belongs to others, and leaves alone what the policy leaves alone", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.other().apply(ctx, w.configMap("a"))
+		w.foreign(ctx, "b", "k", "theirs")
+		plan, err := w.plan(ctx, w.configMap("a"), with(w.configMap("b", "k", "ours"), apply.Fallback), with(w.configMap("c"), apply.Ignore))
+		Expect(err).To(MatchError(ContainSubstring("items/other")))
+		Expect(plan).To(Equal(apply.Plan{Unchanged: 1}))
+	})
+
+	It("works before the kinds and namespaces exist", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		plan, err := w.plan(ctx, w.application()...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(plan.Changes).To(SatisfyAll(HaveLen(4), HaveEach(HaveField("Action", apply.ActionCreate))))
+	})
+})

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// with sets a policy.
+func with(d apply.Desired, policy apply.Policy) apply.Desired {
+	d.Policy = policy
+	return d
+}
+
+var _ = Describe("the policy", func() {
+	type outcome struct{ created, adopted, updated, pruned, deleted bool }
+	for policy, want := range map[apply.Policy]outcome{
+		apply.Manage:    {created: true, adopted: true, updated: true, pruned: true, deleted: true},
+		apply.Fallback:  {created: true, adopted: false, updated: true, pruned: true, deleted: true},
+		apply.Keep:      {created: true, adopted: true, updated: true, pruned: false, deleted: false},
+		apply.Ignore:    {},
+		apply.Immutable: {created: true, adopted: false, updated: false, pruned: true, deleted: true},
+	} {
+		for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Merge} {
+			It(string(policy)+" does as Landscaper's, by "+string(strategy)+" [D8] [H-18]", func(ctx SpecContext) {
+				w := newWorld(ctx)
+				w.options.Strategy = strategy
+				w.foreign(ctx, "theirs", "key", "theirs")
+				theirs := w.get(ctx, "theirs")
+				first := []apply.Desired{with(w.configMap("ours", "key", "1"), policy), with(w.configMap("theirs", "more", "ours"), policy)}
+				w.apply(ctx, first...)
+				Expect(w.get(ctx, "ours") != nil).To(Equal(want.created))
+				Expect(w.get(ctx, "theirs").ResourceVersion != theirs.ResourceVersion).To(Equal(want.adopted))
+
+				second := []apply.Desired{with(w.configMap("ours", "key", "1", "new", "2"), policy), first[1]}
+				w.apply(ctx, second...)
+				if want.created {
+					Expect(w.get(ctx, "ours").Data["new"] == "2").To(Equal(want.updated))
+				}
+				w.apply(ctx, second[1])
+				Expect(w.get(ctx, "ours") == nil).To(Equal(want.pruned || !want.created))
+				Expect(w.names()).NotTo(ContainElement("ours"), "it was deleted, or is forgotten")
+
+				w.apply(ctx, second...)
+				w.delete(ctx)
+				Expect(w.get(ctx, "ours") == nil).To(Equal(want.deleted || !want.created))
+				Expect(w.get(ctx, "theirs") == nil).To(Equal(want.deleted && want.adopted))
+				Expect(w.stored.Entries).To(BeEmpty())
+			})
+		}
+	}
+
+	It("ignore forgets an object that was managed [D8]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.some("a")...)
+		w.apply(ctx, with(w.configMap("a", "key", "other"), apply.Ignore))
+		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "value"))
+		Expect(w.stored.Entries).To(BeEmpty())
+	})
+
+	It("immutable never tracks what was there before, and makes again what is gone [H-18]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.foreign(ctx, "theirs")
+		desired := []apply.Desired{with(w.configMap("theirs"), apply.Immutable), with(w.configMap("ours"), apply.Immutable)}
+		w.apply(ctx, desired...)
+		Expect(w.reasons()).To(ConsistOf(apply.ReasonLeftAlone))
+		Expect(direct.Delete(ctx, w.get(ctx, "ours"))).To(Succeed())
+		w.apply(ctx, desired...)
+		Expect(w.get(ctx, "ours")).NotTo(BeNil())
+		w.delete(ctx)
+		Expect(w.get(ctx, "theirs")).NotTo(BeNil())
+		Expect(w.get(ctx, "ours")).To(BeNil())
+	})
+
+	It("that is unknown is an error [H-29]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		_, err := w.try(ctx, with(w.configMap("a"), "mange"))
+		Expect(err).To(MatchError(ContainSubstring(`policy: "mange" is none of`)))
+		desired := w.configMap("a")
+		desired.Strategy = "upate"
+		_, err = w.try(ctx, desired)
+		Expect(err).To(MatchError(ContainSubstring(`strategy: "upate" is none of`)))
+	})
+})

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+var _ = Describe("the strategy", func() {
+	// The object has both, hand adds more, the manifest comes with a new value and without old.
+	for strategy, want := range map[apply.Strategy]map[string]string{
+		apply.Apply:          {"key": "new", "hand": "theirs", "added": "yes"},
+		apply.Update:         {"key": "new", "added": "yes"},
+		apply.Patch:          {"key": "new", "added": "yes"},
+		apply.Merge:          {"key": "value", "old": "yes", "hand": "theirs", "added": "yes"},
+		apply.MergeOverwrite: {"key": "new", "old": "yes", "hand": "theirs", "added": "yes"},
+	} {
+		It(string(strategy)+" treats fields as Landscaper's does [D9]", func(ctx SpecContext) {
+			w := newWorld(ctx)
+			w.options.Strategy = strategy
+			w.apply(ctx, w.configMap("a", "key", "value", "old", "yes"))
+			w.edit(ctx, "a", `{"data":{"hand":"theirs"},"metadata":{"finalizers":["example.org/theirs"]}}`)
+			w.apply(ctx, w.configMap("a", "key", "new", "added", "yes"))
+			Expect(w.get(ctx, "a").Data).To(Equal(want))
+			Expect(w.get(ctx, "a").Finalizers).To(ConsistOf("example.org/theirs"))
+
+			version := w.get(ctx, "a").ResourceVersion
+			w.apply(ctx, w.configMap("a", "key", "new", "added", "yes"))
+			Expect(w.get(ctx, "a").ResourceVersion).To(Equal(version))
+		})
+
+		It(string(strategy)+" keeps what cannot be changed [D9]", func(ctx SpecContext) {
+			w := newWorld(ctx)
+			w.options.Strategy = strategy
+			service := func(port int64) apply.Desired {
+				return w.manifest("v1", "Service", "a", map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"port": port}}}})
+			}
+			job := w.manifest("batch/v1", "Job", "a", map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+				"restartPolicy": "Never", "containers": []any{map[string]any{"name": "c", "image": "i"}},
+			}}}})
+			w.apply(ctx, service(1), job)
+			before := &corev1.Service{}
+			Expect(direct.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "a"}, before)).To(Succeed())
+			w.apply(ctx, service(2), job)
+			after := &corev1.Service{}
+			Expect(direct.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "a"}, after)).To(Succeed())
+			Expect(after.Spec.ClusterIP).To(Equal(before.Spec.ClusterIP))
+		})
+	}
+
+	It("patch comes again after a conflict", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Strategy = apply.Patch
+		w.apply(ctx, w.configMap("a", "key", "value"))
+		w.wire.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "patch" },
+			deployertest.Times(1, deployertest.Refuse(http.StatusConflict, metav1.StatusReasonConflict))))
+		report, err := w.try(ctx, w.configMap("a", "key", "new"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(report.Reason()).To(ContainSubstring("changed while it was written"))
+		w.apply(ctx, w.configMap("a", "key", "new"))
+		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "new"))
+	})
+
+	It("of annotateBeforeCreate is part of every apply", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		desired := w.configMap("a")
+		desired.AnnotateBeforeCreate = map[string]string{"example.org/a": "1"}
+		w.apply(ctx, desired)
+		Expect(w.get(ctx, "a").Annotations).To(HaveKeyWithValue("example.org/a", "1"))
+		Expect(w.calls(func() { w.apply(ctx, desired) })).To(writes(0))
+	})
+
+	It("of patchAfterDeployment is sent once after each real apply", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		desired := w.configMap("a", "key", "value")
+		desired.PatchAfterDeployment = map[string]any{"data": map[string]any{"key": "patched", "more": "patched"}}
+		after := func() {
+			inv, report, err := w.engine().AfterDeployment(ctx, w.owner, []apply.Desired{desired}, w.stored)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(report.Waiting).To(BeEmpty())
+			w.store(inv)
+		}
+		w.apply(ctx, desired)
+		Expect(w.calls(after)).To(writes(1))
+		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "patched", "more": "patched"}))
+		Expect(w.calls(func() { w.apply(ctx, desired); after() })).To(writes(0))
+		w.edit(ctx, "a", `{"metadata":{"labels":{"deployerkit.dev/item":null}}}`)
+		Expect(w.calls(func() { w.apply(ctx, desired); after() })).To(writes(2))
+		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "patched"))
+		desired.PatchAfterDeployment = map[string]any{"metadata": map[string]any{"labels": map[string]any{"deployerkit.dev/item": "x"}}}
+		_, err := w.try(ctx, desired)
+		Expect(err).To(MatchError(ContainSubstring("patchAfterDeployment.metadata.labels.deployerkit.dev/item")))
+	})
+})

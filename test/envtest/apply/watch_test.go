@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/watch"
+)
+
+// watched is how a deployer ties an engine to the watches of a target.
+type watched struct{ *watch.Watcher }
+
+func (w watched) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
+	seen, known := w.Get(resource, name)
+	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting, ResourceVersion: seen.ResourceVersion}, known
+}
+
+// expect tells the watches how the objects were left.
+func (w watched) expect(item types.UID, owned []apply.Owned) {
+	out := []watch.Expected{}
+	for _, o := range owned {
+		out = append(out, watch.Expected{
+			Object: watch.Object{Resource: o.Resource, NamespacedName: o.Name}, UID: o.UID, Key: o.Key, ResourceVersion: o.ResourceVersion,
+		})
+	}
+	w.Expect(item, out)
+}
+
+var _ = Describe("with real watches", func() {
+	const n = 10
+	var (
+		w      *world
+		there  watched
+		events chan watch.Event
+	)
+	start := func(ctx context.Context) (end func()) {
+		client, err := metadata.NewForConfig(cfg)
+		Expect(err).NotTo(HaveOccurred())
+		ctx, stop := context.WithCancel(ctx)
+		there = watched{watch.New(client, watch.Options{})}
+		there.Start(ctx)
+		started, told := there, make(chan watch.Event, 100)
+		end = func() { stop(); started.Wait() }
+		DeferCleanup(end)
+		events = told
+		there.Subscribe(func(e watch.Event) { told <- e })
+		w.options.Seen = there
+		w.options.Watch = func(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) {
+			coverage, err := there.Watch(ctx, resource, namespaces...)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(coverage.Scope).To(Equal(watch.Cluster))
+		}
+		return end
+	}
+	run := func(ctx context.Context, desired []apply.Desired) int {
+		GinkgoHelper()
+		there.Hold(w.owner.UID)
+		return w.calls(func() { there.expect(w.owner.UID, w.apply(ctx, desired...).Owned) }).Total()
+	}
+	heal := func(ctx context.Context, desired []apply.Desired, what watch.What) {
+		GinkgoHelper()
+		var event watch.Event
+		Eventually(events).WithTimeout(waitTimeout).Should(Receive(&event))
+		Expect(event.Item).To(Equal(w.owner.UID))
+		Expect(event.What).To(Equal(what))
+		Expect(run(ctx, desired)).To(Equal(1))
+		Expect(run(ctx, desired)).To(BeZero())
+		Consistently(events, "200ms").ShouldNot(Receive())
+	}
+
+	It("an install is one call per object, a second one none at once, and a change by hand is healed with one", func(ctx SpecContext) {
+		w = newWorld(ctx)
+		end := start(ctx)
+		desired := w.configMaps(n)
+		Expect(run(ctx, desired)).To(Equal(n))
+		Expect(run(ctx, desired)).To(BeZero())
+		Consistently(events, "200ms").ShouldNot(Receive())
+
+		w.edit(ctx, "c1", `{"data":{"key":"by hand"}}`)
+		heal(ctx, desired, watch.Changed)
+		Expect(w.get(ctx, "c1").Data).To(HaveKeyWithValue("key", "value"))
+		w.edit(ctx, "c2", `{"data":{"more":"by hand"}}`)
+		Consistently(events, "200ms").ShouldNot(Receive())
+
+		// A new process has only the inventory.
+		end()
+		w.edit(ctx, "c3", `{"data":{"key":null}}`)
+		start(ctx)
+		owned := w.engine().Owned(w.stored)
+		Expect(owned).To(HaveLen(n))
+		w.options.Watch(ctx, owned[0].Resource, []string{w.namespace})
+		there.expect(w.owner.UID, owned)
+		heal(ctx, desired, watch.Changed)
+		Expect(w.get(ctx, "c3").Data).To(HaveKeyWithValue("key", "value"))
+	})
+
+	It("an object that was deleted by hand comes back", func(ctx SpecContext) {
+		w = newWorld(ctx)
+		start(ctx)
+		desired := w.configMaps(2)
+		Expect(run(ctx, desired)).To(Equal(2))
+		Expect(direct.Delete(ctx, w.get(ctx, "c1"))).To(Succeed())
+		var event watch.Event
+		Eventually(events).WithTimeout(waitTimeout).Should(Receive(&event))
+		Expect(event.What).To(Equal(watch.Gone))
+		Expect(run(ctx, desired)).To(Equal(2), "the refused write of the object that was, and that of the new one")
+		Expect(w.get(ctx, "c1")).NotTo(BeNil())
+		Expect(run(ctx, desired)).To(BeZero())
+	})
+})

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package peers_test
+
+import (
+	"context"
+
+	"github.com/fluxcd/pkg/ssa"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/test/envtest/bench/race"
+)
+
+// flux is ApplyAll of Flux's library, as its kustomize-controller uses it, but with our concurrency instead of 4.
+func flux() race.Contender {
+	return race.Contender{Name: "fluxcd/pkg/ssa ApplyAll", Enter: func(_ context.Context, field *race.Field) (race.Runner, error) {
+		cl, err := race.NewClient(field.ControlPlane.Config)
+		return &fluxRunner{client: cl}, err
+	}}
+}
+
+type fluxRunner struct {
+	client client.Client
+	items  []race.Item
+}
+
+func (f *fluxRunner) Load(_ context.Context, items []race.Item) error {
+	f.items = items
+	return nil
+}
+
+func (f *fluxRunner) Run(ctx context.Context) error {
+	return race.Each(ctx, race.AtOnce, f.items, func(ctx context.Context, _ int, item race.Item) error {
+		manager := ssa.NewResourceManager(f.client, nil, ssa.Owner{Field: "kustomize-controller", Group: "kustomize.toolkit.fluxcd.io"})
+		manager.SetConcurrency(race.Concurrency)
+		manager.SetOwnerLabels(item.Objects, item.Owner.Name, item.Owner.Namespace)
+		_, err := manager.ApplyAll(ctx, item.Objects, ssa.DefaultApplyOptions())
+		return err
+	})
+}
+
+func (*fluxRunner) Leave() error { return nil }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package peers_test
+
+import (
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/test/envtest/bench/race"
+)
+
+// rounds: the best of so many counts.
+const rounds = 3
+
+// BenchmarkPeers brings 20 items of 50 ConfigMaps to a cluster in four ways.
+func BenchmarkPeers(b *testing.B) {
+	cp, err := envtest.Start(b.Context(), envtest.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := cp.Stop(); err != nil {
+			b.Error(err)
+		}
+	})
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	bare, ours := race.Bare(), race.Engine()
+	for b.Loop() {
+		result, err := race.Run(b.Context(), cp, rounds, bare, ours, flux(), race.Kubectl())
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Logf("\n%s", result)
+		b.ReportMetric(result.PerSecond(ours.Name, race.Install), "objects/s")
+		b.ReportMetric(result.Ratio(ours.Name, bare.Name, race.Install), "ratio")
+	}
+}

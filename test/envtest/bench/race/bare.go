@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package race
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Bare sends the same server-side-apply patches as Engine, each time all of them. It knows nothing of inventories,
+// owners, conflicts, order or errors: nobody who writes every object can be much faster.
+func Bare() Contender {
+	return Contender{Name: "bare loop", Enter: func(_ context.Context, field *Field) (Runner, error) {
+		cl, err := NewClient(field.ControlPlane.Config)
+		return &bare{client: cl}, err
+	}}
+}
+
+type bare struct {
+	client client.Client
+	items  []Item
+}
+
+func (b *bare) Load(_ context.Context, items []Item) error {
+	for _, item := range items {
+		for _, o := range item.Objects {
+			item.Owner.Stamp(o)
+		}
+	}
+	b.items = items
+	return nil
+}
+
+func (b *bare) Run(ctx context.Context) error {
+	return Each(ctx, AtOnce, b.items, func(ctx context.Context, _ int, item Item) error {
+		owner := client.FieldOwner(item.Owner.Manager())
+		return Each(ctx, Concurrency, item.Objects, func(ctx context.Context, _ int, o *unstructured.Unstructured) error {
+			if err := b.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), owner, client.ForceOwnership); err != nil {
+				return fmt.Errorf("apply %s: %w", o.GetName(), err)
+			}
+			return nil
+		})
+	})
+}
+
+func (*bare) Leave() error { return nil }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package race
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"k8s.io/client-go/rest"
+)
+
+// calls asks the API server how many requests it served.
+type calls struct {
+	url  string
+	http *http.Client
+}
+
+func newCalls(cfg *rest.Config) (*calls, error) {
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make client for metrics: %w", err)
+	}
+	return &calls{url: strings.TrimSuffix(cfg.Host, "/") + "/metrics", http: httpClient}, nil
+}
+
+// count sums the requests for ConfigMaps and deploy items since the API server started. Watches count when they
+// end, and are left out.
+func (c *calls) count(ctx context.Context) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	if err != nil {
+		return 0, fmt.Errorf("ask for metrics: %w", err)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return 0, fmt.Errorf("ask for metrics: %w", err)
+	}
+	defer func() { _ = res.Body.Close() }() // was only read
+	if res.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("ask for metrics: %s", res.Status)
+	}
+	sum := 0
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		sum += requests(lines.Text())
+	}
+	return sum, lines.Err()
+}
+
+// requests reads a line of the metrics; 0 if it is about something else.
+func requests(line string) int {
+	labels, value, ok := strings.Cut(line, "} ")
+	if !ok || !strings.HasPrefix(labels, "apiserver_request_total{") || strings.Contains(labels, `verb="WATCH"`) {
+		return 0
+	}
+	if !strings.Contains(labels, `resource="configmaps"`) && !strings.Contains(labels, `resource="deployitems"`) {
+		return 0
+	}
+	n, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package race
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// Deployer is the whole manifest deployer with as many workers as others have items at once. Its time begins when
+// the first job is handed out and ends when the last one is finished, readiness included.
+func Deployer() Contender {
+	return Contender{Name: "manifest deployer", Enter: func(ctx context.Context, field *Field) (Runner, error) {
+		d := &deployer{Field: field, ls: deployertest.NewLandscaper(field.client, deployertest.LandscaperOptions{})}
+		if err := d.prepare(ctx); err != nil {
+			return nil, err
+		}
+		mgr, err := d.manager()
+		if err != nil {
+			return nil, err
+		}
+		return d, d.start(ctx, mgr)
+	}}
+}
+
+type deployer struct {
+	*Field
+
+	ls      *deployertest.Landscaper
+	loaded  bool
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	failed  error // of the manager, after running
+}
+
+// itemType is the field's own, so that nobody else's items count.
+func (d *deployer) itemType() lsv1alpha1.DeployItemType {
+	return lsv1alpha1.DeployItemType("manifest.deployerkit.dev/" + d.Namespace)
+}
+
+// prepare makes the Context and the Target.
+func (d *deployer) prepare(ctx context.Context) error {
+	if err := d.ls.EnsureContext(ctx, d.Namespace); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(map[string]any{"kubeconfig": string(d.ControlPlane.Kubeconfig())})
+	if err != nil {
+		return fmt.Errorf("encode Target: %w", err)
+	}
+	target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: "cluster"}}
+	target.Spec.Type = "landscaper.gardener.cloud/kubernetes-cluster"
+	target.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer(raw)
+	if err := d.client.Create(ctx, target); err != nil {
+		return fmt.Errorf("create Target: %w", err)
+	}
+	return nil
+}
+
+func (d *deployer) manager() (ctrl.Manager, error) {
+	mgr, err := ctrl.NewManager(d.ControlPlane.Config, ctrl.Options{
+		Scheme: d.client.Scheme(), Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{d.Namespace: {}}},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make manager: %w", err)
+	}
+	args := manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}})
+	args.Type, args.Registerer, args.Options.MaxConcurrentReconciles = d.itemType(), prometheus.NewRegistry(), AtOnce
+	return mgr, deployerlib.Add(logr.Discard(), mgr, nil, args)
+}
+
+// start returns when the manager's caches are filled.
+func (d *deployer) start(ctx context.Context, mgr ctrl.Manager) error {
+	ctx, d.cancel = context.WithCancel(ctx)
+	d.running.Go(func() { d.failed = mgr.Start(ctx) })
+	if _, err := mgr.GetCache().GetInformer(ctx, &lsv1alpha1.DeployItem{}); err != nil {
+		return errors.Join(fmt.Errorf("fill caches: %w", err), d.Leave())
+	}
+	return nil
+}
+
+// Load creates the items, or changes their configuration; without a job nothing happens to them.
+func (d *deployer) Load(ctx context.Context, items []Item) error {
+	err := Each(ctx, AtOnce, items, func(ctx context.Context, _ int, item Item) error {
+		manifests := make([]any, len(item.Objects))
+		for i, o := range item.Objects {
+			manifests[i] = map[string]any{"policy": "manage", "manifest": o}
+		}
+		config := map[string]any{
+			"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration", "manifests": manifests,
+		}
+		if d.loaded {
+			return d.ls.Update(ctx, key(item), config)
+		}
+		di := d.ls.Item(d.Namespace, item.Owner.Name, d.itemType(), config)
+		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
+		return d.ls.Create(ctx, di)
+	})
+	d.loaded = true
+	return err
+}
+
+func key(item Item) types.NamespacedName {
+	return types.NamespacedName{Namespace: item.Owner.Namespace, Name: item.Owner.Name}
+}
+
+// Run hands out one job per item and watches until all are finished.
+func (d *deployer) Run(ctx context.Context) error {
+	list := &lsv1alpha1.DeployItemList{}
+	if err := d.client.List(ctx, list, client.InNamespace(d.Namespace)); err != nil {
+		return fmt.Errorf("list items: %w", err)
+	}
+	w, err := d.client.Watch(ctx, &lsv1alpha1.DeployItemList{}, client.InNamespace(d.Namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	if err != nil {
+		return fmt.Errorf("watch items: %w", err)
+	}
+	defer w.Stop()
+	open, err := d.trigger(ctx, list.Items)
+	if err != nil {
+		return err
+	}
+	for len(open) > 0 {
+		select {
+		case e := <-w.ResultChan():
+			di, ok := e.Object.(*lsv1alpha1.DeployItem)
+			if !ok {
+				return fmt.Errorf("the watch ended: %v", e.Object)
+			}
+			if di.Status.JobIDFinished != open[di.Name] {
+				continue
+			}
+			if di.Status.Phase != lsv1alpha1.DeployItemPhases.Succeeded {
+				return fmt.Errorf("%s is %s: %v", di.Name, di.Status.Phase, di.Status.GetLastError())
+			}
+			delete(open, di.Name)
+		case <-ctx.Done():
+			return fmt.Errorf("%d items are not finished: %w", len(open), ctx.Err())
+		}
+	}
+	return nil
+}
+
+// trigger hands out the jobs, and returns their IDs by item.
+func (d *deployer) trigger(ctx context.Context, items []lsv1alpha1.DeployItem) (map[string]string, error) {
+	ids := make([]string, len(items))
+	err := Each(ctx, AtOnce, items, func(ctx context.Context, i int, di lsv1alpha1.DeployItem) (err error) {
+		ids[i], err = d.ls.Trigger(ctx, client.ObjectKeyFromObject(&di))
+		return err
+	})
+	open := make(map[string]string, len(items))
+	for i := range items {
+		open[items[i].Name] = ids[i]
+	}
+	return open, err
+}
+
+func (d *deployer) Leave() error {
+	d.cancel()
+	d.running.Wait()
+	return d.failed
+}

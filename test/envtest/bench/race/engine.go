@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package race
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/watch"
+)
+
+// Engine is package apply as the manifest deployer uses it: with watches, and an inventory that is encoded each time.
+func Engine() Contender {
+	return Contender{Name: "apply.Engine", Enter: func(ctx context.Context, field *Field) (Runner, error) {
+		cl, err := NewClient(field.ControlPlane.Config)
+		if err != nil {
+			return nil, err
+		}
+		watcher, err := watch.NewForConfig(field.ControlPlane.Config, watch.Options{})
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		watcher.Start(ctx)
+		return &engine{client: cl, watcher: watcher, cancel: cancel}, nil
+	}}
+}
+
+type engine struct {
+	client  client.Client
+	watcher *watch.Watcher
+	cancel  context.CancelFunc
+
+	items   []Item
+	desired [][]apply.Desired
+	// invs are the inventories by item.
+	invs []apply.Inventory
+}
+
+var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+
+// Seen makes the watches a Lookup.
+func (e *engine) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
+	seen, known := e.watcher.Get(resource, name)
+	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting, ResourceVersion: seen.ResourceVersion}, known
+}
+
+func (e *engine) Load(_ context.Context, items []Item) error {
+	e.items, e.desired = items, make([][]apply.Desired, len(items))
+	if e.invs == nil {
+		e.invs = make([]apply.Inventory, len(items))
+	}
+	for i, item := range items {
+		for _, o := range item.Objects {
+			e.desired[i] = append(e.desired[i], apply.Desired{Object: o})
+		}
+	}
+	return nil
+}
+
+func (e *engine) Run(ctx context.Context) error {
+	return Each(ctx, AtOnce, e.items, e.apply)
+}
+
+// apply does for one item what the manifest deployer does.
+func (e *engine) apply(ctx context.Context, index int, item Item) error {
+	checkpoint := func(_ context.Context, inv apply.Inventory) error {
+		_, err := json.Marshal(inv)
+		return err
+	}
+	engine := apply.New(e.client, e.client.RESTMapper(), apply.Options{Seen: e, Watch: e.watch, Checkpoint: checkpoint, Concurrency: Concurrency})
+	e.watcher.Hold(item.Owner.UID)
+	inv, report, err := engine.Apply(ctx, item.Owner, e.desired[index], e.invs[index])
+	e.invs[index] = inv
+	if err == nil && !report.Done() {
+		err = errors.New(report.Reason())
+	}
+	if err != nil {
+		return err
+	}
+	if err := checkpoint(ctx, inv); err != nil {
+		return err
+	}
+	return e.observe(ctx, item, report.Owned)
+}
+
+func (e *engine) watch(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) {
+	_, _ = e.watcher.Watch(ctx, resource, namespaces...) // observe tells what went wrong
+}
+
+// observe tells the watches how the objects were left.
+func (e *engine) observe(ctx context.Context, item Item, owned []apply.Owned) error {
+	if _, err := e.watcher.Watch(ctx, configMaps, item.Owner.Namespace); err != nil {
+		return err
+	}
+	expected := make([]watch.Expected, 0, len(owned))
+	for _, o := range owned {
+		expected = append(expected, watch.Expected{
+			Object: watch.Object{Resource: o.Resource, NamespacedName: o.Name}, UID: o.UID, Key: o.Key, ResourceVersion: o.ResourceVersion,
+		})
+	}
+	e.watcher.Expect(item.Owner.UID, expected)
+	return nil
+}
+
+func (e *engine) Leave() error {
+	e.cancel()
+	e.watcher.Wait()
+	return nil
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package race
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+// How much there is to do, and how much of it at a time.
+const (
+	// Items are brought to the cluster in each leg.
+	Items = 20
+	// Objects belong to each item.
+	Objects = 50
+	// AtOnce is how many items are worked on at a time.
+	AtOnce = 4
+	// Concurrency is how many objects of an item are written at a time, by contenders that can do so.
+	Concurrency = 16
+)
+
+// Item is a deploy item with its objects, which belong to whoever gets them.
+type Item struct {
+	Owner   ownership.Owner
+	Objects []*unstructured.Unstructured
+}
+
+// Field is the namespace where a contender runs.
+type Field struct {
+	ControlPlane *envtest.ControlPlane
+	Namespace    string
+
+	items  int
+	owners []ownership.Owner
+	client client.WithWatch
+}
+
+// newField makes a namespace for items.
+func newField(ctx context.Context, cp *envtest.ControlPlane, cl client.WithWatch, items int) (*Field, error) {
+	ns := &corev1.Namespace{}
+	ns.GenerateName = "race-"
+	if err := cl.Create(ctx, ns); err != nil {
+		return nil, fmt.Errorf("create namespace: %w", err)
+	}
+	f := &Field{ControlPlane: cp, Namespace: ns.Name, items: items, client: cl}
+	for i := range items {
+		f.owners = append(f.owners, ownership.Owner{
+			UID: types.UID(uuid.NewString()), Landscape: "landscape", Namespace: ns.Name, Name: fmt.Sprintf("item-%02d", i),
+		})
+	}
+	return f, nil
+}
+
+// wanted are all items as they shall be. changed: the first object of each is another one than it was.
+func (f *Field) wanted(changed bool) []Item {
+	out := make([]Item, f.items)
+	for i, owner := range f.owners {
+		out[i].Owner = owner
+		for j := range Objects {
+			revision := "one"
+			if changed && j == 0 {
+				revision = "two"
+			}
+			out[i].Objects = append(out[i].Objects, configMap(f.Namespace, fmt.Sprintf("%s-%02d", owner.Name, j), revision))
+		}
+	}
+	return out
+}
+
+func configMap(namespace, name, revision string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"namespace": namespace, "name": name, "labels": map[string]any{"app": "race"}},
+		"data": map[string]any{
+			"revision": revision, "name": name, "settings.yaml": strings.Repeat("key: value\n", 20),
+		},
+	}}
+}
+
+// check looks whether the cluster holds what is wanted.
+func (f *Field) check(ctx context.Context, changed bool) error {
+	list := &corev1.ConfigMapList{}
+	if err := f.client.List(ctx, list, client.InNamespace(f.Namespace), client.MatchingLabels{"app": "race"}); err != nil {
+		return fmt.Errorf("list ConfigMaps: %w", err)
+	}
+	ones, twos := 0, 0
+	for _, cm := range list.Items {
+		switch cm.Data["revision"] {
+		case "one":
+			ones++
+		case "two":
+			twos++
+		}
+	}
+	want := 0
+	if changed {
+		want = f.items
+	}
+	if twos != want || ones+twos != f.items*Objects {
+		return fmt.Errorf("the cluster holds %d ConfigMaps, %d of them changed, want %d and %d", ones+twos, twos, f.items*Objects, want)
+	}
+	return nil
+}
+
+// clear removes the objects, so that the next contender finds the cluster as this one did.
+func (f *Field) clear(ctx context.Context) error {
+	if err := f.client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(f.Namespace)); err != nil {
+		return fmt.Errorf("delete ConfigMaps: %w", err)
+	}
+	return nil
+}

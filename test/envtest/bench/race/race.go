@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package race
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+// Contender is somebody who brings objects to a cluster.
+type Contender struct {
+	// Name is for the table.
+	Name string
+	// Enter makes a runner for one turn.
+	Enter func(ctx context.Context, field *Field) (Runner, error)
+}
+
+// Runner is a contender in its turn.
+type Runner interface {
+	// Load hands over all items as they shall be. Not measured.
+	Load(ctx context.Context, items []Item) error
+	// Run brings what was loaded to the cluster, and returns when it is there. Measured.
+	Run(ctx context.Context) error
+	// Leave ends what the runner keeps running.
+	Leave() error
+}
+
+// Leg is a part of a turn.
+type Leg int
+
+// The legs of a turn, in order.
+const (
+	Install Leg = iota
+	Nothing
+	OneOfFifty
+	legs
+)
+
+// String is for the table.
+func (l Leg) String() string {
+	return [legs]string{"install", "no-op", "one of 50 changed"}[l]
+}
+
+// limit bounds a leg.
+const limit = 5 * time.Minute
+
+// Run lets each contender have one turn per round, after a short one that is not measured and warms everything up.
+// Errors: whatever a contender returned, or that the cluster does not hold what it should.
+func Run(ctx context.Context, cp *envtest.ControlPlane, rounds int, contenders ...Contender) (*Result, error) {
+	scheme, err := deployertest.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	cl, err := client.NewWithWatch(cp.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	counter, err := newCalls(cp.Config)
+	if err != nil {
+		return nil, err
+	}
+	r := &race{cp: cp, client: cl, calls: counter, result: newResult(contenders)}
+	for _, c := range contenders {
+		if err := r.turn(ctx, c, AtOnce, newResult(contenders)); err != nil {
+			return nil, fmt.Errorf("warm-up of %s: %w", c.Name, err)
+		}
+	}
+	for round := range rounds {
+		for _, c := range order(contenders, round) {
+			if err := r.turn(ctx, c, Items, r.result); err != nil {
+				return nil, fmt.Errorf("%s: %w", c.Name, err)
+			}
+		}
+	}
+	return r.result, nil
+}
+
+// order lets everybody begin once, and follow each neighbour as often as precede it.
+func order(contenders []Contender, round int) []Contender {
+	first := round % len(contenders)
+	out := slices.Concat(contenders[first:], contenders[:first])
+	if round%2 == 1 {
+		slices.Reverse(out)
+	}
+	return out
+}
+
+type race struct {
+	cp     *envtest.ControlPlane
+	client client.WithWatch
+	calls  *calls
+	result *Result
+}
+
+// turn lets a contender run all legs.
+func (r *race) turn(ctx context.Context, c Contender, items int, result *Result) error {
+	field, err := newField(ctx, r.cp, r.client, items)
+	if err != nil {
+		return err
+	}
+	runner, err := c.Enter(ctx, field)
+	if err != nil {
+		return err
+	}
+	for leg := range legs {
+		var got lap
+		if got, err = r.leg(ctx, leg, field, runner); err != nil {
+			err = fmt.Errorf("%s: %w", leg, err)
+			break
+		}
+		result.add(c.Name, leg, got)
+	}
+	if left := runner.Leave(); err == nil {
+		err = left
+	}
+	if err != nil {
+		return err
+	}
+	return field.clear(ctx)
+}
+
+// leg measures one leg.
+func (r *race) leg(ctx context.Context, leg Leg, field *Field, runner Runner) (lap, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	changed := leg == OneOfFifty
+	if err := runner.Load(ctx, field.wanted(changed)); err != nil {
+		return lap{}, fmt.Errorf("load: %w", err)
+	}
+	before, err := r.calls.count(ctx)
+	if err != nil {
+		return lap{}, err
+	}
+	runtime.GC() // so that nobody tidies up after others
+	began := time.Now()
+	if err := runner.Run(ctx); err != nil {
+		return lap{}, err
+	}
+	took := time.Since(began)
+	after, err := r.calls.count(ctx)
+	if err != nil {
+		return lap{}, err
+	}
+	return lap{took: took, calls: after - before, objects: field.items * Objects}, field.check(ctx, changed)
+}
+
+// Each calls do for each of the list, limit at a time, and returns the first error.
+func Each[T any](ctx context.Context, limit int, list []T, do func(ctx context.Context, index int, one T) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(limit)
+	for i, one := range list {
+		group.Go(func() error { return do(ctx, i, one) })
+	}
+	return group.Wait()
+}
+
+// NewClient makes a client that has its connection and knows ConfigMaps, so that no leg pays for that.
+func NewClient(cfg *rest.Config) (client.Client, error) {
+	cl, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	if _, err := cl.RESTMapper().RESTMapping(schema.GroupKind{Kind: "ConfigMap"}, "v1"); err != nil {
+		return nil, fmt.Errorf("find ConfigMaps: %w", err)
+	}
+	return cl, nil
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package race
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// lap is what a contender took for a leg.
+type lap struct {
+	took    time.Duration
+	calls   int
+	objects int
+}
+
+// Result is what all contenders took.
+type Result struct {
+	names []string
+	laps  map[string]*[legs][]lap
+}
+
+func newResult(contenders []Contender) *Result {
+	r := &Result{laps: map[string]*[legs][]lap{}}
+	for _, c := range contenders {
+		r.names = append(r.names, c.Name)
+		r.laps[c.Name] = &[legs][]lap{}
+	}
+	return r
+}
+
+func (r *Result) add(name string, leg Leg, got lap) {
+	r.laps[name][leg] = append(r.laps[name][leg], got)
+}
+
+// PerSecond is how many objects a contender brought to the cluster per second, in the best of its rounds.
+func (r *Result) PerSecond(name string, leg Leg) float64 {
+	best := slices.MinFunc(r.laps[name][leg], func(a, b lap) int { return cmp.Compare(a.took, b.took) })
+	return float64(best.objects) / best.took.Seconds()
+}
+
+// Calls is how many requests a contender needed per object.
+func (r *Result) Calls(name string, leg Leg) float64 {
+	sum, objects := 0, 0
+	for _, l := range r.laps[name][leg] {
+		sum += l.calls
+		objects += l.objects
+	}
+	return float64(sum) / float64(objects)
+}
+
+// Ratio is how many times as fast as another a contender was.
+func (r *Result) Ratio(name, other string, leg Leg) float64 {
+	return r.PerSecond(name, leg) / r.PerSecond(other, leg)
+}
+
+// String is a table; the first contender is the measure of all. It has few lines, because a benchmark's log is cut.
+func (r *Result) String() string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "%d items x %d ConfigMaps\t", Items, Objects)
+	for leg := range legs {
+		fmt.Fprintf(w, "%s: objects/s\tratio\tcalls/object\t", leg)
+	}
+	for _, name := range r.names {
+		fmt.Fprintf(w, "\n%s\t", name)
+		for leg := range legs {
+			fmt.Fprintf(w, "%.0f\t%.2f\t%.3f\t", r.PerSecond(name, leg), r.Ratio(name, r.names[0], leg), r.Calls(name, leg))
+		}
+	}
+	fmt.Fprintln(w)
+	_ = w.Flush() // a strings.Builder takes everything
+	return text.String()
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drift_test
+
+import (
+	"context"
+	"strconv"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/apply/watch"
+)
+
+// Each of these changes something that the item applied, and the key stays. docs/drift.md lists them.
+var _ = DescribeTable("blind spots: a change that is not seen",
+	func(ctx SpecContext, kind schema.GroupVersionKind, body string, change edit) {
+		l := newLab(cp.Config)
+		obj := l.run(ctx, manifest(kind, body))[0]
+		before, generation := l.key(ctx, obj), obj.GetGeneration()
+		version := obj.GetResourceVersion()
+		change(ctx, obj)
+		after := read(ctx, obj)
+		Expect(after.GetResourceVersion()).NotTo(Equal(version), "nothing was changed")
+		if generation > 0 {
+			Expect(after.GetGeneration()).NotTo(Equal(generation), "nothing that counts was changed")
+		}
+		Expect(l.key(ctx, obj)).To(Equal(before))
+		Expect(l.drifted(ctx, kind)).To(BeEmpty())
+	},
+	Entry("list with keys reordered", deployment, deploymentBody, operations(
+		`[{"op":"replace","path":"/spec/template/spec/containers/0/env","value":[{"name":"B","value":"2"},{"name":"A","value":"1"}]}]`)),
+	Entry("set reordered", sample, sampleBody, merge(`{"spec":{"set":["b","a"]}}`)),
+	Entry("child in a map that the item applied empty", sample, sampleBody, merge(`{"spec":{"free":{"empty":{"child":"x"}}}}`)),
+	Entry("child in an empty struct of ours", deployment, scaledBody, strategic(
+		`{"spec":{"template":{"spec":{"containers":[{"name":"web","resources":{"limits":{"cpu":"1"}}}]}}}}`)),
+	Entry("1 becomes 1.0", sample, sampleBody, operations(`[{"op":"replace","path":"/spec/free/n","value":1.0}]`)),
+	Entry("data of a Secret that was applied as stringData", secret, `"stringData":{"p":"x"}`, merge(`{"data":{"p":"eQ=="}}`)),
+	Entry("data removed from such a Secret", secret, `"stringData":{"p":"x"}`, merge(`{"data":{"p":null}}`)),
+)
+
+var _ = Describe("blind spots", func() {
+	It("an apply under the item's own manager is missed within the same second, and seen later", func(ctx SpecContext) {
+		l := newLab(cp.Config)
+		obj := l.run(ctx, manifest(configMap, configMapBody))[0]
+		own := func() ownership.Key {
+			other := manifest(configMap, `"data":{"size":"big"}`)
+			other.SetName(obj.GetName())
+			other.Object["data"].(map[string]any)["color"] = obj.GetResourceVersion() + read(ctx, obj).GetResourceVersion()
+			l.owner.Stamp(other)
+			other.SetLabels(map[string]string{"app": "web", ownership.LabelItem: string(l.owner.UID)})
+			annotations := other.GetAnnotations()
+			annotations["note"] = "x"
+			other.SetAnnotations(annotations)
+			applyAs(ctx, other, l.owner.Manager())
+			return ownership.KeyOf(other, l.owner.Manager())
+		}
+		entry, _ := ownership.Entry(obj, l.owner.Manager())
+		first := own()
+		now, _ := ownership.Entry(read(ctx, obj), l.owner.Manager())
+		Expect(first == l.key(ctx, obj)).To(BeTrue())
+		Expect(first == ownership.KeyOf(obj, l.owner.Manager())).To(Equal(entry.Time.Equal(now.Time)), "the key follows the time of the entry")
+		Eventually(own).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).ShouldNot(Equal(ownership.KeyOf(obj, l.owner.Manager())))
+		Expect(l.drifted(ctx, configMap)).NotTo(BeEmpty())
+	})
+
+	It("what an admission policy changes on somebody else's write is missed", func(ctx SpecContext) {
+		l := newLab(cp.Config)
+		obj := l.run(ctx, manifest(configMap, configMapBody))[0]
+		before := l.key(ctx, obj)
+		mutate(ctx)
+		Eventually(func() any { // until the API server knows the policy
+			merge(`{"metadata":{"labels":{"mutate":"`+strconv.FormatInt(numbers.Add(1), 10)+`"}}}`)(ctx, obj)
+			return read(ctx, obj).Object["data"]
+		}).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(HaveKeyWithValue("color", "mutated"))
+		Expect(l.key(ctx, obj)).To(Equal(before))
+		Expect(l.drifted(ctx, configMap)).To(BeEmpty())
+	})
+
+	It("a list that becomes a set changes the key at the item's next apply, not before", func(ctx SpecContext) {
+		l := newLab(cp.Config)
+		m := manifest(shift, sampleBody)
+		obj := l.run(ctx, m)[0]
+		before := l.key(ctx, obj)
+		shiftToSet(ctx)
+		Expect(l.key(ctx, obj)).To(Equal(before))
+		Expect(l.drifted(ctx, shift)).To(BeEmpty())
+		var after ownership.Key
+		Eventually(func() ownership.Key { // until the API server uses the new schema
+			after = l.send(ctx, m.DeepCopy()).Key
+			return after
+		}).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).ShouldNot(Equal(before))
+		l.run(ctx, m)
+		l.drifted(ctx, shift)
+		Expect(l.run(ctx, m)[0].GetResourceVersion()).To(Equal(read(ctx, obj).GetResourceVersion()), "and then stays")
+		Expect(l.drifted(ctx, shift)).To(BeEmpty())
+	})
+
+	It("the key belongs to one API version: an apply through another one changes it", func(ctx SpecContext) {
+		l := newLab(cp.Config)
+		m := manifest(sample, sampleBody)
+		obj := l.run(ctx, m)[0]
+		before := l.key(ctx, obj)
+		inVersion("v2", func(ctx context.Context, other *object) {
+			second := m.DeepCopy()
+			second.SetGroupVersionKind(other.GroupVersionKind())
+			l.owner.Stamp(second)
+			applyAs(ctx, second, l.owner.Manager())
+		})(ctx, obj)
+		Expect(l.key(ctx, obj)).NotTo(Equal(before))
+		Expect(l.drifted(ctx, sample)).To(ConsistOf(HaveField("What", watch.Changed)))
+	})
+})
+
+// mutate installs a policy that overrides color of each ConfigMap with a label mutate.
+func mutate(ctx context.Context) {
+	GinkgoHelper()
+	admission := schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
+	policy := &object{Object: map[string]any{
+		"metadata": map[string]any{"name": "override"},
+		"spec": map[string]any{
+			"failurePolicy": "Fail", "reinvocationPolicy": "Never",
+			"matchConstraints": map[string]any{
+				"objectSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": "mutate", "operator": "Exists"}}},
+				"resourceRules": []any{map[string]any{
+					"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"UPDATE"}, "resources": []any{"configmaps"},
+				}},
+			},
+			"mutations": []any{map[string]any{
+				"patchType":          "ApplyConfiguration",
+				"applyConfiguration": map[string]any{"expression": `Object{data: {"color": "mutated"}}`},
+			}},
+		},
+	}}
+	policy.SetGroupVersionKind(admission.WithKind("MutatingAdmissionPolicy"))
+	binding := &object{Object: map[string]any{
+		"metadata": map[string]any{"name": "override"}, "spec": map[string]any{"policyName": "override"},
+	}}
+	binding.SetGroupVersionKind(admission.WithKind("MutatingAdmissionPolicyBinding"))
+	for _, obj := range []*object{policy, binding} {
+		Expect(c.Create(ctx, obj)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(c.Delete(ctx, obj)).To(Succeed()) })
+	}
+}
+
+// shiftToSet makes the atomic list of kind Shift a set.
+func shiftToSet(ctx context.Context) {
+	GinkgoHelper()
+	scheme := c.Scheme()
+	Expect(apiextv1.AddToScheme(scheme)).To(Succeed())
+	crd := &apiextv1.CustomResourceDefinition{}
+	Expect(c.Get(ctx, types.NamespacedName{Name: "shifts." + group}, crd)).To(Succeed())
+	set := "set"
+	for i := range crd.Spec.Versions {
+		spec := crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"]
+		list := spec.Properties["atomic"]
+		list.XListType = &set
+		spec.Properties["atomic"] = list
+	}
+	Expect(c.Update(ctx, crd)).To(Succeed())
+}

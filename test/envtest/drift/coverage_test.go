@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drift_test
+
+import (
+	"runtime"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/watch"
+)
+
+var _ = Describe("coverage", func() {
+	configMaps := resourceOf(configMap)
+
+	// grant lets the user of the lab watch ConfigMaps in a namespace.
+	grant := func(ctx SpecContext, user, namespace string, verbs ...string) {
+		GinkgoHelper()
+		clients, err := kubernetes.NewForConfig(cp.Config)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = clients.RbacV1().Roles(namespace).Create(ctx, &rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Name: user},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}},
+		}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = clients.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: user},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+
+	It("falls from the cluster to the namespaces that are allowed", func(ctx SpecContext) {
+		user, err := cp.User("namespaced")
+		Expect(err).NotTo(HaveOccurred())
+		grant(ctx, "namespaced", "one", "list", "watch")
+		grant(ctx, "namespaced", "two", "get")
+		grant(ctx, "namespaced", "three", "list")
+		l := newLab(user)
+		var coverage watch.Coverage
+		// To watch without the right to is found a moment after the first list.
+		Eventually(func() []string {
+			coverage, err = l.w.Watch(ctx, configMaps, "one", "two", "three")
+			Expect(err).NotTo(HaveOccurred())
+			return coverage.Missing
+		}).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(Equal([]string{"three", "two"}))
+		Expect(coverage).To(SatisfyAll(HaveField("Scope", watch.Namespaces), HaveField("Namespaces", []string{"one"}), HaveField("Reason", ContainSubstring("forbidden"))))
+
+		m := manifest(configMap, configMapBody)
+		m.SetNamespace("one")
+		expected := l.send(ctx, m)
+		l.w.Expect(l.owner.UID, []watch.Expected{expected})
+		merge(`{"data":{"color":"blue"}}`)(ctx, m)
+		Eventually(func() []watch.Event {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return slices.Clone(l.events)
+		}).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(ConsistOf(HaveField("What", watch.Changed)))
+	})
+
+	DescribeTable("gives up for kinds that cannot be watched",
+		func(ctx SpecContext, gvr schema.GroupVersionResource) {
+			l := newLab(cp.Config)
+			coverage, err := l.w.Watch(ctx, gvr, "default")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(coverage).To(SatisfyAll(HaveField("Scope", watch.None), HaveField("Missing", []string{"default"}), HaveField("Reason", ContainSubstring(gvr.Resource))))
+			Expect(l.w.Stats().Watches).To(BeZero())
+		},
+		Entry("Binding", schema.GroupVersionResource{Version: "v1", Resource: "bindings"}),
+		Entry("SelfSubjectAccessReview", schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}),
+		Entry("a kind that is not there", schema.GroupVersionResource{Group: "none.example.org", Version: "v1", Resource: "nones"}),
+	)
+
+	It("knows nothing while the API server is away, and sees what was edited right after", func(ctx SpecContext) {
+		l := newLab(cp.Config)
+		obj := l.run(ctx, manifest(configMap, configMapBody))[0]
+		Expect(l.drifted(ctx, configMap)).To(BeEmpty())
+		known := func() bool {
+			_, ok := l.w.Get(configMaps, client.ObjectKeyFromObject(obj))
+			return ok
+		}
+		Expect(known()).To(BeTrue())
+		Expect(cp.StopAPIServer()).To(Succeed())
+		Eventually(known).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(BeFalse())
+		Expect(cp.StartAPIServer()).To(Succeed())
+		Eventually(func() error { return c.Get(ctx, client.ObjectKeyFromObject(obj), obj) }).
+			WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(Succeed())
+		merge(`{"data":{"color":"blue"}}`)(ctx, obj)
+		Eventually(func() []watch.Event {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return slices.Clone(l.events)
+		}).WithContext(ctx).WithTimeout(2 * eventuallyTimeout).WithPolling(poll).Should(ConsistOf(HaveField("What", watch.Changed)))
+		Expect(known()).To(BeTrue())
+	})
+
+	It("leaves no goroutine behind", func(ctx SpecContext) {
+		before := runtime.NumGoroutine()
+		l := newLab(cp.Config)
+		l.run(ctx, manifest(configMap, configMapBody), manifest(deployment, deploymentBody), manifest(sample, sampleBody))
+		Expect(l.w.Stats()).To(Equal(watch.Stats{Watches: 3, Objects: l.w.Stats().Objects, Items: 1}))
+		l.stop()
+		Expect(l.w.Stats()).To(Equal(watch.Stats{Items: 1}))
+		// Some of those before belong to watchers that have just ended; the connections are shared by all.
+		Eventually(runtime.NumGoroutine).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(BeNumerically("<=", before+2))
+	})
+})

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drift_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/apply/watch"
+)
+
+// Every edit is made on a fresh object. field, if given, is named in the event together with the manager.
+var _ = DescribeTable("an edit of an owned field is one drift, and one write puts it right",
+	func(ctx SpecContext, kind schema.GroupVersionKind, body string, change edit, field string) {
+		l := newLab(cp.Config)
+		m := manifest(kind, body)
+		obj := l.run(ctx, m)[0]
+		before := l.key(ctx, obj)
+		Expect(l.drifted(ctx, kind)).To(BeEmpty())
+
+		change(ctx, obj)
+		Expect(l.key(ctx, obj)).NotTo(Equal(before))
+		events := l.drifted(ctx, kind)
+		Expect(events).To(HaveLen(1))
+		Expect(events[0]).To(SatisfyAll(
+			HaveField("Item", l.owner.UID), HaveField("What", watch.Changed), HaveField("UID", obj.GetUID()),
+			HaveField("Object", watch.Object{Resource: resourceOf(kind), NamespacedName: client.ObjectKeyFromObject(obj)})))
+		if field != "" {
+			Expect(events[0].String()).To(SatisfyAll(ContainSubstring(" by hand"), ContainSubstring(field)))
+		}
+
+		healed := l.run(ctx, m)[0]
+		Expect(healed.GetResourceVersion()).NotTo(Equal(obj.GetResourceVersion()))
+		again := l.run(ctx, m)[0]
+		Expect(again.GetResourceVersion()).To(Equal(healed.GetResourceVersion()), "a second write changed something")
+		Expect(l.drifted(ctx, kind)).To(BeEmpty(), "the heal is no drift")
+	},
+	Entry("value changed", configMap, configMapBody, merge(`{"data":{"color":"blue"}}`), "data.color"),
+	Entry("value set to empty", configMap, configMapBody, merge(`{"data":{"color":""}}`), "data.color"),
+	Entry("key removed", configMap, configMapBody, merge(`{"data":{"color":null}}`), ""),
+	Entry("whole map removed", configMap, configMapBody, operations(`[{"op":"remove","path":"/data"}]`), ""),
+	Entry("whole map replaced by PUT", configMap, configMapBody, put(func(obj *object) {
+		obj.Object["data"] = map[string]any{"color": "blue", "more": "x"}
+	}), "data.color"),
+	Entry("label changed", configMap, configMapBody, merge(`{"metadata":{"labels":{"app":"else"}}}`), "metadata.labels.app"),
+	Entry("label removed", configMap, configMapBody, merge(`{"metadata":{"labels":{"app":null}}}`), ""),
+	Entry("annotation changed", configMap, configMapBody, merge(`{"metadata":{"annotations":{"note":"y"}}}`), "metadata.annotations.note"),
+	Entry("annotations removed", configMap, configMapBody, operations(`[{"op":"remove","path":"/metadata/annotations"}]`), ""),
+	Entry("owner annotation changed", configMap, configMapBody, merge(`{"metadata":{"annotations":{"`+ownership.AnnotationName+`":"else"}}}`), "item-name"),
+	Entry("forced by another apply", configMap, configMapBody, applied("hand", `"data":{"color":"blue"}`), "data.color"),
+	Entry("changed and changed back", configMap, configMapBody, inOrder(
+		merge(`{"data":{"color":"blue"}}`), merge(`{"data":{"color":"red"}}`)), "data.color"),
+
+	Entry("secret changed", secret, secretBody, merge(`{"data":{"p":"eA=="}}`), "data.p"),
+	Entry("secret key removed", secret, secretBody, merge(`{"data":{"p":null}}`), ""),
+	Entry("secret changed by stringData", secret, secretBody, merge(`{"stringData":{"p":"x"}}`), "data.p"),
+
+	Entry("target port", service, serviceBody, operations(`[{"op":"replace","path":"/spec/ports/0/targetPort","value":9090}]`), "targetPort"),
+	Entry("port name", service, serviceBody, operations(`[{"op":"replace","path":"/spec/ports/0/name","value":"x"}]`), "name"),
+	Entry("selector value", service, serviceBody, merge(`{"spec":{"selector":{"app":"else"}}}`), "spec.selector"),
+	Entry("key added to an atomic map", service, serviceBody, merge(`{"spec":{"selector":{"more":"x"}}}`), "spec.selector"),
+
+	Entry("replicas", deployment, deploymentBody, merge(`{"spec":{"replicas":5}}`), "spec.replicas"),
+	Entry("replicas by /scale", deployment, deploymentBody, sub("scale", `{"spec":{"replicas":5}}`), "hand/scale (spec.replicas)"),
+	Entry("replicas by /scale and back", deployment, deploymentBody, inOrder(
+		sub("scale", `{"spec":{"replicas":5}}`), sub("scale", `{"spec":{"replicas":2}}`)), "spec.replicas"),
+	Entry("image", deployment, deploymentBody, strategic(`{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"web:2"}]}}}}`), `containers[name="web"].image`),
+	Entry("env value", deployment, deploymentBody, strategic(`{"spec":{"template":{"spec":{"containers":[{"name":"web","env":[{"name":"A","value":"9"}]}]}}}}`), `env[name="A"].value`),
+	Entry("env removed", deployment, deploymentBody, operations(`[{"op":"remove","path":"/spec/template/spec/containers/0/env/0"}]`), ""),
+	Entry("args reordered", deployment, deploymentBody, operations(`[{"op":"replace","path":"/spec/template/spec/containers/0/args","value":["b","a"]}]`), "args"),
+	Entry("limit", deployment, deploymentBody, operations(`[{"op":"replace","path":"/spec/template/spec/containers/0/resources/limits/cpu","value":"2"}]`), "limits.cpu"),
+	Entry("container removed", deployment, deploymentBody, operations(`[{"op":"remove","path":"/spec/template/spec/containers/1"}]`), ""),
+	Entry("pod label", deployment, deploymentBody, operations(`[{"op":"add","path":"/spec/template/metadata/labels/app","value":"web"},{"op":"replace","path":"/spec/template/spec/containers/1/image","value":"x"}]`), `containers[name="proxy"].image`),
+
+	Entry("custom: leaf changed", sample, sampleBody, merge(`{"spec":{"free":{"deep":{"leaf":"z"}}}}`), "spec.free.deep.leaf"),
+	Entry("custom: leaf removed", sample, sampleBody, merge(`{"spec":{"free":{"deep":{"leaf":null}}}}`), ""),
+	Entry("custom: subtree removed", sample, sampleBody, merge(`{"spec":{"free":{"deep":null}}}`), ""),
+	Entry("custom: other type", sample, sampleBody, merge(`{"spec":{"free":{"n":"one"}}}`), "spec.free.n"),
+	Entry("custom: inside a list", sample, sampleBody, operations(`[{"op":"replace","path":"/spec/free/deep/list/1/b","value":"d"}]`), "spec.free.deep.list"),
+	Entry("custom: atomic list changed", sample, sampleBody, merge(`{"spec":{"atomic":["a","c"]}}`), "spec.atomic"),
+	Entry("custom: atomic list reordered", sample, sampleBody, merge(`{"spec":{"atomic":["b","a"]}}`), "spec.atomic"),
+	Entry("custom: atomic map", sample, sampleBody, merge(`{"spec":{"atomicMap":{"more":"x"}}}`), "spec.atomicMap"),
+	Entry("custom: removed from a set", sample, sampleBody, merge(`{"spec":{"set":["b"]}}`), ""),
+	Entry("custom: set removed", sample, sampleBody, merge(`{"spec":{"set":null}}`), ""),
+	Entry("custom: value of a list item", sample, sampleBody, operations(`[{"op":"replace","path":"/spec/map/0/value","value":"9"}]`), `spec.map[name="a"].value`),
+	Entry("custom: list item removed", sample, sampleBody, operations(`[{"op":"remove","path":"/spec/map/0"}]`), ""),
+	Entry("custom: /scale", sample, sampleBody, sub("scale", `{"spec":{"replicas":5}}`), "hand/scale (spec.replicas)"),
+	Entry("custom: by another API version", sample, sampleBody, inVersion("v2", merge(`{"spec":{"free":{"text":"z"}}}`)), "spec.free.text"),
+	Entry("autoscaler: by another API version", scalerV2, scalerBody, inVersion("v1", merge(`{"spec":{"maxReplicas":7}}`)), "spec.maxReplicas"),
+)
+
+var _ = DescribeTable("a write that takes nothing from the item is no drift",
+	func(ctx SpecContext, kind schema.GroupVersionKind, body string, change edit) {
+		l := newLab(cp.Config)
+		m := manifest(kind, body)
+		obj := l.run(ctx, m)[0]
+		before := l.key(ctx, obj)
+		change(ctx, obj)
+		Expect(l.key(ctx, obj)).To(Equal(before))
+		Expect(l.drifted(ctx, kind)).To(BeEmpty())
+
+		// Nor does the item have to write: an apply of the same changes nothing.
+		version := read(ctx, obj).GetResourceVersion()
+		Expect(l.run(ctx, m)[0].GetResourceVersion()).To(Equal(version))
+		Expect(l.drifted(ctx, kind)).To(BeEmpty())
+	},
+	Entry("foreign key", configMap, configMapBody, merge(`{"data":{"more":"x"}}`)),
+	Entry("foreign binaryData", configMap, configMapBody, merge(`{"binaryData":{"more":"eA=="}}`)),
+	Entry("foreign label", configMap, configMapBody, merge(`{"metadata":{"labels":{"more":"x"}}}`)),
+	Entry("foreign annotation", configMap, configMapBody, merge(`{"metadata":{"annotations":{"more":"x"}}}`)),
+	Entry("foreign finalizer", configMap, configMapBody, merge(`{"metadata":{"finalizers":["example.org/x"]}}`)),
+	Entry("foreign owner reference", configMap, configMapBody, merge(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}]}}`)),
+	Entry("the same value by merge", configMap, configMapBody, merge(`{"data":{"color":"red"}}`)),
+	Entry("the same value by PUT", configMap, configMapBody, put(func(*object) {})),
+	Entry("the same value by apply, and dropped again", configMap, configMapBody, inOrder(
+		applied("hand", `"data":{"color":"red","x":"y"}`), applied("hand", `"data":{"x":"y"}`))),
+	Entry("more managers than the server keeps", configMap, configMapBody, manyManagers),
+	Entry("session affinity, which the server defaults", service, serviceBody, merge(`{"spec":{"sessionAffinity":"ClientIP"}}`)),
+	Entry("another type of service", service, serviceBody, merge(`{"spec":{"type":"NodePort"}}`)),
+	Entry("another port", service, serviceBody, operations(`[{"op":"add","path":"/spec/ports/-","value":{"name":"more","port":82}}]`)),
+	Entry("load balancer status", service, balancerBody, sub("status", `{"status":{"loadBalancer":{"ingress":[{"ip":"1.2.3.4"}]}}}`)),
+	Entry("sidecar", deployment, deploymentBody, strategic(`{"spec":{"template":{"spec":{"containers":[{"name":"more","image":"x"}]}}}}`)),
+	Entry("env of a container of ours", deployment, deploymentBody, strategic(`{"spec":{"template":{"spec":{"containers":[{"name":"web","env":[{"name":"MORE","value":"1"}]}]}}}}`)),
+	Entry("strategy", deployment, deploymentBody, merge(`{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`)),
+	Entry("the same scale", deployment, deploymentBody, sub("scale", `{"spec":{"replicas":2}}`)),
+	Entry("replicas that the item does not set", deployment, scaledBody, sub("scale", `{"spec":{"replicas":5}}`)),
+	Entry("status and revision", deployment, deploymentBody, sub("status", `{"metadata":{"annotations":{"deployment.kubernetes.io/revision":"1"}},"status":{"replicas":2,"observedGeneration":1}}`)),
+	Entry("custom: foreign leaf", sample, sampleBody, merge(`{"spec":{"free":{"more":"x"}}}`)),
+	Entry("custom: added to a set", sample, sampleBody, merge(`{"spec":{"set":["a","b","c"]}}`)),
+	Entry("custom: another list item", sample, sampleBody, operations(`[{"op":"add","path":"/spec/map/-","value":{"name":"c"}}]`)),
+	Entry("custom: status", sample, sampleBody, sub("status", `{"status":{"x":"y"}}`)),
+	Entry("custom: status in the body", whole, sampleBody, merge(`{"status":{"x":"y"}}`)),
+	Entry("custom: foreign leaf by another API version", sample, sampleBody, inVersion("v2", merge(`{"spec":{"free":{"more":"x"}}}`))),
+)
+
+// manyManagers are more than the ten Update entries that the server keeps.
+var manyManagers = func() edit {
+	edits := make([]edit, 0, 14)
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"} {
+		edits = append(edits, as("manager-"+name, `{"metadata":{"annotations":{"`+name+`":"x"}}}`))
+	}
+	return inOrder(edits...)
+}()

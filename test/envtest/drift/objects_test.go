@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drift_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/apply/watch"
+)
+
+func remove(ctx context.Context, obj *object) {
+	GinkgoHelper()
+	Expect(c.Delete(ctx, obj.DeepCopy())).To(Succeed())
+}
+
+// recreate makes an object of the same name, with labels and managedFields as a backup would have them.
+func recreate(ctx context.Context, obj *object) {
+	GinkgoHelper()
+	backup := read(ctx, obj)
+	remove(ctx, obj)
+	backup.SetUID("")
+	backup.SetResourceVersion("")
+	Expect(c.Create(ctx, backup, hand)).To(Succeed())
+}
+
+var _ = DescribeTable("what happens to whole objects",
+	func(ctx SpecContext, change edit, want ...watch.What) {
+		l := newLab(cp.Config)
+		obj := l.run(ctx, manifest(configMap, configMapBody))[0]
+		change(ctx, obj)
+		var got []watch.What
+		for _, e := range l.drifted(ctx, configMap) {
+			Expect(e).To(SatisfyAll(HaveField("Item", l.owner.UID), HaveField("UID", obj.GetUID())))
+			got = append(got, e.What)
+		}
+		Expect(got).To(Equal(want))
+	},
+	Entry("deleted", edit(remove), watch.Gone),
+	Entry("deleted and made again from a backup", edit(recreate), watch.Gone, watch.Replaced),
+	Entry("deleted, held by a finalizer, then let go", inOrder(
+		merge(`{"metadata":{"finalizers":["example.org/x"]}}`), remove, merge(`{"metadata":{"finalizers":null}}`)), watch.Deleting, watch.Gone),
+	Entry("owner label removed", merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":null}}}`), watch.Gone),
+	Entry("owner label removed and put back", inOrder(
+		merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":null}}}`), put(func(obj *object) {
+			labels := obj.GetLabels()
+			labels[ownership.LabelItem] = "another"
+			obj.SetLabels(labels)
+		})), watch.Gone, watch.Relabelled),
+	Entry("owner label changed", merge(`{"metadata":{"labels":{"`+ownership.LabelItem+`":"another"}}}`), watch.Relabelled),
+	Entry("managedFields wiped", merge(`{"metadata":{"managedFields":[{}]}}`), watch.Wiped),
+	Entry("managedFields wiped, then edited", inOrder(
+		merge(`{"metadata":{"managedFields":[{}]}}`), merge(`{"data":{"color":"blue"}}`)), watch.Wiped),
+	Entry("two edits", inOrder(
+		merge(`{"data":{"color":"blue"}}`), merge(`{"data":{"size":"small"}}`)), watch.Changed, watch.Changed),
+)
+
+var _ = Describe("many writes", func() {
+	It("sees none of 10 000 status writes, nor of applies without a change among them", func(ctx SpecContext) {
+		const objects, writes, rounds = 10, 1000, 50
+		l := newLab(cp.Config)
+		manifests := make([]*object, objects)
+		for i := range manifests {
+			manifests[i] = manifest(deployment, deploymentBody)
+		}
+		stored := l.run(ctx, manifests...)
+		group, groupCtx := errgroup.WithContext(ctx)
+		for _, obj := range stored {
+			group.Go(func() error {
+				for i := range writes {
+					patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"observedGeneration":%d}}`, i+1))
+					if err := c.Status().Patch(groupCtx, obj.DeepCopy(), patch, hand); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		for range rounds {
+			for _, m := range manifests {
+				l.send(ctx, m.DeepCopy())
+			}
+		}
+		Expect(group.Wait()).To(Succeed())
+		Expect(l.drifted(ctx, deployment)).To(BeEmpty())
+		version := read(ctx, stored[0]).GetResourceVersion()
+		Expect(l.run(ctx, manifests...)[0].GetResourceVersion()).To(Equal(version))
+	})
+
+	It("judges a run's own writes by its last answer, however late the watch is", func(ctx SpecContext) {
+		l := newLab(cp.Config)
+		manifests := make([]*object, 30)
+		for i := range manifests {
+			manifests[i] = manifest(configMap, `"data":{"n":"0"}`)
+		}
+		for n := range 10 {
+			for _, m := range manifests {
+				Expect(m.Object).To(HaveKey("data"))
+				m.Object["data"] = map[string]any{"n": strconv.Itoa(n)}
+			}
+			l.run(ctx, manifests...)
+		}
+		Expect(l.drifted(ctx, configMap)).To(BeEmpty())
+	})
+
+	It("sees random edits at random places, one drift each", func(ctx SpecContext) {
+		l := newLab(cp.Config)
+		m := manifest(sample, "")
+		random := newRandom()
+		for round := range 150 {
+			free, places := random.tree()
+			m.Object["spec"] = map[string]any{"free": free}
+			obj := l.run(ctx, m)[0]
+			Expect(l.drifted(ctx, sample)).To(BeEmpty(), "after the run of round %d", round)
+			change := random.edit(places)
+			operations(change)(ctx, obj)
+			Expect(l.drifted(ctx, sample)).To(ConsistOf(HaveField("What", watch.Changed)), "round %d: %s", round, change)
+		}
+	})
+})
+
+var _ = Describe("an edit of the key of a list item", func() {
+	// The item's apply puts its own port back beside the edited one, and the server refuses two of one name. Taking over
+	// the fields of the manager that the event names lets the apply remove them.
+	It("is seen, and healed after its fields are taken over", func(ctx SpecContext) {
+		l := newLab(cp.Config)
+		m := manifest(service, serviceBody)
+		obj := l.run(ctx, m)[0]
+		operations(`[{"op":"replace","path":"/spec/ports/0/port","value":81}]`)(ctx, obj)
+		events := l.drifted(ctx, service)
+		Expect(events).To(ConsistOf(HaveField("By", ContainElement(HaveField("Manager", "hand")))))
+
+		refused := m.DeepCopy()
+		l.owner.Stamp(refused)
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(refused), client.FieldOwner(l.owner.Manager()), client.ForceOwnership)
+		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+
+		l.w.Hold(l.owner.UID)
+		edited := read(ctx, obj)
+		patch, err := ownership.TakeOverPatch(edited, l.owner.Manager(), events[0].By[0].Manager)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(c.Patch(ctx, edited, client.RawPatch(types.JSONPatchType, patch), hand)).To(Succeed())
+		healed := l.run(ctx, m)[0]
+		ports, _, _ := unstructured.NestedSlice(healed.Object, "spec", "ports")
+		Expect(ports).To(ConsistOf(HaveKeyWithValue("port", BeEquivalentTo(80))))
+		Expect(l.drifted(ctx, service)).To(BeEmpty())
+	})
+})
+
+var _ = Describe("taking over", func() {
+	for _, former := range []string{"a former life", "a program that updates"} {
+		It("removes later what "+former+" had left behind", func(ctx SpecContext) {
+			l := newLab(cp.Config)
+			obj := manifest(configMap, `"data":{"color":"red","old":"x"}`)
+			var updaters []string
+			if former == "a former life" {
+				(ownership.Owner{UID: "former", Landscape: "landscape", Namespace: "shop", Name: "web"}).Stamp(obj)
+				applyAs(ctx, obj, ownership.ManagerFor("former"))
+			} else {
+				updaters = []string{"landscaper"}
+				Expect(c.Create(ctx, obj, client.FieldOwner("landscaper"))).To(Succeed())
+			}
+			patch, err := ownership.TakeOverPatch(obj, l.owner.Manager(), updaters...)
+			Expect(err).NotTo(HaveOccurred())
+			stale := obj.DeepCopy()
+			Expect(c.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, patch))).To(Succeed())
+			merge(`{"metadata":{"annotations":{"x":"y"}}}`)(ctx, obj)
+			err = c.Patch(ctx, stale, client.RawPatch(types.JSONPatchType, patch))
+			Expect(apierrors.IsConflict(err)).To(BeTrue(), "a stale take-over: %v", err)
+
+			m := manifest(configMap, `"data":{"color":"red"}`)
+			m.SetName(obj.GetName())
+			stored := l.run(ctx, m)[0]
+			Expect(stored.Object["data"]).To(Equal(map[string]any{"color": "red"}))
+			Expect(l.drifted(ctx, configMap)).To(BeEmpty())
+		})
+	}
+})
+
+var _ = Describe("a restart", func() {
+	It("finds what was edited while nobody watched, and only that", func(ctx SpecContext) {
+		first := newLab(cp.Config)
+		manifests := []*object{
+			manifest(configMap, configMapBody), manifest(configMap, configMapBody), manifest(configMap, configMapBody), manifest(sample, sampleBody),
+		}
+		stored := first.run(ctx, manifests...)
+		remembered := make([]watch.Expected, 0, len(stored))
+		for _, obj := range stored {
+			remembered = append(remembered, watch.Expected{
+				Object: watch.Object{Resource: resourceOf(obj.GroupVersionKind()), NamespacedName: client.ObjectKeyFromObject(obj)},
+				UID:    obj.GetUID(), Key: ownership.KeyOf(obj, first.owner.Manager()),
+			})
+		}
+		first.stop()
+		merge(`{"data":{"color":"blue"}}`)(ctx, stored[0])
+		remove(ctx, stored[1])
+		merge(`{"data":{"more":"x"}}`)(ctx, stored[2])
+		merge(`{"spec":{"free":{"text":"z"}}}`)(ctx, stored[3])
+
+		second := newLab(cp.Config)
+		second.w.Expect(first.owner.UID, remembered)
+		for _, kind := range []string{"configmaps", "samples"} {
+			_, err := second.w.Watch(ctx, remembered[map[string]int{"configmaps": 0, "samples": 3}[kind]].Object.Resource, "default")
+			Expect(err).NotTo(HaveOccurred())
+		}
+		var got []string
+		for _, e := range append(second.drifted(ctx, configMap), second.drifted(ctx, sample)...) {
+			got = append(got, e.String())
+		}
+		Expect(got).To(ConsistOf(
+			fmt.Sprintf("configmaps default/%s: changed by hand (data.color)", stored[0].GetName()),
+			fmt.Sprintf("configmaps default/%s: gone", stored[1].GetName()),
+			fmt.Sprintf("samples.%s default/%s: changed by hand (spec.free.text)", group, stored[3].GetName()),
+		))
+	})
+})

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drift_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// random makes trees and edits from Ginkgo's seed, so that a failure can be repeated.
+type random struct{ *rand.Rand }
+
+func newRandom() random { return random{rand.New(rand.NewSource(GinkgoRandomSeed()))} }
+
+// names have what JSON pointers and Go's JSON escape.
+var names = []string{"a", "b", "c~d", "e/f", "<g>", "h.i", "ü"}
+
+// tree is a map with leaves at one to four levels, and the JSON pointers of the leaves.
+func (r random) tree() (map[string]any, []string) {
+	tree := map[string]any{}
+	places := map[string]bool{}
+	for range 1 + r.Intn(6) {
+		r.grow(tree, "/spec/free", 1+r.Intn(4), places)
+	}
+	return tree, slices.Sorted(maps.Keys(places))
+}
+
+func (r random) grow(into map[string]any, place string, depth int, places map[string]bool) {
+	name := names[r.Intn(len(names))]
+	place += "/" + escape(name)
+	if depth > 1 {
+		child, isMap := into[name].(map[string]any)
+		if into[name] != nil && !isMap {
+			return // a leaf is there already
+		}
+		if !isMap {
+			child = map[string]any{}
+			into[name] = child
+		}
+		r.grow(child, place, depth-1, places)
+		return
+	}
+	if into[name] == nil {
+		into[name] = r.leaf()
+		places[place] = true
+	}
+}
+
+func (r random) leaf() any {
+	return []any{fmt.Sprint("s", r.Intn(1000)), int64(r.Intn(1000)), r.Intn(2) == 0, []any{"x", int64(r.Intn(9))}}[r.Intn(4)]
+}
+
+// edit is a JSON patch that sets or removes one leaf, never to the value it has.
+func (r random) edit(places []string) string {
+	place := places[r.Intn(len(places))]
+	if r.Intn(3) == 0 {
+		return fmt.Sprintf(`[{"op":"remove","path":%q}]`, place)
+	}
+	value, err := json.Marshal([]any{"changed", 1.5, int64(-1), []any{}, map[string]any{"changed": "x"}}[r.Intn(5)])
+	Expect(err).NotTo(HaveOccurred())
+	return fmt.Sprintf(`[{"op":"replace","path":%q,"value":%s}]`, place, value)
+}
+
+func escape(name string) string {
+	out := ""
+	for _, c := range name {
+		switch c {
+		case '~':
+			out += "~0"
+		case '/':
+			out += "~1"
+		default:
+			out += string(c)
+		}
+	}
+	return out
+}

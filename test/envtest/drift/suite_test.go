@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package drift_test proves packages ownership and watch on a real API server: which writes of others are seen as
+// drift, and which are not.
+package drift_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+func TestDrift(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	RunSpecs(t, "drift")
+}
+
+var (
+	cp *envtest.ControlPlane
+	c  client.Client // an administrator
+)
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	crds := []*apiextv1.CustomResourceDefinition{definition("Sample", true), definition("Whole", false), definition("Shift", true)}
+	var err error
+	cp, err = envtest.Start(ctx, envtest.Options{CRDs: crds, Progress: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return cp.Stop() })
+	c, err = client.New(cp.Config, client.Options{})
+	Expect(err).NotTo(HaveOccurred())
+})
+
+const group = "drift.example.org"
+
+func of(g, version, kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: g, Version: version, Kind: kind}
+}
+
+// The kinds of the specs. Sample has a status and a scale subresource, Whole has its status in the body.
+var (
+	configMap  = of("", "v1", "ConfigMap")
+	secret     = of("", "v1", "Secret")
+	service    = of("", "v1", "Service")
+	deployment = of("apps", "v1", "Deployment")
+	scalerV1   = of("autoscaling", "v1", "HorizontalPodAutoscaler")
+	scalerV2   = of("autoscaling", "v2", "HorizontalPodAutoscaler")
+	sample     = of(group, "v1", "Sample")
+	whole      = of(group, "v1", "Whole")
+	shift      = of(group, "v1", "Shift")
+)
+
+var resources = map[schema.GroupVersionKind]string{
+	configMap: "configmaps", secret: "secrets", service: "services", deployment: "deployments",
+	scalerV1: "horizontalpodautoscalers", scalerV2: "horizontalpodautoscalers",
+	sample: "samples", whole: "wholes", shift: "shifts",
+}
+
+func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
+	return kind.GroupVersion().WithResource(resources[kind])
+}
+
+// definition has all kinds of lists and maps.
+func definition(kind string, subresources bool) *apiextv1.CustomResourceDefinition {
+	list := func(listType string) apiextv1.JSONSchemaProps {
+		p := apiextv1.JSONSchemaProps{Type: "array", XListType: &listType, Items: &apiextv1.JSONSchemaPropsOrArray{Schema: &apiextv1.JSONSchemaProps{Type: "string"}}}
+		if listType == "map" {
+			p.XListMapKeys = []string{"name"}
+			p.Items.Schema = &apiextv1.JSONSchemaProps{Type: "object", Required: []string{"name"}, Properties: map[string]apiextv1.JSONSchemaProps{
+				"name": {Type: "string"}, "value": {Type: "string"},
+			}}
+		}
+		return p
+	}
+	preserve, atomic := true, "atomic"
+	free := apiextv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}
+	text := &apiextv1.JSONSchemaPropsOrBool{Schema: &apiextv1.JSONSchemaProps{Type: "string"}}
+	version := apiextv1.CustomResourceDefinitionVersion{
+		Name: "v1", Served: true, Storage: true,
+		Schema: &apiextv1.CustomResourceValidation{OpenAPIV3Schema: &apiextv1.JSONSchemaProps{
+			Type: "object", Properties: map[string]apiextv1.JSONSchemaProps{
+				"spec": {Type: "object", Properties: map[string]apiextv1.JSONSchemaProps{
+					"replicas": {Type: "integer"}, "free": free,
+					"set": list("set"), "atomic": list("atomic"), "map": list("map"),
+					"atomicMap": {Type: "object", XMapType: &atomic, AdditionalProperties: text},
+				}},
+				"status": free,
+			},
+		}},
+	}
+	if subresources {
+		version.Subresources = &apiextv1.CustomResourceSubresources{
+			Status: &apiextv1.CustomResourceSubresourceStatus{},
+			Scale:  &apiextv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"},
+		}
+	}
+	second := *version.DeepCopy()
+	second.Name, second.Storage = "v2", false
+	plural := map[string]string{"Sample": "samples", "Whole": "wholes", "Shift": "shifts"}[kind]
+	return &apiextv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group},
+		Spec: apiextv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextv1.NamespaceScoped,
+			Names:    apiextv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: plural, Singular: plural[:len(plural)-1]},
+			Versions: []apiextv1.CustomResourceDefinitionVersion{version, second},
+		},
+	}
+}

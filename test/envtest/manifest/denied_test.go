@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// deny refuses deletes as a webhook can: with any code, and a text. It returns how they are allowed again.
+func (w *world) deny(code int, reason string) (allow func()) {
+	body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d,"reason":%q,"message":"admission webhook \"guard.example.com\" denied the request: not on Fridays"}`, code, reason)
+	w.counter.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "delete" },
+		func(req *http.Request) (*http.Response, error) {
+			return &http.Response{
+				StatusCode: code, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": []string{"application/json"}},
+				Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: req,
+			}, nil
+		}))
+	return func() { w.counter.Inject(nil) }
+}
+
+// denyByPolicy has the API server itself refuse deletes in the namespace.
+func (w *world) denyByPolicy(ctx context.Context) (allow func()) {
+	GinkgoHelper()
+	name := "no-deletes-" + w.ns
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+		RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Delete},
+			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+		},
+	}}}
+	policy.Spec.Validations = []admissionv1.Validation{{Expression: "false", Message: "not on Fridays"}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	binding.Spec.PolicyName = name
+	binding.Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Deny}
+	binding.Spec.MatchResources = &admissionv1.MatchResources{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.ns}},
+	}
+	Expect(w.client.Create(ctx, policy)).To(Succeed())
+	Expect(w.client.Create(ctx, binding)).To(Succeed())
+	allow = func() {
+		GinkgoHelper()
+		Expect(client.IgnoreNotFound(w.client.Delete(context.WithoutCancel(ctx), binding))).To(Succeed())
+		Expect(client.IgnoreNotFound(w.client.Delete(context.WithoutCancel(ctx), policy))).To(Succeed())
+	}
+	DeferCleanup(allow)
+	probe := w.read(ctx, "cm-0")
+	Eventually(func() error { return w.client.Delete(ctx, probe, client.DryRunAll) }).WithTimeout(patience).
+		Should(MatchError(apierrors.IsInvalid, "refused by the policy"))
+	return allow
+}
+
+// denials are ways to say no, and what they say.
+var denials = map[string]func(context.Context, *world) (allow func()){
+	"a webhook without a code": func(_ context.Context, w *world) func() { return w.deny(http.StatusBadRequest, "") },
+	"a webhook that forbids":   func(_ context.Context, w *world) func() { return w.deny(http.StatusForbidden, "Forbidden") },
+	"a webhook that is broken": func(_ context.Context, w *world) func() {
+		return w.deny(http.StatusInternalServerError, "InternalError")
+	},
+	"an admission policy":       func(ctx context.Context, w *world) func() { return w.denyByPolicy(ctx) },
+	"a webhook with a conflict": func(_ context.Context, w *world) func() { return w.deny(http.StatusConflict, "Conflict") },
+}
+
+// complains waits until the item says why it does not get on.
+func (w *world) complains(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	di := &lsv1alpha1.DeployItem{}
+	Eventually(func(g Gomega) {
+		var err error
+		di, err = w.ls.Get(ctx, w.key(name))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(di.Status.LastError).NotTo(BeNil())
+		g.Expect(di.Status.LastError.Message).To(And(ContainSubstring("cm-"), ContainSubstring("not on Fridays")))
+	}).WithTimeout(patience).Should(Succeed())
+	return di
+}
+
+var _ = Describe("a target that denies deletes", func() {
+	for name, deny := range denials {
+		It("("+name+") keeps the item in its place until it allows them", func(ctx SpecContext) {
+			w := newWorld(ctx, contract.JobID).start()
+			w.deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+			allow := deny(ctx, w)
+			Expect(w.ls.Mark(ctx, w.key("item"))).To(Succeed())
+			Expect(w.ls.TriggerAs(ctx, w.key("item"), jobID)).To(Succeed())
+			di := w.complains(ctx, "item")
+			Expect(di.Finalizers).NotTo(BeEmpty())
+			Expect(contract.IsFinal(di.Status.Phase)).To(BeFalse(), "phase %s: another configuration would not help", di.Status.Phase)
+			Expect(w.inventory(ctx, "item")).To(HaveLen(3))
+
+			By("another process is as patient")
+			w.mgr.Kill()
+			w.start()
+			Consistently(func(g Gomega) {
+				g.Expect(w.data(ctx, "cm-1")(g)).NotTo(BeNil())
+				g.Expect(w.inventory(ctx, "item")).To(HaveLen(3))
+			}).Should(Succeed())
+
+			allow()
+			Expect(job{}.end(ctx, w)).To(Succeed())
+			job{gone: []string{"cm-0", "cm-1", "cm-2"}}.check(ctx, w, di)
+		}, SpecTimeout(2*time.Minute))
+
+		It("("+name+") is not forgotten by an update", func(ctx SpecContext) {
+			w := newWorld(ctx, contract.JobID).start()
+			w.deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+			allow := deny(ctx, w)
+			Expect(w.ls.Update(ctx, w.key("item"), config(nil, w.configMaps(2, "b")...))).To(Succeed())
+			Expect(w.ls.TriggerAs(ctx, w.key("item"), "first")).To(Succeed())
+			di := w.complains(ctx, "item")
+			Expect(di.Status.JobIDFinished).NotTo(Equal("first"))
+			Expect(w.read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "b"), "all else is done")
+
+			By("a change meanwhile")
+			last := job{after: w.configMaps(1, "c"), gone: []string{"cm-1", "cm-2"}}
+			Expect(w.ls.Update(ctx, w.key("item"), config(nil, last.after...))).To(Succeed())
+			Expect(w.ls.TriggerAs(ctx, w.key("item"), jobID)).To(Succeed())
+			Eventually(w.data(ctx, "cm-0")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "c")))
+			w.complains(ctx, "item")
+			Expect(w.inventory(ctx, "item")).To(HaveLen(3))
+
+			allow()
+			Expect(last.end(ctx, w)).To(Succeed())
+			last.check(ctx, w, di)
+		}, SpecTimeout(2*time.Minute))
+	}
+})

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest_test
+
+import (
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+var _ = Describe("the examples of exports", func() {
+	It("read values, follow references and nest keys; without exports the Secret goes [D14, H-33]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		di := w.succeed(ctx, "exports")
+		service := &corev1.Service{}
+		Expect(w.exists(ctx, service, "database")).To(BeTrue())
+		Expect(w.exported(ctx, di)).To(Equal(map[string]any{
+			"database": map[string]any{"host": service.Spec.ClusterIP, "port": 5432.0, "password": "c2VjcmV0"},
+			"labels":   map[string]any{"app.kubernetes.io/name": "database"},
+		}))
+		Expect(di.Status.ExportReference.Name).To(Equal("exports-export"))
+		secret := &corev1.Secret{}
+		Expect(w.exists(ctx, secret, "exports-export")).To(BeTrue())
+		Expect(secret.OwnerReferences).To(ConsistOf(HaveField("UID", di.UID)))
+
+		di = w.update(ctx, "exports", without(di.Spec.Configuration.Raw, "exports"))
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.ExportReference).To(BeNil())
+		Expect(w.exists(ctx, &corev1.Secret{}, "exports-export")).To(BeFalse())
+	}, SpecTimeout(time.Minute))
+
+	It("read from another target, and wait for what is not there yet [D14]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		w.target(ctx, "second", cp.Kubeconfig())
+		w.begin(ctx, "export-elsewhere")
+		w.says(ctx, "export-elsewhere", `export "gate": ConfigMap `+w.ns+"-second/gate does not exist")
+		w.gate(ctx)
+		di := w.finished(ctx, "export-elsewhere")
+		Expect(w.exported(ctx, di)).To(Equal(map[string]any{"gate": map[string]any{"open": "yes"}}))
+	}, SpecTimeout(time.Minute))
+
+	It("fail after their time, with what is missing [D14]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		di := w.run(ctx, "export-timeout")
+		Expect(di.Status.Phase).To(Equal(phases.Failed))
+		Expect(di.Status.LastError.Message).To(ContainSubstring("export address: not done within 1s: export \"address\": Service " + w.ns + "/database does not exist"))
+		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
+		Expect(di.Status.ExportReference).To(BeNil())
+	}, SpecTimeout(time.Minute))
+})

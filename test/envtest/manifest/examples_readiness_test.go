@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest_test
+
+import (
+	"context"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// says waits until an item waits for something.
+func (w *world) says(ctx context.Context, name, reason string) {
+	GinkgoHelper()
+	Eventually(w.item(ctx, name)).WithTimeout(patience).Should(WithTransform(waiting, ContainSubstring(reason)))
+}
+
+// namespace makes another namespace; demo-NAME in the examples.
+func (w *world) namespace(ctx context.Context, name string) string {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns + "-" + name}}
+	Expect(w.client.Create(ctx, ns)).To(Succeed())
+	return ns.Name
+}
+
+var _ = Describe("the examples of readiness checks", func() {
+	It("do without the default check [D12]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		w.succeed(ctx, "not-checked")
+		w.remove(ctx, "not-checked")
+	}, SpecTimeout(time.Minute))
+
+	It("tell what is not ready while waiting and when time is up, and let other items go first [D12, H-24]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		w.begin(ctx, "readiness-timeout")
+		reason := "Service " + w.ns + "/readiness-timeout: the load balancer has no address yet"
+		w.says(ctx, "readiness-timeout", reason)
+		Eventually(w.item(ctx, "readiness-timeout")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
+		last := w.item(ctx, "readiness-timeout")(NewGomega(Fail)).Status.LastError
+		Expect(last.Message).To(And(ContainSubstring("not done within 2s"), ContainSubstring(reason)))
+		Expect(last.Reason).To(Equal(lsv1alpha1.ProgressingTimeoutReason))
+		Expect(last.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
+	}, SpecTimeout(time.Minute))
+
+	It("look at fields of objects of the item and of others [D13]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		w.begin(ctx, "custom-checks")
+		w.says(ctx, "custom-checks", `check "database is up": ConfigMap `+w.ns+`/database: .data.phase does not exist`)
+		w.edit(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Down"} })
+		w.says(ctx, "custom-checks", `.data.phase is "Down", want ["Up" "Idle"]`)
+		w.edit(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Up", "error": "x"} })
+		w.says(ctx, "custom-checks", ".data.error exists")
+		w.edit(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Up"} })
+		w.says(ctx, "custom-checks", `check "all shards are open": no ConfigMap has the labels shard-of=`+w.ns+"-database")
+
+		shard := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace(ctx, "shards"), Name: "one"}}
+		shard.Labels, shard.Data = map[string]string{"shard-of": w.ns + "-database"}, map[string]string{"state": "open"}
+		Expect(w.client.Create(ctx, shard)).To(Succeed())
+		Expect(w.finished(ctx, "custom-checks").Status.Phase).To(Equal(phases.Succeeded))
+	}, SpecTimeout(2*time.Minute))
+
+	It("have these operators [D13]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		w.succeed(ctx, "operators")
+	}, SpecTimeout(time.Minute))
+
+	It("look into another target [D13]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		w.target(ctx, "second", cp.Kubeconfig())
+		w.begin(ctx, "check-elsewhere")
+		w.says(ctx, "check-elsewhere", `check "gate is open": ConfigMap `+w.ns+"-second/gate: does not exist")
+		w.gate(ctx)
+		Expect(w.finished(ctx, "check-elsewhere").Status.Phase).To(Equal(phases.Succeeded))
+	}, SpecTimeout(time.Minute))
+
+	It("leave the only worker free while an item waits [H-24]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.workers = 1
+		w.start()
+		for _, name := range []string{"custom-checks", "check-elsewhere"} {
+			di := w.example(name)
+			di.Spec.Target.Name = "cluster"
+			Expect(w.ls.Deploy(ctx, di)).To(Succeed())
+		}
+		w.says(ctx, "custom-checks", "does not exist")
+		before := time.Now()
+		w.succeed(ctx, "operators")
+		Expect(time.Since(before)).To(BeNumerically("<", 5*time.Second))
+		Expect(w.item(ctx, "custom-checks")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
+	}, SpecTimeout(time.Minute))
+})
+
+// gate is what two examples look for in another target.
+func (w *world) gate(ctx context.Context) {
+	GinkgoHelper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace(ctx, "second"), Name: "gate"}, Data: map[string]string{"open": "yes"}}
+	Expect(w.client.Create(ctx, cm)).To(Succeed())
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest_test
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"regexp"
+	"slices"
+	"sync"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/deployers/manifest"
+	manifestdeployer "github.com/deployerkit/deployerkit/examples/manifest-deployer"
+)
+
+// demo is the namespace of the examples; a spec puts its own in its place.
+var demo = regexp.MustCompile(`\bdemo\b`)
+
+// example reads a deploy item of examples/manifest-deployer, for the namespace of the world.
+func (w *world) example(name string) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	files, err := fs.Glob(manifestdeployer.Files, "*.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	for _, file := range files {
+		body, err := manifestdeployer.Files.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		for doc := range bytes.SplitSeq(body, []byte("\n---\n")) {
+			di := &lsv1alpha1.DeployItem{}
+			Expect(yaml.UnmarshalStrict(demo.ReplaceAll(doc, []byte(w.ns)), di)).To(Succeed(), file)
+			if di.Name == name {
+				di.Spec.Type = w.kind()
+				return di
+			}
+		}
+	}
+	Fail("there is no example " + name)
+	return nil
+}
+
+// begin deploys an example and does not wait.
+func (w *world) begin(ctx context.Context, name string) {
+	GinkgoHelper()
+	Expect(w.ls.Deploy(ctx, w.example(name))).To(Succeed())
+}
+
+// run deploys an example until its first run ends.
+func (w *world) run(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	w.begin(ctx, name)
+	return w.finished(ctx, name)
+}
+
+// succeed is run for an example that is to succeed.
+func (w *world) succeed(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	di := w.run(ctx, name)
+	Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+	return di
+}
+
+// remove deletes an item, until it is gone.
+func (w *world) remove(ctx context.Context, name string) {
+	GinkgoHelper()
+	Expect(w.ls.Delete(ctx, w.key(name))).To(Succeed())
+}
+
+// theirs makes a ConfigMap that belongs to nobody.
+func (w *world) theirs(ctx context.Context, name string, data map[string]string) {
+	GinkgoHelper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}, Data: data}
+	Expect(w.client.Create(ctx, cm, client.FieldOwner("somebody"))).To(Succeed())
+}
+
+// hold puts a finalizer on a ConfigMap; release takes it away.
+func (w *world) hold(ctx context.Context, name string) {
+	GinkgoHelper()
+	w.edit(ctx, name, func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.com/held"} })
+}
+
+func (w *world) release(ctx context.Context, name string) {
+	GinkgoHelper()
+	w.edit(ctx, name, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
+}
+
+// exists tells whether the world's namespace has an object.
+func (w *world) exists(ctx context.Context, obj client.Object, name string) bool {
+	GinkgoHelper()
+	err := w.client.Get(ctx, w.key(name), obj)
+	Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
+	return err == nil
+}
+
+// item reads an item for Eventually.
+func (w *world) item(ctx context.Context, name string) func(Gomega) *lsv1alpha1.DeployItem {
+	return func(g Gomega) *lsv1alpha1.DeployItem {
+		di, err := w.ls.Get(ctx, w.key(name))
+		g.Expect(err).NotTo(HaveOccurred())
+		return di
+	}
+}
+
+// waiting is what an item waits for, "" for nothing.
+func waiting(di *lsv1alpha1.DeployItem) string {
+	if condition := contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting); condition != nil {
+		return condition.Message
+	}
+	return ""
+}
+
+// events are the reasons and messages of the events of an item.
+func (w *world) events(ctx context.Context, name string) func(Gomega) []string {
+	return func(g Gomega) []string {
+		list := &corev1.EventList{}
+		g.Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+		var out []string
+		for i := range list.Items {
+			if one := &list.Items[i]; one.InvolvedObject.Name == name && one.InvolvedObject.Kind == "DeployItem" {
+				out = append(out, one.Reason+": "+one.Message)
+			}
+		}
+		return out
+	}
+}
+
+// record notes the order of requests to the target with a verb: their resources, each once in a row.
+func (w *world) record(verb string) func() []string {
+	var mu sync.Mutex
+	var order []string
+	w.counter.Inject(deployertest.When(func(r deployertest.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Verb == verb {
+			order = append(order, r.Resource)
+		}
+		return false
+	}, nil))
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Compact(order)
+	}
+}
+
+// exported reads the export Secret of an item; nil when it has none.
+func (w *world) exported(ctx context.Context, di *lsv1alpha1.DeployItem) map[string]any {
+	GinkgoHelper()
+	if di.Status.ExportReference == nil {
+		return nil
+	}
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: di.Status.ExportReference.Namespace, Name: di.Status.ExportReference.Name}
+	Expect(w.client.Get(ctx, key, secret)).To(Succeed())
+	values := map[string]any{}
+	Expect(yaml.Unmarshal(secret.Data["config"], &values)).To(Succeed())
+	return values
+}
+
+// changed is the configuration of an example with another text in it.
+func (w *world) changed(name, old, text string) map[string]any {
+	GinkgoHelper()
+	body, err := yaml.JSONToYAML(w.example(name).Spec.Configuration.Raw)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(string(body)).To(ContainSubstring(old))
+	out := map[string]any{}
+	Expect(yaml.Unmarshal(bytes.ReplaceAll(body, []byte(old), []byte(text)), &out)).To(Succeed())
+	return out
+}
+
+// managedNames are the names in status.providerStatus.managedResources.
+func managedNames(di *lsv1alpha1.DeployItem) []string {
+	GinkgoHelper()
+	status, err := manifest.DecodeStatus(di)
+	Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for _, managed := range status.ManagedResources {
+		names = append(names, managed.Resource.Name)
+	}
+	return names
+}
+
+// without is a configuration without a field.
+func without(config []byte, field string) map[string]any {
+	GinkgoHelper()
+	out := map[string]any{}
+	Expect(yaml.Unmarshal(config, &out)).To(Succeed())
+	delete(out, field)
+	return out
+}

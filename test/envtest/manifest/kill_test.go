@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/deployers/manifest"
+)
+
+// killer is the network of one process, to Landscaper's cluster and to its targets. It kills the process at a
+// write: writes go one at a time, and after that one nothing gets through any more.
+type killer struct {
+	at     int                             // the write that is the last; 0: never
+	before bool                            // not even that one takes effect
+	only   func(deployertest.Request) bool // the writes that count; nil: all
+	armed  bool
+
+	mu   sync.Mutex
+	done int
+	dead chan struct{}
+}
+
+func newKiller(at int, before bool) *killer {
+	return &killer{at: at, before: before, dead: make(chan struct{})}
+}
+
+var errKilled = errors.New("the process was killed")
+
+// Transport puts the killer between a client and its API server.
+func (k *killer) Transport(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		r, counted := deployertest.RequestOf(req)
+		if !counted || r.Verb == "get" || r.Verb == "list" {
+			if k.isDead() {
+				return nil, errKilled
+			}
+			return next.RoundTrip(req)
+		}
+		return k.write(r, req, next)
+	})
+}
+
+// write lets one write through, if the process is alive.
+func (k *killer) write(r deployertest.Request, req *http.Request, next http.RoundTripper) (*http.Response, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.isDead() {
+		return nil, errKilled
+	}
+	if !k.armed || k.only != nil && !k.only(r) {
+		return next.RoundTrip(req)
+	}
+	k.done++
+	if k.done != k.at {
+		return next.RoundTrip(req)
+	}
+	defer close(k.dead)
+	if k.before {
+		return nil, errKilled
+	}
+	res, err := next.RoundTrip(req)
+	if err == nil {
+		err = errors.Join(errKilled, res.Body.Close())
+	}
+	return nil, err
+}
+
+func (k *killer) isDead() bool {
+	select {
+	case <-k.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// arm lets the writes count from now on.
+func (k *killer) arm() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.armed = true
+}
+
+func (k *killer) writes() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.done
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// process starts the deployer as a process of its own.
+func (w *world) process(k *killer) *deployertest.Manager {
+	GinkgoHelper()
+	options := w.options
+	options.WrapTransport = k.Transport
+	args := manifest.Args(nil, options)
+	args.Type = w.kind()
+	cfg := rest.CopyConfig(cp.Config)
+	cfg.Wrap(k.Transport)
+	return deployertest.StartManager(GinkgoTB(), cfg, args)
+}
+
+// job is a job that a process is killed in.
+type job struct {
+	before []any // the manifests that are there already; nil: the item is new
+	after  []any // the manifests that the job brings; nil: it deletes the item
+	gone   []string
+	// calledOff: after the kill the item is deleted, so that nobody brings the manifests again.
+	calledOff bool
+}
+
+const jobID = "the-job"
+
+// begin hands out the job.
+func (j job) begin(ctx context.Context, w *world) {
+	GinkgoHelper()
+	switch {
+	case j.before == nil:
+		di := w.ls.Item(w.ns, "item", w.kind(), config(nil, j.after...))
+		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
+		Expect(w.ls.Create(ctx, di)).To(Succeed())
+	case j.after == nil:
+		Expect(w.ls.Mark(ctx, w.key("item"))).To(Succeed())
+	default:
+		Expect(w.ls.Update(ctx, w.key("item"), config(nil, j.after...))).To(Succeed())
+	}
+	Expect(w.ls.TriggerAs(ctx, w.key("item"), jobID)).To(Succeed())
+}
+
+// end waits for the end of the job.
+func (j job) end(ctx context.Context, w *world) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if j.after == nil {
+		return w.ls.AwaitGone(ctx, w.key("item"))
+	}
+	di, err := w.ls.AwaitJob(ctx, w.key("item"), jobID)
+	if err == nil && di.Status.Phase != phases.Succeeded {
+		return fmt.Errorf("phase %s: %+v", di.Status.Phase, di.Status.LastError)
+	}
+	return err
+}
+
+// run does the job with a process that a killer may kill, and with a fresh one after that. It checks the outcome and
+// returns how many writes the first one made.
+func (j job) run(ctx context.Context, manifests func(*world) job, k *killer) int {
+	GinkgoHelper()
+	w := newWorld(ctx, contract.JobID)
+	j = manifests(w)
+	jobs := w.watchJobs()
+	foreign := w.foreign(ctx)
+	first := w.process(k)
+	var item *lsv1alpha1.DeployItem
+	if j.before != nil {
+		item = w.deploy(ctx, "item", config(nil, j.before...))
+		Expect(item.Status.Phase).To(Equal(phases.Succeeded), "%+v", item.Status.LastError)
+	}
+	k.arm()
+	j.begin(ctx, w)
+	if item == nil {
+		var err error
+		item, err = w.ls.Get(ctx, w.key("item"))
+		Expect(err).NotTo(HaveOccurred())
+	}
+	second := first
+	if k.at > 0 {
+		Eventually(k.dead).WithTimeout(patience).Should(BeClosed(), "the job made only %d writes", k.writes())
+		first.Kill()
+		second = w.process(newKiller(0, false))
+	}
+	if j.calledOff && k.at > 0 {
+		Expect(w.ls.Delete(ctx, w.key("item"))).To(Succeed())
+		j = job{gone: j.names()}
+	}
+	Expect(j.end(ctx, w)).To(Succeed())
+	second.Stop()
+	j.check(ctx, w, item)
+	for _, cm := range foreign {
+		Expect(w.read(ctx, cm.Name)).To(Equal(cm), "an object that is not the item's")
+	}
+	jobs.endedOnce(jobID, j.after == nil)
+	return k.writes()
+}
+
+// check looks for what must be there, and for everything else that carries the item's label.
+func (j job) check(ctx context.Context, w *world, item *lsv1alpha1.DeployItem) {
+	GinkgoHelper()
+	wanted := map[string]map[string]string{}
+	for i, name := range j.names() {
+		wanted[name] = j.after[i].(map[string]any)["data"].(map[string]string)
+	}
+	list := &corev1.ConfigMapList{}
+	Expect(w.client.List(ctx, list, client.MatchingLabels{ownership.LabelItem: string(item.UID)})).To(Succeed())
+	got := map[string]map[string]string{}
+	for i := range list.Items {
+		got[list.Items[i].Name] = list.Items[i].Data
+	}
+	Expect(got).To(Equal(wanted))
+	for _, name := range j.gone {
+		Expect(w.read(ctx, name)).To(BeNil(), name)
+	}
+	if j.after == nil {
+		_, err := w.ls.Get(ctx, w.key("item"))
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
+		return
+	}
+	Expect(w.inventory(ctx, "item")).To(HaveLen(len(wanted)))
+}
+
+// names are those of the objects that the job brings.
+func (j job) names() []string {
+	out := []string{}
+	for _, one := range j.after {
+		out = append(out, one.(map[string]any)["metadata"].(map[string]any)["name"].(string))
+	}
+	return out
+}
+
+// foreign makes objects that the item has no business with.
+func (w *world) foreign(ctx context.Context) []*corev1.ConfigMap {
+	GinkgoHelper()
+	out := []*corev1.ConfigMap{}
+	for name, label := range map[string]string{"nobodys": "", "anothers": "00000000-0000-0000-0000-000000000001"} {
+		cm := &corev1.ConfigMap{Data: map[string]string{"key": "theirs"}}
+		cm.Namespace, cm.Name = w.ns, name
+		if label != "" {
+			cm.Labels = map[string]string{ownership.LabelItem: label}
+		}
+		Expect(w.client.Create(ctx, cm)).To(Succeed())
+		out = append(out, w.read(ctx, name))
+	}
+	return out
+}
+
+// The jobs. Each writes, creates or deletes five objects, and the update does all of that.
+var killedJobs = map[string]func(*world) job{
+	"an install":                    func(w *world) job { return job{after: w.configMaps(5, "a")} },
+	"an install that is called off": func(w *world) job { return job{after: w.configMaps(5, "a"), calledOff: true} },
+	"an update with prune": func(w *world) job {
+		after := append(w.configMaps(3, "b"), w.configMap("cm-5", map[string]string{"key": "b"}))
+		return job{before: w.configMaps(5, "a"), after: after, gone: []string{"cm-3", "cm-4"}}
+	},
+	"a delete": func(w *world) job {
+		return job{before: w.configMaps(5, "a"), gone: []string{"cm-0", "cm-1", "cm-2", "cm-3", "cm-4"}}
+	},
+}
+
+var _ = Describe("a process that is killed", func() {
+	for name, manifests := range killedJobs {
+		It("at any write of "+name+" leaves nothing that the next one cannot finish", func(ctx SpecContext) {
+			writes := job{}.run(ctx, manifests, newKiller(0, false))
+			Expect(writes).To(BeNumerically(">", 6), "the start, five objects and the end")
+			var runs []*killer
+			for n := range writes {
+				runs = append(runs, newKiller(n+1, false), newKiller(n+1, true))
+			}
+			GinkgoWriter.Printf("%s: %d writes\n", name, writes)
+			inParallel(6, runs, func(k *killer) {
+				By(fmt.Sprintf("killed at write %d, before it took effect: %t", k.at, k.before))
+				job{}.run(ctx, manifests, k)
+			})
+		}, SpecTimeout(3*time.Minute))
+	}
+
+	It("leaves what others made under a name that it was about to use", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		k := newKiller(1, true)
+		k.only = func(r deployertest.Request) bool { return r.Resource == "configmaps" }
+		k.arm()
+		first := w.process(k)
+		w.create(ctx, "item", config(nil, w.configMaps(3, "a")...))
+		Eventually(k.dead).WithTimeout(patience).Should(BeClosed())
+		first.Kill()
+		Expect(w.inventory(ctx, "item")).To(HaveLen(3), "it is known what may have been written")
+		cm := &corev1.ConfigMap{Data: map[string]string{"key": "theirs"}}
+		cm.Namespace, cm.Name = w.ns, "cm-1"
+		Expect(w.client.Create(ctx, cm)).To(Succeed())
+		before := w.read(ctx, "cm-1")
+
+		w.process(newKiller(0, false))
+		Expect(w.ls.Delete(ctx, w.key("item"))).To(Succeed())
+		Expect(w.read(ctx, "cm-1")).To(Equal(before))
+	}, SpecTimeout(2*time.Minute))
+})
+
+// inParallel calls f for each, some at a time.
+func inParallel[T any](workers int, all []T, f func(T)) {
+	GinkgoHelper()
+	todo := make(chan T, len(all))
+	for _, one := range all {
+		todo <- one
+	}
+	close(todo)
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			defer GinkgoRecover()
+			for one := range todo {
+				f(one)
+			}
+		})
+	}
+	running.Wait()
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest_test
+
+import (
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+var _ = Describe("the manifest deployer", func() {
+	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
+		It("applies, changes, prunes and deletes ("+string(revision)+") [D8]", func(ctx SpecContext) {
+			w := newWorld(ctx, revision).start()
+			di := w.deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+			Expect(w.read(ctx, "cm-2")).To(HaveField("Data", HaveKeyWithValue("key", "a")))
+
+			di = w.update(ctx, "item", config(nil, w.configMaps(2, "b")...))
+			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+			Expect(w.read(ctx, "cm-1")).To(HaveField("Data", HaveKeyWithValue("key", "b")))
+			Expect(w.read(ctx, "cm-2")).To(BeNil())
+
+			Expect(w.ls.Delete(ctx, w.key("item"))).To(Succeed())
+			Expect(w.read(ctx, "cm-0")).To(BeNil())
+			Expect(w.read(ctx, "cm-1")).To(BeNil())
+		}, SpecTimeout(2*time.Minute))
+	}
+
+	It("writes N objects first, nothing for the same again, and one for one that changed", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		w.deploy(ctx, "item", config(nil, w.configMaps(20, "a")...))
+		_, writes := w.spent(nil)
+		Expect(writes).To(Equal(20))
+
+		before := w.counter.Snapshot()
+		w.again(ctx, "item")
+		reads, writes := w.spent(before)
+		Expect([]int{reads, writes}).To(Equal([]int{0, 0}), "%s", w.counter.Snapshot().Since(before))
+
+		before = w.counter.Snapshot()
+		changed := w.configMaps(20, "a")
+		changed[7] = w.configMap("cm-7", map[string]string{"key": "b"})
+		w.update(ctx, "item", config(nil, changed...))
+		_, writes = w.spent(before)
+		Expect(writes).To(Equal(1), "%s", w.counter.Snapshot().Since(before))
+		Expect(w.read(ctx, "cm-7").Data).To(HaveKeyWithValue("key", "b"))
+	}, SpecTimeout(2*time.Minute))
+
+	It("writes nothing for the same again after a restart", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		w.deploy(ctx, "item", config(nil, w.configMaps(20, "a")...))
+		w.mgr.Stop()
+		_, err := w.ls.Trigger(ctx, w.key("item"))
+		Expect(err).NotTo(HaveOccurred())
+		before := w.counter.Snapshot()
+		w.start()
+		w.finished(ctx, "item")
+		_, writes := w.spent(before)
+		Expect(writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
+	}, SpecTimeout(2*time.Minute))
+
+	It("heals what others change, at once and without polling [L3]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		w.deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+		before := w.counter.Snapshot()
+		w.edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
+		Eventually(w.data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
+		_, writes := w.spent(before)
+		Expect(writes).To(Equal(1), "%s", w.counter.Snapshot().Since(before))
+		Expect(w.finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+
+		Expect(w.client.Delete(ctx, w.read(ctx, "cm-2"))).To(Succeed())
+		Eventually(w.data(ctx, "cm-2")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
+
+		before = w.counter.Snapshot()
+		w.edit(ctx, "cm-0", func(cm *corev1.ConfigMap) { cm.Data["theirs"] = "stays" })
+		Consistently(func() int { _, writes := w.spent(before); return writes }).Should(BeZero())
+	}, SpecTimeout(2*time.Minute))
+
+	It("comes back when an object of somebody else is as a custom check and an export want it [D13, D14]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		theirs := &corev1.ConfigMap{Data: map[string]string{"state": "starting"}}
+		theirs.Namespace, theirs.Name = w.ns, "theirs"
+		Expect(w.client.Create(ctx, theirs)).To(Succeed())
+		ref := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.ns, "name": "theirs"}
+		w.create(ctx, "item", config(map[string]any{
+			"readinessChecks": map[string]any{"custom": []any{map[string]any{
+				"name": "they are up", "resourceSelector": []any{ref},
+				"requirements": []any{map[string]any{"jsonPath": "data.state", "operator": "==", "values": []any{map[string]any{"value": "up"}}}},
+			}}},
+			"exports": map[string]any{"exports": []any{map[string]any{"key": "url", "jsonPath": "data.url", "fromResource": ref}}},
+		}, w.configMap("mine", nil)))
+		waitsFor := func(text string) {
+			GinkgoHelper()
+			_, err := w.ls.Await(ctx, w.key("item"), func(di *lsv1alpha1.DeployItem) (bool, error) {
+				waiting := contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting)
+				return waiting != nil && strings.Contains(waiting.Message, text), nil
+			})
+			Expect(err).NotTo(HaveOccurred())
+		}
+		waitsFor("they are up")
+		w.edit(ctx, "theirs", func(cm *corev1.ConfigMap) { cm.Data["state"] = "up" })
+		waitsFor(`export "url"`)
+		w.edit(ctx, "theirs", func(cm *corev1.ConfigMap) { cm.Data["url"] = "https://example.com" })
+		di := w.finished(ctx, "item")
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+		Expect(di.Status.ExportReference).NotTo(BeNil())
+	}, SpecTimeout(2*time.Minute))
+
+	It("heals what was changed while it was down", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		w.deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+		w.mgr.Stop()
+		w.edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
+		before := w.counter.Snapshot()
+		w.start()
+		Eventually(w.data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
+		_, writes := w.spent(before)
+		Expect(writes).To(Equal(1), "%s", w.counter.Snapshot().Since(before))
+	}, SpecTimeout(2*time.Minute))
+})

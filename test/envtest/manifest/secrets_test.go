@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/deployers/manifest"
+)
+
+// canary is what must not show. Each input has its own end, so that a leak says where it comes from.
+const canary = "k4n4ry!secret-"
+
+func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+// logbook keeps all that is logged.
+type logbook struct {
+	mu    sync.Mutex
+	lines strings.Builder
+}
+
+func (l *logbook) add(prefix, args string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines.WriteString(prefix + " " + args + "\n")
+}
+
+func (l *logbook) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.String()
+}
+
+// verbosity leaves nothing out but the bodies of requests, which client-go logs from 8 on.
+const verbosity = 7
+
+// loggingProcess starts the deployer with a log of its own.
+func (w *world) loggingProcess(log *logbook) {
+	GinkgoHelper()
+	args := manifest.Args(nil, w.options)
+	args.Type = w.kind()
+	logger := funcr.New(log.add, funcr.Options{Verbosity: verbosity})
+	w.mgr = deployertest.StartManager(GinkgoTB(), cp.Config, args, deployertest.WithLog(logger))
+}
+
+// kubeconfig is one that works, with canaries where nobody needs to look; change may break it.
+func kubeconfig(name string, change func(*clientcmdapi.Config)) []byte {
+	GinkgoHelper()
+	config, err := clientcmd.Load(cp.Kubeconfig())
+	Expect(err).NotTo(HaveOccurred())
+	config.AuthInfos["by-token"] = &clientcmdapi.AuthInfo{Token: canary + name + "-token"}
+	config.AuthInfos["by-certificate"] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: []byte(canary + name + "-cert"), ClientKeyData: []byte(canary + name + "-key"),
+	}
+	if change != nil {
+		change(config)
+	}
+	raw, err := clientcmd.Write(*config)
+	Expect(err).NotTo(HaveOccurred())
+	return raw
+}
+
+// asUser changes the credentials that a kubeconfig uses.
+func asUser(user *clientcmdapi.AuthInfo) func(*clientcmdapi.Config) {
+	return func(config *clientcmdapi.Config) {
+		config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo] = user
+	}
+}
+
+// secret is a manifest.
+func (w *world) secretManifest(name string, fields map[string]any) map[string]any {
+	out := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": w.ns, "name": name}}
+	maps.Copy(out, fields)
+	return out
+}
+
+// leaky is an item that carries canaries, and fails or waits in a way that could show them.
+type leaky struct {
+	target string // "": one that works
+	config map[string]any
+	// says is in lastError, or in what the item waits for; empty: it succeeds.
+	says string
+}
+
+// leakyItems have each a canary that ends with the item's name.
+func (w *world) leakyItems() map[string]leaky {
+	of := func(name string, fields map[string]any, more ...any) map[string]any {
+		return config(nil, append([]any{w.secretManifest(name, fields)}, more...)...)
+	}
+	data := func(name string) map[string]any {
+		return map[string]any{"data": map[string]any{"x": encoded(canary + name)}}
+	}
+	ref := func(name string) map[string]any {
+		return map[string]any{"apiVersion": "v1", "kind": "Secret", "name": name, "namespace": w.ns}
+	}
+	label := w.configMap("labelled", nil)
+	label["metadata"].(map[string]any)["labels"] = map[string]any{"x": canary + "label"}
+	return map[string]leaky{
+		"data":       {config: of("data", data("data"))},
+		"stringdata": {config: of("stringdata", map[string]any{"stringData": map[string]any{"x": canary + "stringdata"}})},
+		"nested":     {config: of("nested", map[string]any{"data": map[string]any{"x": map[string]any{"y": canary + "nested"}}}), says: "nested"},
+		"nestedtext": {config: of("nestedtext", map[string]any{"stringData": map[string]any{"x": map[string]any{"y": canary + "nestedtext"}}}), says: "nestedtext"},
+		"notbase64":  {config: of("notbase64", map[string]any{"data": map[string]any{"x": canary + "notbase64"}}), says: "notbase64"},
+		"nomap":      {config: of("nomap", map[string]any{"data": canary + "nomap"}), says: "nomap"},
+		"list":       {config: of("list", map[string]any{"data": []any{canary + "list"}}), says: "list"},
+		"unknown":    {config: of("unknown", map[string]any{"bogus": canary + "unknown", "type": map[string]any{"a": canary + "unknown"}}), says: "unknown"},
+		"type":       {config: of("type", map[string]any{"type": "kubernetes.io/tls", "stringData": map[string]any{"tls.crt": canary + "type"}}), says: "type"},
+		"label":      {config: of("label", data("label"), label), says: "labelled"},
+		"patched": {config: config(nil, entry{
+			"manifest": w.secretManifest("patched", data("patched")), "annotateBeforeCreate": map[string]any{"example.com/x": canary + "patched"},
+			"patchAfterDeployment": map[string]any{"data": map[string]any{"y": encoded(canary + "patched")}},
+		})},
+		"badpatch": {config: config(nil, entry{
+			"manifest": w.secretManifest("badpatch", nil), "patchAfterDeployment": map[string]any{"data": map[string]any{"y": canary + "badpatch"}},
+		}), says: "badpatch"},
+		"badputs": {config: config(map[string]any{"updateStrategy": "update"}, w.secretManifest("badputs", map[string]any{"data": map[string]any{"x": canary + "badputs"}})), says: "badputs"},
+		"atdelete": {config: config(nil, entry{
+			"manifest": w.secretManifest("atdelete", nil), "annotateBeforeDelete": map[string]any{"example.com/x": canary + "atdelete"},
+			"patchBeforeDelete": map[string]any{"data": map[string]any{"y": encoded(canary + "atdelete")}},
+		})},
+		"exported": {config: config(map[string]any{"exports": map[string]any{"exports": []any{
+			map[string]any{"key": "x", "jsonPath": "data.x", "fromResource": ref("exported")},
+		}}}, w.secretManifest("exported", data("exported")))},
+		"badexport": {config: config(map[string]any{"exports": map[string]any{"exports": []any{map[string]any{
+			"key": "x", "jsonPath": "data.x", "timeout": "1s", "fromResource": ref("badexport"), "fromObjectRef": map[string]any{"apiVersion": "v1", "kind": "Secret", "jsonPath": "data.x"},
+		}}}}, w.secretManifest("badexport", data("badexport"))), says: "export"},
+		"unready": {config: config(map[string]any{"readinessChecks": map[string]any{"timeout": "1s", "custom": []any{map[string]any{
+			"name": "check", "resourceSelector": []any{ref("unready")},
+			"requirements": []any{map[string]any{"jsonPath": "data.x", "operator": "==", "values": []any{map[string]any{"value": "another"}}}},
+		}}}}, w.secretManifest("unready", data("unready"))), says: "check"},
+		"badtoken": {target: "badtoken", config: of("badtoken", data("badtoken")), says: "target"},
+		"badkey":   {target: "badkey", config: of("badkey", data("badkey")), says: "target"},
+		"exec":     {target: "exec", config: of("exec", data("exec")), says: "exec"},
+		"ref":      {target: "ref", config: of("ref", data("ref"))},
+	}
+}
+
+// leakyTargets are Targets with canaries.
+func (w *world) leakyTargets(ctx context.Context) {
+	GinkgoHelper()
+	w.target(ctx, "works", kubeconfig("works", nil))
+	w.target(ctx, "badtoken", kubeconfig("badtoken", asUser(&clientcmdapi.AuthInfo{Token: canary + "badtoken"})))
+	w.target(ctx, "badkey", kubeconfig("badkey", asUser(&clientcmdapi.AuthInfo{
+		ClientCertificateData: []byte(canary + "badkey"), ClientKeyData: []byte(canary + "badkey"),
+	})))
+	w.target(ctx, "exec", kubeconfig("exec", asUser(&clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
+		APIVersion: "client.authentication.k8s.io/v1", Command: canary + "exec", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+	}})))
+	secret := &corev1.Secret{StringData: map[string]string{"kubeconfig": string(kubeconfig("ref", nil))}}
+	secret.Namespace, secret.Name = w.ns, "kubeconfig"
+	Expect(w.client.Create(ctx, secret)).To(Succeed())
+	target := &lsv1alpha1.Target{}
+	target.Namespace, target.Name, target.Spec.Type = w.ns, "ref", "landscaper.gardener.cloud/kubernetes-cluster"
+	target.Spec.SecretRef = &lsv1alpha1.LocalSecretReference{Name: "kubeconfig", Key: "kubeconfig"}
+	Expect(w.client.Create(ctx, target)).To(Succeed())
+}
+
+// arrives waits until an item is where its canary could show.
+func (w *world) arrives(ctx context.Context, name string, l leaky) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		di, err := w.ls.Get(ctx, w.key(name))
+		g.Expect(err).NotTo(HaveOccurred())
+		if l.says == "" {
+			g.Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%s: %+v", name, di.Status.LastError)
+			return
+		}
+		g.Expect(di.Status.LastError).NotTo(BeNil(), name)
+		g.Expect(di.Status.LastError.Message).To(ContainSubstring(l.says), name)
+	}).WithTimeout(patience).Should(Succeed())
+}
+
+// public is all that people see who may not see the items' configuration and the Secrets: by where it is.
+func (w *world) public(ctx context.Context, log *logbook) map[string]string {
+	GinkgoHelper()
+	out := map[string]string{"log": log.text()}
+	note := func(where string, what any) {
+		raw, err := json.Marshal(what)
+		Expect(err).NotTo(HaveOccurred())
+		text := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(raw))
+		out[where] = text
+	}
+	events, old, items := &eventsv1.EventList{}, &corev1.EventList{}, &lsv1alpha1.DeployItemList{}
+	for where, list := range map[string]client.ObjectList{"events": events, "old events": old, "items": items} {
+		Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+		if where != "items" {
+			note(where, list)
+		}
+	}
+	Expect(events.Items).NotTo(BeEmpty())
+	for i := range items.Items {
+		status := items.Items[i].Status
+		note("provider status of "+items.Items[i].Name, status.ProviderStatus)
+		status.ProviderStatus = nil
+		note("status of "+items.Items[i].Name, status)
+	}
+	for where, from := range map[string]prometheus.Gatherer{"metrics": w.mgr.Registry, "global metrics": metrics.Registry} {
+		families, err := from.Gather()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(families).NotTo(BeEmpty(), where)
+		text := strings.Builder{}
+		for _, family := range families {
+			text.WriteString(family.String() + "\n")
+		}
+		out[where] = text.String()
+	}
+	return out
+}
+
+// leaks are the places where a canary shows. What is done to an object before it is deleted has to be known
+// then, whatever the configuration says by then: it is in the provider status.
+func leaks(texts map[string]string, names []string) []string {
+	out := []string{}
+	for where, text := range texts {
+		for _, name := range append(names, "works") {
+			if name == "atdelete" && where == "provider status of atdelete" {
+				continue
+			}
+			for _, form := range []string{canary + name, encoded(canary + name), encoded(canary + name + "-key"), fmt.Sprintf("%q", canary+name)} {
+				if at := strings.Index(text, form); at >= 0 {
+					out = append(out, fmt.Sprintf("%s: …%s…", where, text[max(0, at-200):min(len(text), at+60)]))
+				}
+			}
+		}
+	}
+	return out
+}
+
+var _ = Describe("a secret", func() {
+	It("of any input shows nowhere", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.apiServerEchoes(ctx)
+		w.leakyTargets(ctx)
+		log := &logbook{}
+		w.loggingProcess(log)
+		items := w.leakyItems()
+		names := []string{}
+		for name, l := range items {
+			names = append(names, name)
+			w.create(ctx, name, l.config, func(di *lsv1alpha1.DeployItem) {
+				di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "works"}
+				if l.target != "" {
+					di.Spec.Target.Name = l.target
+				}
+			})
+		}
+		for name, l := range items {
+			w.arrives(ctx, name, l)
+		}
+
+		By("drift")
+		secret := &corev1.Secret{}
+		Expect(w.client.Get(ctx, w.key("data"), secret)).To(Succeed())
+		secret.Data["x"] = []byte("by hand")
+		Expect(w.client.Update(ctx, secret, client.FieldOwner("kubectl-edit"))).To(Succeed())
+		Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).ShouldNot(BeEmpty())
+		Expect(leaks(w.public(ctx, log), names)).To(BeEmpty())
+
+		for _, name := range []string{"patched", "atdelete", "stringdata", "exported"} {
+			Expect(w.ls.Delete(ctx, w.key(name))).To(Succeed())
+		}
+		Expect(log.text()).NotTo(BeEmpty())
+		Expect(leaks(w.public(ctx, log), names)).To(BeEmpty())
+	}, SpecTimeout(2*time.Minute))
+})
+
+// apiServerEchoes makes sure that there is something to hide.
+func (w *world) apiServerEchoes(ctx context.Context) {
+	GinkgoHelper()
+	body := w.secretManifest("echo", map[string]any{"data": map[string]any{"x": map[string]any{"y": canary}}})
+	raw, err := json.Marshal(body)
+	Expect(err).NotTo(HaveOccurred())
+	obj := &unstructured.Unstructured{Object: body}
+	err = w.client.Patch(ctx, obj, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner("test"))
+	Expect(err).To(MatchError(ContainSubstring(canary)))
+}

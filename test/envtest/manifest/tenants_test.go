@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// tunnel is the way to an API server: until it opens, it takes connections and does not answer.
+type tunnel struct {
+	listener net.Listener
+	to       string
+
+	mu      sync.Mutex
+	open    bool
+	conns   []net.Conn
+	running sync.WaitGroup
+}
+
+// newTunnel leads to the control plane of the suite.
+func newTunnel(ctx context.Context) *tunnel {
+	GinkgoHelper()
+	server, err := url.Parse(cp.Config.Host)
+	Expect(err).NotTo(HaveOccurred())
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	t := &tunnel{listener: listener, to: server.Host}
+	t.running.Go(t.serve)
+	DeferCleanup(func() {
+		Expect(t.listener.Close()).To(Succeed())
+		t.drop()
+		t.running.Wait()
+	})
+	return t
+}
+
+func (t *tunnel) serve() {
+	for {
+		conn, err := t.listener.Accept()
+		if err != nil {
+			return
+		}
+		t.mu.Lock()
+		t.conns = append(t.conns, conn)
+		open := t.open
+		t.mu.Unlock()
+		if open {
+			t.running.Go(func() { t.forward(conn) })
+		}
+	}
+}
+
+// forward lasts until one of both ends closes.
+func (t *tunnel) forward(conn net.Conn) {
+	dialer := net.Dialer{Timeout: patience}
+	there, err := dialer.Dial("tcp", t.to)
+	if err != nil {
+		_ = conn.Close()
+		return
+	}
+	t.mu.Lock()
+	t.conns = append(t.conns, there)
+	t.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(there, conn)
+		_ = there.Close()
+	}()
+	_, _ = io.Copy(conn, there)
+	_ = conn.Close()
+	<-done
+}
+
+// drop closes what is open.
+func (t *tunnel) drop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, conn := range t.conns {
+		_ = conn.Close()
+	}
+	t.conns = nil
+}
+
+// answer lets the API server answer.
+func (t *tunnel) answer() {
+	t.mu.Lock()
+	t.open = true
+	t.mu.Unlock()
+	t.drop()
+}
+
+// tenants are Targets of different users of one API server; the last one is behind the tunnel.
+func (w *world) tenants(ctx context.Context, n int, last *tunnel) {
+	GinkgoHelper()
+	for i := range n {
+		user, err := cp.User(fmt.Sprintf("tenant-%d", i), "system:masters")
+		Expect(err).NotTo(HaveOccurred())
+		config, err := clientcmd.Load(cp.Kubeconfig())
+		Expect(err).NotTo(HaveOccurred())
+		current := config.Contexts[config.CurrentContext]
+		config.AuthInfos[current.AuthInfo] = &clientcmdapi.AuthInfo{ClientCertificateData: user.CertData, ClientKeyData: user.KeyData}
+		if i == n-1 {
+			config.Clusters[current.Cluster].Server = "https://" + last.listener.Addr().String()
+		}
+		raw, err := clientcmd.Write(*config)
+		Expect(err).NotTo(HaveOccurred())
+		w.target(ctx, tenant(i), raw)
+	}
+}
+
+func tenant(i int) string { return fmt.Sprintf("tenant-%d", i) }
+
+// metric sums a metric of the deployer over all labels but one.
+func (w *world) metric(name, label, value string) float64 {
+	GinkgoHelper()
+	families, err := w.mgr.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	sum := 0.0
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, one := range family.Metric {
+			for _, pair := range one.Label {
+				if pair.GetName() == label && (value == "" || pair.GetValue() == value) {
+					sum += one.GetGauge().GetValue() + one.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return sum
+}
+
+const (
+	tenantCount    = 10
+	itemsPerTenant = 10
+)
+
+var _ = Describe("many items on many targets", func() {
+	It("share one client per target, and do not wait for one that does not answer", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		dead := newTunnel(ctx)
+		w.tenants(ctx, tenantCount, dead)
+		w.start()
+
+		By("all but one answer")
+		alive := []string{}
+		for i := range itemsPerTenant {
+			for t := range tenantCount - 1 {
+				name := fmt.Sprintf("item-%d-%d", t, i)
+				alive = append(alive, name)
+				w.createOn(ctx, tenant(t), name)
+			}
+		}
+		w.allSucceed(ctx, alive)
+		usual := w.allAgain(ctx, alive)
+
+		By("the last one joins")
+		late := []string{}
+		for i := range itemsPerTenant {
+			name := fmt.Sprintf("item-dead-%d", i)
+			late = append(late, name)
+			w.createOn(ctx, tenant(tenantCount-1), name)
+		}
+		for _, name := range late {
+			Eventually(func(g Gomega) {
+				di, err := w.ls.Get(ctx, w.key(name))
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(di.Status.LastError).To(HaveValue(HaveField("Message", ContainSubstring("target"))))
+			}).WithTimeout(patience).Should(Succeed())
+		}
+		beside := w.allAgain(ctx, alive)
+		GinkgoWriter.Printf("%d items: %s; beside a target that does not answer: %s\n", len(alive), usual, beside)
+		Expect(beside).To(BeNumerically("<", 2*usual+2*time.Second))
+		w.edit(ctx, alive[0], func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
+		w.heals(ctx, alive[0], "a")
+
+		By("one client and one discovery each")
+		Expect(w.metric("deployerkit_target_client_events_total", "event", "created")).To(BeEquivalentTo(tenantCount))
+		Expect(w.metric("deployerkit_target_clients", "state", "")).To(BeEquivalentTo(tenantCount))
+		Expect(w.metric("deployerkit_target_clients", "state", "up")).To(BeEquivalentTo(tenantCount - 1))
+		Expect(w.metric("deployerkit_target_discoveries_total", "result", "ok")).To(BeEquivalentTo(tenantCount - 1))
+
+		By("the last one answers")
+		dead.answer()
+		w.allSucceed(ctx, late)
+		Expect(w.metric("deployerkit_target_client_events_total", "event", "created")).To(BeEquivalentTo(tenantCount))
+		Expect(w.metric("deployerkit_target_discoveries_total", "result", "ok")).To(BeEquivalentTo(tenantCount))
+	}, SpecTimeout(3*time.Minute))
+})
+
+// createOn creates an item with one ConfigMap of its name on a Target.
+func (w *world) createOn(ctx context.Context, target, name string) {
+	GinkgoHelper()
+	w.create(ctx, name, config(nil, w.configMap(name, map[string]string{"key": "a"})), func(di *lsv1alpha1.DeployItem) {
+		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: target}
+	})
+}
+
+// allAgain tells how long another job of each of the items takes.
+func (w *world) allAgain(ctx context.Context, names []string) time.Duration {
+	GinkgoHelper()
+	start := time.Now()
+	for _, name := range names {
+		_, err := w.ls.Trigger(ctx, w.key(name))
+		Expect(err).NotTo(HaveOccurred())
+	}
+	w.allSucceed(ctx, names)
+	return time.Since(start)
+}
+
+// allSucceed waits until the jobs of items are over.
+func (w *world) allSucceed(ctx context.Context, names []string) {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	for _, name := range names {
+		di, err := w.ls.AwaitFinished(ctx, w.key(name))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%s: %+v", name, di.Status.LastError)
+	}
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+var secretRef = lsv1alpha1.LocalSecretReference{Name: "rotated", Key: "config"}
+
+var _ = Describe("targets of service accounts", func() {
+	It("reaches the Landscaper's own cluster as the service account and nobody else [H-26]", func(ctx SpecContext) {
+		account(ctx, "robot")
+		c, cfg := landscaper(ctx, "self-deployer", false)
+		p, _ := pool(targets.PoolOptions{Policy: targets.Policy{EnableSelf: true}, LandscaperClient: c, Landscaper: cfg})
+		got, err := p.Get(ctx, resolved("self", `{"selfConfig":{"serviceAccount":{"name":"robot"},"expirationSeconds":600}}`))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(got.Create(ctx, configMap("by-robot"))).To(Succeed())
+		review := &authenticationv1.SelfSubjectReview{}
+		Expect(got.Create(ctx, review)).To(Succeed())
+		Expect(review.Status.UserInfo.Username).To(Equal("system:serviceaccount:default:robot"))
+		Expect(apierrors.IsForbidden(got.List(ctx, &corev1.SecretList{}))).To(BeTrue())
+	}, SpecTimeout(time.Minute))
+
+	It("says which service account is missing", func(ctx SpecContext) {
+		c, cfg := landscaper(ctx, "missing-deployer", false)
+		p, _ := pool(targets.PoolOptions{Policy: targets.Policy{EnableSelf: true}, LandscaperClient: c, Landscaper: cfg})
+		_, err := p.Get(ctx, resolved("missing", `{"selfConfig":{"serviceAccount":{"name":"nobody"}}}`))
+		Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Expect(err).To(MatchError(ContainSubstring("default/nobody")))
+	}, SpecTimeout(time.Minute))
+
+	Describe("OIDC", func() {
+		var seen *tokens
+		BeforeEach(func() { seen = newTokens() })
+
+		It("sends a token for the audience that was asked for", func(ctx SpecContext) {
+			account(ctx, "oidc-robot")
+			c, _ := landscaper(ctx, "oidc-deployer", true)
+			p, _ := pool(targets.PoolOptions{Policy: targets.Policy{EnableOIDC: true}, LandscaperClient: c})
+			_, err := p.Get(ctx, resolved("oidc", seen.config("oidc-robot", "far-away")))
+			Expect(err).To(HaveOccurred(), "the server answers nothing useful")
+			Expect(seen.audiences()).To(HaveEach(ConsistOf("far-away")))
+			Expect(seen.audiences()).NotTo(BeEmpty())
+			By("which is worth nothing at the Landscaper")
+			review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: seen.all()[0]}}
+			Expect(admin.Create(ctx, review)).To(Succeed())
+			Expect(review.Status.Authenticated).To(BeFalse())
+		}, SpecTimeout(time.Minute))
+
+		It("sends no token that is good at the Landscaper", func(ctx SpecContext) {
+			sa := account(ctx, "deputy")
+			own := audiencesOf(tokenOf(ctx, sa))
+			Expect(own).NotTo(BeEmpty())
+			c, _ := landscaper(ctx, "deputy-deployer", true)
+			p, _ := pool(targets.PoolOptions{Policy: targets.Policy{EnableOIDC: true}, LandscaperClient: c})
+			for i, audiences := range [][]string{own, append([]string{"far-away"}, own...)} {
+				_, err := p.Get(ctx, resolved(fmt.Sprintf("deputy-%d", i), seen.config("deputy", audiences...)))
+				fault, ok := errors.AsType[*targets.ConfigError](err)
+				Expect(ok).To(BeTrue(), "%v", err)
+				Expect(fault.Field).To(Equal("oidcConfig.audience"))
+			}
+			Expect(seen.all()).To(BeEmpty())
+		}, SpecTimeout(time.Minute))
+
+		It("sends none when it cannot find out", func(ctx SpecContext) {
+			account(ctx, "unknown")
+			c, _ := landscaper(ctx, "unknown-deployer", false)
+			p, _ := pool(targets.PoolOptions{Policy: targets.Policy{EnableOIDC: true}, LandscaperClient: c})
+			_, err := p.Get(ctx, resolved("unknown", seen.config("unknown", "far-away")))
+			Expect(err).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
+			Expect(seen.all()).To(BeEmpty())
+		}, SpecTimeout(time.Minute))
+	})
+
+	It("knows all kinds from one discovery", func(ctx SpecContext) {
+		p, w := pool(targets.PoolOptions{})
+		c, err := p.Get(ctx, resolved("kinds", content(tokenOf(ctx, account(ctx, "kinds")), "")))
+		Expect(err).NotTo(HaveOccurred())
+		known, err := c.RESTMapper().RESTMapping(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem").GroupKind(), "v1alpha1")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(known.Resource.Resource).To(Equal("deployitems"))
+		Expect(w.count(isDiscovery)).To(Equal(2))
+		Expect(client.IgnoreNotFound(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "none"}, &corev1.ConfigMap{}))).To(Succeed())
+	}, SpecTimeout(time.Minute))
+})
+
+// tokens is a server of somebody else's, which notes the tokens that it gets.
+type tokens struct {
+	server *httptest.Server
+	mu     sync.Mutex
+	got    []string
+}
+
+func newTokens() *tokens {
+	s := &tokens{}
+	s.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.got = append(s.got, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	DeferCleanup(s.server.Close)
+	return s
+}
+
+func (s *tokens) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.got...)
+}
+
+func (s *tokens) audiences() [][]string {
+	var out [][]string
+	for _, token := range s.all() {
+		out = append(out, audiencesOf(token))
+	}
+	return out
+}
+
+func (s *tokens) config(account string, audiences ...string) string {
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
+	list, err := json.Marshal(audiences)
+	Expect(err).NotTo(HaveOccurred())
+	return fmt.Sprintf(`{"oidcConfig":{"server":%q,"caData":%q,"serviceAccount":{"name":%q},"audience":%s}}`,
+		s.server.URL, base64.StdEncoding.EncodeToString(cert), account, list)
+}
+
+// audiencesOf reads them from a token without checking it.
+func audiencesOf(token string) []string {
+	parts := strings.Split(token, ".")
+	ExpectWithOffset(1, parts).To(HaveLen(3))
+	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	var out struct {
+		Audience []string `json:"aud"`
+	}
+	ExpectWithOffset(1, json.Unmarshal(claims, &out)).To(Succeed())
+	return out.Audience
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+var _ = Describe("the pool", func() {
+	It("serves 1000 items on 10 targets with 10 clients and 10 discoveries", func(ctx SpecContext) {
+		contents := contentsOf(ctx, "many", 10)
+		p, w := pool(targets.PoolOptions{})
+		clients := map[*targets.Client]bool{}
+		var mu sync.Mutex
+		each(ctx, 1000, 16, func(i int) error {
+			c, err := p.Get(ctx, resolved(fmt.Sprintf("many-%d", i%10), contents[i%10]))
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			clients[c] = true
+			mu.Unlock()
+			return c.Create(ctx, configMap(fmt.Sprintf("item-%d", i)))
+		})
+		Expect(clients).To(HaveLen(10))
+		Expect(w.count(is("/api"))).To(Equal(10))
+		Expect(w.count(is("/apis"))).To(Equal(10))
+		Expect(w.count(isDiscovery)).To(Equal(20), "a discovery is one request to /api and one to /apis")
+		Expect(w.count(is("/api/v1/namespaces/default/configmaps"))).To(Equal(1000))
+	}, SpecTimeout(2*time.Minute))
+
+	for name, url := range map[string]func() string{"refuses connections": deadPort, "never answers": silentPort} {
+		suffix, _, _ := strings.Cut(name, " ")
+		It("is not slowed down by a target that "+name, func(ctx SpecContext) {
+			const items, workers = 400, 8
+			contents := contentsOf(ctx, "beside-"+suffix, 9)
+			dead := content(tokenOf(ctx, account(ctx, "dead-"+suffix)), url())
+			alone, _ := pool(targets.PoolOptions{Patience: time.Second})
+			together, w := pool(targets.PoolOptions{Patience: time.Second})
+			use := func(p *targets.Pool, i int) error {
+				c, err := p.Get(ctx, resolved(fmt.Sprintf("beside-%d", i%9), contents[i%9]))
+				if err != nil {
+					return err
+				}
+				return client.IgnoreNotFound(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "none"}, &corev1.ConfigMap{}))
+			}
+			// Connecting counts for neither.
+			each(ctx, 9, 9, func(i int) error { return errors.Join(use(alone, i), use(together, i)) })
+			without := each(ctx, items, workers, func(i int) error { return use(alone, i) })
+			var slowest time.Duration
+			var mu sync.Mutex
+			with := each(ctx, 2*items, workers, func(i int) error {
+				if i%2 == 0 {
+					return use(together, i/2)
+				}
+				start := time.Now()
+				_, err := together.Get(ctx, resolved("dead", dead))
+				mu.Lock()
+				slowest = max(slowest, time.Since(start))
+				mu.Unlock()
+				if _, ok := errors.AsType[*targets.UnreachableError](err); !ok {
+					return fmt.Errorf("want an UnreachableError, got %w", err)
+				}
+				return nil
+			})
+			GinkgoWriter.Printf("%d items alone: %s; beside as many on a dead target: %s, of which the slowest waited %s\n", items, without, with, slowest)
+			Expect(slowest).To(BeNumerically("<", 3*time.Second))
+			Expect(with).To(BeNumerically("<", 2*without+3*time.Second), "all workers together wait for the dead target once, for a second")
+			Expect(w.count(isDiscovery)).To(BeNumerically("<", 9*2+10))
+		}, SpecTimeout(2*time.Minute))
+	}
+
+	It("takes new credentials without a new client", func(ctx SpecContext) {
+		first, second := account(ctx, "rotated-1"), account(ctx, "rotated-2")
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "rotated"},
+			StringData: map[string]string{"config": content(tokenOf(ctx, first), "")},
+		}
+		Expect(admin.Create(ctx, secret)).To(Succeed())
+		r := targets.NewResolver(admin, clock.RealClock{}, time.Hour)
+		p, w := pool(targets.PoolOptions{Resolver: r})
+		get := func() *targets.Client {
+			target := inline("rotated", "null")
+			target.Spec.SecretRef = &secretRef
+			found, err := r.Resolve(ctx, target)
+			Expect(err).NotTo(HaveOccurred())
+			c, err := p.Get(ctx, found)
+			Expect(err).NotTo(HaveOccurred())
+			return c
+		}
+		c := get()
+		release, ok := c.Pin()
+		Expect(ok).To(BeTrue())
+		defer release()
+		key := client.ObjectKey{Namespace: namespace, Name: "none"}
+		Expect(client.IgnoreNotFound(c.Get(ctx, key, &corev1.ConfigMap{}))).To(Succeed())
+
+		secret.StringData = map[string]string{"config": content(tokenOf(ctx, second), "")}
+		Expect(admin.Update(ctx, secret)).To(Succeed())
+		Expect(admin.Delete(ctx, first)).To(Succeed()) // its tokens are worth nothing from now on
+		Eventually(func() bool { return apierrors.IsUnauthorized(c.Get(ctx, key, &corev1.ConfigMap{})) }).
+			WithContext(ctx).WithTimeout(30 * time.Second).Should(BeTrue())
+		Expect(get()).To(BeIdenticalTo(c), "the refusal makes the secret be read again, well before its hour is over")
+		Expect(client.IgnoreNotFound(c.Get(ctx, key, &corev1.ConfigMap{}))).To(Succeed())
+		Expect(w.count(is("/api"))).To(Equal(1))
+	}, SpecTimeout(time.Minute))
+})
+
+// contentsOf makes targets with a service account each.
+func contentsOf(ctx context.Context, prefix string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = content(tokenOf(ctx, account(ctx, fmt.Sprintf("%s-%d", prefix, i))), "")
+	}
+	return out
+}
+
+func configMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// each calls f for 0 to n-1 by some workers and returns how long that took.
+func each(ctx context.Context, n, workers int, f func(int) error) time.Duration {
+	start := time.Now()
+	next := make(chan int)
+	faults := make([][]error, workers)
+	var wg sync.WaitGroup
+	for worker := range workers {
+		wg.Go(func() {
+			for i := range next {
+				if err := f(i); err != nil {
+					faults[worker] = append(faults[worker], fmt.Errorf("item %d: %w", i, err))
+				}
+			}
+		})
+	}
+	for i := range n {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	wg.Wait()
+	ExpectWithOffset(1, slices.Concat(faults...)).To(BeEmpty())
+	return time.Since(start)
+}
+
+func deadPort() string {
+	listener := listen()
+	Expect(listener.Close()).To(Succeed())
+	return "https://" + listener.Addr().String()
+}
+
+// silentPort accepts connections and never says a word.
+func silentPort() string {
+	listener := listen()
+	var open []io.Closer
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			open = append(open, conn)
+		}
+	}()
+	DeferCleanup(func() {
+		Expect(listener.Close()).To(Succeed())
+		<-ended
+		for _, conn := range open {
+			Expect(conn.Close()).To(Succeed())
+		}
+	})
+	return "https://" + listener.Addr().String()
+}
+
+func listen() net.Listener {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	return listener
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package targets_test proves the pool of target clients on a real API server.
+package targets_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/gardener/landscaper/apis/core/v1alpha1/targettypes"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/targets"
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+func TestTargets(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	RunSpecs(t, "targets")
+}
+
+const namespace = "default"
+
+var (
+	cp    *envtest.ControlPlane
+	admin client.Client
+)
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	cp, err = envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return cp.Stop() })
+	scheme, err := deployertest.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	admin, err = client.New(cp.Config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(admin.Create(ctx, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "configmaps"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}},
+	})).To(Succeed())
+})
+
+// account makes a service account that may do everything with ConfigMaps in the namespace.
+func account(ctx context.Context, name string) *corev1.ServiceAccount {
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	ExpectWithOffset(1, admin.Create(ctx, sa)).To(Succeed())
+	ExpectWithOffset(1, admin.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "configmaps"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: name}},
+	})).To(Succeed())
+	return sa
+}
+
+func tokenOf(ctx context.Context, sa *corev1.ServiceAccount, audiences ...string) string {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}
+	ExpectWithOffset(1, admin.SubResource("token").Create(ctx, sa, request)).To(Succeed())
+	return request.Status.Token
+}
+
+func ca() string { return base64.StdEncoding.EncodeToString(cp.Config.CAData) }
+
+// content is that of a Target with a kubeconfig for a server, by default the API server.
+func content(token, server string) string {
+	if server == "" {
+		server = cp.Config.Host
+	}
+	kubeconfig := fmt.Sprintf(`{"current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
+"clusters":[{"name":"x","cluster":{"server":%q,"certificate-authority-data":%q}}],"users":[{"name":"x","user":{"token":%q}}]}`, server, ca(), token)
+	text, err := json.Marshal(map[string]string{"kubeconfig": kubeconfig})
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	return string(text)
+}
+
+func inline(name, content string) *lsv1alpha1.Target {
+	return &lsv1alpha1.Target{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)},
+		Spec:       lsv1alpha1.TargetSpec{Type: targettypes.KubernetesClusterTargetType, Configuration: lsv1alpha1.NewAnyJSONPointer([]byte(content))},
+	}
+}
+
+func resolved(name, content string) *lsv1alpha1.ResolvedTarget {
+	return lsv1alpha1.NewResolvedTarget(inline(name, content))
+}
+
+// wire notes every request to targets.
+type wire struct {
+	mu       sync.Mutex
+	requests map[string]int // by path
+}
+
+func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
+	return tripper(func(req *http.Request) (*http.Response, error) {
+		w.mu.Lock()
+		w.requests[req.URL.Path]++
+		w.mu.Unlock()
+		return next.RoundTrip(req)
+	})
+}
+
+func (w *wire) count(matches func(path string) bool) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	total := 0
+	for path, n := range w.requests {
+		if matches(path) {
+			total += n
+		}
+	}
+	return total
+}
+
+func is(path string) func(string) bool { return func(p string) bool { return p == path } }
+
+func isDiscovery(path string) bool {
+	return path == "/api" || path == "/apis" || strings.HasPrefix(path, "/apis/") && strings.Count(path, "/") <= 3 || path == "/api/v1"
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// pool makes one that may connect to this machine.
+func pool(o targets.PoolOptions) (*targets.Pool, *wire) {
+	w := &wire{requests: map[string]int{}}
+	o.Policy.AllowPrivateHosts = true
+	o.WrapTransport = w.wrap
+	o.Scheme = admin.Scheme()
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Second
+	}
+	p := targets.NewPool(o)
+	DeferCleanup(p.Close)
+	return p, w
+}
+
+// landscaper is the access of a deployer with the rights that docs/targets.md names, and no other.
+func landscaper(ctx context.Context, name string, reviews bool) (client.Client, *rest.Config) {
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}}
+	if reviews {
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}})
+	}
+	Expect(admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})).To(Succeed())
+	Expect(admin.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: name}},
+	})).To(Succeed())
+	cfg, err := cp.User(name)
+	Expect(err).NotTo(HaveOccurred())
+	c, err := client.New(cfg, client.Options{Scheme: admin.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	return c, cfg
+}
