@@ -58,7 +58,7 @@ func (w *writer) store(ctx context.Context, c *cycle, status *lsv1alpha1.DeployI
 		return false, err
 	}
 	changes, err := patch.Diff(c.base, wanted)
-	if err == nil {
+	if wish.own = changes; err == nil && len(wish.users) > 0 {
 		wish.own, err = patch.Diff(c.base, own)
 	}
 	if err != nil {
