@@ -38,7 +38,7 @@ func show(result patch.Result, err error) {
 }
 
 func ExamplePatch() {
-	ctx := context.TODO()
+	ctx := context.Background()
 	c, obj := newGreeting(ctx, map[string]any{})
 
 	p := &patch.Patch{}
@@ -56,7 +56,7 @@ func ExamplePatch() {
 }
 
 func ExamplePatch_removal() {
-	ctx := context.TODO()
+	ctx := context.Background()
 	c, obj := newGreeting(ctx, map[string]any{"greeting": "hello", "obsoleteField": "x"})
 
 	p := &patch.Patch{}
@@ -83,7 +83,7 @@ func addFinalizer(body map[string]any) error {
 
 // The finalizer is added once, and those of others stay [K33].
 func ExamplePatch_finalizer() {
-	ctx := context.TODO()
+	ctx := context.Background()
 	c, obj := newGreeting(ctx, map[string]any{})
 
 	other := &patch.Patch{}
@@ -112,7 +112,7 @@ func withLabel(name, value string) patch.Func {
 
 // A closure gives a function its arguments [K32, K34].
 func ExamplePatch_label() {
-	ctx := context.TODO()
+	ctx := context.Background()
 	c, obj := newGreeting(ctx, map[string]any{})
 
 	p := &patch.Patch{}

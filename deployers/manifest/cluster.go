@@ -10,6 +10,7 @@ import (
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
@@ -50,6 +51,7 @@ type clusters struct {
 	rt    deployerlib.Runtime
 	limit *watch.Limit
 	guard *watch.Guard
+	seen  *prometheus.CounterVec // drift
 
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -61,7 +63,7 @@ func newClusters(pool *targets.Pool, items *items, rt deployerlib.Runtime) *clus
 	return &clusters{
 		pool: pool, items: items, rt: rt,
 		limit: watch.NewLimit(watch.DefaultMaxWatches), guard: watch.NewGuard(watch.GuardOptions{Clock: rt.Clock}),
-		open: map[*targets.Client]*cluster{},
+		seen: newDriftCounter(), open: map[*targets.Client]*cluster{},
 	}
 }
 
@@ -73,10 +75,12 @@ func (s *clusters) Start(ctx context.Context) error {
 	s.mu.Lock()
 	s.ctx = ctx
 	s.mu.Unlock()
-	if err := s.rt.Registerer.Register(s.pool); err != nil {
-		return fmt.Errorf("register metrics of targets: %w", err)
+	for _, metrics := range []prometheus.Collector{s.pool, s.seen} {
+		if err := s.rt.Registerer.Register(metrics); err != nil {
+			return fmt.Errorf("register metrics of targets: %w", err)
+		}
+		defer s.rt.Registerer.Unregister(metrics)
 	}
-	defer s.rt.Registerer.Unregister(s.pool)
 	s.running.Go(func() { s.sweep(ctx) })
 	err := s.pool.Start(ctx)
 	s.mu.Lock()
@@ -204,6 +208,6 @@ func (s *clusters) drifted(e watch.Event) {
 	}
 	heal := s.guard.Heal(e)
 	it.drifted(drift{Event: e, Heal: heal}, s.rt.Clock.Now().Add(heal.Delay))
-	driftEvents.WithLabelValues(string(e.What)).Inc()
+	s.seen.WithLabelValues(string(e.What)).Inc()
 	s.rt.Trigger(it.key)
 }

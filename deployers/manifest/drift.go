@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deployerkit/deployerkit/apply"
@@ -20,13 +19,11 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// driftEvents counts drift; a run heals all that an item has.
-var driftEvents = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "deployerkit_manifest_drift_total", Help: "Objects that were changed by others, by what happened to them.",
-}, []string{"what"})
-
-func init() { //nolint:gochecknoinits // the registry of controller-runtime is global
-	metrics.Registry.MustRegister(driftEvents)
+// newDriftCounter counts drift; a run heals all that an item has.
+func newDriftCounter() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "deployerkit_manifest_drift_total", Help: "Objects that were changed by others, by what happened to them.",
+	}, []string{"what"})
 }
 
 // drift is a change by somebody else, and how to heal it.

@@ -5,10 +5,12 @@ package manifest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	lserrors "github.com/gardener/landscaper/apis/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deployerkit/deployerkit/apply"
@@ -23,12 +25,29 @@ const maxText = 1024
 func oneLine(text string) string { return contract.OneLine(text, maxText) }
 
 // applyError gives an error of the engine its code: one that only another
-// configuration can mend ends the job.
-func applyError(err error) error {
+// configuration can mend ends the job. Credentials that are refused may just
+// have been changed: they are read again, and only the second refusal counts.
+func (r *run) applyError(err error) error {
+	if isUnauthorized(err) {
+		if !r.item.refused {
+			r.item.refused = true
+			return err
+		}
+		return lserrors.NewError("ApplyObjects", "Unauthorized", oneLine(err.Error()), lsv1alpha1.ErrorUnauthorized)
+	}
 	if apply.ClassOf(err) == apply.Permanent {
 		return lserrors.NewError("ApplyObjects", "ApplyFailed", oneLine(err.Error()), lsv1alpha1.ErrorConfigurationProblem)
 	}
 	return err
+}
+
+// isUnauthorized tells whether the target refused the credentials for one of the objects.
+func isUnauthorized(err error) bool {
+	all, several := errors.AsType[apply.Errors](err)
+	if one, ok := errors.AsType[*apply.Error](err); ok && !several {
+		all = apply.Errors{one}
+	}
+	return slices.ContainsFunc(all, func(e *apply.Error) bool { return e.Status == metav1.StatusReasonUnauthorized })
 }
 
 // connectError gives faults of a Target their code. path is the field that names it.

@@ -75,6 +75,8 @@ type item struct {
 	ready map[apply.Ref]string // resourceVersions at which objects were ready
 	run   string               // which run since belongs to
 	since map[string]time.Time // when a step began to wait
+	// refused: the target refused the credentials once in this run.
+	refused bool
 
 	mu       sync.Mutex
 	thorough bool      // the next run asks for every object
@@ -165,7 +167,7 @@ func (i *item) waited(step string, now time.Time) time.Duration {
 
 // ended forgets how long steps waited, and what for.
 func (i *item) ended() {
-	i.since = map[string]time.Time{}
+	i.since, i.refused = map[string]time.Time{}, false
 	i.stopLooking()
 }
 
@@ -182,6 +184,6 @@ func (i *item) stopLooking() {
 // begin forgets how long steps of an earlier run waited.
 func (i *item) begin(run string) {
 	if i.run != run {
-		i.run, i.since = run, map[string]time.Time{}
+		i.run, i.since, i.refused = run, map[string]time.Time{}, false
 	}
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -59,10 +60,11 @@ func (w *lookoutWorld) isTold() {
 // untilWatched waits until the sight is watched.
 func (w *lookoutWorld) untilWatched(l *lookout) {
 	w.Helper()
-	for deadline := time.Now().Add(30 * time.Second); l.watched.Load() == 0; time.Sleep(time.Millisecond) { //nolint:forbidigo // a poll with a deadline
-		if time.Now().After(deadline) {
-			w.Fatal("not watched")
-		}
+	err := wait.PollUntilContextTimeout(w.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		return l.watched.Load() > 0, nil
+	})
+	if err != nil {
+		w.Fatal("not watched")
 	}
 }
 

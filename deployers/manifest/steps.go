@@ -70,7 +70,7 @@ func (r *run) settle(ctx context.Context, inventory apply.Inventory, report appl
 	}
 	switch {
 	case err != nil:
-		return applyError(err)
+		return r.applyError(err)
 	case !report.Done():
 		return r.wait("apply", 0, report.Reason(), report.After())
 	}
@@ -147,7 +147,7 @@ func (r *run) delete(ctx context.Context) error {
 	}
 	switch {
 	case err != nil:
-		return applyError(err)
+		return r.applyError(err)
 	case !report.Done():
 		return r.wait("delete", r.deleteTimeout(), report.Reason(), report.After())
 	}

@@ -3,6 +3,7 @@
 package manifest_test
 
 import (
+	"net/http"
 	"strings"
 	"time"
 
@@ -10,8 +11,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 )
 
 var _ = Describe("the manifest deployer", func() {
@@ -75,6 +78,7 @@ var _ = Describe("the manifest deployer", func() {
 		_, writes := w.spent(before)
 		Expect(writes).To(Equal(1), "%s", w.counter.Snapshot().Since(before))
 		Expect(w.finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+		Expect(w.metric("deployerkit_manifest_drift_total", "what", "Changed")).To(Equal(1.0))
 
 		Expect(w.client.Delete(ctx, w.read(ctx, "cm-2"))).To(Succeed())
 		Eventually(w.data(ctx, "cm-2")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
@@ -112,6 +116,22 @@ var _ = Describe("the manifest deployer", func() {
 		di := w.finished(ctx, "item")
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 		Expect(di.Status.ExportReference).NotTo(BeNil())
+	}, SpecTimeout(2*time.Minute))
+
+	It("reads credentials again that are refused, and gives up when they are refused twice [H-15]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start()
+		refuse := deployertest.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+		w.counter.Inject(deployertest.Times(1, refuse))
+		di := w.deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+
+		w.counter.Inject(refuse)
+		di = w.update(ctx, "item", config(nil, w.configMaps(3, "b")...))
+		Expect(di.Status.Phase).To(Equal(phases.Failed))
+		Expect(di.Status.LastError.Codes).To(ConsistOf(lsv1alpha1.ErrorUnauthorized))
+
+		w.counter.Inject(nil)
+		Expect(w.again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(2*time.Minute))
 
 	It("heals what was changed while it was down", func(ctx SpecContext) {
