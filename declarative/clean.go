@@ -144,19 +144,24 @@ func checkMetadata(metadata map[string]any, fault func(path, format string, args
 		}
 	}
 	for _, field := range []string{"labels", "annotations"} {
-		raw, found := metadata[field]
-		values, isMap := raw.(map[string]any)
-		if found && !isMap {
-			fault(".metadata."+field, "must be an object")
+		checkTexts(metadata, field, fault)
+	}
+}
+
+// checkTexts checks labels or annotations.
+func checkTexts(metadata map[string]any, field string, fault func(path, format string, args ...any)) {
+	raw, found := metadata[field]
+	values, isMap := raw.(map[string]any)
+	if found && !isMap {
+		fault(".metadata."+field, "must be an object")
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		path := ".metadata." + field + "[" + key + "]"
+		if _, isText := values[key].(string); !isText {
+			fault(path, "must be a text")
 		}
-		for _, key := range slices.Sorted(maps.Keys(values)) {
-			path := ".metadata." + field + "[" + key + "]"
-			if _, isText := values[key].(string); !isText {
-				fault(path, "must be a text")
-			}
-			if ownership.IsReserved(key) {
-				fault(path, "labels and annotations with %s are the library's own", ownership.Prefix)
-			}
+		if ownership.IsReserved(key) {
+			fault(path, "labels and annotations with %s are the library's own", ownership.Prefix)
 		}
 	}
 }

@@ -45,10 +45,10 @@ func read(child any) ([]manifest, error) {
 	case json.RawMessage:
 		out, err = readText(c)
 	default:
-		switch v := reflect.ValueOf(child); v.Kind() {
-		case reflect.Slice, reflect.Array:
+		v := reflect.ValueOf(child)
+		if kind := v.Kind(); kind == reflect.Slice || kind == reflect.Array {
 			return readEach(v)
-		case reflect.Struct:
+		} else if kind == reflect.Struct {
 			pointer := reflect.New(v.Type()) // only pointers to objects know their kind
 			pointer.Elem().Set(v)
 			child = pointer.Interface()
