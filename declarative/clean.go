@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/declarative/internal/objects"
 )
 
 // serverFields of metadata are set by the API server alone.
@@ -73,17 +74,17 @@ func isZero(value any) bool {
 }
 
 // isMinimal tells that an object says nothing but which one it is.
-func (m manifest) isMinimal() bool {
-	metadata, _ := m.body["metadata"].(map[string]any)
+func isMinimal(m objects.Object) bool {
+	metadata, _ := m.Body["metadata"].(map[string]any)
 	for field := range metadata {
 		if field != "name" && field != "namespace" {
 			return false
 		}
 	}
-	if m.source != nil {
-		return isUnset(reflect.ValueOf(m.source))
+	if m.Source != nil {
+		return isUnset(reflect.ValueOf(m.Source))
 	}
-	for field := range m.body {
+	for field := range m.Body {
 		if field != fieldAPIVersion && field != fieldKind && field != "metadata" {
 			return false
 		}
