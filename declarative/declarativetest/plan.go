@@ -16,20 +16,20 @@ import (
 type Action string
 
 const (
-	// Create: the child does not exist.
+	// Create means: the child does not exist.
 	Create Action = "create"
-	// Change: a field that the handler wants is another, or is missing.
+	// Change means: a field that the handler wants is another, or is missing.
 	Change Action = "change"
-	// Recreate: as Change, by deleting and creating it.
+	// Recreate means: as Change, by deleting and creating it.
 	Recreate Action = "recreate"
-	// Delete: the handler does not return the child any more.
+	// Delete means: the handler does not return the child any more.
 	Delete Action = "delete"
-	// Keep: nothing, whatever the child is like: it says nothing but its name, or exists and is updated OnDelete, or
+	// Keep means: nothing, whatever the child is like: it says nothing but its name, or exists and is updated OnDelete, or
 	// is being deleted and is created when it is gone.
 	Keep Action = "keep"
-	// Missing: nothing either: the child says nothing but its name, so it is not created.
+	// Missing means: nothing either: the child says nothing but its name, so it is not created.
 	Missing Action = "missing"
-	// Unchanged: the child is as the handler wants it.
+	// Unchanged means: the child is as the handler wants it.
 	Unchanged Action = "unchanged"
 )
 

@@ -21,9 +21,12 @@ import (
 
 func options() declarative.Options {
 	return declarative.Options{Children: []declarative.ChildKind{
-		{APIVersion: "apps/v1", Kind: "Deployment"}, {APIVersion: "v1", Kind: "Pod", Update: declarative.Recreate},
-		{APIVersion: "v1", Kind: "Service"}, {APIVersion: "v1", Kind: "ConfigMap", Update: declarative.OnDelete},
-		{APIVersion: "v1", Kind: "Secret"}, {APIVersion: "v1", Kind: "Namespace"},
+		{APIVersion: "apps/v1", Kind: "Deployment"},
+		{APIVersion: "v1", Kind: "Pod", Update: declarative.Recreate},
+		{APIVersion: "v1", Kind: "Service"},
+		{APIVersion: "v1", Kind: "ConfigMap", Update: declarative.OnDelete},
+		{APIVersion: "v1", Kind: "Secret"},
+		{APIVersion: "v1", Kind: "Namespace"},
 	}}
 }
 
@@ -57,7 +60,8 @@ func TestRun(t *testing.T) {
 		want            []string
 	}{
 		"create, change and delete [R13, R14, R16]": {
-			[]any{service("a", "ClusterIP"), service("b", "NodePort")}, []any{service("b", "ClusterIP"), service("c", "ClusterIP")},
+			[]any{service("a", "ClusterIP"), service("b", "NodePort")},
+			[]any{service("b", "ClusterIP"), service("c", "ClusterIP")},
 			[]string{"change Service b .spec.type", "delete Service c", "create Service shop/a"},
 		},
 		"recreate":                            {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"hostname":"b"}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"hostname":"a"}}`}, []string{"recreate Pod p .spec.hostname"}},
