@@ -218,15 +218,15 @@ func TestInterleaved(t *testing.T) {
 func TestNoReason(t *testing.T) {
 	t.Run("no method is told why it is called [Y40]", func(t *testing.T) {
 		for _, of := range []reflect.Type{reflect.TypeFor[Resource](), reflect.TypeFor[Deleter](), reflect.TypeFor[Preparer]()} {
-			for m := range of.NumMethod() {
-				in := of.Method(m).Type
+			for m := range of.Methods() {
+				in := m.Type
 				if in.NumIn() > 1 || in.NumIn() == 1 && in.In(0) != reflect.TypeFor[context.Context]() {
-					t.Errorf("%s.%s takes %s", of, of.Method(m).Name, in)
+					t.Errorf("%s.%s takes %s", of, m.Name, in)
 				}
 			}
 		}
-		for m := range reflect.TypeFor[*Node]().NumMethod() {
-			switch name := reflect.TypeFor[*Node]().Method(m).Name; name {
+		for m := range reflect.TypeFor[*Node]().Methods() {
+			switch name := m.Name; name {
 			case "Client", "Component", "Instance", "Item", "Log":
 			default:
 				t.Errorf("Node has %s: is that a reason of the run?", name)

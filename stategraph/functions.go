@@ -36,15 +36,12 @@ func functions() template.FuncMap {
 		delete(funcs, name)
 	}
 	maps.Copy(funcs, template.FuncMap{
-		"keys":   sortedKeys,
-		"values": sortedValues,
-		"repeat": repeat,
-		"indent": indent,
-		"nindent": func(spaces int, text string) (string, error) {
-			out, err := indent(spaces, text)
-			return "\n" + out, err
-		},
-		"until":     func(count int) ([]int, error) { return untilStep(0, count, 1) },
+		"keys":      sortedKeys,
+		"values":    sortedValues,
+		"repeat":    repeat,
+		"indent":    indent,
+		"nindent":   nindent,
+		"until":     func(count any) ([]int, error) { return untilStep(0, count, 1) },
 		"untilStep": untilStep,
 		"toYaml":    toYaml,
 		"fromYaml":  fromYaml,
