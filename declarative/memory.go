@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// maxPace is how slow an item gets that fails, or whose handler is not stable.
+// maxPace is how slow an item gets that fails.
 const maxPace = 10 * time.Minute
 
 // memories is what is known about items in memory. Losing it costs reads, nothing else.
@@ -42,11 +42,11 @@ type memory struct {
 	// Used by calls only.
 	written map[apply.Ref]string // versions of children that our own last write made
 
-	mu       sync.Mutex
-	synced   time.Time // when the handler was called last
-	failed   int       // calls in a row that ended with an error
-	unstable int       // answers in a row that differed although nothing had changed
-	errors   uint64    // of all calls
+	mu     sync.Mutex
+	called time.Time     // when the handler was called last
+	failed int           // calls in a row that ended with an error
+	errors uint64        // of all calls
+	slow   time.Duration // what a handler that is not stable has to wait
 }
 
 // of returns what is known of an item.
@@ -111,7 +111,7 @@ func (s *memories) forgetGone(ctx context.Context) {
 func (m *memory) began(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.synced = now
+	m.called = now
 }
 
 // ended counts how a call of the handler ended, and tells how many failed in a row.
@@ -127,13 +127,11 @@ func (m *memory) ended(err error) int {
 	return m.failed
 }
 
-// settled counts answers in a row that were not stable.
-func (m *memory) settled(stable bool) {
+// slowDown has changes wait for so long after the last call; 0: as usual.
+func (m *memory) slowDown(wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.unstable++; stable {
-		m.unstable = 0
-	}
+	m.slow = wait
 }
 
 // errorCount is how many calls of the handler failed.
@@ -143,18 +141,18 @@ func (m *memory) errorCount() uint64 {
 	return m.errors
 }
 
-// next is when a change may bring the handler back: after an interval since the last call, which doubles with
-// each failure and each unstable answer.
+// next is when a change may bring the handler back: after an interval since the last call, which doubles with each
+// failure.
 func (m *memory) next(interval time.Duration) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.synced.IsZero() {
+	if m.called.IsZero() {
 		return time.Time{}
 	}
-	return m.synced.Add(paced(interval, max(m.failed, m.unstable)))
+	return m.called.Add(max(paced(interval, m.failed), m.slow))
 }
 
-// paced doubles an interval.
+// paced doubles an interval so many times, up to maxPace.
 func paced(interval time.Duration, times int) time.Duration {
 	factor := math.Pow(2, float64(times))
 	return time.Duration(min(float64(interval)*factor, float64(max(maxPace, interval))))

@@ -58,11 +58,11 @@ func TestPaceDoublesWithFailuresAndStartsOver(t *testing.T) {
 		t.Errorf("a longer interval: %s, want it", got)
 	}
 	m.ended(nil)
-	m.settled(false)
+	m.slowDown(2 * time.Second)
 	if got := m.next(time.Second).Sub(began); got != 2*time.Second {
 		t.Errorf("after an unstable answer: %s, want 2s", got)
 	}
-	m.settled(true)
+	m.slowDown(0)
 	if got := m.next(time.Second).Sub(began); got != time.Second {
 		t.Errorf("at peace again: %s, want 1s", got)
 	}
