@@ -65,7 +65,7 @@ type Runtime struct {
 	// Recorder writes events about deploy items.
 	Recorder events.EventRecorder
 	// Clock is the library's clock.
-	Clock clock.Clock
+	Clock clock.WithTickerAndDelayedExecution
 	// Registerer takes metrics of the deployer's own; they get the label deployer_type.
 	Registerer prometheus.Registerer
 	// Trigger asks for another pass over an item, soon and at low priority.
