@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
@@ -183,16 +184,15 @@ func (r *run) isOurs(obj *unstructured.Unstructured) bool {
 
 // remember notes what the item wrote, so that no later call sees anything older.
 func (r *run) remember(report apply.Report) {
-	for ref := range r.memory.written {
-		if !slices.ContainsFunc(r.up.Inventory.Entries, func(e apply.Entry) bool { return e.Ref() == ref }) {
-			delete(r.memory.written, ref)
-		}
+	refs := make(map[types.UID]apply.Ref, len(r.up.Inventory.Entries))
+	for _, entry := range r.up.Inventory.Entries {
+		refs[entry.UID] = entry.Ref()
 	}
+	written := make(map[apply.Ref]string, len(refs))
 	for _, owned := range report.Owned {
-		for _, entry := range r.up.Inventory.Entries {
-			if entry.UID == owned.UID && owned.ResourceVersion != "" {
-				r.memory.written[entry.Ref()] = owned.ResourceVersion
-			}
+		if ref, known := refs[owned.UID]; known && owned.ResourceVersion != "" {
+			written[ref] = owned.ResourceVersion
 		}
 	}
+	r.memory.written = written
 }

@@ -87,7 +87,7 @@ func (r *run) sync(ctx context.Context) error {
 		return r.failed(err)
 	}
 	r.tellMissing(desired, req.Children)
-	report, err := r.up.Apply(ctx, desired, apply.Options{Concurrency: 1})
+	report, err := r.up.Apply(ctx, desired, apply.Options{Concurrency: 1, KeepGoing: true})
 	r.remember(report)
 	r.again(response)
 	if err != nil {
