@@ -74,7 +74,7 @@ type Options struct {
 	// Children are the kinds that the handler may return. All objects of these kinds that belong to an item are in its
 	// requests, and each change of one calls Sync again. Other kinds are an error.
 	Children []ChildKind
-	// Namespaces are those that children may lie in. nil: only the namespace with the name of the item's own.
+	// Namespaces are those that children may lie in. Empty: only the namespace with the name of the item's own.
 	// [AnyNamespace] allows all. A child that names no namespace gets the item's own if that is allowed, else the first
 	// of the list. Cluster-scoped kinds are not restricted by this: whoever lists them in Children allows them.
 	Namespaces []string
