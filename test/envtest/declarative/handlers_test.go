@@ -29,7 +29,7 @@ type settings struct {
 
 // config is a configuration for an item.
 func config(configMaps map[string]map[string]string) map[string]any {
-	return map[string]any{"maps": configMaps}
+	return map[string]any{"apiVersion": "example.com/v1", "kind": "Config", "maps": configMaps}
 }
 
 type (
