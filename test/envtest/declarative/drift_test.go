@@ -94,4 +94,3 @@ var _ = Describe("children that others change", func() {
 		Eventually(w.data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("Data", data{"key": "second"})))
 	}, SpecTimeout(time.Minute))
 })
-
