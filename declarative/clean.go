@@ -4,8 +4,11 @@ package declarative
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
@@ -69,21 +72,40 @@ func isZero(value any) bool {
 	return value == "" || value == false || value == int64(0) || value == float64(0)
 }
 
-// isMinimal tells that an object says nothing but which one it is. Go structs write empty fields that nobody set
-// (spec: {}); in text and maps they count.
+// isMinimal tells that an object says nothing but which one it is.
 func (m manifest) isMinimal() bool {
-	for field, value := range m.body {
-		switch field {
-		case fieldAPIVersion, fieldKind, "metadata":
-		default:
-			if m.source == nil || !isZero(value) {
-				return false
-			}
-		}
-	}
 	metadata, _ := m.body["metadata"].(map[string]any)
 	for field := range metadata {
 		if field != "name" && field != "namespace" {
+			return false
+		}
+	}
+	if m.source != nil {
+		return isUnset(reflect.ValueOf(m.source))
+	}
+	for field := range m.body {
+		if field != fieldAPIVersion && field != fieldKind && field != "metadata" {
+			return false
+		}
+	}
+	return true
+}
+
+// isUnset tells that nobody set any field of a typed object beside its metadata. Its JSON does not tell: fields that
+// nobody set are in there, too (spec: {}).
+func isUnset(source reflect.Value) bool {
+	if source.Kind() == reflect.Pointer {
+		source = source.Elem()
+	}
+	if source.Kind() != reflect.Struct {
+		return false
+	}
+	for i := range source.NumField() {
+		switch source.Field(i).Type() {
+		case reflect.TypeFor[metav1.TypeMeta](), reflect.TypeFor[metav1.ObjectMeta]():
+			continue
+		}
+		if source.Type().Field(i).Name != "Status" && !source.Field(i).IsZero() {
 			return false
 		}
 	}
