@@ -101,32 +101,25 @@ func (s *providerStatus) set(status any, generation int64) error {
 	return err
 }
 
+// EncodeStatus is what [SyncResponse].Status becomes in the item's provider status, without the library's own part; nil for
+// nil. Most need it only in tests. Errors: it is no JSON object, has the reserved field, or is too large.
+func EncodeStatus(item *lsv1alpha1.DeployItem, status any) (json.RawMessage, error) {
+	s := &providerStatus{}
+	if err := s.set(status, item.Generation); err != nil {
+		return nil, err
+	}
+	if err := s.store(&lsv1alpha1.DeployItem{}); err != nil {
+		return nil, err
+	}
+	return s.handler, nil
+}
+
 // store puts the provider status into the item, in memory. With nothing to store the item's is left alone.
 // Errors: it is too large, or the handler's apiVersion, kind or metadata cannot be stored; the item is not changed.
 func (s *providerStatus) store(item *lsv1alpha1.DeployItem) error {
-	own := maps.Clone(s.more)
-	if len(s.inventory.Entries) > 0 {
-		inventory, err := json.Marshal(s.inventory)
-		if err != nil {
-			return err
-		}
-		if own == nil {
-			own = map[string]json.RawMessage{}
-		}
-		own[fieldInventory] = inventory
-	}
-	body := map[string]json.RawMessage{}
-	if len(s.handler) > 0 {
-		if err := json.Unmarshal(s.handler, &body); err != nil {
-			return err
-		}
-	}
-	if len(own) > 0 {
-		raw, err := json.Marshal(own)
-		if err != nil {
-			return err
-		}
-		body[ReservedField] = raw
+	body, err := s.body()
+	if err != nil {
+		return err
 	}
 	if len(body) == 0 && item.Status.ProviderStatus == nil {
 		return nil
@@ -147,6 +140,30 @@ func (s *providerStatus) store(item *lsv1alpha1.DeployItem) error {
 	}
 	item.Status.ProviderStatus = status
 	return nil
+}
+
+// body is what is stored, without what is filled in.
+func (s *providerStatus) body() (map[string]json.RawMessage, error) {
+	body := map[string]json.RawMessage{}
+	if len(s.handler) > 0 {
+		if err := json.Unmarshal(s.handler, &body); err != nil {
+			return nil, err
+		}
+	}
+	own := maps.Clone(s.more)
+	if own == nil {
+		own = map[string]json.RawMessage{}
+	}
+	var err error
+	if len(s.inventory.Entries) > 0 {
+		if own[fieldInventory], err = json.Marshal(s.inventory); err != nil {
+			return nil, err
+		}
+	}
+	if len(own) > 0 {
+		body[ReservedField], err = json.Marshal(own)
+	}
+	return body, err
 }
 
 // statusObject marshals a handler's status; nil: none.
