@@ -3,8 +3,10 @@
 package stategraph
 
 import (
+	"maps"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -26,8 +28,9 @@ type look struct {
 type memory struct {
 	mu      sync.Mutex
 	looks   map[watch.Object]look
-	cluster *upkeep.Cluster // whose watches are followed; nil: none
-	stop    func()          // ends that
+	held    map[watch.Object]*unstructured.Unstructured // whose content was asked for
+	cluster *upkeep.Cluster                             // whose watches are followed; nil: none
+	stop    func()                                      // ends that
 	running bool
 	changed map[watch.Object]bool // while a run goes on
 }
@@ -35,9 +38,13 @@ type memory struct {
 // memoryKey is the key of the memory among what upkeep keeps about an item.
 type memoryKey struct{}
 
+func newMemory() *memory {
+	return &memory{looks: map[watch.Object]look{}, held: map[watch.Object]*unstructured.Unstructured{}}
+}
+
 // memoryOf returns the memory of the item of a run.
 func memoryOf(run *upkeep.Run) *memory {
-	return run.Value(memoryKey{}, func() any { return &memory{looks: map[watch.Object]look{}} }).(*memory)
+	return run.Value(memoryKey{}, func() any { return newMemory() }).(*memory)
 }
 
 // begin notes that a run has begun, and sees to it that changes of the item's objects in the cluster (nil: there is none)
@@ -53,7 +60,7 @@ func (m *memory) begin(cluster *upkeep.Cluster, item types.UID, wake func()) {
 	if m.cluster = cluster; cluster == nil {
 		return
 	}
-	m.looks = map[watch.Object]look{} // of another cluster
+	m.drop() // it is of another cluster
 	m.stop = cluster.Watcher().Follow(item, func(o watch.Object) {
 		if m.notice(o) {
 			wake()
@@ -78,7 +85,13 @@ func (m *memory) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.unfollow()
-	m.cluster, m.looks = nil, map[watch.Object]look{}
+	m.cluster = nil
+	m.drop()
+}
+
+// drop is called with the lock.
+func (m *memory) drop() {
+	m.looks, m.held = map[watch.Object]look{}, map[watch.Object]*unstructured.Unstructured{}
 }
 
 // unfollow is called with the lock.
@@ -151,13 +164,33 @@ func (m *memory) wasReady(o watch.Object) bool {
 	return there && seen.ResourceVersion == last.version
 }
 
+// hold keeps the content of an object for the next run. It must not be changed any more.
+func (m *memory) hold(o watch.Object, live *unstructured.Unstructured) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held[o] = live
+}
+
+// content is that of an object, if a watch knows that it did not change; else nil.
+func (m *memory) content(o watch.Object) *unstructured.Unstructured {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	live := m.held[o]
+	if live == nil || m.cluster == nil {
+		return nil
+	}
+	seen, there := m.cluster.Watcher().Get(o.Resource, o.NamespacedName)
+	if !there || seen.ResourceVersion != live.GetResourceVersion() {
+		return nil
+	}
+	return live
+}
+
 // keep forgets all objects but those of the inventory.
 func (m *memory) keep(objects map[watch.Object]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for o := range m.looks {
-		if !objects[o] {
-			delete(m.looks, o)
-		}
-	}
+	gone := func(o watch.Object) bool { return !objects[o] }
+	maps.DeleteFunc(m.looks, func(o watch.Object, _ look) bool { return gone(o) })
+	maps.DeleteFunc(m.held, func(o watch.Object, _ *unstructured.Unstructured) bool { return gone(o) })
 }

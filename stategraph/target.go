@@ -133,8 +133,9 @@ func (t *inTarget) Apply(ctx context.Context, of unit, desired []apply.Desired) 
 	heard := t.graph.hears(of.Component)
 	out := make([]outcome, len(applied))
 	for i, o := range applied {
-		out[i] = outcome(o)
 		t.met(o, heard)
+		out[i] = outcome(o)
+		out[i].Live = nil // those who want it ask Get, so that it is known to be wanted
 	}
 	return out, nil
 }
@@ -147,8 +148,24 @@ func (t *inTarget) Delete(ctx context.Context, refs []apply.Ref) ([]apply.Waitin
 	return t.applier.Delete(ctx, refs...)
 }
 
-// Get reads an object, once in a run.
+// Get returns an object for those who want its content. It is kept from run to run, and only read again when a watch
+// tells of another version.
 func (t *inTarget) Get(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
+	object, known := t.object(ref)
+	if known {
+		if live := t.memory.content(object); live != nil && t.seenAlready(ref) == nil {
+			return live, nil
+		}
+	}
+	live, err := t.read(ctx, ref)
+	if known && live != nil {
+		t.memory.hold(object, live)
+	}
+	return live, err
+}
+
+// read reads an object, once in a run.
+func (t *inTarget) read(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
 	if live := t.seenAlready(ref); live != nil {
 		return live, nil
 	}
@@ -169,7 +186,7 @@ func (t *inTarget) Ready(ctx context.Context, ref apply.Ref, by judge) (string, 
 	if t.seenAlready(ref) == nil && (by == nil && upkeep.ReadyAtOnce(ref.GVK().GroupKind()) || known && t.memory.wasReady(object)) {
 		return "", nil
 	}
-	live, err := t.Get(ctx, ref)
+	live, err := t.read(ctx, ref)
 	switch {
 	case err != nil:
 		return "", err

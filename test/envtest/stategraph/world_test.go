@@ -188,3 +188,35 @@ func mergePatch(body map[string]any) client.Patch {
 	Expect(err).NotTo(HaveOccurred())
 	return client.RawPatch(types.MergePatchType, raw)
 }
+
+// value reads the value of a ConfigMap, for Eventually; "" when it does not exist.
+func (w *world) value(ctx context.Context, name string) func(Gomega) string {
+	return func(g Gomega) string {
+		cm := &corev1.ConfigMap{}
+		err := w.client.Get(ctx, w.key(name), cm)
+		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+		return cm.Data["value"]
+	}
+}
+
+// edit changes the value of a ConfigMap by hand.
+func (w *world) edit(ctx context.Context, name, value string) {
+	GinkgoHelper()
+	cm := &corev1.ConfigMap{}
+	Expect(w.client.Get(ctx, w.key(name), cm)).To(Succeed())
+	cm.Data["value"] = value
+	Expect(w.client.Update(ctx, cm, client.FieldOwner("kubectl-edit"))).To(Succeed())
+}
+
+// quiet waits until the deployer asks nothing of the target any more.
+func (w *world) quiet(ctx context.Context) {
+	GinkgoHelper()
+	last, since := w.counter.Snapshot(), time.Now()
+	Eventually(func() bool {
+		now := w.counter.Snapshot()
+		if now.Since(last).Total() > 0 {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) > 500*time.Millisecond
+	}).WithContext(ctx).WithTimeout(patience).Should(BeTrue())
+}
