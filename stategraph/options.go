@@ -3,6 +3,7 @@
 package stategraph
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 
@@ -27,7 +28,7 @@ type options struct {
 	listeners []Listener
 	declared  []schema.GroupVersionKind
 	scheme    *runtime.Scheme
-	data      any // func(ctx) (any, error) of WithData
+	data      func(ctx context.Context) (any, error) // of WithData; nil: none
 	faults    []string
 }
 

@@ -3,6 +3,8 @@
 package stategraph
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -17,8 +19,8 @@ type ProviderStatus struct {
 	metav1.TypeMeta `json:",inline"`
 	// ObservedGeneration is the generation of the item that the last run saw.
 	ObservedGeneration int64 `json:"observedGeneration"`
-	// Components tell how far each component is; those that are not ready come first, then in the order of the graph. At
-	// most MaxStatusComponents.
+	// Components tell how far each component is; in the order of the graph. At most
+	// MaxStatusComponents, of which those that are ready are left out first.
 	Components []ComponentStatus `json:"components,omitempty"`
 	// Omitted is how many more components there are.
 	Omitted int `json:"omitted,omitempty"`
@@ -40,18 +42,18 @@ const (
 	maxStatusBlockers   = 10
 )
 
-// componentStatuses is what a status says about the components of a walk, and how many were left out.
+// componentStatuses is what a status says about the components of a walk, and how many were left out: of too many those
+// stay that are not ready.
 func (w *walked) componentStatuses() (components []ComponentStatus, omitted int) {
-	components = make([]ComponentStatus, 0, len(w.states))
-	for _, ready := range []bool{false, true} {
-		for _, state := range w.states {
-			if (state.State == StateReady) != ready {
-				continue
-			}
-			state.BlockedBy = state.BlockedBy[:min(len(state.BlockedBy), maxStatusBlockers):min(len(state.BlockedBy), maxStatusBlockers)]
-			components = append(components, state)
+	omitted = max(0, len(w.states)-MaxStatusComponents)
+	ready := 0 // how many ready ones are left out so far
+	for _, state := range w.states {
+		if state.State == StateReady && ready < omitted {
+			ready++
+			continue
 		}
+		state.BlockedBy = slices.Clip(state.BlockedBy[:min(len(state.BlockedBy), maxStatusBlockers)])
+		components = append(components, state)
 	}
-	kept := min(len(components), MaxStatusComponents)
-	return components[:kept], len(components) - kept
+	return components[:min(len(components), MaxStatusComponents)], omitted
 }
