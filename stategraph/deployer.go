@@ -170,6 +170,9 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target
 	if err := run.Resume(ctx, target); err != nil {
 		return err
 	}
+	if memoryOf(run).hasRun() {
+		return nil // in this process
+	}
 	within := d.options.StartWithin
 	if d.graph.timer > 0 {
 		within = min(within, d.graph.timer)

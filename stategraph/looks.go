@@ -31,6 +31,7 @@ type memory struct {
 	held    map[watch.Object]*unstructured.Unstructured // whose content was asked for
 	cluster *upkeep.Cluster                             // whose watches are followed; nil: none
 	stop    func()                                      // ends that
+	ran     bool
 	running bool
 	changed map[watch.Object]bool // while a run goes on
 }
@@ -52,7 +53,7 @@ func memoryOf(run *upkeep.Run) *memory {
 func (m *memory) begin(cluster *upkeep.Cluster, item types.UID, wake func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.running, m.changed = true, map[watch.Object]bool{}
+	m.ran, m.running, m.changed = true, true, map[watch.Object]bool{}
 	if m.cluster == cluster {
 		return
 	}
@@ -66,6 +67,13 @@ func (m *memory) begin(cluster *upkeep.Cluster, item types.UID, wake func()) {
 			wake()
 		}
 	})
+}
+
+// hasRun tells whether the item had a run in this process.
+func (m *memory) hasRun() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ran
 }
 
 // end notes that the run is over. It tells whether something changed while it ran that it did not see.

@@ -54,7 +54,7 @@ func newWorld(ctx context.Context, revision contract.Revision) *world {
 	ns.GenerateName = "graph-"
 	Expect(w.client.Create(ctx, ns)).To(Succeed())
 	w.ns = ns.Name
-	w.ls = deployertest.NewLandscaper(w.client, deployertest.LandscaperOptions{Revision: revision})
+	w.ls = deployertest.NewLandscaper(w.client, deployertest.LandscaperOptions{Revision: revision, DeployerType: revision == contract.JobID})
 	Expect(w.ls.EnsureContext(ctx, w.ns)).To(Succeed())
 	w.target(ctx, "cluster", cp.Kubeconfig())
 	w.options = stategraph.Options{Targets: targets.Policy{AllowPrivateHosts: true}, WrapTransport: w.counter.Transport}
