@@ -5,6 +5,7 @@ package stategraph
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -26,7 +27,7 @@ func ForEach[E any](elements func(ctx context.Context) ([]E, error), name func(E
 	}
 	r := *inner
 	if elements == nil || name == nil {
-		r.faults = append(r.faults[:len(r.faults):len(r.faults)], "ForEach needs elements and their names")
+		r.faults = append(slices.Clip(r.faults), "ForEach needs elements and their names")
 	}
 	r.render = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
 		n, err := From(ctx)

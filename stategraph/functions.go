@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -35,15 +36,12 @@ func functions() template.FuncMap {
 		delete(funcs, name)
 	}
 	maps.Copy(funcs, template.FuncMap{
-		"keys":   sortedKeys,
-		"values": sortedValues,
-		"repeat": repeat,
-		"indent": indent,
-		"nindent": func(spaces int, text string) (string, error) {
-			out, err := indent(spaces, text)
-			return "\n" + out, err
-		},
-		"until":     func(count int) ([]int, error) { return untilStep(0, count, 1) },
+		"keys":      sortedKeys,
+		"values":    sortedValues,
+		"repeat":    repeat,
+		"indent":    indent,
+		"nindent":   nindent,
+		"until":     func(count any) ([]int, error) { return untilStep(0, count, 1) },
 		"untilStep": untilStep,
 		"toYaml":    toYaml,
 		"fromYaml":  fromYaml,
@@ -70,23 +68,40 @@ func sortedValues(dict map[string]any) []any {
 	return values
 }
 
-func repeat(count int, text string) (string, error) {
-	if count < 0 || count > maxRepeat || count*len(text) > maxRepeat {
-		return "", fmt.Errorf("repeat %d times: the result is longer than %d", count, maxRepeat)
+// number takes any number, as those of a configuration are int64.
+func number(value any) int {
+	out, err := strconv.Atoi(fmt.Sprint(value))
+	if err != nil {
+		return -1
+	}
+	return out
+}
+
+func repeat(times any, text string) (string, error) {
+	count := number(times)
+	if count < 0 || count > maxRepeat || len(text) > maxRepeat/max(count, 1) {
+		return "", fmt.Errorf("repeat %v times: want at most %d characters in all", times, maxRepeat)
 	}
 	return strings.Repeat(text, count), nil
 }
 
-func indent(spaces int, text string) (string, error) {
+func nindent(by any, text string) (string, error) {
+	out, err := indent(by, text)
+	return "\n" + out, err
+}
+
+func indent(by any, text string) (string, error) {
+	spaces := number(by)
 	if spaces < 0 || spaces > 256 {
-		return "", fmt.Errorf("indent by %d: want 0 to 256", spaces)
+		return "", fmt.Errorf("indent by %v: want 0 to 256", by)
 	}
 	pad := strings.Repeat(" ", spaces)
 	return pad + strings.ReplaceAll(text, "\n", "\n"+pad), nil
 }
 
 // untilStep counts from start to just before stop, up or down.
-func untilStep(start, stop, step int) ([]int, error) {
+func untilStep(from, to, by any) ([]int, error) {
+	start, stop, step := number(from), number(to), number(by)
 	numbers := []int{}
 	if step == 0 {
 		return numbers, nil

@@ -68,7 +68,7 @@ func (o *objects) checkKind(obj *unstructured.Unstructured) error {
 	if len(o.kinds) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is of a kind that was not announced (%v)", apply.RefOf(obj), o.kinds)
+	return fmt.Errorf("%s is of a kind that WithKinds did not announce", apply.RefOf(obj))
 }
 
 // Reconcile applies the objects.

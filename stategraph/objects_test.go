@@ -148,7 +148,7 @@ func TestObjectBodies(t *testing.T) {
 		},
 		"a kind that was not announced": {
 			Object(free(map[string]any{"apiVersion": "v1", "kind": "A"}), WithKinds(corev1.SchemeGroupVersion.WithKind("B"))),
-			"a Failed A is of a kind that was not announced ([/v1, Kind=B])", 0,
+			"a Failed A is of a kind that WithKinds did not announce", 0,
 		},
 		"a nil option": {Object(oneConfigMap, nil), "", 0},
 	}

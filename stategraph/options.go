@@ -126,7 +126,7 @@ func kindOfType(s *runtime.Scheme, of reflect.Type) schema.GroupVersionKind {
 	if of.Kind() != reflect.Pointer {
 		return schema.GroupVersionKind{}
 	}
-	obj, ok := reflect.New(of.Elem()).Interface().(runtime.Object)
+	obj, ok := reflect.TypeAssert[runtime.Object](reflect.New(of.Elem()))
 	if !ok {
 		return schema.GroupVersionKind{}
 	}

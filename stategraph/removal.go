@@ -13,39 +13,38 @@ import (
 // what the graph says); nothing else is looked at, above all no body or template. Stored orders of several versions of a
 // graph may contradict each other: components in a circle go in the same wave.
 func removalWaves(requires map[string][]string, gone []string) [][]string {
-	groups := circles(requires, gone)
-	wave := map[string]int{}
+	at := map[string]int{} // in which wave a component may go, as far as is known
 	waves := [][]string{}
-	doomed := map[string]bool{}
-	for _, name := range gone {
-		doomed[name] = true
-	}
-	for _, group := range groups { // those that require others come first
-		first, rest := 0, false
+	for _, group := range circles(requires, gone) { // those that require others come first
+		wave := 0
 		for _, name := range group {
-			first = max(first, wave[name])
-			rest = rest || doomed[name]
+			wave = max(wave, at[name])
 		}
+		later := wave // when what the group requires may go
 		for _, name := range group {
-			if doomed[name] {
-				for len(waves) <= first {
+			if slices.Contains(gone, name) {
+				for len(waves) <= wave {
 					waves = append(waves, nil)
 				}
-				waves[first] = append(waves[first], name)
-			}
-			for _, required := range requires[name] {
-				if next := first; rest {
-					wave[required] = max(wave[required], next+1)
-				} else {
-					wave[required] = max(wave[required], next)
-				}
+				waves[wave] = append(waves[wave], name)
+				later = wave + 1
 			}
 		}
+		push(at, group, requires, later)
 	}
-	for i := range waves {
-		slices.Sort(waves[i])
+	for _, wave := range waves {
+		slices.Sort(wave)
 	}
 	return waves
+}
+
+// push lets all that a group requires go in the given wave at the earliest.
+func push(at map[string]int, group []string, requires map[string][]string, wave int) {
+	for _, name := range group {
+		for _, required := range requires[name] {
+			at[required] = max(at[required], wave)
+		}
+	}
 }
 
 // circles groups components that require each other; most groups are of one. Each group comes before all that it

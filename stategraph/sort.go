@@ -53,21 +53,28 @@ func (g *Graph) shortestCycle() []int {
 func (g *Graph) wayBack(start, limit int) []int {
 	from := map[int]int{}
 	for wave, length := []int{start}, 2; len(wave) > 0 && (limit == 0 || length < limit); length++ {
-		var next []int
 		for _, place := range wave {
-			for _, required := range g.nodes[place].requires {
-				if required == start {
-					return way(from, start, place)
-				}
-				if _, seen := from[required]; !seen {
-					from[required] = place
-					next = append(next, required)
-				}
+			if slices.Contains(g.nodes[place].requires, start) {
+				return way(from, start, place)
 			}
 		}
-		wave = next
+		wave = g.step(wave, from)
 	}
 	return nil
+}
+
+// step is what the nodes of a wave require and no earlier one did. from notes by which node each was found.
+func (g *Graph) step(wave []int, from map[int]int) []int {
+	var next []int
+	for _, place := range wave {
+		for _, required := range g.nodes[place].requires {
+			if _, seen := from[required]; !seen {
+				from[required] = place
+				next = append(next, required)
+			}
+		}
+	}
+	return next
 }
 
 // way follows from back from the last node to start, and closes the circle.

@@ -148,7 +148,7 @@ func asResource(value reflect.Value) (Resource, bool) {
 		if !value.CanInterface() {
 			return nil, true
 		}
-		resource, _ := value.Interface().(Resource)
+		resource, _ := reflect.TypeAssert[Resource](value)
 		return resource, true
 	case !reflect.PointerTo(value.Type()).Implements(wanted):
 		return nil, false

@@ -15,13 +15,13 @@ import (
 type State string
 
 const (
-	// StateReady: reconciled in this run, and ready.
+	// StateReady means reconciled in this run, and ready.
 	StateReady State = "Ready"
-	// StateProgressing: reconciled in this run, not ready yet.
+	// StateProgressing means reconciled in this run, not ready yet.
 	StateProgressing State = "Progressing"
-	// StateBlocked: not touched in this run, because something that it requires is not ready.
+	// StateBlocked means not touched in this run, because something that it requires is not ready.
 	StateBlocked State = "Blocked"
-	// StateFailed: preparing, reconciling, or asking whether it is ready, was an error.
+	// StateFailed means that preparing, reconciling, or asking whether it is ready was an error.
 	StateFailed State = "Failed"
 )
 
@@ -71,22 +71,27 @@ func (g *Graph) walk(ctx context.Context, parallel int, do steps) *walked {
 			break
 		}
 		w.visit(ctx, wave, parallel, do)
-		var next []int
-		for _, place := range wave {
-			if w.states[place].State != StateReady {
-				continue
-			}
-			for _, dependent := range g.nodes[place].dependents {
-				if open[dependent]--; open[dependent] == 0 {
-					next = append(next, dependent)
-				}
-			}
-		}
-		slices.Sort(next)
-		wave = next
+		wave = w.after(wave, open)
 	}
 	w.block()
 	return w
+}
+
+// after is the wave that may run when this one did. open is how many requirements of each node are not ready yet.
+func (w *walked) after(wave, open []int) []int {
+	var next []int
+	for _, place := range wave {
+		if w.states[place].State != StateReady {
+			continue
+		}
+		for _, dependent := range w.graph.nodes[place].dependents {
+			if open[dependent]--; open[dependent] == 0 {
+				next = append(next, dependent)
+			}
+		}
+	}
+	slices.Sort(next)
+	return next
 }
 
 // visit runs one wave.
