@@ -99,7 +99,7 @@ func (r *reconciler) settle(c *cycle, err error) {
 			Phase: contract.HandedPhase(c.decision.Revision, c.decision.Action), Err: err, Now: now,
 		})
 		c.outcome = &outcome
-	case !c.decision.Due && contract.ShowsHookFailure(c.item, c.decision):
+	case !c.decision.Due && !c.decision.Paused && contract.ShowsHookFailure(c.item, c.decision):
 		c.own()
 		contract.HookRecovered(c.item, c.decision)
 	case c.outcome == nil && c.decision.Unchanged:
@@ -107,7 +107,7 @@ func (r *reconciler) settle(c *cycle, err error) {
 		contract.FinishUnchanged(c.item, c.decision, r.startInfo(c))
 	}
 	deleted := c.decision.Action == contract.Delete && c.outcome != nil && c.outcome.Done
-	if c.outcome != nil && !deleted {
+	if c.outcome != nil && !deleted && !r.leaveUnchanged(c) {
 		contract.Apply(c.item, c.decision, *c.outcome, now, c.began)
 		c.news = c.outcome.Err
 	}

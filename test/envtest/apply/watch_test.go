@@ -96,4 +96,45 @@ var _ = Describe("with real watches", func() {
 		Expect(w.get(ctx, "c1")).NotTo(BeNil())
 		Expect(run(ctx, desired)).To(BeZero())
 	})
+
+	It("an object of onDelete is watched for its end only, a retained one not at all [R15]", func(ctx SpecContext) {
+		w = newWorld(ctx)
+		start(ctx)
+		lasting := func(value string) []apply.Desired {
+			return []apply.Desired{by(w.configMap("a", "key", value), apply.OnDelete), with(w.configMap("b"), apply.Retain)}
+		}
+		Expect(run(ctx, w.some("a", "b"))).To(Equal(2))
+		Expect(run(ctx, lasting("other"))).To(BeZero())
+		w.edit(ctx, "a", `{"data":{"key":"by hand"}}`)
+		w.edit(ctx, "b", `{"data":{"key":"by hand"},"metadata":{"labels":null}}`)
+		Consistently(events, "300ms").ShouldNot(Receive())
+		Expect(run(ctx, lasting("other"))).To(BeZero())
+
+		Expect(direct.Delete(ctx, w.get(ctx, "b"))).To(Succeed())
+		Consistently(events, "200ms").ShouldNot(Receive())
+		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
+		var event watch.Event
+		Eventually(events).WithTimeout(waitTimeout).Should(Receive(&event))
+		Expect(event.What).To(Equal(watch.Gone))
+		run(ctx, lasting("other"))
+		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "other"))
+		Expect(w.get(ctx, "b")).To(BeNil())
+		Expect(run(ctx, lasting("other"))).To(BeZero())
+	})
+
+	It("an object of recreate that was changed by hand is made again, and wakes nobody after that [R15, Rx3]", func(ctx SpecContext) {
+		w = newWorld(ctx)
+		start(ctx)
+		w.options.Strategy = apply.Recreate
+		Expect(run(ctx, w.some("a"))).To(Equal(1))
+		uid := w.get(ctx, "a").UID
+		w.edit(ctx, "a", `{"data":{"key":"by hand"}}`)
+		var event watch.Event
+		Eventually(events).WithTimeout(waitTimeout).Should(Receive(&event))
+		Expect(event.What).To(Equal(watch.Changed))
+		run(ctx, w.some("a"))
+		Expect(w.get(ctx, "a").UID).NotTo(Equal(uid))
+		Expect(run(ctx, w.some("a"))).To(BeZero())
+		Consistently(events, "200ms").ShouldNot(Receive())
+	})
 })
