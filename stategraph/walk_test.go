@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -179,6 +180,9 @@ func (g *gate) visit(ctx context.Context, place int) (Readiness, error) {
 	for most := g.most.Load(); now > most && !g.most.CompareAndSwap(most, now); most = g.most.Load() {
 	}
 	if g.entered.Add(1) == g.want {
+		for range 10_000 {
+			runtime.Gosched() // whoever else wants to come in, may
+		}
 		close(g.open)
 	}
 	select {
