@@ -25,17 +25,26 @@ type galeraConfig struct {
 	Image    string `json:"image,omitempty"`
 }
 
-// galeraGraph is the graph of the documentation of Yaook's operators.
+// galera is the graph of the documentation of Yaook's operators.
+type galera struct {
+	Service       stategraph.Resource
+	Certificates  stategraph.Resource
+	Configuration stategraph.Resource
+	Database      stategraph.Resource `graph:"requires=service;certificates;configuration"`
+	Haproxy       stategraph.Resource `graph:"requires=database"`
+	PublicService stategraph.Resource `graph:"requires=haproxy"`
+}
+
 func galeraGraph() *stategraph.Graph {
 	GinkgoHelper()
-	g, err := stategraph.NewGraph().
-		Add("service", stategraph.Object(serviceOf("db"))).
-		Add("certificates", stategraph.Object(certificateBody)).
-		Add("configuration", stategraph.Versioned(configurationBody)).
-		Add("database", stategraph.Object(databaseBody), "service", "certificates", "configuration").
-		Add("haproxy", stategraph.Object(haproxyBody), "database").
-		Add("public-service", stategraph.Object(serviceOf("public")), "haproxy").
-		Build()
+	g, err := stategraph.FromStruct(&galera{
+		Service:       stategraph.Object(serviceOf("db")),
+		Certificates:  stategraph.Object(certificateBody, stategraph.WithKinds(certificateKind)),
+		Configuration: stategraph.Versioned(configurationBody),
+		Database:      stategraph.Object(databaseBody),
+		Haproxy:       stategraph.Object(haproxyBody),
+		PublicService: stategraph.Object(serviceOf("public")),
+	})
 	Expect(err).NotTo(HaveOccurred())
 	return g
 }

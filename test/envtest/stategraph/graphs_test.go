@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deployerkit/deployerkit/stategraph"
 )
@@ -124,4 +125,15 @@ func numbered(prefix string, n int) []string {
 		out[i] = fmt.Sprintf("%s-%d", prefix, i)
 	}
 	return out
+}
+
+// unknownKind is an object that no cluster knows.
+func unknownKind(ctx context.Context) (*unstructured.Unstructured, error) {
+	item, err := stategraph.Item(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "nobody.test.deployerkit.dev/v1", "kind": "Unknown", "metadata": map[string]any{"namespace": item.Namespace, "name": item.Name},
+	}}, nil
 }
