@@ -149,10 +149,9 @@ func (r *run) seen(ctx context.Context, v view, entry apply.Entry) (obj *unstruc
 	written := r.memory.written[entry.Ref()]
 	look := func(context.Context) (bool, error) {
 		obj = informer.get(entry.Namespace, entry.Name)
-		switch {
-		case obj == nil:
+		if obj == nil {
 			sure = written != "" && informer.reached(written)
-		default:
+		} else {
 			sure = written == "" || !older(obj.GetResourceVersion(), written)
 		}
 		return sure || written == "", nil
