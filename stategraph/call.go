@@ -61,6 +61,9 @@ func (c *call) reconcile(ctx context.Context) error {
 	w, next := walk.walk(ctx)
 	c.metrics.count(w.states)
 	left, err := c.removeLeft(ctx, walk, w)
+	if len(left) > 0 {
+		next = shorter(next, lookAgain)
+	}
 	result := c.conclude(w, left, err)
 	if err := c.settle(ctx, result.err); err != nil && result.err == nil {
 		result.err = err
