@@ -178,8 +178,11 @@ func (r *run) call(ctx context.Context, function string) *call {
 	return &call{r: r, log: logr.FromContextOrDiscard(ctx), function: function, began: r.now(), err: errPanicked}
 }
 
-// end counts a call.
+// end counts a call. To wait is no failure.
 func (c *call) end() {
+	if _, _, waits := deployerlib.AsWait(c.err); waits {
+		c.err, c.result = nil, resultWaiting
+	}
 	failures := c.r.memory.ended(c.err)
 	if c.err != nil {
 		c.log.V(1).Info("the handler failed", "function", c.function, "inARow", failures, "reason", c.err.Error())

@@ -167,16 +167,20 @@ var _ = Describe("several children", func() {
 	It("are applied in the order in which they are returned, and one that fails does not stop the others [Rx2]", func(ctx SpecContext) {
 		bad := configMap("m-bad", data{"key": "1"})
 		bad["data"] = object{"not a key!": "x"}
-		w := newWorld(ctx, configMapKind).start(answering(configMap("z", data{"key": "1"}), bad, configMap("a", data{"key": "1"}), configMap("q", data{"key": "1"})))
+		first := object{ // of an earlier stage
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": object{"name": "bad"}, "rules": []any{object{"verbs": []any{}}},
+		}
+		clusterRole := declarative.ChildKind{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}
+		w := newWorld(ctx, configMapKind, clusterRole).start(answering(first, configMap("z", data{"key": "1"}), bad, configMap("a", data{"key": "1"}), configMap("q", data{"key": "1"})))
 		order := &writes{}
 		w.counter.Inject(deployertest.When(order.note, nil))
 		w.create(ctx, "item", config(nil))
 		Eventually(func() any { return w.get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
-			HaveValue(HaveField("Message", ContainSubstring("m-bad"))))
+			HaveValue(HaveField("Message", And(ContainSubstring("m-bad"), ContainSubstring("ClusterRole.rbac.authorization.k8s.io bad")))))
 		for _, name := range []string{"z", "a", "q"} {
 			Expect(w.read(ctx, name)).NotTo(BeNil(), name)
 		}
-		Expect(order.list()[:4]).To(Equal([]string{"z", "m-bad", "a", "q"}))
+		Expect(order.list()[:5]).To(Equal([]string{"bad", "z", "m-bad", "a", "q"}))
 	}, SpecTimeout(time.Minute))
 })
 
