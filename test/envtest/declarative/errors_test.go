@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -160,6 +161,25 @@ var _ = Describe("an answer that cannot be", func() {
 		Entry("a status [R19]", "status", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a"}, "status": object{"a": "b"}}),
 		Entry("fields that only the server sets [R18]", "resourceVersion", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a", "resourceVersion": "5"}, "data": object{}}),
 		Entry("another namespace [R30]", "kube-system", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a", "namespace": "kube-system"}, "data": object{}}),
+	)
+})
+
+var _ = Describe("a status that cannot be stored", func() {
+	DescribeTable("is a clear error, and nothing is written",
+		func(ctx SpecContext, want string, status any) {
+			w := newWorld(ctx, configMapKind).start(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+				return &declarative.SyncResponse{Status: status, Children: []any{configMap("first", nil)}}, nil
+			}))
+			w.create(ctx, "item", config(nil))
+			Eventually(func() any { return w.get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
+				HaveValue(HaveField("Message", ContainSubstring(want))))
+			_, writes := w.spent(nil)
+			Expect(writes).To(BeZero(), "%s", w.counter.Snapshot())
+			Expect(w.get(ctx, "item").Status.ProviderStatus).To(BeNil())
+		},
+		Entry("no object [R12]", "no JSON object", []string{"a"}),
+		Entry("too large [R12]", "1048576", object{"a": strings.Repeat("a", 1<<20)}),
+		Entry("the library's own field [R12]", "deployerkit", object{"deployerkit": object{}}),
 	)
 })
 
