@@ -152,4 +152,3 @@ var _ = Describe("a listener", func() {
 		Expect(contract.GetCondition(w.item(ctx, "item")(NewGomega(Fail)).Status.Conditions, "DriftDetection")).To(HaveField("Reason", "NotWatched"))
 	}, SpecTimeout(time.Minute))
 })
-
