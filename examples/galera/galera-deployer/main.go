@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"os"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -14,12 +15,15 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/examples/galera"
 	"github.com/deployerkit/deployerkit/stategraph"
 	"github.com/deployerkit/deployerkit/targets"
 )
+
+var metrics = flag.String("metrics-bind-address", ":8080", "where metrics are served; 0: nowhere")
 
 func run(ctx context.Context, cfg *rest.Config) error {
 	graph, err := galera.Graph()
@@ -30,7 +34,7 @@ func run(ctx context.Context, cfg *rest.Config) error {
 	if err := errors.Join(corev1.AddToScheme(scheme), lsv1alpha1.AddToScheme(scheme)); err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: scheme})
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: *metrics}})
 	if err != nil {
 		return err
 	}
@@ -42,6 +46,7 @@ func run(ctx context.Context, cfg *rest.Config) error {
 }
 
 func main() {
+	flag.Parse()
 	ctrl.SetLogger(zap.New())
 	if err := run(ctrl.SetupSignalHandler(), ctrl.GetConfigOrDie()); err != nil {
 		ctrl.Log.Error(err, "the deployer ended")

@@ -43,6 +43,7 @@ var _ = Describe("the Galera deployer", func() {
 		Expect(lsv1alpha1.AddToScheme(scheme)).To(Succeed())
 		c, err := client.New(cp.Config, client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
+		*metrics = "0" // others may test their command at the same time
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- run(running, cp.Config) }()
