@@ -7,9 +7,8 @@ import (
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployerlib"
@@ -61,6 +60,9 @@ func (c *call) reconcile(ctx context.Context) error {
 	w, next := walk.walk(ctx)
 	c.metrics.count(w.states)
 	left, err := c.removeLeft(ctx, walk, w)
+	if len(left) > 0 {
+		next = shorter(next, lookAgain)
+	}
 	result := c.conclude(w, left, err)
 	if err := c.settle(ctx, result.err); err != nil && result.err == nil {
 		result.err = err

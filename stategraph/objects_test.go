@@ -202,6 +202,17 @@ func TestObjectReadiness(t *testing.T) {
 	}
 }
 
+func TestObjectsThatWait(t *testing.T) {
+	t.Run("what is not usable yet is not ready [Y8]", func(t *testing.T) {
+		c := newCluster()
+		c.waiting = "is being deleted"
+		w := walkItem(t, build(t, NewGraph().Add("db", Object(statefulSet))), withConfig("a", `{"Replicas":1}`), c)
+		if diff := cmp.Diff([]string{"db Progressing StatefulSet.apps default/db: is being deleted"}, statesOf(w)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 func TestWaits(t *testing.T) {
 	wait := func(context.Context) error { return deployerlib.WaitFor("a mail", 30*time.Second) }
 	poll := []Listener{Poll(time.Minute), Timer(time.Hour)}

@@ -145,7 +145,21 @@ func (t *inTarget) Delete(ctx context.Context, refs []apply.Ref) ([]apply.Waitin
 	if t.applier == nil {
 		return nil, errNoTarget()
 	}
-	return t.applier.Delete(ctx, refs...)
+	waiting, err := t.applier.Delete(ctx, refs...)
+	for _, w := range waiting {
+		t.awaitEnd(w.Ref)
+	}
+	return waiting, err
+}
+
+// awaitEnd listens to an object that is on its way out, whatever its component listened to.
+func (t *inTarget) awaitEnd(ref apply.Ref) {
+	object, known := t.object(ref)
+	if !known {
+		return
+	}
+	seen, _ := t.run.Cluster.Watcher().Get(object.Resource, object.NamespacedName)
+	t.memory.saw(object, seen.ResourceVersion, true)
 }
 
 // Get returns an object for those who want its content. It is kept from run to run, and only read again when a watch

@@ -37,6 +37,7 @@ type cluster struct {
 	mu      sync.Mutex
 	objects map[apply.Ref]*unstructured.Unstructured
 	unready map[string]string // by name: why
+	waiting string            // of each outcome
 	broken  error             // of Claim
 	claims  [][]string
 	applied map[string]int // calls, by component
@@ -65,7 +66,7 @@ func (c *cluster) Apply(_ context.Context, of unit, desired []apply.Desired) ([]
 	var out []outcome
 	for _, d := range desired {
 		c.objects[apply.RefOf(d.Object)] = d.Object.DeepCopy()
-		out = append(out, outcome{Ref: apply.RefOf(d.Object), Changed: true})
+		out = append(out, outcome{Ref: apply.RefOf(d.Object), Changed: true, Waiting: c.waiting})
 	}
 	return out, nil
 }

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/declarative/internal/objects"
+)
+
+// serverFields of metadata are set by the API server alone.
+var serverFields = []string{
+	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
+	"resourceVersion", "selfLink", "uid",
+}
+
+// clean takes out what says nothing: null, which means "not set by me", and what Go structs write for fields that nobody set,
+// namely a status of nothing but zero values and empty server-only fields.
+func clean(body map[string]any) {
+	dropNull(body)
+	if status, found := body["status"]; found && isZero(status) {
+		delete(body, "status")
+	}
+	metadata, _ := body["metadata"].(map[string]any)
+	for _, field := range serverFields {
+		if value, found := metadata[field]; found && isZero(value) {
+			delete(metadata, field)
+		}
+	}
+	for _, field := range []string{"labels", "annotations", "ownerReferences", "finalizers", "generateName", "namespace"} {
+		if value, found := metadata[field]; found && isZero(value) {
+			delete(metadata, field)
+		}
+	}
+}
+
+// dropNull removes the fields that are null, at any depth. An element of a list that is null stays: it has a place.
+func dropNull(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(v, func(_ string, field any) bool { return field == nil })
+		for _, field := range v {
+			dropNull(field)
+		}
+	case []any:
+		for _, element := range v {
+			dropNull(element)
+		}
+	}
+}
+
+// isZero tells that a value holds nothing but zero values of Go types.
+func isZero(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, field := range v {
+			if !isZero(field) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(v) == 0
+	}
+	return value == "" || value == false || value == int64(0) || value == float64(0)
+}
+
+// isMinimal tells that an object says nothing but which one it is.
+func isMinimal(m objects.Object) bool {
+	metadata, _ := m.Body["metadata"].(map[string]any)
+	for field := range metadata {
+		if field != "name" && field != "namespace" {
+			return false
+		}
+	}
+	if m.Source != nil {
+		return isUnset(reflect.ValueOf(m.Source))
+	}
+	for field := range m.Body {
+		if field != fieldAPIVersion && field != fieldKind && field != "metadata" {
+			return false
+		}
+	}
+	return true
+}
+
+// isUnset tells that nobody set any field of a typed object beside its metadata. Its JSON does not tell: fields that
+// nobody set are in there, too (spec: {}).
+func isUnset(source reflect.Value) bool {
+	if source.Kind() == reflect.Pointer {
+		source = source.Elem()
+	}
+	if source.Kind() != reflect.Struct {
+		return false
+	}
+	for i := range source.NumField() {
+		switch source.Field(i).Type() {
+		case reflect.TypeFor[metav1.TypeMeta](), reflect.TypeFor[metav1.ObjectMeta]():
+			continue
+		}
+		if source.Type().Field(i).Name != "Status" && !source.Field(i).IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// checkFields refuses what a handler must not set.
+func checkFields(body map[string]any, fault func(path, format string, args ...any)) {
+	if status, found := body["status"]; found {
+		fault(firstPath(".status", status), "a child must not have a status: it is for its own controller")
+	}
+	raw, found := body["metadata"]
+	metadata, isMap := raw.(map[string]any)
+	if found && !isMap {
+		fault(".metadata", "must be an object")
+		return
+	}
+	for _, field := range serverFields {
+		if _, found := metadata[field]; found {
+			fault(".metadata."+field, "is set by the API server alone: return only the fields that you care about, not an observed child")
+		}
+	}
+	if _, found := metadata["generateName"]; found {
+		fault(".metadata.generateName", "a child needs a name that is the same at every call, see Name")
+	}
+	checkMetadata(metadata, fault)
+}
+
+// checkMetadata checks the types that are relied on, and refuses labels and annotations that are the library's own.
+func checkMetadata(metadata map[string]any, fault func(path, format string, args ...any)) {
+	for _, field := range []string{"name", "namespace"} {
+		if value, found := metadata[field]; found {
+			if _, isText := value.(string); !isText {
+				fault(".metadata."+field, "must be a text")
+			}
+		}
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		checkTexts(metadata, field, fault)
+	}
+}
+
+// checkTexts checks labels or annotations.
+func checkTexts(metadata map[string]any, field string, fault func(path, format string, args ...any)) {
+	raw, found := metadata[field]
+	values, isMap := raw.(map[string]any)
+	if found && !isMap {
+		fault(".metadata."+field, "must be an object")
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		path := ".metadata." + field + "[" + key + "]"
+		if _, isText := values[key].(string); !isText {
+			fault(path, "must be a text")
+		}
+		if ownership.IsReserved(key) {
+			fault(path, "labels and annotations with %s are the library's own", ownership.Prefix)
+		}
+	}
+}
+
+// firstPath is the path of the first field below a value that is not zero.
+func firstPath(path string, value any) string {
+	fields, _ := value.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if !isZero(fields[key]) {
+			return firstPath(path+field(key), fields[key])
+		}
+	}
+	return path
+}
+
+// field is a field of a JSON path; names with other characters are in brackets.
+func field(key string) string {
+	if key == "" || strings.ContainsAny(key, "./[]\"'` ") {
+		return "[" + key + "]"
+	}
+	return "." + key
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/declarative/internal/objects"
+)
+
+// What the engine does with children that say nothing but their name, and with those of an update strategy.
+const (
+	policyRetain     = apply.Policy("retain")
+	strategyRecreate = apply.Strategy("recreate")
+	strategyOnDelete = apply.Strategy("onDelete")
+)
+
+// strategyOf translates an update strategy.
+var strategyOf = map[UpdateStrategy]apply.Strategy{
+	Apply: apply.Apply, Replace: apply.Update, Recreate: strategyRecreate, OnDelete: strategyOnDelete,
+}
+
+// Desired turns the children of a response into what the engine applies, without asking a cluster. owns tells which
+// children get a reference to the item when Options.Tracking wants one; nil: none. Call Default first.
+// Errors: apply.Errors with every fault of every child at once, with the path of the field.
+func (o *Options) Desired(item *lsv1alpha1.DeployItem, response *SyncResponse, owns func(apply.Ref) bool) ([]apply.Desired, error) {
+	if owns == nil || o.Tracking == nil || !o.Tracking.OwnerReference {
+		owns = func(apply.Ref) bool { return false }
+	}
+	s := &shaping{Options: o, item: item, owns: owns, seen: map[apply.Ref]string{}}
+	for i, child := range response.Children {
+		s.add(fmt.Sprintf("children[%d]", i), child)
+	}
+	if len(s.faults) > 0 {
+		return nil, s.faults
+	}
+	return s.desired, nil
+}
+
+// shaping is one call of Desired.
+type shaping struct {
+	*Options
+
+	item    *lsv1alpha1.DeployItem
+	owns    func(apply.Ref) bool
+	seen    map[apply.Ref]string // where a child was first, by its name without version
+	desired []apply.Desired
+	faults  apply.Errors
+}
+
+// faulty collects the faults of one object.
+type faulty struct {
+	s    *shaping
+	at   string
+	ref  apply.Ref
+	some bool
+}
+
+func (f *faulty) fault(path, format string, args ...any) {
+	f.some = true
+	f.s.faults = append(f.s.faults, &apply.Error{
+		Ref: f.ref, Path: f.at + path, Reason: fmt.Sprintf(format, args...), Class: apply.Permanent,
+	})
+}
+
+// add adds all objects that a child stands for.
+func (s *shaping) add(at string, child any) {
+	all, err := objects.Read(child)
+	if err != nil {
+		(&faulty{s: s, at: at}).fault("", "%s", err.Error())
+		return
+	}
+	for _, m := range all {
+		where := at
+		if m.Index >= 0 {
+			where = fmt.Sprintf("%s[%d]", at, m.Index)
+		}
+		s.object(where, m)
+	}
+}
+
+// object checks and completes one.
+func (s *shaping) object(at string, m objects.Object) {
+	m.FillKind(s.Scheme, func(gvk schema.GroupVersionKind) bool {
+		_, err := s.kindOf(gvk)
+		return err == nil
+	})
+	clean(m.Body)
+	object := &unstructured.Unstructured{Object: m.Body}
+	f := &faulty{s: s, at: at, ref: apply.RefOf(object)}
+	kind := s.check(f, m)
+	if f.some {
+		return
+	}
+	s.fillNamespace(object)
+	f.ref = apply.RefOf(object)
+	s.checkPlace(f)
+	d := apply.Desired{Object: object, Strategy: strategyOf[kind.Update]}
+	if isMinimal(m) {
+		d.Policy = policyRetain
+	} else {
+		s.label(f, object)
+		s.own(f, object)
+	}
+	if !f.some {
+		s.desired = append(s.desired, d)
+	}
+}
+
+// check finds what is wrong with an object as the handler wrote it.
+func (s *shaping) check(f *faulty, m objects.Object) ChildKind {
+	checkFields(m.Body, f.fault)
+	switch {
+	case f.ref.Kind == "" || f.ref.APIVersion == "":
+		f.fault("", "has no apiVersion or no kind")
+		return ChildKind{}
+	case f.ref.Name == "":
+		f.fault(".metadata.name", "is required")
+	}
+	kind, err := s.kindOf(f.ref.GVK())
+	if err != nil {
+		f.fault(".kind", "%s", err.Error())
+	}
+	return kind
+}
+
+// fillNamespace puts a child that names none into the item's namespace, or the first that is allowed. The engine takes it out
+// again where the kind has none.
+func (s *shaping) fillNamespace(object *unstructured.Unstructured) {
+	if object.GetNamespace() != "" {
+		return
+	}
+	namespace := s.item.Namespace
+	if !s.allows(namespace) {
+		namespace = s.Namespaces[0]
+	}
+	object.SetNamespace(namespace)
+}
+
+// allows tells whether children may lie in a namespace.
+func (s *shaping) allows(namespace string) bool {
+	if len(s.Namespaces) == 0 {
+		return namespace == s.item.Namespace
+	}
+	return slices.Contains(s.Namespaces, namespace) || slices.Contains(s.Namespaces, AnyNamespace)
+}
+
+// checkPlace refuses forbidden namespaces, and children that are there already.
+func (s *shaping) checkPlace(f *faulty) {
+	if !s.allows(f.ref.Namespace) {
+		allowed := s.Namespaces
+		if len(allowed) == 0 {
+			allowed = []string{s.item.Namespace}
+		}
+		f.fault(".metadata.namespace", "%q is not allowed, only %q", f.ref.Namespace, allowed)
+	}
+	id := f.ref
+	id.APIVersion = f.ref.GVK().Group
+	if first, found := s.seen[id]; found {
+		f.fault("", "is the same child as %s", first)
+		return
+	}
+	s.seen[id] = f.at
+}
+
+// label puts the labels of the options on an object.
+func (s *shaping) label(f *faulty, object *unstructured.Unstructured) {
+	if len(s.Labels) == 0 && s.Tracking == nil {
+		return
+	}
+	all := object.GetLabels()
+	if all == nil {
+		all = map[string]string{}
+	}
+	for key, value := range s.Labels {
+		if _, found := all[key]; !found {
+			all[key] = value
+		}
+	}
+	if s.Tracking != nil {
+		tracking := map[string]string{s.Tracking.InstanceLabel: string(s.item.UID), s.Tracking.ManagedByLabel: s.Name}
+		for _, key := range slices.Sorted(maps.Keys(tracking)) {
+			if value, found := object.GetLabels()[key]; found && value != tracking[key] {
+				f.fault(".metadata.labels["+key+"]", "is set by Options.Tracking")
+			}
+			all[key] = tracking[key]
+		}
+	}
+	object.SetLabels(all)
+}
+
+// own makes the item the controller of an object, if that is wanted and possible.
+func (s *shaping) own(f *faulty, object *unstructured.Unstructured) {
+	if f.ref.Namespace != s.item.Namespace || !s.owns(f.ref) {
+		return
+	}
+	owner := map[string]any{
+		"apiVersion": lsv1alpha1.SchemeGroupVersion.String(), "kind": "DeployItem",
+		"name": s.item.Name, "uid": string(s.item.UID), "controller": true,
+	}
+	metadata, _ := object.Object["metadata"].(map[string]any)
+	raw, found := metadata["ownerReferences"]
+	others, isList := raw.([]any)
+	if found && !isList {
+		f.fault(".metadata.ownerReferences", "must be a list")
+		return
+	}
+	others = slices.DeleteFunc(others, func(one any) bool {
+		reference, _ := one.(map[string]any)
+		return reference["uid"] == owner["uid"] // as in a child that was observed
+	})
+	metadata["ownerReferences"] = append(others, owner)
+}

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// shopItem is the item of these tests.
+func shopItem() *lsv1alpha1.DeployItem {
+	return &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "4711", Generation: 3}}
+}
+
+// kinds are the configured kinds of these tests.
+func kinds() []ChildKind {
+	return []ChildKind{
+		{APIVersion: "v1", Kind: "Pod", Update: Recreate},
+		{APIVersion: "v1", Kind: "Service"},
+		{APIVersion: "v1", Kind: "ConfigMap", Update: Replace},
+		{APIVersion: "v1", Kind: "Secret", Update: OnDelete},
+		{APIVersion: "v1", Kind: "Namespace"},
+		{APIVersion: "apps/v1", Kind: "Deployment"},
+		{APIVersion: "apps/v1", Kind: "DaemonSet"},
+		{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler"},
+	}
+}
+
+func shape(t *testing.T, o Options, children ...any) ([]apply.Desired, error) {
+	t.Helper()
+	if o.Children == nil {
+		o.Children = kinds()
+	}
+	o.Default()
+	if err := o.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return o.Desired(shopItem(), &SyncResponse{Children: children}, nil)
+}
+
+// bodies are the objects of what is desired, as JSON values.
+func bodies(t *testing.T, desired []apply.Desired) []any {
+	t.Helper()
+	out := []any{}
+	for _, d := range desired {
+		out = append(out, d.Object.Object)
+	}
+	return out
+}
+
+type object = map[string]any
+
+const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"shop"},"spec":{"hostname":"h"}}`
+
+func TestDesiredBodies(t *testing.T) {
+	podBody := object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "p", "namespace": "shop"}, "spec": object{"hostname": "h"}}
+	typed := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Hostname: "h"}}
+	raw := object{}
+	if err := json.Unmarshal([]byte(pod), &raw); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		children []any
+		want     []any
+	}{
+		"raw JSON [R37]":          {[]any{json.RawMessage(pod)}, []any{podBody}},
+		"bytes [R37]":             {[]any{[]byte(pod)}, []any{podBody}},
+		"JSON text [R37]":         {[]any{pod}, []any{podBody}},
+		"a map [R37]":             {[]any{raw}, []any{podBody}},
+		"unstructured [R37]":      {[]any{&unstructured.Unstructured{Object: raw}}, []any{podBody}},
+		"unstructured value":      {[]any{unstructured.Unstructured{Object: raw}}, []any{podBody}},
+		"YAML [R37]":              {[]any{"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  hostname: h # a comment\n"}, []any{podBody}},
+		"typed [R38]":             {[]any{typed}, []any{object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "p", "namespace": "shop"}, "spec": object{"hostname": "h"}}}},
+		"a struct value [R38]":    {[]any{*typed}, []any{podBody}},
+		"a slice of structs":      {[]any{[]corev1.Pod{*typed}}, []any{podBody}},
+		"an apply configuration":  {[]any{applycorev1.Pod("p", "shop").WithSpec(applycorev1.PodSpec().WithHostname("h"))}, []any{podBody}},
+		"a slice without any":     {[]any{[]*corev1.Pod(nil), []any{}}, []any{}},
+		"no children [R13]":       {nil, []any{}},
+		"documents and comments":  {[]any{"# nothing\n---\n" + pod + "\n---\n---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {type: ClusterIP}\n"}, []any{podBody, object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "s", "namespace": "shop"}, "spec": object{"type": "ClusterIP"}}}},
+		"a list of objects":       {[]any{`{"apiVersion":"v1","kind":"List","items":[` + pod + `]}`}, []any{podBody}},
+		"null is not set [Rh6]":   {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":null},"spec":{"hostname":"h","nodeName":null}}`}, []any{podBody}},
+		"whole numbers stay such": {[]any{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"replicas":3,"big":9007199254740993,"half":0.5}}`}, []any{object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "d", "namespace": "shop"}, "spec": object{"replicas": int64(3), "big": int64(9007199254740993), "half": 0.5}}}},
+		"in the order of the response": {
+			[]any{pod, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{}}`},
+			[]any{podBody, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a", "namespace": "shop"}, "data": object{}}},
+		},
+		"an empty list of the handler is wanted": {
+			[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"hostname":"h","tolerations":[],"containers":[{"name":"c","resources":{}}]}}`},
+			[]any{object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "p", "namespace": "shop"}, "spec": object{"hostname": "h", "tolerations": []any{}, "containers": []any{object{"name": "c", "resources": object{}}}}}},
+		},
+		"typed zero values: creationTimestamp and status of a template and of an object [R38]": {
+			[]any{&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "h"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 3}}, &appsv1.DaemonSet{
+				ObjectMeta: metav1.ObjectMeta{Name: "d"},
+				Spec:       appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Hostname: "h"}}},
+			}},
+			[]any{
+				object{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": object{"name": "h", "namespace": "shop"}, "spec": object{"maxReplicas": int64(3), "scaleTargetRef": object{"kind": "", "name": ""}}},
+				object{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": object{"name": "d", "namespace": "shop"}, "spec": object{"template": object{"metadata": object{}, "spec": object{"hostname": "h"}}, "updateStrategy": object{}}},
+			},
+		},
+		"explicit zero values [R38]": {
+			[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","creationTimestamp":null,"resourceVersion":"","generation":0,"labels":{}},"spec":{"hostname":"h"},"status":{"conditions":[],"phase":"","n":0}}`},
+			[]any{podBody},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := shape(t, Options{}, tc.children...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, bodies(t, got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestDesiredDoesNotTouchTheResponse(t *testing.T) {
+	child := object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "p", "labels": nil}, "spec": object{"hostname": "h"}}
+	before := (&unstructured.Unstructured{Object: child}).DeepCopy().Object
+	if _, err := shape(t, Options{Labels: map[string]string{"a": "b"}}, child); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, child); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDesiredFaults(t *testing.T) {
+	service := func(metadata, more string) string {
+		return `{"apiVersion":"v1","kind":"Service","metadata":{` + metadata + `}` + more + `}`
+	}
+	for name, tc := range map[string]struct {
+		children []any
+		want     []string
+	}{
+		"a status [R19]": {
+			[]any{pod, service(`"name":"s"`, `,"status":{"loadBalancer":{"ingress":[{"ip":"1.2.3.4"}]}}`)},
+			[]string{"Service s: children[1].status.loadBalancer.ingress: a child must not have a status: it is for its own controller"},
+		},
+		"a typed status [R19]": {
+			[]any{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}},
+			[]string{"Pod p: children[0].status.phase: a child must not have a status: it is for its own controller"},
+		},
+		"an observed child returned as it came [R18]": {
+			[]any{service(`"name":"s","uid":"u","resourceVersion":"7","generation":2,"creationTimestamp":"2024-01-01T00:00:00Z","selfLink":"x","deletionTimestamp":"2024-01-01T00:00:00Z","managedFields":[{"manager":"m"}]`, "")},
+			[]string{
+				"Service s: children[0].metadata.creationTimestamp: is set by the API server alone: return only the fields that you care about, not an observed child",
+				"Service s: children[0].metadata.deletionTimestamp: is set by the API server alone: return only the fields that you care about, not an observed child",
+				"Service s: children[0].metadata.generation: is set by the API server alone: return only the fields that you care about, not an observed child",
+				"Service s: children[0].metadata.managedFields: is set by the API server alone: return only the fields that you care about, not an observed child",
+				"Service s: children[0].metadata.resourceVersion: is set by the API server alone: return only the fields that you care about, not an observed child",
+				"Service s: children[0].metadata.selfLink: is set by the API server alone: return only the fields that you care about, not an observed child",
+				"Service s: children[0].metadata.uid: is set by the API server alone: return only the fields that you care about, not an observed child",
+			},
+		},
+		"the library's own labels [R18]": {
+			[]any{service(`"name":"s","labels":{"deployerkit.dev/item":"x","a":1},"annotations":{"deployerkit.dev/item-name":"x"}`, "")},
+			[]string{
+				"Service s: children[0].metadata.labels[a]: must be a text",
+				"Service s: children[0].metadata.labels[deployerkit.dev/item]: labels and annotations with deployerkit.dev/ are the library's own",
+				"Service s: children[0].metadata.annotations[deployerkit.dev/item-name]: labels and annotations with deployerkit.dev/ are the library's own",
+			},
+		},
+		"a kind that is not configured [Rx4]": {
+			[]any{`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"j"}}`, `{"apiVersion":"apps/v1beta1","kind":"Deployment","metadata":{"name":"d"}}`},
+			[]string{
+				"Job.batch j: children[0].kind: batch/v1 Job is not a configured kind, Options.Children has v1 Pod, v1 Service, v1 ConfigMap, v1 Secret, v1 Namespace, apps/v1 Deployment, apps/v1 DaemonSet, autoscaling/v2 HorizontalPodAutoscaler",
+				"Deployment.apps d: children[1].kind: apps/v1beta1 Deployment is not a configured kind, Options.Children has v1 Pod, v1 Service, v1 ConfigMap, v1 Secret, v1 Namespace, apps/v1 Deployment, apps/v1 DaemonSet, autoscaling/v2 HorizontalPodAutoscaler",
+			},
+		},
+		"the same child twice": {
+			[]any{pod, []any{service(`"name":"s"`, ""), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}"}},
+			[]string{"Pod shop/p: children[1][1]: is the same child as children[0]"},
+		},
+		"another namespace [R30]": {
+			[]any{service(`"name":"s","namespace":"kube-system"`, "")},
+			[]string{`Service kube-system/s: children[0].metadata.namespace: "kube-system" is not allowed, only ["shop"]`},
+		},
+		"no name, or a generated one": {
+			[]any{service(`"generateName":"s-"`, "")},
+			[]string{
+				"Service: children[0].metadata.generateName: a child needs a name that is the same at every call, see Name",
+				"Service: children[0].metadata.name: is required",
+			},
+		},
+		"no kind": {
+			[]any{`{"metadata":{"name":"x"}}`, struct{ Name string }{"x"}},
+			[]string{"x: children[0]: has no apiVersion or no kind", "children[1]: has no apiVersion or no kind"},
+		},
+		"nothing [R45]": {
+			[]any{nil, (*corev1.Pod)(nil), "", "# only a comment", json.RawMessage(nil), json.RawMessage("null")},
+			[]string{"children[0]: is nil", "children[1]: is nil", "children[2]: is empty", "children[3]: is empty", "children[4]: is empty", "and 1 more"},
+		},
+		"no objects [R45]": {
+			[]any{"just text", 7, make(chan int), `[1]`, "a: b: c: SECRET"},
+			[]string{"children[0]: is no JSON object", "children[1]: of type int is no JSON object", "children[2]: of type chan int cannot be encoded", "children[3]: is no JSON object", "children[4]: is no YAML: see its syntax"},
+		},
+		"metadata of other types": {
+			[]any{`{"apiVersion":"v1","kind":"Pod","metadata":[]}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":7,"namespace":{"a":1},"labels":"x"}}`},
+			[]string{
+				"Pod: children[0].metadata: must be an object", "Pod: children[0].metadata.name: is required",
+				"Pod: children[1].metadata.name: must be a text", "Pod: children[1].metadata.namespace: must be a text", "Pod: children[1].metadata.labels: must be an object",
+				"and 1 more",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := shape(t, Options{}, tc.children...)
+			faults, ok := errors.AsType[apply.Errors](err)
+			if !ok {
+				t.Fatalf("got %v", err)
+			}
+			got := []string{}
+			for _, fault := range faults {
+				got = append(got, fault.Error())
+			}
+			if last := tc.want[len(tc.want)-1]; last == "and 1 more" {
+				tc.want, got = tc.want[:len(tc.want)-1], got[:len(got)-1]
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if apply.ClassOf(err) != apply.Permanent {
+				t.Error("trying again does not help")
+			}
+		})
+	}
+}
+
+func TestDesiredNamespaces(t *testing.T) {
+	in := func(namespace string) string {
+		return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"s","namespace":"` + namespace + `"},"spec":{}}`
+	}
+	for name, tc := range map[string]struct {
+		allowed []string
+		child   string
+		want    string // empty: refused
+	}{
+		"the item's own is filled in [R30]":     {nil, in(""), "shop"},
+		"the item's own [R30]":                  {nil, in("shop"), "shop"},
+		"another [R30]":                         {nil, in("other"), ""},
+		"an empty list is none [R30]":           {[]string{}, in(""), "shop"},
+		"of a list [R31]":                       {[]string{"a", "b"}, in("b"), "b"},
+		"not of a list [R31]":                   {[]string{"a", "b"}, in("shop"), ""},
+		"the first of a list is filled in":      {[]string{"a", "b"}, in(""), "a"},
+		"the item's own of a list is filled in": {[]string{"a", "shop"}, in(""), "shop"},
+		"any [R31]":                             {[]string{AnyNamespace}, in("kube-system"), "kube-system"},
+		"any, filled in":                        {[]string{AnyNamespace}, in(""), "shop"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := shape(t, Options{Namespaces: tc.allowed}, tc.child)
+			namespace := ""
+			if err == nil {
+				namespace = got[0].Object.GetNamespace()
+			}
+			if namespace != tc.want {
+				t.Errorf("got %q (%v), want %q", namespace, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestMinimalChildrenAreRetained(t *testing.T) {
+	observed := NewChild(&unstructured.Unstructured{Object: object{
+		"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "p", "namespace": "shop", "uid": "u", "labels": object{"a": "b"}},
+		"spec": object{"hostname": "h"}, "status": object{"phase": "Running"},
+	}})
+	for name, tc := range map[string]struct {
+		child any
+		want  apply.Policy
+	}{
+		"four fields [R28]":              {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"shop"}}`, policyRetain},
+		"without a namespace [R28]":      {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`, policyRetain},
+		"Child.Keep [R28]":               {observed.Keep(), policyRetain},
+		"the rest is null [R28]":         {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":null},"spec":null}`, policyRetain},
+		"a typed one [R28, R38]":         {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, policyRetain},
+		"an empty field in text counts":  {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{}}`, ""},
+		"a label counts":                 {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"a":"b"}}}`, ""},
+		"a label of a typed one counts":  {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}}}, ""},
+		"a data field of a typed one":    {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Data: map[string]string{"a": ""}}, ""},
+		"a name alone of a Namespace":    {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, policyRetain},
+		"a finalizer says something too": {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","finalizers":["a/b"]}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Labels: map[string]string{"l": "v"}, Tracking: &Tracking{}}
+			got, err := shape(t, o, tc.child)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got[0].Policy != tc.want {
+				t.Errorf("policy %q, want %q", got[0].Policy, tc.want)
+			}
+			labelled := got[0].Object.GetLabels()["l"] == "v"
+			if retained := tc.want == policyRetain; labelled == retained {
+				t.Errorf("labels are %v", got[0].Object.GetLabels())
+			}
+		})
+	}
+}
+
+func TestUpdateStrategies(t *testing.T) {
+	for kind, want := range map[string]apply.Strategy{
+		"Service": apply.Apply, "ConfigMap": apply.Update, "Pod": strategyRecreate, "Secret": strategyOnDelete,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			got, err := shape(t, Options{}, `{"apiVersion":"v1","kind":"`+kind+`","metadata":{"name":"x"},"spec":{}}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got[0].Strategy != want {
+				t.Errorf("got %q, want %q", got[0].Strategy, want)
+			}
+		})
+	}
+}
+
+func TestLabels(t *testing.T) {
+	tracking := &Tracking{InstanceLabel: "my/instance"}
+	o := Options{Name: "echo", Labels: map[string]string{"team": "a", "app": "default"}, Tracking: tracking}
+	child := func(labels string) string {
+		return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"s","labels":{` + labels + `}},"spec":{}}`
+	}
+	got, err := shape(t, o, child(`"app":"own"`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"team": "a", "app": "own", "my/instance": "4711", DefaultManagedByLabel: "echo"}
+	if diff := cmp.Diff(want, got[0].Object.GetLabels()); diff != "" {
+		t.Errorf("[Rx5] %s", diff)
+	}
+	if _, err := shape(t, o, child(`"my/instance":"mine"`)); err == nil || err.Error() != "Service shop/s: children[0].metadata.labels[my/instance]: is set by Options.Tracking" {
+		t.Errorf("got %v", err)
+	}
+	got, err = shape(t, Options{}, child(""))
+	if err != nil || len(got[0].Object.GetLabels()) > 0 {
+		t.Errorf("[Rx5] labels nobody asked for: %v, %v", got, err)
+	}
+}
+
+func TestOwnerReference(t *testing.T) {
+	o := Options{Children: kinds(), Namespaces: []string{AnyNamespace}, Tracking: &Tracking{OwnerReference: true}}
+	o.Default()
+	child := func(namespace, owners string) string {
+		return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"s","namespace":"` + namespace + `","ownerReferences":[` + owners + `]},"spec":{}}`
+	}
+	ours := metav1.OwnerReference{APIVersion: "landscaper.gardener.cloud/v1alpha1", Kind: "DeployItem", Name: "web", UID: "4711", Controller: new(true)}
+	other := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "1"}
+	for name, tc := range map[string]struct {
+		child string
+		owns  bool
+		want  []metav1.OwnerReference
+	}{
+		"where it is possible [Rx5]":    {child("shop", ""), true, []metav1.OwnerReference{ours}},
+		"in another cluster [Rx5]":      {child("shop", ""), false, nil},
+		"in another namespace [Rx5]":    {child("other", ""), true, nil},
+		"beside others of the handler":  {child("shop", `{"apiVersion":"v1","kind":"Pod","name":"p","uid":"1"}`), true, []metav1.OwnerReference{other, ours}},
+		"not twice when it was copied":  {child("shop", `{"apiVersion":"landscaper.gardener.cloud/v1alpha1","kind":"DeployItem","name":"web","uid":"4711"}`), true, []metav1.OwnerReference{ours}},
+		"others of the handler stay as": {child("other", `{"apiVersion":"v1","kind":"Pod","name":"p","uid":"1"}`), true, []metav1.OwnerReference{other}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := o.Desired(shopItem(), &SyncResponse{Children: []any{tc.child}}, func(apply.Ref) bool { return tc.owns })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got[0].Object.GetOwnerReferences()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTypedKindsOfASchemeOfOnesOwn(t *testing.T) {
+	own := runtime.NewScheme()
+	own.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Pod"}, &corev1.Pod{})
+	got, err := shape(t, Options{Scheme: own, Children: []ChildKind{{APIVersion: "example.com/v2", Kind: "Pod"}}}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Pod"}
+	if got[0].Object.GroupVersionKind() != want {
+		t.Errorf("[R37] got %s", got[0].Object.GroupVersionKind())
+	}
+}
+
+// FuzzResponse hands in any text as a child: it is refused, or is an object that can be copied and encoded.
+func FuzzResponse(f *testing.F) {
+	for _, seed := range []string{
+		pod, "", "null", "[]", "{}", `{"apiVersion":"v1","kind":"List","items":[null]}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","labels":{"a":[]},"ownerReferences":{}}}`,
+		"a: &a [*a]", "---\n---", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","namespace":[1]},"status":[{}]}`, "\xff", "? a\n: b", "1e400", `{"apiVersion":"v1","kind":"Pod","metadata":"m"}`,
+	} {
+		f.Add(seed)
+	}
+	o := Options{Children: kinds(), Labels: map[string]string{"a": "b"}, Tracking: &Tracking{OwnerReference: true}}
+	o.Default()
+	item := shopItem()
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, child := range []any{text, json.RawMessage(text), []byte(text), []any{text, text}} {
+			desired, err := o.Desired(item, &SyncResponse{Children: []any{child}}, func(apply.Ref) bool { return true })
+			if err != nil {
+				if err.Error() == "" {
+					t.Error("an error without a text")
+				}
+				continue
+			}
+			for _, d := range desired {
+				if raw, err := json.Marshal(d.Object.DeepCopy().Object); err != nil || len(raw) == 0 {
+					t.Errorf("cannot be encoded: %v", err)
+				}
+				if d.Object.GetName() == "" || d.Object.GetKind() == "" {
+					t.Errorf("has no name or no kind: %v", d.Object.Object)
+				}
+			}
+			encodeAll(desired)
+		}
+	})
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package objects reads what people write down as Kubernetes objects.
+package objects
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+// Object is one object as somebody wrote it.
+type Object struct {
+	// Body is what it marshals to, with whole numbers as int64. It is a copy.
+	Body map[string]any
+	// Source is the Go value of a typed object, which may leave out its kind; nil for text and maps.
+	Source runtime.Object
+	// Index is where it is among several that one value stands for; -1: it is alone.
+	Index int
+}
+
+// Read turns a value into the objects that it stands for: a typed object, *unstructured.Unstructured, a map or anything else
+// that marshals to a JSON object; JSON or YAML as string, []byte or json.RawMessage; a slice of all these; a list of
+// objects. Errors tell no values.
+func Read(child any) ([]Object, error) {
+	if isNil(child) {
+		return nil, errors.New("is nil")
+	}
+	var out []Object
+	var err error
+	switch c := child.(type) {
+	case string:
+		out, err = readText([]byte(c))
+	case []byte:
+		out, err = readText(c)
+	case json.RawMessage:
+		out, err = readText(c)
+	default:
+		v := reflect.ValueOf(child)
+		if kind := v.Kind(); kind == reflect.Slice || kind == reflect.Array {
+			return readEach(v)
+		} else if kind == reflect.Struct {
+			pointer := reflect.New(v.Type()) // only pointers to objects know their kind
+			pointer.Elem().Set(v)
+			child = pointer.Interface()
+		}
+		out, err = readValue(child)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return expand(out)
+}
+
+func isNil(child any) bool {
+	v := reflect.ValueOf(child)
+	switch v.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Map, reflect.Interface:
+		return v.IsNil()
+	default:
+		return false
+	}
+}
+
+// readEach reads the elements of a slice.
+func readEach(v reflect.Value) ([]Object, error) {
+	out := []Object{}
+	for i := range v.Len() {
+		part, err := Read(v.Index(i).Interface())
+		if err != nil {
+			return nil, fmt.Errorf("[%d] %w", i, err)
+		}
+		out = append(out, part...)
+	}
+	return numbered(out), nil
+}
+
+func numbered(all []Object) []Object {
+	for i := range all {
+		all[i].Index = i
+	}
+	return all
+}
+
+// readValue reads anything that marshals to an object.
+func readValue(child any) ([]Object, error) {
+	raw, err := json.Marshal(child)
+	if err != nil {
+		return nil, fmt.Errorf("of type %T cannot be encoded", child)
+	}
+	body := map[string]any{}
+	if err := utiljson.Unmarshal(raw, &body); err != nil || body == nil {
+		return nil, fmt.Errorf("of type %T is no JSON object", child)
+	}
+	source, _ := child.(runtime.Object)
+	if _, untyped := child.(runtime.Unstructured); untyped {
+		source = nil
+	}
+	return []Object{{Body: body, Source: source, Index: -1}}, nil
+}
+
+// readText reads JSON, or YAML of one or more documents.
+func readText(text []byte) ([]Object, error) {
+	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed) {
+		return readDocument(trimmed)
+	}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	out := []Object{}
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, errors.New("is no YAML")
+		}
+		body, err := yaml.YAMLToJSONStrict(document)
+		if err != nil {
+			return nil, fmt.Errorf("is no YAML: %s", yamlFault(err))
+		}
+		if bytes.Equal(bytes.TrimSpace(body), []byte("null")) {
+			continue // nothing but comments
+		}
+		part, err := readDocument(body)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, part...)
+	}
+	switch len(out) {
+	case 0:
+		return nil, errors.New("is empty")
+	case 1:
+		return out, nil
+	}
+	return numbered(out), nil
+}
+
+// yamlFault keeps of an error what tells the place: "line 3". The rest may hold values.
+func yamlFault(err error) string {
+	text := err.Error()
+	_, text, found := strings.Cut(text, "line ")
+	line, _, _ := strings.Cut(text, ":")
+	if !found || len(line) > 9 {
+		return "see its syntax"
+	}
+	return "line " + line
+}
+
+func readDocument(raw []byte) ([]Object, error) {
+	body := map[string]any{}
+	if err := utiljson.Unmarshal(raw, &body); err != nil || body == nil {
+		return nil, errors.New("is no JSON object")
+	}
+	return []Object{{Body: body, Index: -1}}, nil
+}
+
+// expand replaces lists of objects by their items.
+func expand(all []Object) ([]Object, error) {
+	isList := func(m Object) bool {
+		kind, _ := m.Body["kind"].(string)
+		_, items := m.Body["items"].([]any)
+		return items && strings.HasSuffix(kind, "List")
+	}
+	if !slices.ContainsFunc(all, isList) {
+		return all, nil
+	}
+	out := []Object{}
+	for _, m := range all {
+		if !isList(m) {
+			out = append(out, m)
+			continue
+		}
+		items, _ := m.Body["items"].([]any)
+		for i, item := range items {
+			body, isObject := item.(map[string]any)
+			if !isObject {
+				return nil, fmt.Errorf("items[%d] is no JSON object", i)
+			}
+			out = append(out, Object{Body: body, Index: -1})
+		}
+	}
+	return numbered(out), nil
+}
+
+// FillKind sets apiVersion and kind of a typed object that names none, as Go structs mostly do. types knows the kinds, nil:
+// the built-in ones; of several kinds the first is taken that prefer likes.
+func (m Object) FillKind(types *runtime.Scheme, prefer func(schema.GroupVersionKind) bool) {
+	kind, hasKind := m.Body["kind"].(string)
+	if m.Source == nil || hasKind && kind != "" {
+		return
+	}
+	if types == nil {
+		types = scheme.Scheme
+	}
+	found, _, err := types.ObjectKinds(m.Source)
+	if err != nil || len(found) == 0 {
+		return
+	}
+	gvk := found[max(slices.IndexFunc(found, prefer), 0)]
+	m.Body["apiVersion"], m.Body["kind"] = gvk.GroupVersion().String(), gvk.Kind
+}

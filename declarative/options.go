@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// UpdateStrategy says how a child that exists becomes what the handler wants.
+type UpdateStrategy string
+
+const (
+	// Apply is server-side apply: only the fields that the handler returns are compared and set, fields that it no longer
+	// returns go, fields of others stay. The default.
+	Apply UpdateStrategy = "Apply"
+	// Replace sets the whole object: what the handler does not return goes, but for what the API server sets.
+	Replace UpdateStrategy = "Replace"
+	// Recreate deletes a child that has to change, and creates it when it is gone.
+	Recreate UpdateStrategy = "Recreate"
+	// OnDelete creates a missing child and never changes one: a change takes effect when somebody deletes the child.
+	OnDelete UpdateStrategy = "OnDelete"
+)
+
+// AnyNamespace in Options.Namespaces allows children in every namespace of the target.
+const AnyNamespace = "*"
+
+// Defaults of Options.
+const (
+	DefaultMinInterval = time.Second
+	// DefaultInstanceLabel holds the UID of the item.
+	DefaultInstanceLabel = "app.kubernetes.io/instance"
+	// DefaultManagedByLabel holds the name of the deployer.
+	DefaultManagedByLabel = "app.kubernetes.io/managed-by"
+)
+
+// ChildKind is a kind of which a handler may return children.
+type ChildKind struct {
+	// APIVersion and Kind as in a manifest: "apps/v1", "Deployment". Both are required.
+	APIVersion, Kind string
+	// Update says how children of this kind are changed; empty is [Apply].
+	Update UpdateStrategy
+}
+
+// Tracking puts well-known labels on each child, for people and other tools. The library itself does not need them: it knows
+// children by its own label, deployerkit.dev/item. Like all that is desired they are put back when somebody removes
+// them. A handler must not set the same labels.
+type Tracking struct {
+	// InstanceLabel is the key of the label with the item's UID. Empty is [DefaultInstanceLabel].
+	InstanceLabel string
+	// ManagedByLabel is the key of the label with the deployer's name. Empty is [DefaultManagedByLabel].
+	ManagedByLabel string
+	// OwnerReference makes the item the controller of children that lie in its own cluster and namespace.
+	OwnerReference bool
+}
+
+// Options configure a declarative deployer. Only Children is required.
+type Options struct {
+	// Name of the deployer, for the label managed-by, errors and metrics. Args sets it. Empty: "declarative".
+	Name string
+	// Children are the kinds that the handler may return. All objects of these kinds that belong to an item are in its
+	// requests, and each change of one calls Sync again. Other kinds are an error.
+	Children []ChildKind
+	// Namespaces are those that children may lie in. Empty: only the namespace with the name of the item's own.
+	// [AnyNamespace] allows all. A child that names no namespace gets the item's own if that is allowed, else the first
+	// of the list. Cluster-scoped kinds are not restricted by this: whoever lists them in Children allows them.
+	Namespaces []string
+	// Labels are put on each child. A label of the same key that the handler sets wins. nil: none.
+	Labels map[string]string
+	// Tracking puts well-known labels on each child. nil: none.
+	Tracking *Tracking
+	// Resync calls Sync this often for each item although nothing changed. Zero: never.
+	Resync time.Duration
+	// MinInterval is the shortest time between two calls of Sync for one item because of changed children.
+	// Zero is one second.
+	MinInterval time.Duration
+	// OrphanChildren leaves the children in the target when an item is deleted. Off: they are deleted first.
+	OrphanChildren bool
+	// ItemMetrics counts errors per item as metrics, which are removed with the item. It makes a series per item.
+	// Off: they are counted, but not shown.
+	ItemMetrics bool
+	// Scheme knows the kinds of typed children that do not name theirs (an empty TypeMeta). nil: the built-in kinds.
+	Scheme *runtime.Scheme
+	// Targets is what the operator allows beyond the strict default.
+	Targets targets.Policy
+	// WrapTransport is laid around the transport to each target, for measuring and tests. nil: nothing.
+	WrapTransport func(http.RoundTripper) http.RoundTripper
+}
+
+// Default fills in every zero value that has a default.
+func (o *Options) Default() {
+	o.Name = cmp.Or(o.Name, "declarative")
+	o.MinInterval = cmp.Or(o.MinInterval, DefaultMinInterval)
+	o.Children = slices.Clone(o.Children)
+	for i := range o.Children {
+		o.Children[i].Update = cmp.Or(o.Children[i].Update, Apply)
+	}
+	if o.Tracking != nil {
+		tracking := *o.Tracking
+		tracking.InstanceLabel = cmp.Or(tracking.InstanceLabel, DefaultInstanceLabel)
+		tracking.ManagedByLabel = cmp.Or(tracking.ManagedByLabel, DefaultManagedByLabel)
+		o.Tracking = &tracking
+	}
+}
+
+// Validate reports every fault at once. Call Default first.
+func (o *Options) Validate() error {
+	var errs []error
+	fault := func(path, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", path, fmt.Sprintf(format, args...)))
+	}
+	o.validateChildren(fault)
+	o.validateNamespaces(fault)
+	for _, key := range slices.Sorted(maps.Keys(o.Labels)) {
+		checkLabel(fault, "Labels["+key+"]", key, o.Labels[key])
+	}
+	if t := o.Tracking; t != nil {
+		checkLabel(fault, "Tracking.InstanceLabel", t.InstanceLabel, "")
+		checkLabel(fault, "Tracking.ManagedByLabel", t.ManagedByLabel, o.Name)
+		if t.InstanceLabel == t.ManagedByLabel {
+			fault("Tracking.ManagedByLabel", "is the same as InstanceLabel")
+		}
+	}
+	for path, value := range map[string]time.Duration{"Resync": o.Resync, "MinInterval": o.MinInterval} {
+		if value < 0 {
+			fault(path, "is negative")
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+func (o *Options) validateChildren(fault func(path, format string, args ...any)) {
+	if len(o.Children) == 0 {
+		fault("Children", "at least one kind is required")
+	}
+	seen := map[schema.GroupKind]bool{}
+	for i, child := range o.Children {
+		path := fmt.Sprintf("Children[%d]", i)
+		if version, err := schema.ParseGroupVersion(child.APIVersion); err != nil || version.Version == "" {
+			fault(path+".APIVersion", "%q is none", child.APIVersion)
+		}
+		if child.Kind == "" {
+			fault(path+".Kind", "is required")
+		}
+		if !slices.Contains([]UpdateStrategy{Apply, Replace, Recreate, OnDelete}, child.Update) {
+			fault(path+".Update", "%q is none of Apply, Replace, Recreate, OnDelete", child.Update)
+		}
+		kind := schema.FromAPIVersionAndKind(child.APIVersion, child.Kind).GroupKind()
+		if seen[kind] {
+			fault(path, "%s is there twice", kind)
+		}
+		seen[kind] = true
+	}
+}
+
+func (o *Options) validateNamespaces(fault func(path, format string, args ...any)) {
+	for i, namespace := range o.Namespaces {
+		path := fmt.Sprintf("Namespaces[%d]", i)
+		switch {
+		case namespace == AnyNamespace:
+		case len(validation.IsDNS1123Label(namespace)) > 0:
+			fault(path, "%q is no name of a namespace", namespace)
+		case slices.Index(o.Namespaces, namespace) < i:
+			fault(path, "%q is there twice", namespace)
+		}
+	}
+}
+
+// checkLabel refuses labels that the API server would refuse, or that are the library's own.
+func checkLabel(fault func(path, format string, args ...any), path, key, value string) {
+	faults := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
+	if len(faults) > 0 {
+		fault(path, "%s", strings.Join(faults, ", "))
+	}
+	if ownership.IsReserved(key) {
+		fault(path, "labels with %s are the library's own", ownership.Prefix)
+	}
+}
+
+// kindOf finds the configured kind of a child; the error names what is configured.
+func (o *Options) kindOf(gvk schema.GroupVersionKind) (ChildKind, error) {
+	names := []string{}
+	for _, kind := range o.Children {
+		configured := schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)
+		if configured == gvk {
+			return kind, nil
+		}
+		names = append(names, kind.APIVersion+" "+kind.Kind)
+	}
+	return ChildKind{}, fmt.Errorf("%s %s is not a configured kind, Options.Children has %s", gvk.GroupVersion(), gvk.Kind, strings.Join(names, ", "))
+}

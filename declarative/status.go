@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// StatusKind is the kind of a provider status whose handler names none.
+var StatusKind = schema.GroupVersionKind{Group: "declarative.deployerkit.dev", Version: "v1alpha1", Kind: "ProviderStatus"}
+
+// ReservedField is the field of a provider status that is the library's own. A handler must not set it.
+const ReservedField = "deployerkit"
+
+const (
+	statusPath      = "status.providerStatus"
+	fieldGeneration = "observedGeneration"
+	fieldInventory  = "inventory"
+	fieldAPIVersion = "apiVersion"
+	fieldKind       = "kind"
+)
+
+// providerStatus is what an item's provider status holds. It is changed with set and inventory, and stored with
+// store.
+type providerStatus struct {
+	// handler is the handler's own object, with apiVersion, kind and observedGeneration. nil: none yet.
+	handler json.RawMessage
+	// inventory is the apply engine's.
+	inventory apply.Inventory
+
+	more map[string]json.RawMessage // fields of a newer version of ours beside the inventory, which are kept
+}
+
+// decodeStatus reads the provider status of an item. Without one it gives an empty one.
+// Errors: a deployerlib.ConfigError when it is no object, or its part of ours cannot be read.
+func decodeStatus(raw *runtime.RawExtension) (*providerStatus, error) {
+	s := &providerStatus{}
+	if raw == nil || len(raw.Raw) == 0 {
+		return s, nil
+	}
+	body := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw.Raw, &body); err != nil {
+		return nil, deployerlib.ConfigError(statusPath, "is no object: %s", err.Error())
+	}
+	if own, found := body[ReservedField]; found {
+		if err := json.Unmarshal(own, &s.more); err != nil {
+			return nil, deployerlib.ConfigError(statusPath+"."+ReservedField, "is no object: %s", err.Error())
+		}
+		if inventory, found := s.more[fieldInventory]; found {
+			if err := json.Unmarshal(inventory, &s.inventory); err != nil {
+				return nil, deployerlib.ConfigError(statusPath+"."+ReservedField+"."+fieldInventory, "%s", err.Error())
+			}
+		}
+		delete(s.more, fieldInventory)
+		delete(body, ReservedField)
+	}
+	if isOnlyFilledIn(body) {
+		return s, nil
+	}
+	handler, err := json.Marshal(body)
+	if err != nil {
+		return nil, deployerlib.ConfigError(statusPath, "%s", err.Error())
+	}
+	s.handler = handler
+	return s, nil
+}
+
+// isOnlyFilledIn tells that there is nothing but what store filled in for a handler without a status.
+func isOnlyFilledIn(body map[string]json.RawMessage) bool {
+	var kind metav1.TypeMeta
+	_ = json.Unmarshal(body[fieldAPIVersion], &kind.APIVersion) // what is no text is the handler's
+	_ = json.Unmarshal(body[fieldKind], &kind.Kind)
+	return len(body) == 0 || len(body) == 2 && kind.GroupVersionKind() == StatusKind
+}
+
+// set takes over a handler's status; nil leaves the one that is there.
+// Errors: a deployerlib.ConfigError when it is no JSON object or sets the reserved field.
+func (s *providerStatus) set(status any, generation int64) error {
+	body, err := statusObject(status)
+	if err != nil || body == nil {
+		return err
+	}
+	if body[fieldGeneration], err = json.Marshal(generation); err != nil {
+		return err
+	}
+	if err := fillIn(body); err != nil {
+		return err
+	}
+	s.handler, err = json.Marshal(body)
+	return err
+}
+
+// EncodeStatus is what [SyncResponse].Status becomes in the item's provider status, without the library's own part; nil for
+// nil. Most need it only in tests. Errors: it is no JSON object, has the reserved field, or is too large.
+func EncodeStatus(item *lsv1alpha1.DeployItem, status any) (json.RawMessage, error) {
+	s := &providerStatus{}
+	if err := s.set(status, item.Generation); err != nil {
+		return nil, err
+	}
+	if err := s.store(&lsv1alpha1.DeployItem{}); err != nil {
+		return nil, err
+	}
+	return s.handler, nil
+}
+
+// store puts the provider status into the item, in memory. With nothing to store the item's is left alone.
+// Errors: it is too large, or the handler's apiVersion, kind or metadata cannot be stored; the item is not changed.
+func (s *providerStatus) store(item *lsv1alpha1.DeployItem) error {
+	body, err := s.body()
+	if err != nil {
+		return err
+	}
+	if len(body) == 0 && item.Status.ProviderStatus == nil {
+		return nil
+	}
+	if err := fillIn(body); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	status := &runtime.RawExtension{Raw: raw}
+	if err := contract.CheckProviderStatus(status); err != nil {
+		return err
+	}
+	if old := item.Status.ProviderStatus; old != nil && bytes.Equal(old.Raw, raw) {
+		return nil
+	}
+	item.Status.ProviderStatus = status
+	return nil
+}
+
+// body is what is stored, without what is filled in.
+func (s *providerStatus) body() (map[string]json.RawMessage, error) {
+	body := map[string]json.RawMessage{}
+	if len(s.handler) > 0 {
+		if err := json.Unmarshal(s.handler, &body); err != nil {
+			return nil, err
+		}
+	}
+	own := maps.Clone(s.more)
+	if own == nil {
+		own = map[string]json.RawMessage{}
+	}
+	var err error
+	if len(s.inventory.Entries) > 0 {
+		if own[fieldInventory], err = json.Marshal(s.inventory); err != nil {
+			return nil, err
+		}
+	}
+	if len(own) > 0 {
+		body[ReservedField], err = json.Marshal(own)
+	}
+	return body, err
+}
+
+// statusObject marshals a handler's status; nil: none.
+func statusObject(status any) (map[string]json.RawMessage, error) {
+	if status == nil {
+		return nil, nil
+	}
+	raw, err := json.Marshal(status)
+	if err != nil {
+		return nil, deployerlib.ConfigError(statusPath, "the handler's status of type %T cannot be encoded: %s", status, err.Error())
+	}
+	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
+		return nil, nil
+	}
+	body := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &body); err != nil {
+		return nil, deployerlib.ConfigError(statusPath, "the handler's status of type %T is no JSON object", status)
+	}
+	if _, found := body[ReservedField]; found {
+		return nil, deployerlib.ConfigError(statusPath+"."+ReservedField, "is the library's own, the handler's status must not have it")
+	}
+	return body, nil
+}
+
+// fillIn sets apiVersion and kind when they are missing.
+func fillIn(body map[string]json.RawMessage) error {
+	for field, value := range map[string]string{fieldAPIVersion: StatusKind.GroupVersion().String(), fieldKind: StatusKind.Kind} {
+		if old := string(body[field]); old != "" && old != `""` && old != "null" {
+			continue
+		}
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		body[field] = raw
+	}
+	return nil
+}

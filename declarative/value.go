@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import "reflect"
+
+// ValueOr returns existing, or what generate makes when existing is empty: its zero value, or a slice or map without
+// elements. It is for values that must be made once and then stay, such as passwords and timestamps: read the existing
+// one from an observed child.
+//
+//	secret, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", req.Name("login"))
+//	password, err := declarative.ValueOr(secret.Data["password"], newPassword)
+//
+// Errors: that of generate.
+func ValueOr[T any](existing T, generate func() (T, error)) (T, error) {
+	if !isEmpty(reflect.ValueOf(&existing).Elem()) {
+		return existing, nil
+	}
+	return generate()
+}
+
+func isEmpty(v reflect.Value) bool {
+	if kind := v.Kind(); kind == reflect.Slice || kind == reflect.Map {
+		return v.Len() == 0
+	}
+	return v.IsZero()
+}
