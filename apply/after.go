@@ -23,17 +23,17 @@ func (e *Engine) AfterDeployment(ctx context.Context, owner ownership.Owner, des
 	r := e.newRun(owner, inv, hide)
 	due := []*object{}
 	for _, o := range objects {
-		if s := r.book[o.ref.id()]; s != nil && s.PatchDue && s.UID != "" && s.Hash == o.hash {
+		s := r.book[o.ref.id()]
+		if s == nil || o.untouched() {
+			continue
+		}
+		s.resource = o.kind.resource
+		if s.PatchDue && s.UID != "" && s.Hash == o.hash {
 			due = append(due, o)
 		}
 	}
-	for _, o := range objects {
-		if s := r.book[o.ref.id()]; s != nil {
-			s.resource = o.kind.resource
-		}
-	}
 	forEach(ctx, e.options.Concurrency, due, func(o *object) {
-		r.note(o.ref, r.patchAfter(ctx, o, r.book[o.ref.id()]))
+		r.on(o.ref, func(s *slot) { r.note(o.ref, r.patchAfter(ctx, o, s)) })
 	})
 	return r.result(ctx)
 }

@@ -66,11 +66,11 @@ func (p *preparing) check(o *object) {
 			p.fault(invalid(o.ref, path, "is required"))
 		}
 	}
-	if !slices.Contains([]Policy{"", Manage, Fallback, Keep, Ignore, Immutable}, o.Policy) {
-		p.fault(invalid(o.ref, "policy", "%q is none of manage, fallback, keep, ignore, immutable", o.Policy))
+	if !slices.Contains([]Policy{"", Manage, Fallback, Keep, Ignore, Immutable, Retain}, o.Policy) {
+		p.fault(invalid(o.ref, "policy", "%q is none of manage, fallback, keep, ignore, immutable, retain", o.Policy))
 	}
-	if !slices.Contains([]Strategy{"", Apply, Update, Patch, Merge, MergeOverwrite}, o.Strategy) {
-		p.fault(invalid(o.ref, "strategy", "%q is none of apply, update, patch, merge, mergeOverwrite", o.Strategy))
+	if !slices.Contains([]Strategy{"", Apply, Update, Patch, Merge, MergeOverwrite, Recreate, OnDelete}, o.Strategy) {
+		p.fault(invalid(o.ref, "strategy", "%q is none of apply, update, patch, merge, mergeOverwrite, recreate, onDelete", o.Strategy))
 	}
 	p.checkStringData(o)
 	p.checkReserved(o, "", o.Object.Object)

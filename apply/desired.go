@@ -4,7 +4,7 @@ package apply
 
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// Policy says what the engine may do with an object. Source: Landscaper's manifest deployer.
+// Policy says what the engine may do with an object. Source: Landscaper's manifest deployer; Retain is ours.
 type Policy string
 
 const (
@@ -18,6 +18,10 @@ const (
 	Ignore Policy = "ignore"
 	// Immutable creates and deletes, but never updates. An object that was there before is left alone for ever.
 	Immutable Policy = "immutable"
+	// Retain freezes the object as long as it is desired: it is neither created nor changed nor deleted, its labels neither,
+	// and changes by others are nobody's business. If the inventory has it, the inventory keeps it, and it is
+	// deleted when it is no longer desired. If not, it is not added.
+	Retain Policy = "retain"
 )
 
 // Strategy says how an object is written.
@@ -34,6 +38,13 @@ const (
 	Merge Strategy = "merge"
 	// MergeOverwrite lays the manifest over what is in the cluster: the manifest wins, lists are replaced.
 	MergeOverwrite Strategy = "mergeOverwrite"
+	// Recreate creates by server-side apply, and never changes a field later on: when the manifest is another one, or somebody changed
+	// one of its fields, the object is deleted, and created again by a call that finds it gone. Only the owner's labels and
+	// annotations are put right in place. Recreation ignores the policy Keep, which is about the object's end.
+	Recreate Strategy = "recreate"
+	// OnDelete creates what is missing, and changes nothing later on: another manifest takes effect when
+	// somebody deletes the object. An object that belongs to nobody is adopted as with Apply, so it is written once.
+	OnDelete Strategy = "onDelete"
 )
 
 // Desired is one object as it shall be. A list (anything with items) stands for its items.
@@ -44,6 +55,10 @@ type Desired struct {
 	Policy Policy
 	// Strategy: empty is Options.Strategy.
 	Strategy Strategy
+	// Component names the part of the caller's code that the object belongs to, and Requires what that part needs. Both go
+	// to the Entry as they are, for callers that delete in an order of their own after that code is gone. Empty: nothing.
+	Component string
+	Requires  []string
 	// AnnotateBeforeCreate is laid over the annotations of the manifest, at every apply.
 	AnnotateBeforeCreate map[string]string
 	// AnnotateBeforeDelete is put on the object before it is deleted.

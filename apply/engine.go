@@ -30,7 +30,8 @@ type Lookup interface {
 
 // Options configure an Engine. The zero value works, but saves no calls and stores no inventory.
 type Options struct {
-	// Concurrency is how many objects are written at a time; 0 is 16.
+	// Concurrency is how many objects are written at a time; 0 is 16. Objects of a stage are begun in the order in
+	// which they were handed in: with 1 they are also written in that order.
 	Concurrency int
 	// Strategy is for objects that name none; empty is Apply.
 	Strategy Strategy
@@ -39,12 +40,16 @@ type Options struct {
 	Checkpoint func(context.Context, Inventory) error
 	// Seen saves calls for objects that did not change. nil: every object is written each time.
 	Seen Lookup
-	// Watch is told which resources a stage will write, and in which namespaces, before Seen is asked about them. nil: nobody is told.
+	// Watch is told which resources a stage will write, and in which namespaces, before Seen is asked about them. A Session
+	// calls it from all goroutines that call Session.Apply. nil: nobody is told.
 	Watch func(ctx context.Context, resource schema.GroupVersionResource, namespaces []string)
 	// Events is told what happened to objects. It is called by several goroutines. nil: nobody is told.
 	Events func(Event)
-	// Force writes every object, whatever Seen knows.
+	// Force writes every object, whatever Seen knows; objects with the strategies Recreate and OnDelete are read.
 	Force bool
+	// KeepGoing begins a stage although objects of an earlier one failed, or are not finished. What needs those fails or
+	// waits as well. Nothing is deleted unless all is well, as always. Off: the first stage that is not finished is the last.
+	KeepGoing bool
 	// Recreate deletes and creates an object when an immutable field changed. Off: such a change is an error.
 	Recreate bool
 	// PruneGroups order the deletions of Apply; nil: DefaultGroups.
@@ -101,11 +106,13 @@ func (e *Engine) Apply(ctx context.Context, owner ownership.Owner, desired []Des
 	for _, stage := range stages(objects) {
 		r.watch(ctx, stage)
 		r.each(ctx, stage)
-		if !r.complete(ctx) {
+		if !r.complete(ctx) && !e.options.KeepGoing {
 			return r.result(ctx)
 		}
 	}
-	r.prune(ctx, objects)
+	if r.complete(ctx) {
+		r.prune(ctx, objects)
+	}
 	return r.result(ctx)
 }
 
@@ -118,40 +125,4 @@ func (e *Engine) Delete(ctx context.Context, owner ownership.Owner, inv Inventor
 	r := e.newRun(owner, inv, hidden(e.options.Hide))
 	r.remove(ctx, r.all(), groups)
 	return r.result(ctx)
-}
-
-// claim adds what will be written to the inventory, and has it stored when it grew.
-func (r *run) claim(ctx context.Context, objects []*object) error {
-	grew := false
-	for _, o := range objects {
-		s := r.book[o.ref.id()]
-		switch {
-		case o.Policy == Ignore && s != nil:
-			s.gone = true
-		case o.Policy == Ignore:
-			continue
-		case s == nil:
-			grew = true
-			s = &slot{Entry: Entry{Namespace: o.ref.Namespace, Name: o.ref.Name, Kind: o.ref.Kind}}
-			r.book[o.ref.id()] = s
-		}
-		s.wanted(o)
-	}
-	inv := r.book.inventory()
-	if size := inv.size(); size > r.options.MaxInventory {
-		return invalid(Ref{}, "", "%d objects are too many: their inventory takes %d of at most %d bytes", len(inv.Entries), size, r.options.MaxInventory)
-	}
-	if !grew || r.options.Checkpoint == nil {
-		return nil
-	}
-	return r.options.Checkpoint(ctx, inv)
-}
-
-// wanted takes over what the manifest says about the object's end.
-func (e *Entry) wanted(o *object) {
-	e.APIVersion = o.ref.APIVersion
-	if e.Policy = o.Policy; e.Policy == Manage {
-		e.Policy = ""
-	}
-	e.AnnotateBeforeDelete, e.PatchBeforeDelete = o.AnnotateBeforeDelete, o.PatchBeforeDelete
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -43,6 +44,11 @@ type Entry struct {
 	Pending bool `json:"i,omitempty"`
 	// Deleting: the API server accepted the deletion; whether the object is gone is not known yet.
 	Deleting bool `json:"d,omitempty"`
+	// OnDelete: the strategy is OnDelete, so only that the object went away is a reason to write it.
+	OnDelete bool `json:"l,omitempty"`
+	// Component and Requires are as in Desired.
+	Component string   `json:"c,omitempty"`
+	Requires  []string `json:"q,omitempty"`
 	// AnnotateBeforeDelete and PatchBeforeDelete are as in Desired.
 	AnnotateBeforeDelete map[string]string `json:"annotateBeforeDelete,omitempty"`
 	PatchBeforeDelete    map[string]any    `json:"patchBeforeDelete,omitempty"`
@@ -94,8 +100,13 @@ type slot struct {
 	Entry
 
 	gone     bool
+	claimed  bool // some manifest of this call wants it
 	resource schema.GroupVersionResource
 	version  string // resourceVersion of the answer to our last write
+
+	// What the last apply came to.
+	live    *unstructured.Unstructured // the API server's answer
+	changed bool
 }
 
 // book is an Inventory during a call.
@@ -107,6 +118,14 @@ func newBook(inv Inventory) book {
 		out[entry.Ref().id()] = &slot{Entry: entry}
 	}
 	return out
+}
+
+// at is a copy of the slot of an object; gone: the inventory does not have it.
+func (b book) at(id Ref) slot {
+	if s := b[id]; s != nil {
+		return *s
+	}
+	return slot{gone: true}
 }
 
 // inventory returns the entries that are left, in a fixed order.

@@ -39,14 +39,13 @@ func isDefinition(gk schema.GroupKind) bool {
 	return gk.Kind == definitionKind && gk.Group == "apiextensions.k8s.io"
 }
 
-func definitionsIn(desired []Desired) definitions {
-	out := definitions{}
-	for _, d := range desired {
-		if isDefinition(d.Object.GroupVersionKind().GroupKind()) && d.Policy != Ignore {
-			out.add(d.Object.Object)
+// learn adds what manifests define.
+func (d definitions) learn(desired []Desired) {
+	for _, one := range desired {
+		if isDefinition(one.Object.GroupVersionKind().GroupKind()) && one.Policy != Ignore && one.Policy != Retain {
+			d.add(one.Object.Object)
 		}
 	}
-	return out
 }
 
 // add takes all served versions; what is wrong with the definition the API server says better.

@@ -41,8 +41,14 @@ func (r *run) applyObject(ctx context.Context, o *object, s *slot) error {
 
 // write goes the way of the object's strategy.
 func (r *run) write(ctx context.Context, o *object, s *slot) error {
-	if o.Strategy == Apply {
+	switch o.Strategy {
+	case Apply:
 		return r.serverSide(ctx, o, s)
+	case Recreate:
+		return r.recreateChanged(ctx, o, s)
+	case OnDelete:
+		return r.createMissing(ctx, o, s)
+	case Update, Patch, Merge, MergeOverwrite:
 	}
 	return r.replace(ctx, o, s)
 }
@@ -57,16 +63,27 @@ func (r *run) fromAfar(o *object, s *slot) (bool, error) {
 	case !known || seen.UID != s.UID:
 		return false, nil
 	case seen.Deleting:
-		return true, waiting(o.ref, "is being deleted, and is created again when it is gone")
-	case r.options.Force || s.Pending:
+		return true, waiting(o.ref, isGoing)
+	case r.options.Force || s.Pending || !s.isAsWanted(o, seen.Key):
 		return false, nil
 	}
-	same := s.Hash == o.hash && s.Key != "" && seen.Key == s.Key && o.Strategy == Apply
-	if same || o.Policy == Immutable {
-		s.version = seen.ResourceVersion
-		r.count(&r.report.Unchanged)
+	s.version = seen.ResourceVersion
+	r.count(&r.report.Unchanged)
+	return true, nil
+}
+
+// isGoing is what is waited for when an object must go before it can come.
+const isGoing = "is being deleted, and is created again when it is gone"
+
+// isAsWanted tells that the object, which exists and has this key, needs no write.
+func (s *slot) isAsWanted(o *object, key ownership.Key) bool {
+	switch {
+	case o.Policy == Immutable:
+		return true
+	case o.Strategy == OnDelete:
+		return s.Hash != ""
 	}
-	return same || o.Policy == Immutable, nil
+	return o.isTracked() && s.Hash == o.hash && s.Key != "" && s.Key == key
 }
 
 // lookAgain reads an object that was written, but could not be used yet.
@@ -78,9 +95,10 @@ func (r *run) lookAgain(ctx context.Context, o *object, s *slot) error {
 	case live == nil || live.GetUID() != s.UID || ownership.KeyOf(live, r.owner.Manager()) != s.Key:
 		return r.write(ctx, o, s)
 	case live.GetDeletionTimestamp() != nil:
-		return waiting(o.ref, "is being deleted, and is created again when it is gone")
+		return waiting(o.ref, isGoing)
 	}
 	r.count(&r.report.Unchanged)
+	s.live = live
 	return r.usable(o, s, live)
 }
 
@@ -94,10 +112,11 @@ func (r *run) createOnce(ctx context.Context, o *object, s *slot) error {
 		return r.create(ctx, o, s)
 	case r.isOurs(live) || live.GetUID() == s.UID:
 		r.count(&r.report.Unchanged)
-		s.UID, s.Hash, s.Key, s.Deleting = live.GetUID(), o.hash, "", false
+		s.UID, s.Hash, s.Key, s.Deleting, s.live = live.GetUID(), o.hash, "", false, live
 		return r.usable(o, s, live)
 	}
 	s.forget()
+	s.live = live
 	r.event(o.ref, ReasonLeftAlone, "exists already and is not ours; the policy immutable leaves it alone")
 	return nil
 }
@@ -111,6 +130,7 @@ func (r *run) unlessForeign(ctx context.Context, o *object, s *slot) error {
 	if live == nil || r.isOurs(live) {
 		return r.write(ctx, o, s)
 	}
+	s.live = live
 	r.event(o.ref, ReasonLeftAlone, "exists already and is not ours; the policy fallback leaves it alone")
 	return nil
 }
@@ -132,15 +152,18 @@ func (r *run) create(ctx context.Context, o *object, s *slot) error {
 
 // landed notes what the API server made of a write.
 func (r *run) landed(o *object, s *slot, live *unstructured.Unstructured) error {
+	s.live = live
 	if live.GetDeletionTimestamp() != nil {
 		s.Hash, s.Key = "", ""
-		return waiting(o.ref, "is being deleted, and is created again when it is gone")
+		return waiting(o.ref, isGoing)
 	}
 	r.count(&r.report.Applied)
+	before := s.Entry
 	s.UID, s.Hash, s.Key, s.version = live.GetUID(), o.hash, "", live.GetResourceVersion()
-	if o.Strategy == Apply && o.Policy != Immutable {
+	if o.isTracked() && o.Policy != Immutable {
 		s.Key = ownership.KeyOf(live, r.owner.Manager())
 	}
+	s.changed = s.Key == "" || s.Key != before.Key || s.Hash != before.Hash
 	s.PatchDue, s.Deleting = len(o.PatchAfterDeployment) > 0, false
 	return r.usable(o, s, live)
 }

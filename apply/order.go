@@ -4,7 +4,6 @@ package apply
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,20 +32,18 @@ func stageOf(gk schema.GroupKind, namespaced bool) stage {
 	return stageCluster
 }
 
-// stages sorts objects: CustomResourceDefinitions, namespaces, cluster-scoped, namespaced.
+// stages sorts objects: CustomResourceDefinitions, namespaces, cluster-scoped, namespaced. Within a stage they stay as
+// they were handed in.
 func stages(objects []*object) [][]*object {
 	out := make([][]*object, stageEnd)
 	for _, o := range objects {
 		at := stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced)
 		out[at] = append(out[at], o)
 	}
-	for _, one := range out {
-		slices.SortFunc(one, func(a, b *object) int { return compareRefs(a.ref, b.ref) })
-	}
 	return out
 }
 
-// forEach calls f for each of the list, at most limit at a time, until the context ends.
+// forEach calls f for each of the list, in its order, at most limit at a time, until the context ends.
 func forEach[T any](ctx context.Context, limit int, list []T, f func(T)) {
 	var all sync.WaitGroup
 	free := make(chan struct{}, limit)

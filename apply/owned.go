@@ -19,7 +19,8 @@ type Owned struct {
 	Resource schema.GroupVersionResource
 	Name     types.NamespacedName
 	UID      types.UID
-	Key      ownership.Key
+	// Key is empty for the strategy OnDelete: only that the object went away, or was replaced, counts.
+	Key ownership.Key
 	// ResourceVersion of the answer to the last write, or what Options.Seen knew; empty if neither is known.
 	ResourceVersion string
 }
@@ -28,21 +29,39 @@ type Owned struct {
 // Kinds that the cluster does not know any more are left out. It asks the cluster nothing but its kinds.
 func (e *Engine) Owned(inv Inventory) []Owned {
 	r := e.newRun(ownership.Owner{}, inv, nil)
-	for _, s := range r.book {
-		if found, err := e.kindOf(s.Ref(), nil); err == nil {
-			s.resource = found.resource
-		}
-	}
+	r.locate()
 	return r.owned()
 }
 
-// owned lists what the book knows the key and the resource of.
+// locate finds the resources of all that can be watched.
+func (r *run) locate() {
+	for _, s := range r.book {
+		if !s.resource.Empty() || !s.isOwned() {
+			continue
+		}
+		if found, err := r.kindOf(s.Ref(), nil); err == nil {
+			s.resource = found.resource
+		}
+	}
+}
+
+// isOwned tells that a watch can see whether the object is as it was left.
+func (s *slot) isOwned() bool {
+	return !s.gone && !s.Deleting && (s.Key != "" || s.OnDelete && s.UID != "" && s.Hash != "")
+}
+
+// owned lists what can be watched and whose resource the book knows.
 func (r *run) owned() []Owned {
 	var out []Owned
 	for _, s := range r.all() {
-		if s.Key != "" && !s.resource.Empty() && !s.Deleting {
-			out = append(out, Owned{Resource: s.resource, Name: s.Ref().Key(), UID: s.UID, Key: s.Key, ResourceVersion: s.version})
+		if !s.isOwned() || s.resource.Empty() {
+			continue
 		}
+		one := Owned{Resource: s.resource, Name: s.Ref().Key(), UID: s.UID, Key: s.Key, ResourceVersion: s.version}
+		if s.OnDelete {
+			one.Key = ""
+		}
+		out = append(out, one)
 	}
 	return out
 }
@@ -54,7 +73,7 @@ func (r *run) watch(ctx context.Context, objects []*object) {
 	}
 	places := map[schema.GroupVersionResource]map[string]bool{}
 	for _, o := range objects {
-		if o.Policy == Ignore || o.Policy == Immutable || o.Strategy != Apply {
+		if !o.isWatched() {
 			continue
 		}
 		if places[o.kind.resource] == nil {

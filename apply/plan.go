@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
@@ -23,6 +24,8 @@ const (
 	ActionCreate Action = "create"
 	ActionChange Action = "change"
 	ActionDelete Action = "delete"
+	// ActionRecreate is a deletion and a creation: the strategy Recreate when a field differs.
+	ActionRecreate Action = "recreate"
 )
 
 // Plan is what a call of Apply would do.
@@ -36,7 +39,8 @@ type Plan struct {
 type Change struct {
 	Action Action
 	Ref    Ref
-	// Fields are those that a change touches. Values of Secrets are masked.
+	// Fields are those that differ. Values of Secrets are masked. None with ActionRecreate: the API server refused the
+	// change of an immutable field.
 	Fields []FieldChange
 }
 
@@ -68,7 +72,7 @@ func (e *Engine) Plan(ctx context.Context, owner ownership.Owner, desired []Desi
 	orphans := slices.DeleteFunc(r.all(), func(s *slot) bool { return wanted[s.Ref().id()] || uids[s.UID] })
 	forEach(ctx, e.options.Concurrency, orphans, func(s *slot) { r.note(s.Ref(), p.orphan(ctx, s)) })
 	slices.SortFunc(p.plan.Changes, func(a, b Change) int { return compareRefs(a.Ref, b.Ref) })
-	for _, w := range r.report.Waiting {
+	for _, w := range r.waits {
 		r.errs = append(r.errs, &Error{Ref: w.Ref, Reason: w.Reason, Class: Wait})
 	}
 	_, _, err = r.result(ctx)
@@ -89,7 +93,7 @@ func (p *planning) add(c Change) {
 }
 
 func (p *planning) object(ctx context.Context, o *object) error {
-	if o.Policy == Ignore {
+	if o.untouched() {
 		return nil
 	}
 	live, err := p.read(ctx, o.ref)
@@ -104,35 +108,52 @@ func (p *planning) object(ctx context.Context, o *object) error {
 	if s == nil {
 		s = &slot{}
 	}
-	leave := o.Policy == Immutable || o.Policy == Fallback && live.GetUID() != s.UID && !p.isOurs(live)
+	ours := live.GetUID() == s.UID || p.isOurs(live)
+	leave := o.Policy == Immutable || o.Policy == Fallback && !ours
 	if !leave {
 		if _, err := p.claimable(o, s, live); err != nil {
 			return err
 		}
 	}
-	return p.compare(ctx, o, live, leave)
+	after, err := live, error(nil)
+	if !leave && (o.Strategy != OnDelete || !ours) {
+		after, err = p.outcome(ctx, o, live)
+	}
+	recreates := o.Strategy == Recreate && live.GetUID() == s.UID && s.Hash != ""
+	return p.compare(o, live, after, recreates, err)
 }
 
-// compare asks the API server what would come out.
-func (p *planning) compare(ctx context.Context, o *object, live *unstructured.Unstructured, leave bool) error {
-	after, err := live, error(nil)
-	switch {
-	case leave:
-	case o.Strategy == Apply:
-		after, err = p.send(ctx, o, live.GetUID(), true)
-	default:
-		after = outcome(o, live)
-		err = p.put(ctx, o, live, after)
+// outcome asks the API server what would come out.
+func (p *planning) outcome(ctx context.Context, o *object, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	switch o.Strategy {
+	case Apply, Recreate, OnDelete:
+		return p.send(ctx, o, live.GetUID(), client.ForceOwnership)
+	case Update, Patch, Merge, MergeOverwrite:
 	}
-	if err != nil {
+	after := outcome(o, live)
+	return after, p.put(ctx, o, live, after)
+}
+
+// compare plans what leads from one version to the other. recreates: that cannot be a change.
+func (p *planning) compare(o *object, live, after *unstructured.Unstructured, recreates bool, err error) error {
+	change := Change{Action: ActionChange, Ref: o.ref}
+	switch {
+	case recreates && isImmutable(err):
+		change.Action = ActionRecreate
+		p.add(change)
+		return nil
+	case err != nil:
 		return err
 	}
-	fields := p.fields(o.ref, live, after)
-	if len(fields) == 0 {
+	change.Fields = p.fields(o.ref, live, after)
+	if len(change.Fields) == 0 {
 		p.count(&p.plan.Unchanged)
 		return nil
 	}
-	p.add(Change{Action: ActionChange, Ref: o.ref, Fields: fields})
+	if recreates && differ(live, after) {
+		change.Action = ActionRecreate
+	}
+	p.add(change)
 	return nil
 }
 

@@ -21,7 +21,7 @@ var bookkeeping = []string{".metadata.managedFields", ".metadata.resourceVersion
 
 // fields lists what differs between two versions of one object.
 func (r *run) fields(ref Ref, old, now *unstructured.Unstructured) []FieldChange {
-	d := &differing{hide: r.hide, secret: ref.isSecret()}
+	d := &differing{hide: r.secrets(), secret: ref.isSecret()}
 	d.walk("", old.Object, now.Object)
 	return d.out
 }

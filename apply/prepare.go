@@ -26,6 +26,17 @@ type object struct {
 	hash string
 }
 
+// untouched tells that the object is neither written nor deleted.
+func (o *object) untouched() bool { return o.Policy == Ignore || o.Policy == Retain }
+
+// isWatched tells that a watch can save calls for the object.
+func (o *object) isWatched() bool {
+	return !o.untouched() && o.Policy != Immutable && (o.isTracked() || o.Strategy == OnDelete)
+}
+
+// isTracked tells that the object is written by server-side apply, so that it has an ownership key.
+func (o *object) isTracked() bool { return o.Strategy == Apply || o.Strategy == Recreate }
+
 // preparing turns what is desired into objects, and collects all faults.
 type preparing struct {
 	*Engine
@@ -35,28 +46,39 @@ type preparing struct {
 	seen    map[Ref]bool
 	hide    hidden
 	faults  Errors
+	// singly: lists are refused.
+	singly bool
 }
 
 // prepare expands lists, checks everything and finds the kinds. It asks the cluster nothing but its kinds. All
 // faults of the manifests are reported at once.
 func (e *Engine) prepare(ctx context.Context, owner ownership.Owner, desired []Desired) ([]*object, hidden, error) {
-	p := &preparing{Engine: e, owner: owner, seen: map[Ref]bool{}, hide: slices.Clone(hidden(e.options.Hide))}
-	single := p.expand(desired)
-	p.defined = definitionsIn(single)
+	p := e.preparing(owner)
+	objects, err := p.objects(ctx, p.expand(desired))
+	return objects, p.hide, err
+}
+
+func (e *Engine) preparing(owner ownership.Owner) *preparing {
+	return &preparing{Engine: e, owner: owner, defined: definitions{}, seen: map[Ref]bool{}, hide: slices.Clone(hidden(e.options.Hide))}
+}
+
+// objects prepares what expand made. hide is complete after that.
+func (p *preparing) objects(ctx context.Context, single []Desired) ([]*object, error) {
+	p.defined.learn(single)
 	out := make([]*object, 0, len(single))
 	for _, d := range single {
 		if o := p.object(d); o != nil {
 			out = append(out, o)
 		}
 	}
-	hide := p.hide.sorted()
+	p.hide = p.hide.sorted()
 	for _, fault := range p.faults {
-		fault.Reason = hide.clean(fault.Reason)
+		fault.Reason = p.hide.clean(fault.Reason)
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, hide, err
+		return nil, err
 	}
-	return out, hide, p.faults.err()
+	return out, p.faults.err()
 }
 
 func (p *preparing) fault(err *Error) { p.faults = append(p.faults, err) }
@@ -78,6 +100,10 @@ func (p *preparing) expand(desired []Desired) []Desired {
 		if !isList {
 			d.Object = &unstructured.Unstructured{Object: content}
 			out = append(out, d)
+			continue
+		}
+		if p.singly {
+			p.fault(invalid(RefOf(d.Object), "", "is a list; hand in its items one by one"))
 			continue
 		}
 		for _, item := range items {
@@ -164,9 +190,14 @@ func annotate(obj *unstructured.Unstructured, more map[string]string) {
 	obj.SetAnnotations(all)
 }
 
-// hash covers all that leads to a write when it changes.
+// hash covers all that leads to a write when it changes. A change between the strategies that write by server-side
+// apply is no such thing.
 func hash(o *object) string {
-	data, err := json.Marshal([]any{o.Object.Object, o.Strategy, o.PatchAfterDeployment})
+	strategy := o.Strategy
+	if strategy == Recreate || strategy == OnDelete {
+		strategy = Apply
+	}
+	data, err := json.Marshal([]any{o.Object.Object, strategy, o.PatchAfterDeployment})
 	if err != nil {
 		return "" // cannot be: the object went through JSON; an empty hash is applied each time
 	}

@@ -46,7 +46,7 @@ func (r *run) prune(ctx context.Context, desired []*object) {
 func (r *run) remove(ctx context.Context, slots []*slot, groups []Group) {
 	left := []*slot{}
 	for _, s := range slots {
-		if s.policy() == Keep || s.policy() == Ignore {
+		if s.isLetGo() {
 			s.gone = true
 			continue
 		}
@@ -55,7 +55,9 @@ func (r *run) remove(ctx context.Context, slots []*slot, groups []Group) {
 	for _, group := range groups {
 		var members []*slot
 		members, left = split(left, group)
-		forEach(ctx, r.options.Concurrency, members, func(s *slot) { r.note(s.Ref(), r.removeOne(ctx, s, group.ForceDelete)) })
+		forEach(ctx, r.options.Concurrency, members, func(s *slot) {
+			r.on(s.Ref(), func(s *slot) { r.note(s.Ref(), r.removeOne(ctx, s, group.ForceDelete)) })
+		})
 		if group.DeleteAll {
 			r.removeKinds(ctx, group)
 		}
@@ -67,6 +69,9 @@ func (r *run) remove(ctx context.Context, slots []*slot, groups []Group) {
 		r.report.Left = append(r.report.Left, s.Ref())
 	}
 }
+
+// isLetGo tells that the object stays in the cluster when its entry goes.
+func (s *slot) isLetGo() bool { return s.policy() == Keep || s.policy() == Ignore }
 
 func split(slots []*slot, group Group) (members, rest []*slot) {
 	for _, s := range slots {
@@ -113,7 +118,7 @@ func (r *run) delete(ctx context.Context, s *slot) error {
 	if err == nil || isGone(err) || apierrors.IsConflict(err) || isAnother(err) {
 		return err
 	}
-	denied := classify(s.Ref(), err, r.hide)
+	denied := classify(s.Ref(), err, r.secrets())
 	if denied.Class == Permanent {
 		denied.Class = Retry
 	}

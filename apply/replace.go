@@ -33,7 +33,7 @@ func (r *run) replace(ctx context.Context, o *object, s *slot) error {
 	wanted := outcome(o, live)
 	if equality.Semantic.DeepEqual(wanted.Object, live.Object) {
 		r.count(&r.report.Unchanged)
-		s.UID, s.Hash, s.Key, s.Deleting = live.GetUID(), o.hash, "", false
+		s.UID, s.Hash, s.Key, s.Deleting, s.live = live.GetUID(), o.hash, "", false, live
 		return r.usable(o, s, live)
 	}
 	err = r.put(ctx, o, live, wanted)
@@ -41,7 +41,7 @@ func (r *run) replace(ctx context.Context, o *object, s *slot) error {
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		return waiting(o.ref, "changed while it was written")
 	case r.options.Recreate && s.UID == live.GetUID() && isImmutable(err):
-		return r.recreate(ctx, o, s)
+		return r.recreate(ctx, o, s, "is replaced, since a field changed that is immutable")
 	case err != nil:
 		return err
 	}
@@ -98,7 +98,7 @@ func outcome(o *object, live *unstructured.Unstructured) *unstructured.Unstructu
 		stamp(out, o.Object)
 	case MergeOverwrite:
 		out.Object = overlay(live.DeepCopy().Object, out.Object)
-	case Apply, Update, Patch:
+	case Apply, Recreate, OnDelete, Update, Patch:
 		retain(out, live)
 	}
 	return out

@@ -24,7 +24,7 @@ func (r *run) serverSide(ctx context.Context, o *object, s *slot) error {
 	if s.Hash == "" || s.UID == "" {
 		return r.firstContact(ctx, o, s)
 	}
-	live, err := r.send(ctx, o, s.UID, true)
+	live, err := r.send(ctx, o, s.UID, client.ForceOwnership)
 	switch {
 	case err == nil && r.hasLeftovers(live):
 		return r.inherit(ctx, o, s, live)
@@ -34,19 +34,21 @@ func (r *run) serverSide(ctx context.Context, o *object, s *slot) error {
 		s.forget()
 		return r.firstContact(ctx, o, s)
 	case r.options.Recreate && isImmutable(err):
-		return r.recreate(ctx, o, s)
+		return r.recreate(ctx, o, s, "is replaced, since a field changed that is immutable")
 	}
 	return err
 }
 
 // firstContact applies without force, so that the API server tells about others.
 func (r *run) firstContact(ctx context.Context, o *object, s *slot) error {
-	live, err := r.send(ctx, o, "", false)
+	live, err := r.send(ctx, o, "")
 	switch {
 	case apierrors.IsConflict(err):
 		return r.contested(ctx, o, s, err)
+	case o.Strategy == Recreate && isImmutable(err):
+		return r.recreateOurs(ctx, o, s, err)
 	case r.options.Recreate && s.UID != "" && isImmutable(err):
-		return r.recreate(ctx, o, s)
+		return r.recreate(ctx, o, s, "is replaced, since a field changed that is immutable")
 	case err != nil:
 		return err
 	case r.isMarkedForAnother(s, live):
@@ -80,7 +82,7 @@ func (r *run) contested(ctx context.Context, o *object, s *slot, conflict error)
 	if o.Policy == Fallback {
 		return nil // somebody was faster
 	}
-	live, err := r.send(ctx, o, "", true)
+	live, err := r.send(ctx, o, "", client.ForceOwnership)
 	if err != nil {
 		return err
 	}
@@ -97,15 +99,12 @@ func (r *run) adopt(o *object, s *slot, message string) {
 }
 
 // send applies the object. uid: only if it is that object; empty: whatever has the name.
-func (r *run) send(ctx context.Context, o *object, uid types.UID, force bool) (*unstructured.Unstructured, error) {
+func (r *run) send(ctx context.Context, o *object, uid types.UID, more ...client.ApplyOption) (*unstructured.Unstructured, error) {
 	body := o.Object.DeepCopy()
 	if uid != "" {
 		body.SetUID(uid)
 	}
-	options := []client.ApplyOption{client.FieldOwner(r.owner.Manager())}
-	if force {
-		options = append(options, client.ForceOwnership)
-	}
+	options := append([]client.ApplyOption{client.FieldOwner(r.owner.Manager())}, more...)
 	if r.dry {
 		options = append(options, client.DryRunAll)
 	}
@@ -179,14 +178,4 @@ func isImmutable(err error) bool {
 		}
 	}
 	return false
-}
-
-// recreate deletes the object; the next call creates it.
-func (r *run) recreate(ctx context.Context, o *object, s *slot) error {
-	err := r.client.Delete(ctx, o.ref.empty(), client.Preconditions{UID: &s.UID}, background)
-	if client.IgnoreNotFound(err) != nil {
-		return err
-	}
-	s.Hash, s.Key = "", ""
-	return waiting(o.ref, "is replaced, since a field changed that is immutable")
 }

@@ -106,7 +106,7 @@ func (r *run) inherit(ctx context.Context, o *object, s *slot, live *unstructure
 			return err
 		}
 	}
-	after, err := r.send(ctx, o, live.GetUID(), true)
+	after, err := r.send(ctx, o, live.GetUID(), client.ForceOwnership)
 	if err != nil {
 		return err
 	}

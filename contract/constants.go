@@ -22,6 +22,10 @@ const (
 	ProgressingTimeoutOperation = "WaitingForCompletion"
 )
 
+// PausedAnnotation with the value "true" holds back new runs of an item: jobs, operations, background runs, deletions. A
+// run in progress goes on to its end, and an abort is obeyed. See [Decision.Paused].
+const PausedAnnotation = "deployerkit.dev/paused"
+
 // PhaseAborted was final in the annotation revision; nobody writes it any more, but an old item may carry it.
 const PhaseAborted lsv1alpha1.DeployItemPhase = "Aborted"
 
@@ -34,6 +38,8 @@ const (
 	ConditionDeployed lsv1alpha1.ConditionType = "Deployed"
 	// ConditionWaiting is True while the deployer says that it is not done yet; else absent.
 	ConditionWaiting lsv1alpha1.ConditionType = "Waiting"
+	// ConditionPaused is True from when [PausedAnnotation] held something back until the pause ends; else absent.
+	ConditionPaused lsv1alpha1.ConditionType = "Paused"
 	// ConditionTruncated is True when [Bound] dropped conditions; its message says how many.
 	ConditionTruncated lsv1alpha1.ConditionType = "ConditionsTruncated"
 )
@@ -45,6 +51,7 @@ const (
 	ReasonTimedOut       = "TimedOut"       // ConditionBackground=False: given up at the deadline
 	ReasonWaiting        = "Waiting"        // ConditionBackground=True, ConditionWaiting: the deployer waits
 	ReasonHookFailed     = "HookFailed"     // ConditionBackground=Unknown: a hook failed outside a job
+	ReasonHeldBack       = "HeldBack"       // ConditionPaused=True: something waits for the end of the pause
 	ReasonDeployerFailed = "DeployerFailed" // lastError: the deployer set a failed phase and returned no error
 	ReasonInvalidPhase   = "InvalidPhase"   // lastError: the deployer left a phase that it must not set
 	ReasonAborted        = "Aborted"        // lastError: Abort ended the run

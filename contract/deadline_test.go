@@ -121,3 +121,41 @@ func TestTimeoutErrors(t *testing.T) {
 		t.Errorf("%d bytes", len(got))
 	}
 }
+
+// TestTimeAlwaysEnds: whatever the deployer answers, short of an error-free end, a run ends at its deadline [H-3].
+func TestTimeAlwaysEnds(t *testing.T) {
+	t.Parallel()
+	for name, di := range map[string]*lsv1alpha1.DeployItem{
+		"job [H-3]":                          item(job("a", "", 0)),
+		"job that deletes [H-3]":             ran(phSucceeded, job("b", "a", 0), deleted(-1), finalizer),
+		"annotation [H-3]":                   item(),
+		"annotation that deletes [H-3]":      ran(phSucceeded, deleted(-1), finalizer, generation(4)),
+		"force before a deletion [H-3]":      ran(phSucceeded, deleted(-1), finalizer, generation(4), op("force-reconcile")),
+		"background [H-3]":                   ran(phSucceeded, job("a", "a", -9), op("force-reconcile")),
+		"found without any time [C-11]":      item(phased(phProgressing), observed(3)),
+		"job found without any time [C-11]":  item(phased(phProgressing), observed(3), job("a", "", 0), func(di *lsv1alpha1.DeployItem) { di.Status.JobIDGenerationTime = nil }),
+		"Landscaper's clock is ahead [C-11]": item(job("a", "", 3)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			starts, now := 0, epoch
+			for range 60 {
+				d := contract.Evaluate(di, contract.Options{Now: now})
+				if d.Expired {
+					if starts > 1 {
+						t.Errorf("%d starts", starts)
+					}
+					return
+				}
+				if d.New {
+					starts++
+					contract.Start(di, d, contract.StartInfo{Now: now})
+				}
+				o := contract.Judge(contract.Return{Revision: d.Revision, Action: d.Action, Deleting: di.DeletionTimestamp != nil, Err: errBoom, Now: now})
+				contract.Apply(di, d, o, now, now)
+				now = now.Add(time.Minute)
+			}
+			t.Error("never expired")
+		})
+	}
+}

@@ -53,6 +53,11 @@ type Decision struct {
 	Expired bool
 	// NewJob: test-reconcile on a finished job; Start needs a fresh StartInfo.JobID.
 	NewJob bool
+	// Paused: [PausedAnnotation] holds back whatever is wanted; neither due nor forceable. Not set when an abort or a run
+	// in progress goes on all the same.
+	Paused bool
+	// Held: something would be due if the item were not paused. Implies Paused; see [MarkPaused].
+	Held bool
 	// Remove lists annotation keys to remove: after the start was persisted when New, right away otherwise.
 	// force-reconcile and an abort that still has work to do are not in it: [Outcome.Consumed].
 	Remove []string
@@ -67,6 +72,7 @@ const (
 	WhyNoFinalizer      = "NoFinalizer"      // terminating without our finalizer
 	WhyAwaitingJob      = "AwaitingJob"      // managed by an Execution and never asked for
 	WhyDeleteFailed     = "DeleteFailed"     // Delete failed; rests until a new operation, generation or job
+	WhyPaused           = "Paused"           // something would be due, but the item is paused
 	WhyFinished         = "Finished"         // final and nothing new
 	WhyNeverRun         = "NeverRun"         // job ID: no job was ever finished, background runs are refused
 	WhyDeletionPending  = "DeletionPending"  // job ID: terminating, the job that deletes is still to come
@@ -106,8 +112,11 @@ func Evaluate(di *lsv1alpha1.DeployItem, o Options) Decision {
 	} else {
 		evaluateAnnotation(v, &d)
 	}
-	d.Forceable = d.Forceable || d.Due
 	d.SkipUninstall = d.Action == Delete && v.says(lsv1alpha1.DeleteWithoutUninstallAnnotation)
+	if IsPaused(di) {
+		v.pause(&d, o.Now)
+	}
+	d.Forceable = d.Forceable || d.Due
 	d.Expired = expired(di, d, o.Now)
 	return d
 }

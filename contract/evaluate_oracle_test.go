@@ -23,6 +23,7 @@ type state struct {
 	ignored   bool
 	owed      bool
 	unchanged bool
+	paused    bool
 }
 
 func (s state) item() *lsv1alpha1.DeployItem {
@@ -63,6 +64,9 @@ func (s state) item() *lsv1alpha1.DeployItem {
 	if s.owed {
 		owed(-1)(di)
 	}
+	if s.paused {
+		paused(di)
+	}
 	di.Spec.UpdateOnChangeOnly = s.unchanged
 	return di
 }
@@ -71,19 +75,48 @@ func (s state) item() *lsv1alpha1.DeployItem {
 type verdict struct {
 	Action                                             contract.Action
 	Due, New, Background, Forceable, Unchanged, NewJob bool
-	RemovesOperation                                   bool
+	RemovesOperation, Paused, Held                     bool
 }
 
 func verdictOf(d contract.Decision) verdict {
-	v := verdict{d.Action, d.Due, d.New, d.Background, d.Forceable, d.Unchanged, d.NewJob, false}
+	v := verdict{d.Action, d.Due, d.New, d.Background, d.Forceable, d.Unchanged, d.NewJob, false, d.Paused, d.Held}
 	for _, k := range d.Remove {
 		v.RemovesOperation = v.RemovesOperation || k == lsv1alpha1.OperationAnnotation
 	}
 	return v
 }
 
-// expect is the oracle: the contract as flat sentences, one after the other, in another shape than the code.
+// expect is what the oracle wants, paused or not.
 func (s state) expect(r contract.Revision) verdict {
+	v := s.wanted(r)
+	none := v.Action == contract.NoAction
+	if !s.paused || none || v.Due && v.Action == contract.Abort {
+		return v
+	}
+	late := s.op == contract.AbortOperation && isDone(s.phase)
+	if !v.Due {
+		return verdict{Action: v.Action, RemovesOperation: v.RemovesOperation, Paused: true}
+	}
+	if r == contract.JobID {
+		reconciles := s.phase == phInit || s.phase == phProgressing || s.phase == phCompleting
+		turned := v.Action == contract.Delete && reconciles
+		if v.Background && s.owed || !v.Background && !v.New && !turned {
+			return v
+		}
+		return verdict{Action: v.Action, RemovesOperation: late, Paused: true, Held: true}
+	}
+	turned := v.Action == contract.Delete && s.phase != phDeleting && (s.moved || s.started != "late")
+	if !isWorking(s.phase) || s.started == "" || turned {
+		return verdict{Action: v.Action, RemovesOperation: late, Paused: true, Held: true}
+	}
+	if v.New {
+		v.New, v.RemovesOperation = false, late
+	}
+	return v
+}
+
+// wanted is the oracle of an item that is not paused: the contract as flat sentences, one after the other, in another shape than the code.
+func (s state) wanted(r contract.Revision) verdict {
 	abort := s.op == contract.AbortOperation
 	late := abort && isDone(s.phase)
 	force, reconcile, test := s.op == "force-reconcile", s.op == "reconcile", s.op == "test-reconcile"
@@ -195,6 +228,8 @@ func checkDecision(t *testing.T, name any, d contract.Decision) {
 		{"expired is due and not new", !d.Expired || (d.Due && !d.New && d.Action != contract.Abort)},
 		{"skip uninstall deletes", !d.SkipUninstall || d.Action == contract.Delete},
 		{"a new job is new", !d.NewJob || d.New},
+		{"paused is neither due nor forceable", !d.Paused || (!d.Due && !d.Forceable && !d.New && !d.Background && !d.Unchanged && !d.NewJob)},
+		{"held back means paused", !d.Held || d.Paused},
 		{"there is a reason", d.Reason != ""},
 	} {
 		if !law.ok {
@@ -211,10 +246,10 @@ func eachState(do func(state)) {
 			for _, del := range []string{"", "ours", "foreign"} {
 				for _, start := range []string{"", "early", "late"} {
 					for _, j := range []string{"", "finished", "pending", "timeless"} {
-						for i := range 32 {
+						for i := range 64 {
 							do(state{
 								p, o, del, flags[i&1], start, j,
-								flags[i>>1&1], flags[i>>2&1], flags[i>>3&1], flags[i>>4&1],
+								flags[i>>1&1], flags[i>>2&1], flags[i>>3&1], flags[i>>4&1], flags[i>>5&1],
 							})
 						}
 					}

@@ -76,3 +76,13 @@ func applyBackground(di *lsv1alpha1.DeployItem, o Outcome, now, started time.Tim
 func waitMessage(o Outcome) string {
 	return either(OneLine(o.Message, maxMessage), "the deployer is not done yet")
 }
+
+// BackgroundShowsSuccess reports whether [ConditionBackground] has nothing to take back: it is not there, or says that
+// the last background run succeeded. Another success changes nothing but lastReconcileTime then.
+func BackgroundShowsSuccess(di *lsv1alpha1.DeployItem) bool {
+	if di == nil {
+		return true
+	}
+	c := GetCondition(di.Status.Conditions, ConditionBackground)
+	return c == nil || c.Status == lsv1alpha1.ConditionFalse && c.Reason == ReasonSucceeded
+}

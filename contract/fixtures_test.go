@@ -130,3 +130,5 @@ func isWorking(p phase) bool {
 func isDone(p phase) bool {
 	return p == phSucceeded || p == phFailed || p == phDeleteFailed || p == phAborted
 }
+
+func paused(di *lsv1alpha1.DeployItem) { note(contract.PausedAnnotation, "true")(di) }

@@ -56,7 +56,9 @@ func (w *world) fail(format string, args ...any) {
 // event is something that the world does to the item.
 func (w *world) event() {
 	s := &w.di.Status
-	switch w.r.IntN(9) {
+	switch w.r.IntN(10) {
+	case 9:
+		w.pause()
 	case 0, 1:
 		w.handOut()
 	case 2:
@@ -103,6 +105,7 @@ func (w *world) pass() {
 		d = d.Force()
 	}
 	w.note("pass: %+v", d)
+	w.checkPause(d)
 	s := contract.StartInfo{Now: w.now, Deployer: deployer, JobID: fmt.Sprintf("test-%d", len(w.log))}
 	if d.New && !d.Unchanged {
 		w.write(d, func() { contract.Start(w.di, d, s) })
@@ -241,6 +244,7 @@ func TestLaws(t *testing.T) {
 // settle: no more events, no crashes, a deployer that succeeds.
 func (w *world) settle() {
 	w.kind = true
+	delete(w.di.Annotations, contract.PausedAnnotation)
 	for n := 0; !w.gone; n++ {
 		d := contract.Evaluate(w.di, contract.Options{Now: w.now})
 		if !d.Due && len(d.Remove) == 0 {
@@ -255,43 +259,5 @@ func (w *world) settle() {
 	held := w.di.DeletionTimestamp != nil && !contract.HasOurFinalizer(w.di)
 	if !w.gone && !held && s.JobID != s.JobIDFinished {
 		w.fail("the job is stranded")
-	}
-}
-
-// TestTimeAlwaysEnds: whatever the deployer answers, short of an error-free end, a run ends at its deadline [H-3].
-func TestTimeAlwaysEnds(t *testing.T) {
-	t.Parallel()
-	for name, di := range map[string]*lsv1alpha1.DeployItem{
-		"job [H-3]":                          item(job("a", "", 0)),
-		"job that deletes [H-3]":             ran(phSucceeded, job("b", "a", 0), deleted(-1), finalizer),
-		"annotation [H-3]":                   item(),
-		"annotation that deletes [H-3]":      ran(phSucceeded, deleted(-1), finalizer, generation(4)),
-		"force before a deletion [H-3]":      ran(phSucceeded, deleted(-1), finalizer, generation(4), op("force-reconcile")),
-		"background [H-3]":                   ran(phSucceeded, job("a", "a", -9), op("force-reconcile")),
-		"found without any time [C-11]":      item(phased(phProgressing), observed(3)),
-		"job found without any time [C-11]":  item(phased(phProgressing), observed(3), job("a", "", 0), func(di *lsv1alpha1.DeployItem) { di.Status.JobIDGenerationTime = nil }),
-		"Landscaper's clock is ahead [C-11]": item(job("a", "", 3)),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			starts, now := 0, epoch
-			for range 60 {
-				d := contract.Evaluate(di, contract.Options{Now: now})
-				if d.Expired {
-					if starts > 1 {
-						t.Errorf("%d starts", starts)
-					}
-					return
-				}
-				if d.New {
-					starts++
-					contract.Start(di, d, contract.StartInfo{Now: now})
-				}
-				o := contract.Judge(contract.Return{Revision: d.Revision, Action: d.Action, Deleting: di.DeletionTimestamp != nil, Err: errBoom, Now: now})
-				contract.Apply(di, d, o, now, now)
-				now = now.Add(time.Minute)
-			}
-			t.Error("never expired")
-		})
 	}
 }

@@ -19,7 +19,7 @@ func Protect(before, after *lsv1alpha1.DeployItemStatus, _ Revision) {
 	after.TransitionTimes, after.DeployerPhase = b.TransitionTimes, b.DeployerPhase
 	after.ObservedGeneration, after.LastReconcileTime, after.Deployer = b.ObservedGeneration, b.LastReconcileTime, b.Deployer
 	after.FirstError, after.LastErrors = b.FirstError, b.LastErrors
-	for _, t := range []lsv1alpha1.ConditionType{ConditionBackground, ConditionDeployed, ConditionWaiting} {
+	for _, t := range []lsv1alpha1.ConditionType{ConditionBackground, ConditionDeployed, ConditionWaiting, ConditionPaused} {
 		after.Conditions = restoreCondition(b.Conditions, after.Conditions, t)
 	}
 }

@@ -107,7 +107,7 @@ func (r *reconciler) settle(c *cycle, err error) {
 		contract.FinishUnchanged(c.item, c.decision, r.startInfo(c))
 	}
 	deleted := c.decision.Action == contract.Delete && c.outcome != nil && c.outcome.Done
-	if c.outcome != nil && !deleted {
+	if c.outcome != nil && !deleted && !r.leaveUnchanged(c) {
 		contract.Apply(c.item, c.decision, *c.outcome, now, c.began)
 		c.news = c.outcome.Err
 	}

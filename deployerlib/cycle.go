@@ -40,6 +40,8 @@ type cycle struct {
 	called   bool              // operate: a deployer call was made
 	returned contract.Return   // operate: what the call came back with
 
+	unchanged bool // operate: the call said that there is nothing to tell
+
 	outcome *contract.Outcome // operate: what the action came to
 	wait    time.Duration     // operate: when to come back after a wait or poll
 	news    *lsv1alpha1.Error // conclude: the error that an event may tell of

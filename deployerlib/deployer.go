@@ -29,7 +29,8 @@ import (
 //
 // What a call returns: nil means done (status.phase left alone, or set to
 // Progressing: call again after DeployerArgs.PollInterval). WaitFor means not
-// done yet and no failure. Any other error lands in status.lastError and is
+// done yet and no failure. ErrUnchanged is nil without a word: a background run
+// leaves no write. Any other error lands in status.lastError and is
 // retried with backoff, or ends the job at once when it carries an
 // unrecoverable Landscaper error code. See docs/contract.md for every case.
 type Deployer interface {
@@ -64,7 +65,7 @@ type Runtime struct {
 	// Recorder writes events about deploy items.
 	Recorder events.EventRecorder
 	// Clock is the library's clock.
-	Clock clock.Clock
+	Clock clock.WithTickerAndDelayedExecution
 	// Registerer takes metrics of the deployer's own; they get the label deployer_type.
 	Registerer prometheus.Registerer
 	// Trigger asks for another pass over an item, soon and at low priority.

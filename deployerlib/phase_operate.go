@@ -174,7 +174,7 @@ func (r *reconciler) call(ctx context.Context, c *cycle, do action) (err error) 
 	storedPhase, storedErr := c.item.Status.Phase, c.item.Status.LastError
 	c.item.Status.Phase = contract.HandedPhase(c.decision.Revision, c.decision.Action)
 	ctx, end := r.seen.call(ctx, c, c.decision.Action)
-	err = r.contained(ctx, c, do)
+	err, c.unchanged = splitUnchanged(c.decision.Action, r.contained(ctx, c, do))
 	end(err)
 	ret := contract.Return{
 		Revision: c.decision.Revision, Action: c.decision.Action, Deleting: c.stored.DeletionTimestamp != nil,

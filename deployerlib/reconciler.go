@@ -213,6 +213,8 @@ func (r *reconciler) report(c *cycle, p passed) {
 	switch {
 	case p.err != nil:
 		log.Info("pass failed", "error", p.err.Error())
+	case c.unchanged && c.decision.Background:
+		log.V(1).Info("nothing has changed", "reason", c.decision.Reason)
 	case c.outcome != nil:
 		log.Info("pass done", "reason", c.decision.Reason)
 	default:

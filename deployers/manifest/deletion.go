@@ -17,11 +17,11 @@ func (r *run) groups(ctx context.Context, path string, definitions []managedreso
 	for i := range definitions {
 		group := groupOf(&definitions[i])
 		if name := targetOf(&definitions[i]); name != "" {
-			other, err := r.secondary(ctx, fmt.Sprintf("spec.config.%s[%d].customResourceGroup.targetName", path, i), name)
+			other, err := r.Target(ctx, fmt.Sprintf("spec.config.%s[%d].customResourceGroup.targetName", path, i), name)
 			if err != nil {
 				return nil, err
 			}
-			group.Cluster = r.engine(other, nil, false)
+			group.Cluster = r.Engine(other, r.engineOptions(nil))
 		}
 		groups = append(groups, group)
 	}

@@ -3,73 +3,15 @@
 package manifest
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-	"time"
-
-	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	lserrors "github.com/gardener/landscaper/apis/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/targets"
 )
 
 // maxText bounds the texts that others wrote.
 const maxText = 1024
 
 func oneLine(text string) string { return contract.OneLine(text, maxText) }
-
-// applyError gives an error of the engine its code: one that only another
-// configuration can mend ends the job. Credentials that are refused may just
-// have been changed: they are read again, and only the second refusal counts.
-func (r *run) applyError(err error) error {
-	if isUnauthorized(err) {
-		if !r.item.refused {
-			r.item.refused = true
-			return err
-		}
-		return lserrors.NewError("ApplyObjects", "Unauthorized", oneLine(err.Error()), lsv1alpha1.ErrorUnauthorized)
-	}
-	if apply.ClassOf(err) == apply.Permanent {
-		return lserrors.NewError("ApplyObjects", "ApplyFailed", oneLine(err.Error()), lsv1alpha1.ErrorConfigurationProblem)
-	}
-	return err
-}
-
-// isUnauthorized tells whether the target refused the credentials for one of the objects.
-func isUnauthorized(err error) bool {
-	all, several := errors.AsType[apply.Errors](err)
-	if one, ok := errors.AsType[*apply.Error](err); ok && !several {
-		all = apply.Errors{one}
-	}
-	return slices.ContainsFunc(all, func(e *apply.Error) bool { return e.Status == metav1.StatusReasonUnauthorized })
-}
-
-// connectError gives faults of a Target their code. path is the field that names it.
-func connectError(path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if fault, ok := errors.AsType[*targets.ConfigError](err); ok {
-		return deployerlib.ConfigError(path, "%s", fault.Error())
-	}
-	if fault, ok := errors.AsType[*targets.ResolveError](err); ok && fault.ConfigFault() {
-		return deployerlib.ConfigError(path, "%s", fault.Error())
-	}
-	return fmt.Errorf("%s: %w", path, err)
-}
-
-// timeoutError is a step that waited longer than the item allows. The last
-// reason tells what was missing.
-func timeoutError(step string, bound time.Duration, reason string) error {
-	return lserrors.NewError("Wait", lsv1alpha1.ProgressingTimeoutReason, oneLine(fmt.Sprintf("%s: not done within %s: %s", step, bound, reason)),
-		lsv1alpha1.ErrorTimeout)
-}
 
 // optionalObject reads a JSON object that may be missing.
 func optionalObject(raw *runtime.RawExtension) (map[string]any, error) {

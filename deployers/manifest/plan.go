@@ -12,6 +12,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // unborn is the UID of an item that was not created yet.
@@ -44,9 +45,8 @@ func Plan(ctx context.Context, ls client.Reader, target client.Client, di *lsv1a
 	if err != nil {
 		return apply.Plan{}, err
 	}
-	scape := &landscape{reader: ls}
 	owner := ownership.Owner{UID: cmp.Or(di.UID, unborn), Namespace: di.Namespace, Name: di.Name}
-	if owner.Landscape, err = scape.id(ctx); err != nil {
+	if owner.Landscape, err = upkeep.LandscapeID(ctx, ls); err != nil {
 		return apply.Plan{}, err
 	}
 	return apply.New(target, target.RESTMapper(), apply.Options{Recreate: opts.Recreate}).Plan(ctx, owner, desired, inventory)

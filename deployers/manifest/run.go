@@ -13,23 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
+
+// ConditionDriftDetection tells whether changes by others are seen at once. It
+// is there only when they are not, with the reason.
+const ConditionDriftDetection = upkeep.ConditionDriftDetection
 
 // run is one call for one item.
 type run struct {
-	*deployer
+	*upkeep.Run
 
-	di        *lsv1alpha1.DeployItem
-	item      *item
-	config    *Config // nil when it cannot be read, which only a deletion survives
-	cluster   *cluster
-	owner     ownership.Owner
-	status    *Status
-	inventory apply.Inventory
-	unwatched bool    // not every kind could be watched
-	sights    []sight // what the last custom check or the exports looked at
+	options Options
+	config  *Config // nil when it cannot be read, which only a deletion survives
+	status  *Status
+	sights  []upkeep.Sight // what the last custom check or the exports looked at
 }
 
 // newRun reads what the item says, and opens its target.
@@ -43,7 +42,7 @@ func (d *deployer) newRun(ctx context.Context, di *lsv1alpha1.DeployItem, target
 		return nil, err
 	}
 	r.config = config
-	return r, r.connect(ctx, target)
+	return r, r.Connect(ctx, target)
 }
 
 // openRun reads the provider status.
@@ -56,55 +55,23 @@ func (d *deployer) openRun(ctx context.Context, di *lsv1alpha1.DeployItem) (*run
 	if err != nil {
 		return nil, err
 	}
-	landscape, err := d.scape.id(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r := &run{deployer: d, di: di, item: d.items.get(di), status: status, inventory: inventory}
-	r.owner = ownership.Owner{UID: di.UID, Landscape: landscape, Namespace: di.Namespace, Name: di.Name}
-	r.item.begin(runID(di))
-	return r, nil
+	r := &run{options: d.options, status: status}
+	r.Run, err = d.keeper.Begin(ctx, di, inventory, func(inventory apply.Inventory) error { return r.status.note(di, inventory) })
+	return r, err
 }
 
-// runID tells runs of an item apart. An item that never ran has no time.
-func runID(di *lsv1alpha1.DeployItem) string {
-	if di.Status.LastReconcileTime == nil {
-		return di.Status.JobID + "/"
+// engineOptions are those of the item. pruneGroups: nil for the default.
+func (r *run) engineOptions(pruneGroups []apply.Group) apply.Options {
+	return apply.Options{
+		Strategy: apply.Strategy(r.strategy()), Recreate: r.options.Recreate, PruneGroups: pruneGroups, MaxInventory: maxInventory,
 	}
-	return di.Status.JobID + "/" + di.Status.LastReconcileTime.String()
-}
-
-// connect opens the item's own target.
-func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
-	if target == nil {
-		return deployerlib.ConfigError("spec.target", "required: manifests need a cluster to go to")
-	}
-	var err error
-	r.cluster, err = r.clusters.get(ctx, target)
-	return connectError("spec.target", err)
-}
-
-// engine applies to a cluster. pruneGroups: nil for the default.
-func (r *run) engine(to *cluster, pruneGroups []apply.Group, thorough bool) *apply.Engine {
-	return apply.New(to.Client, to.RESTMapper(), apply.Options{
-		Strategy: apply.Strategy(r.strategy()), Seen: to, Watch: to.watch, Checkpoint: r.checkpoint, Events: r.tell, Force: thorough, Recreate: r.options.Recreate,
-		PruneGroups: pruneGroups, MaxInventory: maxInventory,
-	})
 }
 
 // maxInventory leaves room for the rest of the provider status, which may have 1 MiB.
 const maxInventory = 1<<20 - maxManaged - 16<<10
 
-// checkpoint stores the inventory before anything of it is written.
-func (r *run) checkpoint(ctx context.Context, inventory apply.Inventory) error {
-	if err := r.note(inventory); err != nil {
-		return err
-	}
-	return deployerlib.Checkpoint(ctx)
-}
-
 // note puts an inventory into the item's status, in memory.
-func (r *run) note(inventory apply.Inventory) error {
+func (s *Status) note(di *lsv1alpha1.DeployItem, inventory apply.Inventory) error {
 	raw, err := json.Marshal(inventory)
 	if err != nil {
 		return fmt.Errorf("encode inventory: %w", err)
@@ -113,14 +80,8 @@ func (r *run) note(inventory apply.Inventory) error {
 	if err != nil {
 		return err
 	}
-	r.inventory = inventory
-	r.status.Inventory, r.status.ManagedResources = raw, managed
-	return SetStatus(r.di, r.status)
-}
-
-// tell writes what happened to an object as an event of the item.
-func (r *run) tell(e apply.Event) {
-	r.event(r.di, related(e.Ref), corev1.EventTypeNormal, e.Reason, e.Ref.String()+": "+e.Message)
+	s.Inventory, s.ManagedResources = raw, managed
+	return SetStatus(di, s)
 }
 
 // inventoryOf reads our inventory, or makes one of what Landscaper's own

@@ -5,41 +5,18 @@ package manifest
 import (
 	"context"
 	"fmt"
-	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
-
-// secondary opens another Target of the item's namespace; "" is the item's own.
-// path is the field that names it.
-func (r *run) secondary(ctx context.Context, path, name string) (*cluster, error) {
-	if name == "" {
-		return r.cluster, nil
-	}
-	target := &lsv1alpha1.Target{}
-	key := types.NamespacedName{Namespace: r.di.Namespace, Name: name}
-	if err := r.rt.Landscaper.GetClient().Get(ctx, key, target); err != nil {
-		return nil, fmt.Errorf("%s: get Target %s: %w", path, key, err)
-	}
-	resolved, err := r.rt.Targets.Resolve(ctx, target)
-	if err != nil {
-		return nil, connectError(path, err)
-	}
-	open, err := r.clusters.get(ctx, resolved)
-	return open, connectError(path, err)
-}
 
 // objects reads objects of the item's targets, for custom checks and exports.
 type objects struct {
@@ -50,37 +27,32 @@ type objects struct {
 
 // Get reads an object. The namespace of the reference is ignored for kinds that have none.
 func (o objects) Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
-	from, err := o.run.secondary(ctx, o.path, o.name)
+	from, err := o.run.Target(ctx, o.path, o.name)
 	if err != nil {
 		return nil, err
 	}
 	wanted := apply.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
-	mapping, err := from.mapping(wanted.GVK())
+	mapping, err := from.Mapping(wanted.GVK())
 	if err != nil || mapping == nil {
 		return nil, err
 	}
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		wanted.Namespace = ""
 	}
-	live, err := o.run.read(ctx, from, wanted)
+	live, err := o.run.Read(ctx, from, wanted)
 	if err == nil {
-		found := []*unstructured.Unstructured{}
-		if live != nil {
-			found = append(found, live)
-		}
-		selects := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, wanted.Name).String()}
-		o.run.sights = append(o.run.sights, sight{from, mapping.Resource, wanted.Namespace, selects, versions(found)})
+		o.run.sights = append(o.run.sights, upkeep.SightOf(from, mapping.Resource, wanted, live))
 	}
 	return live, err
 }
 
 // List reads the objects of a kind with all the labels, in all namespaces.
 func (o objects) List(ctx context.Context, gvk schema.GroupVersionKind, wanted map[string]string) ([]*unstructured.Unstructured, error) {
-	from, err := o.run.secondary(ctx, o.path, o.name)
+	from, err := o.run.Target(ctx, o.path, o.name)
 	if err != nil {
 		return nil, err
 	}
-	mapping, err := from.mapping(gvk)
+	mapping, err := from.Mapping(gvk)
 	if err != nil || mapping == nil {
 		return nil, err
 	}
@@ -97,7 +69,7 @@ func (o objects) List(ctx context.Context, gvk schema.GroupVersionKind, wanted m
 	for i := range list.Items {
 		out = append(out, &list.Items[i])
 	}
-	o.run.sights = append(o.run.sights, sight{from, mapping.Resource, "", metav1.ListOptions{LabelSelector: labels.Set(wanted).String()}, versions(out)})
+	o.run.sights = append(o.run.sights, upkeep.SightOfAll(from, mapping.Resource, wanted, out))
 	return out, nil
 }
 
@@ -107,14 +79,6 @@ type exportGetter struct{ run *run }
 // Get reads an object of the target of a name.
 func (g exportGetter) Get(ctx context.Context, targetName string, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
 	return objects{run: g.run, path: "spec.config.exports.targetName", name: targetName}.Get(ctx, ref)
-}
-
-// pollSights is when to look again at what a step looked at if no watch says so before.
-func (r *run) pollSights() time.Duration {
-	if r.lookOut() {
-		return pollWatched
-	}
-	return pollUnwatched
 }
 
 // awaitChecks waits for the custom readiness checks.
@@ -137,7 +101,7 @@ func (r *run) awaitChecks(ctx context.Context) error {
 		if check.Timeout > 0 && (bound == 0 || check.Timeout < bound) {
 			bound, step = check.Timeout, "check "+check.Spec.Name
 		}
-		return r.wait(step, bound, result.Reason, r.pollSights())
+		return r.Wait(step, bound, result.Reason, r.LookOut(r.sights))
 	}
 	return nil
 }
@@ -146,7 +110,7 @@ func (r *run) awaitChecks(ctx context.Context) error {
 // exports, earlier ones go.
 func (r *run) export(ctx context.Context) error {
 	if len(r.config.Exports) == 0 {
-		return deployerlib.DeleteExport(ctx, r.secrets, r.di)
+		return deployerlib.DeleteExport(ctx, r.Secrets(), r.Item)
 	}
 	r.sights = nil
 	values, err := ReadExports(ctx, r.config.Exports, exportGetter{run: r})
@@ -155,11 +119,11 @@ func (r *run) export(ctx context.Context) error {
 	}
 	if len(values.Waiting) > 0 {
 		missing := values.Waiting[0]
-		return r.wait("export "+missing.Key, missing.Timeout, fmt.Sprintf("export %q: %s", missing.Key, missing.Reason), r.pollSights())
+		return r.Wait("export "+missing.Key, missing.Timeout, fmt.Sprintf("export %q: %s", missing.Key, missing.Reason), r.LookOut(r.sights))
 	}
 	raw, err := EncodeExports(values.Values)
 	if err != nil {
 		return err
 	}
-	return deployerlib.WriteExport(ctx, r.secrets, r.di, raw)
+	return deployerlib.WriteExport(ctx, r.Secrets(), r.Item, raw)
 }

@@ -80,6 +80,37 @@ var _ = Describe("calls to the API server", func() {
 		w.calls(ctx, key, contract.Reconcile, 2)
 		w.spent(before, 0, 1)
 	}, SpecTimeout(time.Minute))
+
+	It("are none for a run in the background that found nothing changed, not even an event", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		recorder := &deployertest.Recorder{}
+		w.fake.Hook(recorder.Hook("force"), extension.ShouldReconcileHook)
+		w.start()
+		key := w.deploy(ctx, "item")
+		job := w.finished(ctx, key)
+		before := w.counter.Snapshot()
+		w.fake.Always(contract.Reconcile, deployertest.Fail(deployerlib.ErrUnchanged))
+		recorder.On("force", extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
+			if w.fake.Count(key, contract.Reconcile) > 3 {
+				return nil, nil
+			}
+			return &extension.HookResult{}, nil
+		})
+		for n := 2; n <= 4; n++ {
+			w.wake(key)
+			w.calls(ctx, key, contract.Reconcile, n)
+		}
+		w.spent(before, 0, 0)
+		Expect(w.await(ctx, key, func(*lsv1alpha1.DeployItem) bool { return true })).To(Equal(job))
+
+		w.fake.Always(contract.Reconcile, done)
+		recorder.On("force", extension.ShouldReconcileHook, nil)
+		before = w.counter.Snapshot()
+		next := w.trigger(ctx, key)
+		_, err := w.ls.AwaitJob(within(ctx, patience), key, next)
+		Expect(err).NotTo(HaveOccurred())
+		w.spent(before, 0, 2)
+	}, SpecTimeout(time.Minute))
 })
 
 // perRevision are the budgets that both revisions have.

@@ -78,7 +78,7 @@ var _ = Describe("the manifest deployer", func() {
 		_, writes := w.spent(before)
 		Expect(writes).To(Equal(1), "%s", w.counter.Snapshot().Since(before))
 		Expect(w.finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
-		Expect(w.metric("deployerkit_manifest_drift_total", "what", "Changed")).To(Equal(1.0))
+		Expect(w.metric("deployerkit_drift_total", "what", "Changed")).To(Equal(1.0))
 
 		Expect(w.client.Delete(ctx, w.read(ctx, "cm-2"))).To(Succeed())
 		Eventually(w.data(ctx, "cm-2")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))

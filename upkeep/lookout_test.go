@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package manifest
+package upkeep
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type lookoutWorld struct {
 	*testing.T
 	client  *fake.FakeMetadataClient
 	all     *clusters
-	sight   sight
+	sight   Sight
 	changed chan struct{}
 }
 
@@ -39,12 +39,12 @@ func newLookoutWorld(t *testing.T) *lookoutWorld {
 	ctx, cancel := context.WithCancel(t.Context())
 	w.all = &clusters{ctx: ctx}
 	t.Cleanup(func() { cancel(); w.all.running.Wait() })
-	w.sight = sight{cluster: &cluster{metadata: w.client}, resource: configMaps, namespace: "ns", seen: versions([]metav1.Object{cm})}
+	w.sight = Sight{cluster: &Cluster{metadata: w.client}, resource: configMaps, namespace: "ns", seen: versions([]metav1.Object{cm})}
 	return w
 }
 
 func (w *lookoutWorld) lookOut() *lookout {
-	return w.all.lookOut([]sight{w.sight}, func() { w.changed <- struct{}{} })
+	return w.all.lookOut([]Sight{w.sight}, func() { w.changed <- struct{}{} })
 }
 
 // isTold waits for the word that something changed.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package manifest
+package upkeep
 
 import (
 	"testing"
@@ -18,15 +18,16 @@ func TestDriftSurvivesAFailedRun(t *testing.T) {
 	for range maxDrifts + 2 {
 		it.drifted(drift{Event: watch.Event{What: watch.Changed}}, now)
 	}
-	it.setThorough(true)
-	drifts, thorough := it.takeDrifts(), it.takeThorough()
-	if due, _ := it.toHeal(); due || len(drifts) != maxDrifts || !thorough {
-		t.Fatalf("took %d drifts, thorough %t", len(drifts), thorough)
+	it.setThorough()
+	taken := it.take(false, now)
+	if due, _ := it.due(); due || len(taken.drifts) != maxDrifts || !taken.thorough {
+		t.Fatalf("took %d drifts, thorough %t", len(taken.drifts), taken.thorough)
 	}
 	it.drifted(drift{Event: watch.Event{What: watch.Gone}}, now.Add(time.Minute))
-	it.putBack(drifts, thorough)
-	due, notBefore := it.toHeal()
-	if !due || !notBefore.Equal(now.Add(time.Minute)) || !it.takeThorough() || len(it.takeDrifts()) != maxDrifts {
+	it.putBack(taken)
+	due, notBefore := it.due()
+	again := it.take(false, now)
+	if !due || !notBefore.Equal(now.Add(time.Minute)) || !again.thorough || len(again.drifts) != maxDrifts {
 		t.Errorf("due %t, not before %s", due, notBefore)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package manifest
+package upkeep
 
 import (
 	"context"
@@ -16,19 +16,20 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-type watchedObject = watch.Object
-
 // ConditionDriftDetection tells whether changes by others are seen at once. It
 // is there only when they are not, with the reason.
 const ConditionDriftDetection lsv1alpha1.ConditionType = "DriftDetection"
 
-// observe watches all kinds of the inventory, and tells the watches how the
-// objects were left. Objects that are not server-side applied are not expected
-// to stay: they heal by job and schedule only. It changes nothing.
-func (r *run) observe(ctx context.Context, owned []apply.Owned) error {
+// Observe watches all kinds of the inventory, and tells the watches how the
+// objects were left; from then on drift is seen. Objects that are not in owned
+// are not expected to stay as they are. What cannot be watched is told by the
+// condition DriftDetection, in memory. It changes nothing in the target. Settle
+// does it already.
+// Errors: a kind cannot be watched now; what is forbidden is no error.
+func (r *Run) Observe(ctx context.Context, owned []apply.Owned) error {
 	unwatched, failed := "", error(nil)
 	for resource, namespaces := range r.resources() {
-		coverage, err := r.cluster.watcher.Watch(ctx, resource, slices.Sorted(maps.Keys(namespaces))...)
+		coverage, err := r.Cluster.watcher.Watch(ctx, resource, slices.Sorted(maps.Keys(namespaces))...)
 		if err != nil {
 			failed = fmt.Errorf("watch %s: %w", resource.GroupResource(), err)
 		}
@@ -37,19 +38,13 @@ func (r *run) observe(ctx context.Context, owned []apply.Owned) error {
 		}
 	}
 	r.tellUnwatched(unwatched)
-	expected := make([]watch.Expected, 0, len(owned))
-	for _, o := range owned {
-		expected = append(expected, watch.Expected{
-			Object: watch.Object{Resource: o.Resource, NamespacedName: o.Name}, UID: o.UID, Key: o.Key, ResourceVersion: o.ResourceVersion,
-		})
-	}
-	r.cluster.watcher.Expect(r.di.UID, expected) // also after an error: until then nothing is judged
+	r.Cluster.watcher.Expect(r.Item.UID, Expected(owned)) // also after an error: until then nothing is judged
 	return failed
 }
 
 // tellUnwatched shows in a condition what cannot be watched.
-func (r *run) tellUnwatched(reason string) {
-	conditions := &r.di.Status.Conditions
+func (r *Run) tellUnwatched(reason string) {
+	conditions := &r.Item.Status.Conditions
 	if r.unwatched = reason != ""; !r.unwatched {
 		*conditions = contract.RemoveCondition(*conditions, ConditionDriftDetection)
 		return
@@ -60,10 +55,10 @@ func (r *run) tellUnwatched(reason string) {
 
 // resources are the kinds of the inventory with the namespaces of their objects.
 // Kinds that the cluster does not know (any more) are left out.
-func (r *run) resources() map[schema.GroupVersionResource]map[string]bool {
+func (r *Run) resources() map[schema.GroupVersionResource]map[string]bool {
 	out := map[schema.GroupVersionResource]map[string]bool{}
-	for _, entry := range r.inventory.Entries {
-		mapping, err := r.cluster.mapping(entry.Ref().GVK())
+	for _, entry := range r.Inventory.Entries {
+		mapping, err := r.Cluster.Mapping(entry.Ref().GVK())
 		if entry.UID == "" || err != nil || mapping == nil {
 			continue
 		}
@@ -78,17 +73,15 @@ func (r *run) resources() map[schema.GroupVersionResource]map[string]bool {
 }
 
 // Resume watches what a finished item has in its target, so that drift is seen
-// that happened before the process started.
-func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	if target == nil {
+// that happened before the process started. For Deployer.Resume: it writes
+// nothing. Without target or inventory there is nothing to do.
+// Errors: those of Connect and Observe.
+func (r *Run) Resume(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
+	if target == nil || len(r.Inventory.Entries) == 0 {
 		return nil
 	}
-	r, err := d.openRun(ctx, di)
-	if err != nil || len(r.inventory.Entries) == 0 {
+	if err := r.Connect(ctx, target); err != nil {
 		return err
 	}
-	if err := r.connect(ctx, target); err != nil {
-		return err
-	}
-	return r.observe(ctx, r.engine(r.cluster, nil, false).Owned(r.inventory))
+	return r.Observe(ctx, r.Engine(r.Cluster, apply.Options{}).Owned(r.Inventory))
 }

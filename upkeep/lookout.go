@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package manifest
+package upkeep
 
 import (
 	"context"
@@ -8,22 +8,44 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deployerkit/deployerkit/apply"
 )
 
 // maxSights bounds what one waiting item watches; what is beyond is polled.
 const maxSights = 16
 
-// sight is what a custom check or an export looked at. It need not be the
-// item's own, so the watches of the target may not show it.
-type sight struct {
-	cluster   *cluster
+// Sight is what a step looked at and waits for. It need not be the item's own,
+// so the watches of the target may not show it.
+type Sight struct {
+	cluster   *Cluster
 	resource  schema.GroupVersionResource
 	namespace string
 	selects   metav1.ListOptions
 	seen      string // the versions of what was found
+}
+
+// SightOf is one object, live or nil when it does not exist. ref has no
+// namespace if its kind has none.
+func SightOf(from *Cluster, resource schema.GroupVersionResource, ref apply.Ref, live *unstructured.Unstructured) Sight {
+	found := []*unstructured.Unstructured{}
+	if live != nil {
+		found = append(found, live)
+	}
+	selects := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name).String()}
+	return Sight{from, resource, ref.Namespace, selects, versions(found)}
+}
+
+// SightOfAll is the objects of a resource with all the labels, in all namespaces.
+func SightOfAll(from *Cluster, resource schema.GroupVersionResource, wanted map[string]string, found []*unstructured.Unstructured) Sight {
+	return Sight{from, resource, "", metav1.ListOptions{LabelSelector: labels.Set(wanted).String()}, versions(found)}
 }
 
 // versions tells one state of some objects from another.
@@ -36,7 +58,7 @@ func versions[T metav1.Object](objects []T) string {
 	return strings.Join(out, ",")
 }
 
-func (s sight) String() string {
+func (s Sight) String() string {
 	return fmt.Sprintf("%p %s %s %s%s: %s", s.cluster, s.resource, s.namespace, s.selects.FieldSelector, s.selects.LabelSelector, s.seen)
 }
 
@@ -49,15 +71,21 @@ type lookout struct {
 	stop    context.CancelFunc
 }
 
-// lookOut sees to it that the item comes back when a sight changes. It tells
-// whether all of them are watched already.
-func (r *run) lookOut() bool {
-	if len(r.sights) == 0 || len(r.sights) > maxSights {
-		return false
+// LookOut sees to it that the item comes back when one of the sights changes.
+// It returns when to look again if no watch says so before: sooner while not all
+// of them are watched. For the last parameter of Wait. The sights of an earlier
+// call are not watched any more.
+func (r *Run) LookOut(sights []Sight) time.Duration {
+	if len(sights) == 0 || len(sights) > maxSights {
+		return pollUnwatched
 	}
-	return r.item.lookOut(fmt.Sprint(r.sights), func() *lookout {
-		return r.clusters.lookOut(r.sights, func() { r.rt.Trigger(r.item.key) })
+	watched := r.item.lookOut(fmt.Sprint(sights), func() *lookout {
+		return r.clusters.lookOut(sights, func() { r.rt.Trigger(r.item.key) })
 	})
+	if watched {
+		return pollWatched
+	}
+	return pollUnwatched
 }
 
 // lookOut goes on with a lookout for the same, or begins another.
@@ -76,7 +104,7 @@ func (i *item) lookOut(what string, begin func() *lookout) (watched bool) {
 }
 
 // lookOut watches each sight in a goroutine of its own, until one changes.
-func (s *clusters) lookOut(sights []sight, changed func()) *lookout {
+func (s *clusters) lookOut(sights []Sight, changed func()) *lookout {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &lookout{sights: len(sights), stop: func() {}}
@@ -100,7 +128,7 @@ func (s *clusters) lookOut(sights []sight, changed func()) *lookout {
 
 // change waits for a change. false: ctx ended before, or the target does not
 // let us watch.
-func (s sight) change(ctx context.Context, l *lookout) bool {
+func (s Sight) change(ctx context.Context, l *lookout) bool {
 	resource := s.cluster.metadata.Resource(s.resource)
 	list, err := resource.Namespace(s.namespace).List(ctx, s.selects)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package manifest
+package upkeep
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// expectsStatus tells whether objects of a custom kind get a status. Asked
+// ExpectsStatus tells whether objects of a custom kind get a status. Asked
 // once; a definition that cannot be read promises none.
-func (c *cluster) expectsStatus(ctx context.Context, gvk schema.GroupVersionKind) bool {
+func (c *Cluster) ExpectsStatus(ctx context.Context, gvk schema.GroupVersionKind) bool {
 	if known, ok := c.statuses.Load(gvk); ok {
 		return known == true
 	}
@@ -36,8 +36,9 @@ func (c *cluster) expectsStatus(ctx context.Context, gvk schema.GroupVersionKind
 	return expects
 }
 
-// mapping finds the resource of a kind; nil when the cluster does not know it.
-func (c *cluster) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+// Mapping finds the resource of a kind; nil, nil when the cluster does not know it.
+// Errors: the kinds of the cluster cannot be read.
+func (c *Cluster) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
 		return nil, nil

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// recreateChanged is the strategy Recreate. A watch could not tell that all is well, so the object is read. Only after a
+// dry run tells that an apply would change it is it deleted: a manifest that the API server refuses deletes nothing.
+func (r *run) recreateChanged(ctx context.Context, o *object, s *slot) error {
+	if s.UID == "" {
+		return r.firstContact(ctx, o, s)
+	}
+	live, err := r.read(ctx, o.ref)
+	switch {
+	case err != nil:
+		return err
+	case live == nil || live.GetUID() != s.UID:
+		s.forget()
+		return r.firstContact(ctx, o, s)
+	case live.GetDeletionTimestamp() != nil:
+		return waiting(o.ref, isGoing)
+	case s.Hash == "":
+		return r.firstContact(ctx, o, s)
+	case s.isAsWanted(o, ownership.KeyOf(live, r.owner.Manager())):
+		r.count(&r.report.Unchanged)
+		s.live, s.version = live, live.GetResourceVersion()
+		return r.usable(o, s, live)
+	}
+	if _, err := r.claimable(o, s, live); err != nil {
+		return err
+	}
+	changed, err := r.wouldChange(ctx, o, live)
+	switch {
+	case err != nil:
+		return err
+	case changed:
+		return r.recreate(ctx, o, s, isGoing)
+	}
+	return r.serverSide(ctx, o, s)
+}
+
+// wouldChange asks the API server whether an apply would change more than our marks.
+func (r *run) wouldChange(ctx context.Context, o *object, live *unstructured.Unstructured) (bool, error) {
+	after, err := r.send(ctx, o, live.GetUID(), client.ForceOwnership, client.DryRunAll)
+	switch {
+	case isImmutable(err), isWithoutDryRun(err):
+		return true, nil
+	case isAnother(err):
+		return false, waiting(o.ref, "changed while it was looked at")
+	case err != nil:
+		return false, err
+	}
+	return differ(live, after), nil
+}
+
+// isWithoutDryRun tells that a webhook does not support dry runs, so that nothing can be told.
+func isWithoutDryRun(err error) bool {
+	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
+}
+
+// recreateOurs deletes an object with another value in an immutable field, if it is ours though the inventory has
+// forgotten that. All others keep refused.
+func (r *run) recreateOurs(ctx context.Context, o *object, s *slot, refused error) error {
+	live, err := r.read(ctx, o.ref)
+	switch {
+	case err != nil:
+		return err
+	case live == nil:
+		return waiting(o.ref, "went away just now")
+	case live.GetUID() != s.UID && !r.isOurs(live):
+		return refused
+	case live.GetDeletionTimestamp() != nil:
+		return waiting(o.ref, isGoing)
+	}
+	if _, err := r.claimable(o, s, live); err != nil {
+		return err
+	}
+	s.UID = live.GetUID()
+	return r.recreate(ctx, o, s, isGoing)
+}
+
+// recreate deletes exactly the entry's object; a call that finds it gone creates it.
+func (r *run) recreate(ctx context.Context, o *object, s *slot, why string) error {
+	err := r.beforeDelete(ctx, s)
+	if err == nil {
+		err = r.delete(ctx, s)
+	}
+	switch {
+	case apierrors.IsConflict(err) || isAnother(err):
+		return waiting(o.ref, "changed while it was deleted")
+	case err != nil && !isGone(err):
+		return err
+	}
+	s.Hash, s.Key, s.changed = "", "", true
+	return waiting(o.ref, "%s", why)
+}
+
+// differ tells that two versions of an object differ in more than our marks and what the API server writes by itself.
+func differ(a, b *unstructured.Unstructured) bool {
+	d := &differing{}
+	d.walk("", unmarked(a), unmarked(b))
+	return len(d.out) > 0
+}
+
+// unmarked is a copy without our labels and annotations.
+func unmarked(obj *unstructured.Unstructured) map[string]any {
+	out := obj.DeepCopy().Object
+	metadata, _ := out["metadata"].(map[string]any)
+	for _, field := range []string{"labels", "annotations"} {
+		values, isMap := metadata[field].(map[string]any)
+		for key := range values {
+			if ownership.IsReserved(key) {
+				delete(values, key)
+			}
+		}
+		if isMap && len(values) == 0 {
+			delete(metadata, field)
+		}
+	}
+	return out
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+)
+
+// IsPaused reports whether an item carries [PausedAnnotation] with the value "true".
+func IsPaused(di *lsv1alpha1.DeployItem) bool {
+	return di != nil && di.Annotations[PausedAnnotation] == "true"
+}
+
+// PauseMarked reports whether the item shows already what [MarkPaused] would write.
+func PauseMarked(di *lsv1alpha1.DeployItem, d Decision) bool {
+	if di == nil || d.Action == NoAction {
+		return true
+	}
+	shown := GetCondition(di.Status.Conditions, ConditionPaused)
+	if d.Held {
+		return shown != nil && shown.Status == lsv1alpha1.ConditionTrue
+	}
+	return shown == nil || IsPaused(di)
+}
+
+// MarkPaused makes [ConditionPaused] True in memory when the pause holds something back, and removes it when the pause
+// is over. Between the two it stays, so that a pause costs one write whatever comes meanwhile. An item on which nothing
+// may run is left alone.
+func MarkPaused(di *lsv1alpha1.DeployItem, d Decision, now time.Time) {
+	switch {
+	case PauseMarked(di, d):
+	case d.Held:
+		di.Status.Conditions = SetCondition(di.Status.Conditions, ConditionPaused, lsv1alpha1.ConditionTrue, ReasonHeldBack,
+			"annotation "+PausedAnnotation+" holds back new runs", now)
+	default:
+		di.Status.Conditions = RemoveCondition(di.Status.Conditions, ConditionPaused)
+	}
+}
+
+// pause holds back what d wants of a paused item, unless it is an abort or a run that began before. A run that would
+// begin anew in the middle of another one waits: that one goes on.
+func (v view) pause(d *Decision, now time.Time) {
+	switch {
+	case d.Due && d.Action == Abort:
+	case d.Due && (v.goesOn(*d) || expired(v.di, *d, now)):
+		if d.New {
+			d.New, d.Remove = false, v.leftoverAbort()
+		}
+	case d.Due:
+		*d = Decision{Revision: d.Revision, Action: d.Action, Paused: true, Held: true, Reason: WhyPaused, Remove: v.leftoverAbort()}
+	default:
+		*d = Decision{Revision: d.Revision, Action: d.Action, Paused: true, Reason: d.Reason, Remove: d.Remove}
+	}
+}
+
+// goesOn reports whether a run that began and has not ended does what d wants. A deletion that came in the middle of
+// another run is not that run.
+func (v view) goesOn(d Decision) bool {
+	switch {
+	case d.Background:
+		return backgroundOwed(v.di)
+	case d.Action == Delete && !v.deletionStarted(d.Revision):
+		return false
+	case d.Revision == JobID:
+		return !d.New
+	default:
+		return v.annotationStarted()
+	}
+}
+
+// deletionStarted reports whether the run in progress began as a deletion.
+func (v view) deletionStarted(r Revision) bool {
+	if r == JobID {
+		return v.phase == phaseInitDelete || v.phase == phaseDeleting
+	}
+	return v.phase == phaseDeleting || v.startedSinceDeletion() && !v.changed
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/upkeep"
+)
+
+// New makes a deployer of a handler. hooks run besides the deployer's own. Faults of the options come from
+// deployerlib.Add. Most use [Args].
+func New(handler Handler, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
+	o.Default()
+	d := &deployer{
+		handler: handler, options: o, stability: newStability(), memories: newMemories(nil), observers: map[*upkeep.Cluster]*observer{},
+		keeper: upkeep.New(upkeep.Options{Name: o.Name, Targets: o.Targets, WrapTransport: o.WrapTransport}),
+	}
+	d.finalizer, _ = handler.(Finalizer)
+	d.hooks = d.keeper.Hooks(nil)
+	for _, setup := range hooks {
+		d.hooks = d.hooks.RegisterHookSetup(setup)
+	}
+	return d
+}
+
+// Backoff is that of declarative deployers: a handler is called again after 100 ms, in the end after 10 min.
+var Backoff = deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}
+
+// Args makes what [deployerlib.Add] needs to run a handler for the deploy items of a type. The caller may change what is
+// returned; faults of options and hooks come from Add.
+func Args(name string, t lsv1alpha1.DeployItemType, handler Handler, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.DeployerArgs {
+	o.Name = name
+	return deployerlib.DeployerArgs{Name: name, Type: t, Deployer: New(handler, o, hooks...), Backoff: Backoff}
+}
+
+// deployer runs a handler.
+type deployer struct {
+	deployerlib.Base
+
+	handler   Handler
+	finalizer Finalizer // nil: the handler has none
+	options   Options
+	hooks     extension.ReconcileExtensionHooks
+	keeper    *upkeep.Keeper
+	stability *stability
+	memories  *memories
+	metrics   *metrics
+	informers atomic.Int32
+
+	mu        sync.Mutex
+	observers map[*upkeep.Cluster]*observer
+}
+
+var (
+	_ deployerlib.RuntimeUser = (*deployer)(nil)
+	_ deployerlib.Resumer     = (*deployer)(nil)
+)
+
+// ExtensionHooks returns the hooks.
+func (d *deployer) ExtensionHooks() extension.ReconcileExtensionHooks { return d.hooks }
+
+// UseRuntime checks the options and prepares what needs the manager.
+func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
+	if d.handler == nil {
+		return errors.New("handler: required")
+	}
+	if err := d.options.Validate(); err != nil {
+		return fmt.Errorf("options of %s: %w", d.options.Name, err)
+	}
+	d.memories = newMemories(rt.Landscaper.GetClient())
+	d.metrics = newMetrics(&d.informers, d.memories, d.options.ItemMetrics)
+	if err := d.metrics.register(rt.Registerer); err != nil {
+		return err
+	}
+	return d.keeper.UseRuntime(rt)
+}
+
+// Reconcile asks the handler what shall be, and sees to it.
+func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+	r, err := d.begin(ctx, di)
+	if err != nil {
+		return err
+	}
+	r.up.Take() // what changes from now on makes another run
+	if err := r.connect(ctx, target); err != nil {
+		return r.failed(err)
+	}
+	return r.sync(ctx)
+}
+
+// ForceReconcile is Reconcile without the belief that nothing changed.
+func (d *deployer) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+	d.keeper.Thorough(di)
+	return d.Reconcile(ctx, lsCtx, di, target)
+}
+
+// Delete lets the handler clean up, and removes the children.
+func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+	r, err := d.begin(ctx, di)
+	if err != nil {
+		return err
+	}
+	if d.finalizer != nil && !r.status.finalized() {
+		if err := r.connect(ctx, target); err != nil {
+			return err
+		}
+		if err := r.finalize(ctx); err != nil {
+			return err
+		}
+	}
+	if !d.options.OrphanChildren && len(r.up.Inventory.Entries) > 0 {
+		if err := r.connect(ctx, target); err != nil {
+			return err
+		}
+		if err := r.up.Delete(ctx, apply.Options{}, nil, 0); err != nil {
+			return err
+		}
+	}
+	d.forget(di.UID)
+	return nil
+}
+
+// resumeSpread is the time over which the items of a process that has just started are looked at.
+const resumeSpread = 5 * time.Second
+
+// Resume observes the children of a finished item again, and calls its handler soon: the children may have changed
+// while nobody looked, and the handler may be another one. It costs no call of the target when nothing changed.
+func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+	r, err := d.begin(ctx, di)
+	if err != nil || target == nil {
+		return err
+	}
+	if err := r.connect(ctx, target); err != nil {
+		return err
+	}
+	if err := r.up.Resume(ctx, target); err != nil {
+		return err
+	}
+	if _, err := r.look(ctx); err != nil {
+		return err
+	}
+	d.keeper.Wake(di.UID, d.now().Add(spread(di.UID, resumeSpread)))
+	return nil
+}
+
+// spread is a time below a bound, always the same for an item.
+func spread(uid types.UID, bound time.Duration) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(uid))
+	return time.Duration(h.Sum32()) % bound
+}
+
+// changed wakes the item of a child, not sooner than MinInterval after its last call. It never blocks.
+func (d *deployer) changed(item types.UID) {
+	if m := d.memories.find(item); m != nil {
+		d.keeper.Wake(item, m.next(d.options.MinInterval))
+	}
+}
+
+// forget ends what is known about an item.
+func (d *deployer) forget(item types.UID) {
+	d.keeper.Forget(item)
+	d.memories.forget(item)
+	d.stability.forget(item)
+}
+
+func (d *deployer) now() time.Time { return d.keeper.Runtime().Clock.Now() }

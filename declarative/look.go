@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/upkeep"
+)
+
+// observerOf finds or makes the observer of a target, which ends with it.
+func (d *deployer) observerOf(c *upkeep.Cluster) (*observer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if o := d.observers[c]; o != nil {
+		return o, nil
+	}
+	client, err := dynamic.NewForConfigAndClient(c.Config(), c.HTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make client for children: %w", err)
+	}
+	o := newObserver(client, d.keeper.Runtime().Clock, &d.informers)
+	o.spawn, o.changed = c.Go, d.changed
+	forget := func(ctx context.Context) {
+		<-ctx.Done()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.observers, c)
+	}
+	if !c.Go(forget) {
+		return nil, errClosed
+	}
+	d.observers[c] = o
+	return o, nil
+}
+
+// look takes the snapshot of the item's children. They are shared with others: nobody may change them.
+//
+// They are what carries the item's mark, as the informers know it, and what the inventory names, which is read if no
+// informer can be sure about it. What the item itself wrote last is always in the snapshot.
+func (r *run) look(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	r.partly = false
+	for _, kind := range r.options.Children {
+		gvk := schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)
+		mapping, err := r.up.Cluster.Mapping(gvk)
+		if err != nil {
+			return nil, fmt.Errorf("look up %s: %w", gvk.GroupKind(), err)
+		}
+		if mapping == nil {
+			continue // nobody can have one
+		}
+		entries := r.entries(gvk.GroupKind())
+		v, err := r.observer.view(ctx, mapping.Resource, r.placesOf(entries))
+		if err != nil {
+			return nil, err
+		}
+		found, err := r.lookAt(ctx, gvk, v, entries)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// entries are those of the inventory that are of a kind.
+func (r *run) entries(kind schema.GroupKind) []apply.Entry {
+	var out []apply.Entry
+	for _, entry := range r.up.Inventory.Entries {
+		if entry.Ref().GVK().GroupKind() == kind {
+			out = append(out, entry)
+		}
+	}
+	return out
+}
+
+// placesOf are the namespaces where the item has or may have children.
+func (r *run) placesOf(entries []apply.Entry) []string {
+	places := map[string]bool{}
+	for _, entry := range entries {
+		if entry.Namespace != "" {
+			places[entry.Namespace] = true
+		}
+	}
+	allowed := r.options.Namespaces
+	if allowed == nil {
+		allowed = []string{r.item.Namespace}
+	}
+	for _, namespace := range allowed {
+		if namespace != AnyNamespace {
+			places[namespace] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(places))
+}
+
+// lookAt finds the children of a kind.
+func (r *run) lookAt(ctx context.Context, gvk schema.GroupVersionKind, v view, entries []apply.Entry) ([]*unstructured.Unstructured, error) {
+	found := map[string]*unstructured.Unstructured{}
+	for _, obj := range v.of(r.up.Owner) {
+		found[obj.GetNamespace()+"/"+obj.GetName()] = obj
+	}
+	r.partly = r.partly || v.reason != ""
+	for _, entry := range entries {
+		key := entry.Namespace + "/" + entry.Name
+		obj, sure := r.seen(ctx, v, entry)
+		if !sure {
+			var err error
+			if obj, err = r.read(ctx, gvk, entry); err != nil {
+				return nil, err
+			}
+		}
+		if delete(found, key); obj != nil {
+			found[key] = obj
+		}
+	}
+	out := make([]*unstructured.Unstructured, 0, len(found))
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, found[key])
+	}
+	return out, nil
+}
+
+// lag is how long an informer may take to see what the item wrote.
+const (
+	lag      = time.Second
+	lagCheck = 5 * time.Millisecond
+)
+
+// seen is what the informers know of an entry of the inventory. false: they cannot be sure.
+func (r *run) seen(ctx context.Context, v view, entry apply.Entry) (obj *unstructured.Unstructured, sure bool) {
+	informer := v.in(entry.Namespace)
+	if informer == nil {
+		return nil, false
+	}
+	written := r.memory.written[entry.Ref()]
+	look := func(context.Context) (bool, error) {
+		obj = informer.get(entry.Namespace, entry.Name)
+		switch {
+		case obj == nil:
+			sure = written != "" && informer.reached(written)
+		default:
+			sure = written == "" || !older(obj.GetResourceVersion(), written)
+		}
+		return sure || written == "", nil
+	}
+	_ = wait.PollUntilContextTimeout(ctx, lagCheck, lag, true, look) // who is not sure asks
+	if obj != nil && !r.isOurs(obj) {
+		return nil, sure
+	}
+	return obj, sure
+}
+
+// read asks the target for an entry of the inventory; nil when it is not there, or not the item's.
+func (r *run) read(ctx context.Context, gvk schema.GroupVersionKind, entry apply.Entry) (*unstructured.Unstructured, error) {
+	ref := entry.Ref()
+	ref.APIVersion = gvk.GroupVersion().String()
+	obj, err := r.up.Read(ctx, r.up.Cluster, ref)
+	if err != nil || obj == nil || obj.GetUID() != entry.UID && !r.isOurs(obj) {
+		return nil, err
+	}
+	obj.SetManagedFields(nil)
+	return obj, nil
+}
+
+// isOurs tells whether an object carries the item's mark, or that of an earlier life of the item.
+func (r *run) isOurs(obj *unstructured.Unstructured) bool {
+	owner, marked := ownership.OwnerOf(obj)
+	return marked && (owner.UID == r.item.UID || owner.SameItem(r.up.Owner))
+}
+
+// remember notes what the item wrote, so that no later call sees anything older.
+func (r *run) remember(report apply.Report) {
+	refs := make(map[types.UID]apply.Ref, len(r.up.Inventory.Entries))
+	for _, entry := range r.up.Inventory.Entries {
+		refs[entry.UID] = entry.Ref()
+	}
+	written := make(map[apply.Ref]string, len(refs))
+	for _, owned := range report.Owned {
+		if ref, known := refs[owned.UID]; known && owned.ResourceVersion != "" {
+			written[ref] = owned.ResourceVersion
+		}
+	}
+	r.memory.written = written
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+func item(name string) *lsv1alpha1.DeployItem {
+	di := &lsv1alpha1.DeployItem{}
+	di.Namespace, di.Name, di.UID = "ns", name, types.UID("uid of "+name)
+	return di
+}
+
+func itemReader(t *testing.T, items ...client.Object) client.Reader {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := lsv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(items...).Build()
+}
+
+func TestPaceDoublesWithFailuresAndStartsOver(t *testing.T) {
+	began := time.Unix(1000, 0)
+	m := &memory{}
+	if !m.next(time.Second).IsZero() {
+		t.Error("the first call has to wait")
+	}
+	m.began(began)
+	for failures, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second} {
+		if got := m.next(time.Second).Sub(began); got != want {
+			t.Errorf("after %d failures: %s, want %s", failures, got, want)
+		}
+		m.ended(errors.New("no"))
+	}
+	for range 100 {
+		m.ended(errors.New("no"))
+	}
+	if got := m.next(time.Second).Sub(began); got != maxPace {
+		t.Errorf("after many failures: %s, want %s", got, maxPace)
+	}
+	if got := m.next(time.Hour).Sub(began); got != time.Hour {
+		t.Errorf("a longer interval: %s, want it", got)
+	}
+	m.ended(nil)
+	m.slowDown(2 * time.Second)
+	if got := m.next(time.Second).Sub(began); got != 2*time.Second {
+		t.Errorf("after an unstable answer: %s, want 2s", got)
+	}
+	m.slowDown(0)
+	if got := m.next(time.Second).Sub(began); got != time.Second {
+		t.Errorf("at peace again: %s, want 1s", got)
+	}
+}
+
+func TestItemsThatWentAreForgotten(t *testing.T) {
+	s := newMemories(itemReader(t, item("stays")))
+	stays := s.of(t.Context(), item("stays"))
+	for i := range sweepFrom {
+		s.of(t.Context(), item(fmt.Sprint(i)))
+	}
+	if got := len(s.list()); got > 2 {
+		t.Errorf("%d items are known, want only those that exist", got)
+	}
+	if s.find(stays.uid) != stays {
+		t.Error("one that exists was forgotten")
+	}
+}
+
+func TestItemMetricsGoWithTheItem(t *testing.T) {
+	t.Run("[R21, R22, Rx11]", func(t *testing.T) {
+		there := item("a")
+		items := itemReader(t, there).(client.Client)
+		s := newMemories(items)
+		s.of(t.Context(), there).ended(errors.New("no"))
+		s.of(t.Context(), there).ended(errors.New("no"))
+		for perItem, want := range map[bool][]string{false: nil, true: {"ns/a 2"}} {
+			registry := prometheus.NewPedanticRegistry()
+			if err := newMetrics(&atomic.Int32{}, s, perItem).register(registry); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, itemErrorsIn(t, registry)); diff != "" {
+				t.Errorf("switched on %t (-want +got):\n%s", perItem, diff)
+			}
+		}
+		registry := prometheus.NewPedanticRegistry()
+		if err := newMetrics(&atomic.Int32{}, s, true).register(registry); err != nil {
+			t.Fatal(err)
+		}
+		if err := items.Delete(t.Context(), there); err != nil {
+			t.Fatal(err)
+		}
+		if got := itemErrorsIn(t, registry); got != nil {
+			t.Errorf("metrics of an item that is gone: %v", got)
+		}
+	})
+}
+
+// itemErrorsIn lists the metrics per item.
+func itemErrorsIn(t *testing.T, registry *prometheus.Registry) []string {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, family := range families {
+		if family.GetName() != "deployerkit_declarative_item_errors_total" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			values := []string{}
+			for _, label := range metric.GetLabel() {
+				values = append(values, label.GetValue())
+			}
+			slices.Sort(values)
+			slices.Reverse(values)
+			out = append(out, fmt.Sprintf("%s %g", strings.Join(values, "/"), metric.GetCounter().GetValue()))
+		}
+	}
+	return out
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/upkeep"
+)
+
+// run is one call for one item.
+type run struct {
+	*deployer
+
+	item     *lsv1alpha1.DeployItem
+	up       *upkeep.Run
+	status   *providerStatus
+	memory   *memory
+	target   *lsv1alpha1.Target
+	observer *observer // nil before connect
+	partly   bool      // not every kind could be observed
+}
+
+// begin reads the provider status.
+func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*run, error) {
+	status, err := decodeStatus(di.Status.ProviderStatus)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{deployer: d, item: di, status: status, memory: d.memories.of(ctx, di)}
+	r.up, err = d.keeper.Begin(ctx, di, status.inventory, r.note)
+	return r, err
+}
+
+// note puts an inventory into the provider status, in memory.
+func (r *run) note(inventory apply.Inventory) error {
+	r.status.inventory = inventory
+	return r.status.store(r.item)
+}
+
+// connect opens the item's target.
+func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
+	if r.observer != nil {
+		return nil
+	}
+	if err := r.up.Connect(ctx, target); err != nil {
+		return err
+	}
+	if !r.up.Cluster.Keep(r.item.UID) {
+		return errClosed
+	}
+	r.target = target.Target
+	var err error
+	r.observer, err = r.observerOf(r.up.Cluster)
+	return err
+}
+
+var errClosed = errors.New("the target was just closed")
+
+// failed is the end of a run that could not do what it was for.
+func (r *run) failed(err error) error {
+	_, giveBack := r.up.Take()
+	giveBack()
+	return err
+}
+
+// sync calls the handler and brings about what it wants.
+func (r *run) sync(ctx context.Context) error {
+	seen, err := r.look(ctx)
+	if err != nil {
+		return r.failed(err)
+	}
+	req, err := NewRequest(r.item, r.target, seen...)
+	if err != nil {
+		return r.failed(err)
+	}
+	response, desired, err := r.ask(ctx, req)
+	if err != nil {
+		return r.failed(err)
+	}
+	r.tellMissing(desired, req.Children)
+	report, err := r.up.Apply(ctx, desired, apply.Options{Concurrency: 1, KeepGoing: true})
+	r.remember(report)
+	r.again(response)
+	if err != nil {
+		return err
+	}
+	return r.outcome(ctx, response, report)
+}
+
+// ask calls Sync, and takes over its status. Nothing was written when it fails.
+func (r *run) ask(ctx context.Context, req *SyncRequest) (response *SyncResponse, desired []apply.Desired, err error) {
+	c := r.call(ctx, functionSync)
+	defer c.end()
+	if response, c.err = r.handler.Sync(ctx, req); c.err != nil {
+		return nil, nil, errors.Join(c.err, r.keepStatus(response))
+	}
+	desired, c.err = r.take(ctx, response)
+	if c.err != nil {
+		c.result = resultRefused
+		return nil, nil, c.err
+	}
+	if found := r.stability.observe(req, desired); r.tellUnstable(found) {
+		c.result = resultUnstable
+	}
+	return response, desired, nil
+}
+
+// take takes over what the handler answered.
+func (r *run) take(ctx context.Context, response *SyncResponse) ([]apply.Desired, error) {
+	if response == nil {
+		return nil, errors.New("the handler returned neither a response nor an error")
+	}
+	owns, err := r.owns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	desired, err := r.options.Desired(r.item, response, owns)
+	if err != nil {
+		return nil, r.up.ApplyError(err)
+	}
+	return desired, r.setStatus(response.Status)
+}
+
+// keepStatus takes over the status that a handler returned beside an error.
+func (r *run) keepStatus(response *SyncResponse) error {
+	if response == nil {
+		return nil
+	}
+	return r.setStatus(response.Status)
+}
+
+// setStatus puts a handler's status into the item, in memory; nil leaves the one that is there.
+func (r *run) setStatus(status any) error {
+	if err := r.status.set(status, r.item.Generation); err != nil {
+		return err
+	}
+	return r.status.store(r.item)
+}
+
+// The functions of a handler, in metrics.
+const (
+	functionSync     = "sync"
+	functionFinalize = "finalize"
+)
+
+// call is one call of the handler.
+type call struct {
+	r        *run
+	log      logr.Logger
+	function string
+	began    time.Time
+	result   string // empty: by err
+	err      error  // what came of it
+}
+
+var errPanicked = errors.New("the handler panicked")
+
+// call begins a call of the handler. Whoever ends it without a word (a panic) has failed.
+func (r *run) call(ctx context.Context, function string) *call {
+	c := &call{r: r, log: logr.FromContextOrDiscard(ctx), function: function, began: r.now(), err: errPanicked}
+	r.memory.began(c.began)
+	return c
+}
+
+// end counts a call.
+func (c *call) end() {
+	failures := c.r.memory.ended(c.err)
+	if c.err != nil {
+		c.log.V(1).Info("the handler failed", "function", c.function, "inARow", failures, "reason", c.err.Error())
+	}
+	switch {
+	case c.result != "":
+	case c.err != nil:
+		c.result = resultError
+	default:
+		c.result = resultOK
+	}
+	c.r.metrics.called(c.function, c.result, c.r.now().Sub(c.began))
+}
+
+// again asks for the next call that no change brings about.
+func (r *run) again(response *SyncResponse) {
+	after := response.ResyncAfter
+	if every := r.options.Resync; every > 0 && (after <= 0 || every < after) {
+		after = every
+	}
+	if r.partly && (after <= 0 || after > pollUnobserved) {
+		after = pollUnobserved
+	}
+	if after > 0 {
+		r.keeper.Wake(r.item.UID, r.now().Add(after))
+	}
+}
+
+// pollUnobserved is how often the handler is called although no informer covers all children.
+const pollUnobserved = time.Minute
+
+// outcome says how a run ends that applied all children.
+func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.Report) error {
+	background := contract.IsFinal(deployerlib.StoredPhase(ctx))
+	if response.Wait != "" && !background {
+		return deployerlib.WaitFor(contract.OneLine(response.Wait, maxReason), r.poll(response))
+	}
+	r.up.Finished()
+	if thorough, _ := r.up.Take(); thorough || report.Applied+report.Deleted > 0 {
+		return nil
+	}
+	return deployerlib.ErrUnchanged
+}
+
+const (
+	maxReason = 1024
+	// Times after which a waiting item is looked at although no child changed.
+	pollObserved = 30 * time.Second
+	pollPartly   = 5 * time.Second
+)
+
+// poll is when a waiting item is looked at if nothing changes before.
+func (r *run) poll(response *SyncResponse) time.Duration {
+	after := pollObserved
+	if r.partly {
+		after = pollPartly
+	}
+	if response.ResyncAfter > 0 {
+		after = min(after, response.ResyncAfter)
+	}
+	return after
+}
+
+// finalize lets the handler clean up. nil: it is done.
+func (r *run) finalize(ctx context.Context) error {
+	seen, err := r.look(ctx)
+	if err != nil {
+		return err
+	}
+	req, err := NewRequest(r.item, r.target, seen...)
+	if err != nil {
+		return err
+	}
+	response, err := r.askFinalizer(ctx, req)
+	if err != nil {
+		return err
+	}
+	if response.Retry > 0 {
+		reason := response.Reason
+		if reason == "" {
+			reason = "the handler cleans up"
+		}
+		return deployerlib.WaitFor(contract.OneLine(reason, maxReason), response.Retry)
+	}
+	if r.status.finalize(); len(r.up.Inventory.Entries) > 0 {
+		return r.status.store(r.item) // told once, however long the children take to go
+	}
+	return nil
+}
+
+// askFinalizer calls Finalize, and takes over its status. It never returns nil without an error.
+func (r *run) askFinalizer(ctx context.Context, req *SyncRequest) (*FinalizeResponse, error) {
+	c := r.call(ctx, functionFinalize)
+	defer c.end()
+	response, err := r.finalizer.Finalize(ctx, req)
+	if response == nil {
+		response = &FinalizeResponse{}
+	}
+	c.err = err
+	if statusErr := r.setStatus(response.Status); statusErr != nil {
+		c.err = errors.Join(err, statusErr)
+	}
+	return response, c.err
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// Conditions of deploy items. Each is there only while it is true.
+const (
+	// ConditionChildMissing names children that the handler wants to be kept as they are, and that are not there.
+	ConditionChildMissing lsv1alpha1.ConditionType = "ChildMissing"
+	// ConditionUnstableHandler names the fields of children that the handler sets to something else each time.
+	ConditionUnstableHandler lsv1alpha1.ConditionType = "UnstableHandler"
+)
+
+// maxNamed bounds how many children or fields a condition names.
+const maxNamed = 5
+
+// condition sets a condition, in memory; an empty message removes it.
+func (r *run) condition(t lsv1alpha1.ConditionType, reason, message string) {
+	conditions := &r.item.Status.Conditions
+	if message == "" {
+		*conditions = contract.RemoveCondition(*conditions, t)
+		return
+	}
+	*conditions = contract.SetCondition(*conditions, t, lsv1alpha1.ConditionTrue, reason, contract.OneLine(message, maxReason), r.now())
+}
+
+// named lists some names.
+func named(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		names = append(names[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// tellMissing names the children that were to be kept as they are, and are not there.
+func (r *run) tellMissing(desired []apply.Desired, children Children) {
+	there := map[apply.Ref]bool{}
+	for _, child := range children {
+		there[child.Ref()] = true
+	}
+	var missing []string
+	for _, one := range desired {
+		if ref := apply.RefOf(one.Object); one.Policy == policyRetain && !there[ref] {
+			missing = append(missing, ref.String())
+		}
+	}
+	message := ""
+	if len(missing) > 0 {
+		message = "to be kept as they are, but not there or not this item's, and not created from a name alone: " + named(missing)
+	}
+	r.condition(ConditionChildMissing, "NotThere", message)
+}
+
+// tellUnstable warns of a handler whose answers change without reason, and slows the item down.
+func (r *run) tellUnstable(found unstable) bool {
+	r.memory.slowDown(found.Delay)
+	if len(found.Paths) == 0 {
+		r.condition(ConditionUnstableHandler, "", "")
+		return false
+	}
+	message := "the handler changes without any reason: " + named(found.Paths)
+	if before := contract.GetCondition(r.item.Status.Conditions, ConditionUnstableHandler); before == nil || before.Message != message {
+		r.up.Event(nil, corev1.EventTypeWarning, string(ConditionUnstableHandler), message)
+	}
+	r.condition(ConditionUnstableHandler, "DifferentAnswers", message)
+	return true
+}
+
+// owns tells which children get a reference to the item: those in its own cluster and namespace. nil: none does.
+func (r *run) owns(ctx context.Context) (func(apply.Ref) bool, error) {
+	if r.options.Tracking == nil || !r.options.Tracking.OwnerReference {
+		return nil, nil
+	}
+	cluster, err := r.observer.cluster(ctx, r.up.Cluster)
+	if err != nil || cluster != r.up.Owner.Landscape {
+		return nil, err
+	}
+	return func(ref apply.Ref) bool { return ref.Namespace == r.item.Namespace }, nil
+}
+
+// cluster tells clusters apart, by the UID of their namespace kube-system, which is read once. Empty: the target does not tell.
+func (o *observer) cluster(ctx context.Context, c client.Reader) (types.UID, error) {
+	o.mu.Lock()
+	uid := o.uid
+	o.mu.Unlock()
+	if uid != nil {
+		return *uid, nil
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := c.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, namespace)
+	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("identify the target: %w", err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.uid = &namespace.UID
+	return namespace.UID, nil
+}

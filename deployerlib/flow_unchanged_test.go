@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/patch"
+)
+
+// shows gives the item a BackgroundReconcile condition.
+func shows(status lsv1alpha1.ConditionStatus, reason string) change {
+	return func(di *lsv1alpha1.DeployItem) {
+		di.Status.Conditions = contract.SetCondition(di.Status.Conditions, contract.ConditionBackground, status, reason, "m", t0)
+	}
+}
+
+// known gives the item a provider status.
+func known(di *lsv1alpha1.DeployItem) {
+	di.Status.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Some", "a": 1})
+}
+
+func TestAnUnchangedBackgroundRun(t *testing.T) {
+	nothing, unchanged := deployertest.Done(), deployertest.Fail(deployerlib.ErrUnchanged)
+	reordered := func(_ context.Context, in deployertest.Input) error {
+		in.Item.Status.ProviderStatus = &runtime.RawExtension{Raw: json.RawMessage(`{ "kind":"Some", "a":1, "apiVersion":"v1" }`)}
+		return nil
+	}
+	grows := func(_ context.Context, in deployertest.Input) error {
+		in.Item.Status.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Some", "a": 2})
+		return nil
+	}
+	label := func(ctx context.Context, _ deployertest.Input) error {
+		patch.FromContext(ctx).Labels().Set("a", "b")
+		return nil
+	}
+	status := []string{"patch status"}
+	tests := map[string]struct {
+		changes []change
+		does    deployertest.Answer
+		returns deployertest.Answer
+		sent    []string
+		moves   bool // lastReconcileTime
+	}{
+		"leaves no write":                                     {nil, nothing, unchanged, nil, false},
+		"leaves no write beside an earlier success":           {[]change{shows("False", contract.ReasonSucceeded)}, nothing, unchanged, nil, false},
+		"leaves no write for another spelling":                {nil, reordered, unchanged, nil, false},
+		"tells that a run is not owed any more":               {[]change{shows("True", contract.ReasonFailed)}, nothing, unchanged, status, true},
+		"tells that it is well again after it was given up":   {[]change{shows("False", contract.ReasonTimedOut)}, nothing, unchanged, status, true},
+		"tells that the hooks are well again":                 {[]change{shows("Unknown", contract.ReasonHookFailed)}, nothing, unchanged, status, true},
+		"stores what was changed in memory":                   {nil, grows, unchanged, status, true},
+		"stores what was noted, and nothing else":             {nil, label, unchanged, []string{"patch"}, false},
+		"removes force-reconcile, and nothing else":           {[]change{operation(lsv1alpha1.ForceReconcileOperation)}, nothing, unchanged, []string{"patch"}, false},
+		"but one write when it returns nil":                   {nil, nothing, nothing, status, true},
+		"but one write when it waits as well":                 {nil, nothing, deployertest.Fail(errors.Join(deployerlib.ErrUnchanged, deployerlib.WaitFor("a", time.Hour))), status, true},
+		"but one write when it fails as well":                 {nil, nothing, deployertest.Fail(errors.Join(deployerlib.ErrUnchanged, errBoom)), status, true},
+		"but one write when it sets a phase that is not done": {nil, deployertest.Phase(phases.Progressing), unchanged, status, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, items(append([]change{finishedJob("1", phases.Succeeded), known}, test.changes...)...), withHooks())
+			w.on(extension.ShouldReconcileHook, result(false, 0), nil)
+			action := contract.Reconcile
+			if w.stored().Annotations[lsv1alpha1.OperationAnnotation] != "" {
+				action = contract.ForceReconcile
+			}
+			w.fake.On(action, deployertest.InTurn(test.does, test.returns))
+			before := w.stored()
+			w.pass()
+			w.wantCalls(action)
+			w.wantSent(test.sent...)
+			after := w.stored()
+			if moved := !before.Status.LastReconcileTime.Equal(after.Status.LastReconcileTime); moved != test.moves {
+				t.Errorf("lastReconcileTime moved: %t, want %t", moved, test.moves)
+			}
+			if written := after.ResourceVersion != before.ResourceVersion; written != (len(test.sent) > 0) {
+				t.Errorf("resourceVersion went from %s to %s", before.ResourceVersion, after.ResourceVersion)
+			}
+		})
+	}
+	t.Run("runs the End hooks", func(t *testing.T) {
+		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks())
+		w.on(extension.ShouldReconcileHook, result(false, 0), nil)
+		w.on(extension.EndHook, result(false, time.Hour), nil)
+		w.fake.On(contract.Reconcile, unchanged)
+		if ended := w.pass(); ended.Result.RequeueAfter != time.Hour {
+			t.Errorf("the queue is told %s, want what the End hook asked for", ended.Result.RequeueAfter)
+		}
+		w.wantSent()
+	})
+	t.Run("is a failure when an End hook fails", func(t *testing.T) {
+		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks())
+		w.on(extension.ShouldReconcileHook, result(false, 0), nil)
+		w.on(extension.EndHook, nil, errBoom)
+		w.fake.On(contract.Reconcile, unchanged)
+		w.pass()
+		if c := contract.GetCondition(w.stored().Status.Conditions, contract.ConditionBackground); c == nil || c.Status != "True" {
+			t.Errorf("condition %+v, want an owed run", c)
+		}
+	})
+	t.Run("starts the backoff over", func(t *testing.T) {
+		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks())
+		w.on(extension.ShouldReconcileHook, result(false, 0), nil)
+		fail := deployertest.Fail(errBoom)
+		w.fake.On(contract.Reconcile, fail, fail, fail, unchanged, fail)
+		var waits []time.Duration
+		for range 5 {
+			waits = append(waits, w.pass().Queue.RequeueAfter)
+		}
+		if waits[2] < 2*waits[0] || waits[3] != 0 || waits[4] >= waits[2]/2 {
+			t.Errorf("waits %v, want them to grow and to start over after the fourth", waits)
+		}
+	})
+}
+
+func TestUnchangedOutsideTheBackground(t *testing.T) {
+	unchanged := deployertest.Fail(deployerlib.ErrUnchanged)
+	for name, di := range map[string]change{
+		"ends a job as nil does":          job("1"),
+		"ends an annotation run likewise": func(*lsv1alpha1.DeployItem) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, items(di))
+			w.fake.On(contract.Reconcile, unchanged)
+			w.pass()
+			s := w.stored().Status
+			if s.Phase != phases.Succeeded || s.JobID != s.JobIDFinished || s.LastError != nil {
+				t.Errorf("phase %s, job %q/%q, error %v", s.Phase, s.JobID, s.JobIDFinished, s.LastError)
+			}
+		})
+	}
+	t.Run("deletes nothing", func(t *testing.T) {
+		w := newWorld(t, items(finished(phases.Succeeded), known, deleted))
+		w.fake.On(contract.Delete, unchanged)
+		w.pass()
+		if di := w.stored(); di == nil || di.Status.LastError == nil {
+			t.Error("the item went although Delete did not say that it is done")
+		}
+	})
+}

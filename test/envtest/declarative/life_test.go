@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deployerkit/deployerkit/declarative"
+)
+
+var _ = Describe("an item's life", func() {
+	It("creates what the handler returns, changes what differs, deletes what is not returned any more [R13, R14, R16, R26]", func(ctx SpecContext) {
+		w := newWorld(ctx, configMapKind).start(declarative.HandlerFunc(counting))
+		foreign := &corev1.ConfigMap{Data: data{"key": "theirs"}}
+		foreign.Namespace, foreign.Name = w.ns, "foreign"
+		Expect(w.client.Create(ctx, foreign)).To(Succeed())
+		di := w.deploy(ctx, "item", config(map[string]map[string]string{"a": {"key": "1"}, "b": {"key": "1"}}))
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
+		a, b := w.read(ctx, "a"), w.read(ctx, "b")
+		Expect(a.Data).To(Equal(data{"key": "1"}))
+		Expect(b.Data).To(Equal(data{"key": "1"}))
+
+		By("an update")
+		w.settles(ctx)
+		before := w.counter.Snapshot()
+		w.update(ctx, "item", config(map[string]map[string]string{"a": {"key": "1"}, "c": {"key": "2"}}))
+		Expect(w.read(ctx, "a").ResourceVersion).To(Equal(a.ResourceVersion), "nothing differs")
+		Expect(w.read(ctx, "b")).To(BeNil())
+		Expect(w.read(ctx, "c").Data).To(Equal(data{"key": "2"}))
+		_, writes := w.spent(before)
+		Expect(writes).To(Equal(2), "%s", w.counter.Snapshot().Since(before))
+
+		By("a deletion [R1, R2]")
+		w.delete(ctx, "item")
+		Expect(w.read(ctx, "a")).To(BeNil())
+		Expect(w.read(ctx, "c")).To(BeNil())
+		Expect(w.read(ctx, "foreign").Data).To(Equal(data{"key": "theirs"}), "not ours")
+	}, SpecTimeout(time.Minute))
+})

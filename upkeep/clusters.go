@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// clusters are the targets that the deployer works on. It runs with the manager.
+type clusters struct {
+	keeper *Keeper
+	pool   *targets.Pool
+	limit  *watch.Limit
+	guard  *watch.Guard
+	seen   *prometheus.CounterVec // drift
+
+	running sync.WaitGroup
+	mu      sync.Mutex
+	ctx     context.Context //nolint:containedctx // the life of the watches, nil before Start
+	open    map[*targets.Client]*Cluster
+}
+
+func newClusters(k *Keeper, pool *targets.Pool) *clusters {
+	return &clusters{
+		keeper: k, pool: pool,
+		limit: watch.NewLimit(watch.DefaultMaxWatches), guard: watch.NewGuard(watch.GuardOptions{Clock: k.rt.Clock}),
+		seen: newDriftCounter(), open: map[*targets.Client]*Cluster{},
+	}
+}
+
+// Start keeps clients and watches until ctx ends.
+func (s *clusters) Start(ctx context.Context) error {
+	s.mu.Lock()
+	s.ctx = ctx
+	s.mu.Unlock()
+	for _, metrics := range []prometheus.Collector{s.pool, s.seen} {
+		if err := s.keeper.rt.Registerer.Register(metrics); err != nil {
+			return fmt.Errorf("register metrics of targets: %w", err)
+		}
+		defer s.keeper.rt.Registerer.Unregister(metrics)
+	}
+	s.running.Go(func() { s.sweep(ctx) })
+	err := s.pool.Start(ctx)
+	s.mu.Lock()
+	s.ctx = nil // nobody begins anything any more
+	s.mu.Unlock()
+	s.running.Wait()
+	return err
+}
+
+// NeedLeaderElection makes it start before the deployer does.
+func (s *clusters) NeedLeaderElection() bool { return false }
+
+// get opens the target of an item.
+func (s *clusters) get(ctx context.Context, target *lsv1alpha1.ResolvedTarget) (*Cluster, error) {
+	c, err := s.pool.Get(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if open := s.open[c]; open != nil {
+		open.used = s.keeper.rt.Clock.Now()
+		return open, nil
+	}
+	if s.ctx == nil || s.ctx.Err() != nil {
+		return nil, fmt.Errorf("the %s is not running", s.keeper.options.Name)
+	}
+	return s.add(c)
+}
+
+// add gives a client watches, which live as long as it does.
+func (s *clusters) add(c *targets.Client) (*Cluster, error) {
+	release, ok := c.Pin()
+	if !ok {
+		return nil, errors.New("the target was just closed")
+	}
+	metadataClient, err := metadata.NewForConfigAndClient(c.Config(), c.HTTPClient())
+	if err != nil {
+		release()
+		return nil, fmt.Errorf("make client for watches: %w", err)
+	}
+	clk := s.keeper.rt.Clock
+	open := &Cluster{
+		Client: c, metadata: metadataClient, ended: c.Done(), watcher: watch.New(metadataClient, watch.Options{Limit: s.limit, Clock: clk}),
+		all: s, used: clk.Now(), users: map[types.UID]bool{},
+	}
+	open.ctx, open.end = context.WithCancel(s.ctx)
+	open.watcher.Subscribe(s.drifted)
+	open.watcher.Start(open.ctx)
+	s.open[c] = open
+	s.running.Go(func() {
+		defer release()
+		s.whileUsed(open)
+		open.watcher.Wait()
+		open.work.Wait()
+	})
+	return open, nil
+}
+
+// idleCheck is how often a cluster is looked at that may not be needed any more.
+const idleCheck = 5 * time.Minute
+
+// whileUsed closes a cluster when its client left the pool, nobody needs it any more, or the manager ends.
+func (s *clusters) whileUsed(open *Cluster) {
+	ticker := s.keeper.rt.Clock.NewTicker(idleCheck)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-open.ctx.Done():
+		case <-open.ended:
+		case <-ticker.C():
+			if !s.closeIdle(open) {
+				continue
+			}
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.close(open)
+		return
+	}
+}
+
+// closeIdle closes a cluster that no item needs. What somebody just asked for
+// is about to be needed.
+func (s *clusters) closeIdle(open *Cluster) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := open.watcher.Stats()
+	if stats.Items > 0 || stats.Watches > 0 || len(open.users) > 0 || s.keeper.rt.Clock.Since(open.used) < idleCheck {
+		return false
+	}
+	s.close(open)
+	return true
+}
+
+// close ends a cluster; whoever asks for its target gets a new one. s.mu is held.
+func (s *clusters) close(open *Cluster) {
+	delete(s.open, open.Client)
+	open.end()
+}
+
+// sweepEvery is how often the memory is searched for items that went without
+// our doing, such as by delete-without-uninstall.
+const sweepEvery = 10 * time.Minute
+
+// sweep forgets such items until ctx ends.
+func (s *clusters) sweep(ctx context.Context) {
+	ticker := s.keeper.rt.Clock.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+			for uid, key := range s.keeper.items.keys() {
+				s.forgetIfGone(ctx, uid, key)
+			}
+		}
+	}
+}
+
+// forgetIfGone forgets an item that the cache does not have any more.
+func (s *clusters) forgetIfGone(ctx context.Context, uid types.UID, key types.NamespacedName) {
+	di := &lsv1alpha1.DeployItem{}
+	err := s.keeper.rt.Landscaper.GetClient().Get(ctx, key, di)
+	if err == nil && di.UID == uid || client.IgnoreNotFound(err) != nil {
+		return
+	}
+	s.keeper.Forget(uid)
+}
+
+// forget ends what all clusters expect for an item.
+func (s *clusters) forget(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, open := range s.open {
+		open.watcher.Forget(uid)
+		delete(open.users, uid)
+	}
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep
+
+import (
+	"sync"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// items is what is known about deploy items in memory. Losing it costs reads,
+// nothing else.
+type items struct {
+	mu  sync.Mutex
+	all map[types.UID]*item
+}
+
+func newItems() *items { return &items{all: map[types.UID]*item{}} }
+
+// get returns what is known about an item.
+func (s *items) get(di *lsv1alpha1.DeployItem) *item {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it := s.all[di.UID]
+	if it == nil {
+		it = &item{key: client.ObjectKeyFromObject(di), ready: map[apply.Ref]readyAt{}, since: map[string]time.Time{}, values: map[any]any{}}
+		s.all[di.UID] = it
+	}
+	return it
+}
+
+// find is get for an item that is known already; nil if it is not.
+func (s *items) find(uid types.UID) *item {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[uid]
+}
+
+// keys are all items that are known.
+func (s *items) keys() map[types.UID]types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[types.UID]types.NamespacedName, len(s.all))
+	for uid, it := range s.all {
+		out[uid] = it.key
+	}
+	return out
+}
+
+// forget ends the memory of an item.
+func (s *items) forget(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if it := s.all[uid]; it != nil {
+		it.stopFollowing()
+		it.stopLooking()
+		it.sleep()
+	}
+	delete(s.all, uid)
+}
+
+// item is the memory of one item. The library runs one call at a time for an
+// item; events come at any time, and a call may use several goroutines.
+type item struct {
+	key types.NamespacedName
+
+	mu      sync.Mutex
+	ready   map[apply.Ref]readyAt // when objects were ready
+	run     string                // which run since belongs to
+	since   map[string]time.Time  // when a step began to wait
+	refused bool                  // the target refused the credentials once in this run
+	wants   wants                 // what the next run is for
+	alarm   alarm                 // of a wish that is not due yet
+	follow  func()                // ends the following of changes; nil when nobody waits
+	lookout *lookout              // watches what a waiting step looked at; nil when nobody waits
+
+	valuesMu sync.Mutex
+	values   map[any]any // of the deployer's own
+}
+
+// readyAt is the state of an object in which it was ready.
+type readyAt struct {
+	uid     types.UID
+	version string
+}
+
+// wasReady tells in which state an object was ready last.
+func (i *item) wasReady(ref apply.Ref) readyAt {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.ready[ref]
+}
+
+func (i *item) setReady(ref apply.Ref, at readyAt) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.ready[ref] = at
+}
+
+// keepReady forgets what is not in the inventory any more.
+func (i *item) keepReady(inventory apply.Inventory) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.ready) <= len(inventory.Entries) {
+		return
+	}
+	kept := map[apply.Ref]readyAt{}
+	for _, entry := range inventory.Entries {
+		if at, known := i.ready[entry.Ref()]; known {
+			kept[entry.Ref()] = at
+		}
+	}
+	i.ready = kept
+}
+
+// value returns what a deployer remembers under a key, and makes it if there is nothing.
+func (i *item) value(key any, create func() any) any {
+	i.valuesMu.Lock()
+	defer i.valuesMu.Unlock()
+	value, known := i.values[key]
+	if !known {
+		value = create()
+		i.values[key] = value
+	}
+	return value
+}
+
+// startFollowing calls begin unless it runs already.
+func (i *item) startFollowing(begin func() (stop func())) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.follow == nil {
+		i.follow = begin()
+	}
+}
+
+func (i *item) stopFollowing() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.follow != nil {
+		i.follow()
+		i.follow = nil
+	}
+}
+
+// begin forgets how long steps of an earlier run waited.
+func (i *item) begin(run string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.run != run {
+		i.run, i.since, i.refused = run, map[string]time.Time{}, false
+	}
+}
+
+// waited is how long a step has been waiting in this run.
+func (i *item) waited(step string, now time.Time) time.Duration {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.since[step].IsZero() {
+		i.since[step] = now
+	}
+	return now.Sub(i.since[step])
+}
+
+// refuse notes that the target refused the credentials. It tells whether it did so before in this run.
+func (i *item) refuse() (before bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	before, i.refused = i.refused, true
+	return before
+}
+
+// ended forgets how long steps waited, and what for.
+func (i *item) ended() {
+	i.mu.Lock()
+	i.since, i.refused = map[string]time.Time{}, false
+	i.mu.Unlock()
+	i.stopLooking()
+}
+
+// stopLooking ends the watches for what a step looked at.
+func (i *item) stopLooking() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.lookout != nil {
+		i.lookout.stop()
+		i.lookout = nil
+	}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/readiness"
+)
+
+// readers is how many objects are read at a time to see whether they are ready.
+const readers = 16
+
+// AwaitReady waits until all objects of the item are ready, at most for bound
+// (0: as long as the job may take). What was ready and has not changed since, as
+// a watch tells, is not read again.
+// nil: all are ready. Errors: that of Wait, or what keeps objects from being read.
+func (r *Run) AwaitReady(ctx context.Context, bound time.Duration) error {
+	reasons := make([]string, len(r.Inventory.Entries))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for i, entry := range r.Inventory.Entries {
+		if entry.UID == "" || entry.Deleting || r.knownReady(entry.Ref(), entry.UID) {
+			continue
+		}
+		group.Go(func() (err error) {
+			reasons[i], err = r.look(groupCtx, entry.Ref())
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	unready := slices.DeleteFunc(reasons, func(reason string) bool { return reason == "" })
+	if len(unready) == 0 {
+		return nil
+	}
+	reason := unready[0]
+	if more := len(unready) - 1; more > 0 {
+		reason = fmt.Sprintf("%s (and %d more)", reason, more)
+	}
+	return r.Wait("readiness", bound, reason, r.Poll())
+}
+
+// Ready tells why an object of the item's target is not ready, "" when it is.
+// One that was ready and has not changed since, as a watch tells, is not read
+// again; kinds that are ready as soon as they are there are read once.
+// Errors: the object cannot be read.
+func (r *Run) Ready(ctx context.Context, ref apply.Ref) (reason string, err error) {
+	if was := r.item.wasReady(ref); was.uid != "" && r.unchanged(ref, was) {
+		return "", nil
+	}
+	return r.look(ctx, ref)
+}
+
+// stateless are built-in kinds that are ready as soon as they are there.
+var stateless = map[schema.GroupKind]bool{
+	{Kind: "ConfigMap"}:      true,
+	{Kind: "Secret"}:         true,
+	{Kind: "ServiceAccount"}: true,
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               true,
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        true,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:        true,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: true,
+}
+
+// knownReady tells whether nobody needs to look: the apply before has shown that the object is there and it needs no
+// more, or it was ready and has not changed since, as a watch tells.
+func (r *Run) knownReady(ref apply.Ref, uid types.UID) bool {
+	if stateless[ref.GVK().GroupKind()] {
+		return true
+	}
+	was := r.item.wasReady(ref)
+	return was.uid == uid && r.unchanged(ref, was)
+}
+
+// unchanged tells whether a watch knows that an object is still as it was.
+func (r *Run) unchanged(ref apply.Ref, was readyAt) bool {
+	mapping, err := r.Cluster.Mapping(ref.GVK())
+	if err != nil || mapping == nil {
+		return false
+	}
+	seen, known := r.Cluster.watcher.Get(mapping.Resource, ref.Key())
+	return known && seen.UID == was.uid && seen.ResourceVersion == was.version
+}
+
+// look reads an object and tells why it is not ready. When it is, that is remembered.
+func (r *Run) look(ctx context.Context, ref apply.Ref) (reason string, err error) {
+	live, err := r.Read(ctx, r.Cluster, ref)
+	switch {
+	case err != nil:
+		return "", err
+	case live == nil:
+		return ref.String() + " does not exist", nil
+	}
+	rules := readiness.Rules{ExpectsStatus: func(gvk schema.GroupVersionKind) bool { return r.Cluster.ExpectsStatus(ctx, gvk) }}
+	if result := rules.Of(live); !result.Ready() {
+		return ref.String() + ": " + result.Reason, nil
+	}
+	r.item.setReady(ref, readyAt{uid: live.GetUID(), version: live.GetResourceVersion()})
+	return "", nil
+}
+
+// Read reads an object of the item's target or another one; nil, nil when it
+// does not exist, or its kind is not known.
+// Errors: what the target says.
+func (r *Run) Read(ctx context.Context, from *Cluster, ref apply.Ref) (*unstructured.Unstructured, error) {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(ref.GVK())
+	err := from.Get(ctx, ref.Key(), obj)
+	switch {
+	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", ref, err)
+	}
+	return obj, nil
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep
+
+import (
+	"context"
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// Run is one call of a deployer for one item. Its methods are for the goroutine
+// of the call; Ready, Wait, Read, Event, Value and those of the Keeper may be
+// called by several.
+type Run struct {
+	*Keeper
+
+	// Item is the item of the call.
+	Item *lsv1alpha1.DeployItem
+	// Owner is the item as the owner of objects.
+	Owner ownership.Owner
+	// Cluster is the item's own target; nil before Connect.
+	Cluster *Cluster
+	// Inventory is what the item has in its target, as it was noted last.
+	Inventory apply.Inventory
+
+	item       *item
+	store      func(apply.Inventory) error
+	taken      *wants // what this run is for; nil before Take
+	settled    bool   // taken was reported, or given back
+	background bool   // it is no job: nobody asked for it
+	unwatched  bool   // not every kind could be watched
+}
+
+// Begin begins a call for an item. inv is the inventory of its provider status;
+// note puts one there, in memory: the Run calls it after each call of the
+// engine, and before each [deployerlib.Checkpoint].
+// Errors: the Landscaper cluster cannot be identified.
+func (k *Keeper) Begin(ctx context.Context, di *lsv1alpha1.DeployItem, inv apply.Inventory, note func(apply.Inventory) error) (*Run, error) {
+	landscape, err := k.scape.id(ctx)
+	if err != nil {
+		return nil, err
+	}
+	phase := deployerlib.StoredPhase(ctx)
+	r := &Run{Keeper: k, Item: di, Inventory: inv, item: k.items.get(di), store: note, background: phase.IsFinal()}
+	r.Owner = ownership.Owner{UID: di.UID, Landscape: landscape, Namespace: di.Namespace, Name: di.Name}
+	r.item.begin(runID(di))
+	return r, nil
+}
+
+// runID tells runs of an item apart. An item that never ran has no time.
+func runID(di *lsv1alpha1.DeployItem) string {
+	if di.Status.LastReconcileTime == nil {
+		return di.Status.JobID + "/"
+	}
+	return di.Status.JobID + "/" + di.Status.LastReconcileTime.String()
+}
+
+// Connect opens the item's own target. target is what the library handed to the
+// call.
+// Errors: a [deployerlib.ConfigError] on spec.target when there is none, or
+// when it is wrong; else what keeps the target from being reached.
+func (r *Run) Connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
+	if target == nil {
+		return deployerlib.ConfigError("spec.target", "required: the objects need a cluster to go to")
+	}
+	var err error
+	r.Cluster, err = r.Keeper.Cluster(ctx, target)
+	return connectError("spec.target", err)
+}
+
+// Target opens another Target of the item's namespace; name "" is the item's
+// own. path is the field that names it, for errors.
+// Errors: as with Connect, with that path.
+func (r *Run) Target(ctx context.Context, path, name string) (*Cluster, error) {
+	if name == "" {
+		return r.Cluster, nil
+	}
+	target := &lsv1alpha1.Target{}
+	key := types.NamespacedName{Namespace: r.Item.Namespace, Name: name}
+	if err := r.rt.Landscaper.GetClient().Get(ctx, key, target); err != nil {
+		return nil, fmt.Errorf("%s: get Target %s: %w", path, key, err)
+	}
+	resolved, err := r.rt.Targets.Resolve(ctx, target)
+	if err != nil {
+		return nil, connectError(path, err)
+	}
+	open, err := r.Keeper.Cluster(ctx, resolved)
+	return open, connectError(path, err)
+}
+
+// Options fills in what connects an engine with the item and the watches of its
+// target: Seen, Watch, Checkpoint, Force in a thorough run (see Take), and
+// Events if there is none. For an engine or a Session of one's own; Apply,
+// AfterDeployment and Delete do it themselves.
+func (r *Run) Options(o apply.Options) apply.Options { return r.optionsFor(r.Cluster, o) }
+
+func (r *Run) optionsFor(to *Cluster, o apply.Options) apply.Options {
+	o.Seen, o.Watch, o.Checkpoint = r.lookup(to), to.watch, r.checkpoint
+	o.Force = o.Force || r.taken != nil && r.taken.thorough
+	if o.Events == nil {
+		o.Events = r.tell
+	}
+	return o
+}
+
+// Engine makes an engine for the item's target or another one; see Options.
+func (r *Run) Engine(to *Cluster, o apply.Options) *apply.Engine {
+	return apply.New(to.Client, to.RESTMapper(), r.optionsFor(to, o))
+}
+
+// checkpoint stores the inventory before anything of it is written.
+func (r *Run) checkpoint(ctx context.Context, inventory apply.Inventory) error {
+	if err := r.Note(inventory); err != nil {
+		return err
+	}
+	return deployerlib.Checkpoint(ctx)
+}
+
+// Note puts an inventory into the item's status, in memory.
+// Errors: those of Begin's note.
+func (r *Run) Note(inventory apply.Inventory) error {
+	r.Inventory = inventory
+	return r.store(inventory)
+}
+
+// tell writes what happened to an object as an event of the item.
+func (r *Run) tell(e apply.Event) {
+	r.Event(related(e.Ref), corev1.EventTypeNormal, e.Reason, e.Ref.String()+": "+e.Message)
+}
+
+// Event writes an event about the item. related is the object that it is about,
+// nil for none. kind is Normal or Warning; message has no secret values.
+func (r *Run) Event(related runtime.Object, kind, reason, message string) {
+	r.event(r.Item, related, kind, reason, message)
+}
+
+// Value returns what the deployer remembers about the item under a key, and
+// calls create when there is nothing yet. It is gone with Keeper.Forget and with
+// the process. Keys are of a type of one's own, as with contexts. create must
+// not call Value.
+func (r *Run) Value(key any, create func() any) any { return r.item.value(key, create) }
