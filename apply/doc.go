@@ -14,9 +14,24 @@
 // # One call
 //
 // Apply goes through the stages CustomResourceDefinitions, namespaces, cluster-scoped objects, namespaced objects. A
-// stage begins when the one before it is finished. Then, and only if nothing failed and nothing is waited for,
+// stage begins when the one before it is finished, or at once with Options.KeepGoing; within a stage the order is the caller's, and
+// one object that fails does not stop the others. Then, and only if nothing failed and nothing is waited for,
 // the objects of the inventory that are no longer desired are deleted, in reverse order or in that of
 // deletion groups. Nothing in here waits: what is not finished is in the Report, and the next call goes on there.
+//
+// # Step by step
+//
+// A caller with an order of its own takes a Session instead. It has the same inventory and costs the same calls, but
+// no stages, and it deletes only what it is told:
+//
+//	s := engine.Session(owner, inventory)
+//	err := s.Claim(ctx, first, second)           // optional: both into the inventory, with one checkpoint
+//	outcomes, err := s.Apply(ctx, first)         // what the API server answered, or nil: nothing had to be sent
+//	outcomes, err = s.Apply(ctx, second)
+//	waiting, err := s.Delete(ctx, refs...)       // of s.Unclaimed(), once all that is desired was claimed
+//	inventory, report := s.Inventory(), s.Report() // also after an error
+//
+// Several goroutines may use it, as in the walk of a graph. See docs/adr/0019-session.md.
 //
 // # No wasted call
 //
@@ -41,7 +56,9 @@
 // An object of another item is an error that names the item; the object is left alone. One that belongs to
 // nobody is adopted, with an event. One that belonged to an earlier life of this item, or that Landscaper's own
 // deployer marked with this item's name, is taken over, with its fields. Policy and Strategy of a Desired narrow
-// that down, as in Landscaper's manifest deployer.
+// that down, as in Landscaper's manifest deployer. Two strategies and a policy are ours: Recreate deletes and creates where
+// Apply would change a field, OnDelete waits until somebody else deletes the object, and Retain keeps the hands off an
+// object as long as it is desired.
 //
 // # Errors
 //

@@ -29,6 +29,26 @@ func ExampleEngine_Apply() {
 	_ = step
 }
 
+// One run of a deployer that goes its own way: first the database, then what needs it, then away with what is left.
+func ExampleSession() {
+	run := func(ctx context.Context, engine *apply.Engine, owner ownership.Owner, inventory apply.Inventory, database, web apply.Desired) (apply.Inventory, error) {
+		s := engine.Session(owner, inventory)
+		for _, step := range []apply.Desired{database, web} {
+			outcomes, err := s.Apply(ctx, step)
+			if err != nil || outcomes[0].Waiting != "" {
+				return s.Inventory(), err // called again later
+			}
+		}
+		for _, left := range s.Unclaimed() {
+			if _, err := s.Delete(ctx, left.Ref()); err != nil {
+				return s.Inventory(), err
+			}
+		}
+		return s.Inventory(), nil // to be stored in any case
+	}
+	_ = run
+}
+
 // Errors name the object and the field, and say what helps.
 func ExampleError() {
 	nameless := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}

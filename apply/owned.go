@@ -35,14 +35,31 @@ func (e *Engine) Owned(inv Inventory) []Owned {
 
 // locate finds the resources of all that can be watched.
 func (r *run) locate() {
-	for _, s := range r.book {
-		if !s.resource.Empty() || !s.isOwned() {
-			continue
-		}
-		if found, err := r.kindOf(s.Ref(), nil); err == nil {
-			s.resource = found.resource
+	found := map[Ref]schema.GroupVersionResource{}
+	for _, ref := range r.unlocated() {
+		if one, err := r.kindOf(ref, nil); err == nil {
+			found[ref.id()] = one.resource
 		}
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, resource := range found {
+		if s := r.book[id]; s.resource.Empty() {
+			s.resource = resource
+		}
+	}
+}
+
+func (r *run) unlocated() []Ref {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []Ref
+	for _, s := range r.book {
+		if s.resource.Empty() && s.isOwned() {
+			out = append(out, s.Ref())
+		}
+	}
+	return out
 }
 
 // isOwned tells that a watch can see whether the object is as it was left.

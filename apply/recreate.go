@@ -32,7 +32,7 @@ func (r *run) recreateChanged(ctx context.Context, o *object, s *slot) error {
 		return r.firstContact(ctx, o, s)
 	case s.isAsWanted(o, ownership.KeyOf(live, r.owner.Manager())):
 		r.count(&r.report.Unchanged)
-		s.live, s.version = live, live.GetResourceVersion()
+		s.Deleting, s.live, s.version = false, live, live.GetResourceVersion()
 		return r.usable(o, s, live)
 	}
 	if _, err := r.claimable(o, s, live); err != nil {

@@ -10,12 +10,13 @@ import (
 
 // Report tells what a call did, and what it left for the next one.
 type Report struct {
-	// Applied were written (a write that changed nothing included), Unchanged cost no write, Deleted are gone.
+	// Applied were written (a write that changed nothing included), Unchanged cost no write, Deleted are gone. What is deleted to be
+	// created again is among what is waited for, and then Applied.
 	Applied, Unchanged, Deleted int
 	// Waiting is what is not finished. The caller calls again, at the latest after Report.After.
 	Waiting []Waiting
-	// Owned are the objects whose ownership key is known, as this call left them: what a watch should see. Only Apply and
-	// AfterDeployment fill it in.
+	// Owned are the objects whose ownership key is known, as this call left them: what a watch should see. Apply,
+	// AfterDeployment and Session.Report fill it in.
 	Owned []Owned
 	// Left are objects that no deletion group names. They stay in the cluster and in the inventory.
 	Left []Ref

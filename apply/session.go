@@ -168,8 +168,8 @@ func (s *Session) Unclaimed() []Entry {
 // Report tells what was done so far, what is waited for now, and how a watch should see the objects of the whole inventory,
 // those included that nobody has applied in this Session.
 func (s *Session) Report() Report {
+	s.run.locate()
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	s.run.locate()
 	return s.run.reported()
 }

@@ -94,6 +94,7 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 	if err != nil {
 		return err
 	}
+	r.memory.began(d.now())
 	r.up.Take() // what changes from now on makes another run
 	if err := r.connect(ctx, target); err != nil {
 		return r.failed(err)

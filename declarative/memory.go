@@ -43,7 +43,7 @@ type memory struct {
 	written map[apply.Ref]string // versions of children that our own last write made
 
 	mu     sync.Mutex
-	called time.Time     // when the handler was called last
+	called time.Time     // when the last run began
 	failed int           // calls in a row that ended with an error
 	errors uint64        // of all calls
 	slow   time.Duration // what a handler that is not stable has to wait
@@ -107,7 +107,7 @@ func (s *memories) forgetGone(ctx context.Context) {
 	s.sweep = max(sweepFrom, 2*len(s.all))
 }
 
-// began notes a call of the handler.
+// began notes a run. It comes before whatever the run looks at, so that a change meanwhile waits from now on.
 func (m *memory) began(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

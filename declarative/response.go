@@ -70,12 +70,9 @@ func (b *Builder) Resync(after time.Duration) *Builder {
 	return b
 }
 
-// Wait sets Wait: the item is not ready yet. Without arguments the text is taken as it is.
+// Wait sets Wait: the item is not ready yet, for a reason that is formatted as by fmt.Sprintf. An empty format: it is ready.
 func (b *Builder) Wait(format string, args ...any) *Builder {
-	b.response.Wait = format
-	if len(args) > 0 {
-		b.response.Wait = fmt.Sprintf(format, args...)
-	}
+	b.response.Wait = fmt.Sprintf(format, args...)
 	return b
 }
 

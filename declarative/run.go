@@ -166,9 +166,7 @@ var errPanicked = errors.New("the handler panicked")
 
 // call begins a call of the handler. Whoever ends it without a word (a panic) has failed.
 func (r *run) call(ctx context.Context, function string) *call {
-	c := &call{r: r, log: logr.FromContextOrDiscard(ctx), function: function, began: r.now(), err: errPanicked}
-	r.memory.began(c.began)
-	return c
+	return &call{r: r, log: logr.FromContextOrDiscard(ctx), function: function, began: r.now(), err: errPanicked}
 }
 
 // end counts a call.

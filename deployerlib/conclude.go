@@ -99,7 +99,7 @@ func (r *reconciler) settle(c *cycle, err error) {
 			Phase: contract.HandedPhase(c.decision.Revision, c.decision.Action), Err: err, Now: now,
 		})
 		c.outcome = &outcome
-	case !c.decision.Due && contract.ShowsHookFailure(c.item, c.decision):
+	case !c.decision.Due && !c.decision.Paused && contract.ShowsHookFailure(c.item, c.decision):
 		c.own()
 		contract.HookRecovered(c.item, c.decision)
 	case c.outcome == nil && c.decision.Unchanged:

@@ -69,6 +69,8 @@ func TestCycles(t *testing.T) {
 		"other target":                  {objects: append(items(job("1"), withTarget), target("other")), setups: []setup{withSelector()}},
 		"other target claimed by hook":  {objects: append(items(job("1"), withTarget), target("other")), setups: []setup{withSelector()}, script: func(w *world) { w.on(extension.DuringResponsibilityCheckHook, result(false, 0), nil) }},
 		"my target refused by hook":     {objects: append(items(job("1"), withTarget), target("mine")), setups: []setup{withSelector()}, script: func(w *world) { w.on(extension.DuringResponsibilityCheckHook, result(true, 0), nil) }},
+		"job paused":                    {objects: items(finishedJob("1", phases.Succeeded), job("2"), paused), passes: 2},
+		"annotation paused in mid-run":  {objects: items(running(0), moved, paused), passes: 2},
 		"target missing":                {objects: items(job("1"), withTarget), passes: 2},
 		"context missing":               {objects: items(job("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Context = "missing" })},
 		"config missing":                {objects: items(job("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil })},

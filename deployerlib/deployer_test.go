@@ -116,13 +116,18 @@ func TestResume(t *testing.T) {
 		w.wantCalls(deployertest.ActionResume, deployertest.ActionResume, deployertest.ActionResume)
 	})
 	t.Run("not for what runs or goes", func(t *testing.T) {
-		for _, changes := range [][]change{{job("1")}, {finishedJob("1", phases.Succeeded), deleted}} {
+		for _, changes := range [][]change{{job("1")}, {finishedJob("1", phases.Succeeded), deleted}, {job("1"), paused}} {
 			w := newWorld(t, items(changes...), resuming)
 			w.pass()
 			if w.fake.Count(key, deployertest.ActionResume) != 0 {
 				t.Error("resumed")
 			}
 		}
+	})
+	t.Run("on a paused item with nothing to do [Yx2]", func(t *testing.T) {
+		w := newWorld(t, items(finishedJob("1", phases.Succeeded), paused), resuming)
+		w.pass()
+		w.wantCalls(deployertest.ActionResume)
 	})
 	t.Run("what it changes is dropped", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), resuming)

@@ -53,7 +53,7 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 		sent    []string
 		moves   bool // lastReconcileTime
 	}{
-		"leaves no write":                                     {nil, nothing, unchanged, nil, false},
+		"leaves no write": {nil, nothing, unchanged, nil, false},
 		"leaves no write beside an earlier success":           {[]change{shows("False", contract.ReasonSucceeded)}, nothing, unchanged, nil, false},
 		"leaves no write for another spelling":                {nil, reordered, unchanged, nil, false},
 		"tells that a run is not owed any more":               {[]change{shows("True", contract.ReasonFailed)}, nothing, unchanged, status, true},

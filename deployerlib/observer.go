@@ -36,7 +36,7 @@ type Step struct {
 	Name string
 	// Outcome is the verdict of a phase ("proceed", "stop", "drop"), the effect of a hook ("", "abort", "continue"), or "".
 	Outcome string
-	// Reason is why the contract wanted a run or not; set on the contract phase only.
+	// Reason is why the contract wanted a run or not; set on the contract phase, and on the pause phase when it stops.
 	Reason string
 	// Err is what went wrong, nil if nothing did.
 	Err error
@@ -111,7 +111,7 @@ func (o *observer) phase(ctx context.Context, c *cycle, name string) (context.Co
 	return ctx, func(v verdict, err error) {
 		o.metrics.phases.WithLabelValues(o.typ, name).Observe(o.clock.Since(began).Seconds())
 		s := Step{Item: c.key, Kind: StepPhase, Name: name, Outcome: v.String(), Err: err}
-		if name == "contract" {
+		if name == "contract" || name == "pause" {
 			s.Reason = c.decision.Reason
 		}
 		o.step(s)

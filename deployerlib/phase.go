@@ -25,6 +25,7 @@ func (v verdict) String() string { return [...]string{"proceed", "stop", "drop"}
 // verdict, override may change it, then notes that the pass proceeds.
 type phase struct {
 	name     string
+	only     func(*cycle) bool // nil: always; else passes without it skip the phase
 	gates    []extension.HookType
 	do       func(context.Context, *cycle) (verdict, error)
 	override *override
@@ -66,6 +67,9 @@ func (r *reconciler) runPhases(ctx context.Context, c *cycle, phases []phase) (v
 		if c.outcome == nil && context.Cause(ctx) != nil {
 			c.cause = context.Cause(ctx)
 			return stop, nil
+		}
+		if phases[i].only != nil && !phases[i].only(c) {
+			continue
 		}
 		v, err := r.runPhase(ctx, c, &phases[i])
 		if err != nil || v != proceed {

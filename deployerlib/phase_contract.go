@@ -19,7 +19,8 @@ func (r *reconciler) evaluate(_ context.Context, c *cycle) (verdict, error) {
 
 // decide is evaluate without a phase around it.
 func (r *reconciler) decide(c *cycle) {
-	c.decision = contract.Evaluate(c.item, contract.Options{Revision: r.args.Revision, Now: r.args.Clock.Now()})
+	c.decision = r.look(c)
+	r.markPaused(c)
 	if c.decision.Action != contract.Abort {
 		c.state.noAbort()
 	}
@@ -27,6 +28,11 @@ func (r *reconciler) decide(c *cycle) {
 		c.own()
 		r.start(c)
 	}
+}
+
+// look asks the contract about the item as the pass has it.
+func (r *reconciler) look(c *cycle) contract.Decision {
+	return contract.Evaluate(c.item, contract.Options{Revision: r.args.Revision, Now: r.args.Clock.Now()})
 }
 
 // start applies the start of a new run in memory.

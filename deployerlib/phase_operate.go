@@ -91,7 +91,7 @@ func markNeverDeployed(c *cycle) {
 // finalizer and annotations. A run that another process began is fenced.
 func (r *reconciler) storeStart(ctx context.Context, c *cycle) error {
 	status := &c.base.Status
-	if c.decision.New || c.running.pending() || contract.GetCondition(c.item.Status.Conditions, contract.ConditionDeployed) != nil {
+	if c.decision.New || c.running.pending() || showsOld(c) {
 		c.item.Status.Conditions = contract.RemoveCondition(c.item.Status.Conditions, contract.ConditionDeployed)
 		status = &c.item.Status
 	}
@@ -110,6 +110,11 @@ func (r *reconciler) storeStart(ctx context.Context, c *cycle) error {
 	c.run.track(c)
 	c.protect()
 	return nil
+}
+
+// showsOld tells that the item shows what is over with the first call.
+func showsOld(c *cycle) bool {
+	return contract.GetCondition(c.item.Status.Conditions, contract.ConditionDeployed) != nil || !contract.PauseMarked(c.base, c.decision)
 }
 
 // action is one method of a Deployer.

@@ -14,6 +14,7 @@ func (r *reconciler) pipeline() []phase {
 		{name: "start", gates: at(extension.StartHook)},
 		{name: "fetch", do: r.fetch},
 		{name: "responsibility", do: r.checkResponsibility, override: &override{extension.DuringResponsibilityCheckHook, replace, nil}, then: (*cycle).accept},
+		{name: "pause", only: (*cycle).isPaused, do: r.checkPause},
 		{name: "contract", gates: at(extension.AfterResponsibilityCheckHook), do: r.evaluate},
 		{name: "should-reconcile", do: r.shouldReconcile, override: &override{extension.ShouldReconcileHook, forceOnly, r.force}},
 		{name: "operate", do: r.operate},

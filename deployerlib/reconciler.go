@@ -109,7 +109,7 @@ func (r *reconciler) pass(ctx context.Context, c *cycle) (p passed) {
 // resume tells a deployer once about an item that has nothing to do.
 func (r *reconciler) resume(ctx context.Context, c *cycle, p passed) passed {
 	resumer, ok := r.args.Deployer.(Resumer)
-	if !ok || !p.settled || !c.writable() || c.decision.Due || c.state.resumed || c.stored.DeletionTimestamp != nil {
+	if !ok || !p.settled || !c.writable() || c.decision.Due || c.decision.Held || c.state.resumed || c.stored.DeletionTimestamp != nil {
 		return p
 	}
 	resolved, err := r.resolve(ctx, c)
@@ -176,14 +176,22 @@ func (r *reconciler) delay(c *cycle, p passed) (wait time.Duration, immediate bo
 }
 
 // nextIsDue tells that a run ended and the item, as stored now, asks for
-// another one: a deletion after an abort, a change that came while it ran.
+// another one: a deletion after an abort, a change that came while it ran. One
+// that a pause holds back has to be shown.
 func (r *reconciler) nextIsDue(c *cycle) bool {
 	ended := c.outcome != nil && c.outcome.Final && !c.decision.Background
-	return ended && contract.Evaluate(c.base, contract.Options{Revision: r.args.Revision, Now: r.args.Clock.Now()}).Due
+	if !ended {
+		return false
+	}
+	next := contract.Evaluate(c.base, contract.Options{Revision: r.args.Revision, Now: r.args.Clock.Now()})
+	return next.Due || next.Held
 }
 
 // toDeadline is the time left to an open run; zero when there is none.
 func (r *reconciler) toDeadline(c *cycle) time.Duration {
+	if c.decision.Held {
+		return r.toHeldDeadline(c)
+	}
 	open := c.writable() && c.decision.Due && (c.outcome == nil || !c.outcome.Final && !c.outcome.Done)
 	if !open || c.decision.Unchanged {
 		return 0
@@ -197,6 +205,16 @@ func (r *reconciler) toDeadline(c *cycle) time.Duration {
 		return 0
 	}
 	return max(deadline.Sub(now), time.Millisecond)
+}
+
+// toHeldDeadline is the time left to a run that a pause keeps from going on,
+// because the item was deleted meanwhile; zero when it is over, or none began.
+func (r *reconciler) toHeldDeadline(c *cycle) time.Duration {
+	deadline, ok := contract.Deadline(c.base, c.decision)
+	if !ok || contract.IsFinal(c.base.Status.Phase) {
+		return 0
+	}
+	return max(deadline.Sub(r.args.Clock.Now()), 0)
 }
 
 // withJitter is d ±10 %.

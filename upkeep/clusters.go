@@ -77,7 +77,7 @@ func (s *clusters) get(ctx context.Context, target *lsv1alpha1.ResolvedTarget) (
 		return open, nil
 	}
 	if s.ctx == nil || s.ctx.Err() != nil {
-		return nil, fmt.Errorf("the %s is not running", s.keeper.options.Name)
+		return nil, fmt.Errorf("the %s is not running", s.keeper.name())
 	}
 	return s.add(c)
 }
@@ -93,22 +93,26 @@ func (s *clusters) add(c *targets.Client) (*Cluster, error) {
 		release()
 		return nil, fmt.Errorf("make client for watches: %w", err)
 	}
+	open := &Cluster{Client: c, metadata: metadataClient, ended: c.Done()}
+	s.start(open, release)
+	return open, nil
+}
+
+// start watches a cluster until nobody needs it. release is called when it has ended.
+func (s *clusters) start(open *Cluster, release func()) {
 	clk := s.keeper.rt.Clock
-	open := &Cluster{
-		Client: c, metadata: metadataClient, ended: c.Done(), watcher: watch.New(metadataClient, watch.Options{Limit: s.limit, Clock: clk}),
-		all: s, used: clk.Now(), users: map[types.UID]bool{},
-	}
+	open.watcher = watch.New(open.metadata, watch.Options{Limit: s.limit, Clock: clk})
+	open.all, open.used, open.users = s, clk.Now(), map[types.UID]bool{}
 	open.ctx, open.end = context.WithCancel(s.ctx)
 	open.watcher.Subscribe(s.drifted)
 	open.watcher.Start(open.ctx)
-	s.open[c] = open
+	s.open[open.Client] = open
 	s.running.Go(func() {
 		defer release()
 		s.whileUsed(open)
 		open.watcher.Wait()
 		open.work.Wait()
 	})
-	return open, nil
 }
 
 // idleCheck is how often a cluster is looked at that may not be needed any more.

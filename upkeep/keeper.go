@@ -3,11 +3,11 @@
 package upkeep
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -24,7 +24,7 @@ import (
 
 // Options of a Keeper.
 type Options struct {
-	// Name is what errors call the deployer, such as "manifest". Empty: "deployer".
+	// Name is what errors call the deployer, such as "manifest". Empty: just "deployer".
 	Name string
 	// Targets is what Targets may ask for. Zero: the strictest.
 	Targets targets.Policy
@@ -49,12 +49,11 @@ type Keeper struct {
 
 // New returns a Keeper that works after UseRuntime.
 func New(o Options) *Keeper {
-	o.Name = cmp.Or(o.Name, "deployer")
-	if o.Name != "deployer" {
-		o.Name += " deployer"
-	}
 	return &Keeper{options: o, items: newItems()}
 }
+
+// name is for errors.
+func (k *Keeper) name() string { return strings.TrimSpace(k.options.Name + " deployer") }
 
 // UseRuntime makes the pool of target clients, which ends with the manager, and
 // the live client of Secrets. Call it from the deployer's own UseRuntime.
@@ -62,7 +61,7 @@ func New(o Options) *Keeper {
 func (k *Keeper) UseRuntime(rt deployerlib.Runtime) error {
 	mgr, ok := rt.Landscaper.(manager.Manager)
 	if !ok {
-		return fmt.Errorf("%s: the Landscaper cluster is %T, not a manager", k.options.Name, rt.Landscaper)
+		return fmt.Errorf("%s: the Landscaper cluster is %T, not a manager", k.name(), rt.Landscaper)
 	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme)); err != nil {

@@ -114,7 +114,7 @@ func (r *Run) Poll() time.Duration {
 }
 
 // Wait is what to return to come back when a watch says that an object of the
-// item changed, at the latest after a while. A step that waited longer in this
+// item changed, at the latest after a while. Before Connect nothing is watched. A step that waited longer in this
 // run than its bound fails with a timeout; 0 is no bound. step names the step in
 // that error, reason what is missing.
 func (r *Run) Wait(step string, bound time.Duration, reason string, after time.Duration) error {
@@ -125,9 +125,11 @@ func (r *Run) Wait(step string, bound time.Duration, reason string, after time.D
 		}
 		after = min(after, bound-waited)
 	}
-	r.item.startFollowing(func() func() {
-		return r.Cluster.watcher.Follow(r.Item.UID, func(watch.Object) { r.rt.Trigger(r.item.key) })
-	})
+	if r.Cluster != nil {
+		r.item.startFollowing(func() func() {
+			return r.Cluster.watcher.Follow(r.Item.UID, func(watch.Object) { r.rt.Trigger(r.item.key) })
+		})
+	}
 	return deployerlib.WaitFor(reason, after)
 }
 

@@ -93,7 +93,7 @@ func (r *run) delete(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.Run.Delete(ctx, r.engineOptions(nil), groups, r.deleteTimeout())
+	return r.Delete(ctx, r.engineOptions(nil), groups, r.deleteTimeout())
 }
 
 func (r *run) deleteTimeout() time.Duration {

@@ -8,51 +8,32 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
-
-// watched is how a deployer ties an engine to the watches of a target.
-type watched struct{ *watch.Watcher }
-
-func (w watched) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
-	seen, known := w.Get(resource, name)
-	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting, ResourceVersion: seen.ResourceVersion}, known
-}
-
-// expect tells the watches how the objects were left.
-func (w watched) expect(item types.UID, owned []apply.Owned) {
-	out := []watch.Expected{}
-	for _, o := range owned {
-		out = append(out, watch.Expected{
-			Object: watch.Object{Resource: o.Resource, NamespacedName: o.Name}, UID: o.UID, Key: o.Key, ResourceVersion: o.ResourceVersion,
-		})
-	}
-	w.Expect(item, out)
-}
 
 var _ = Describe("with real watches", func() {
 	const n = 10
 	var (
 		w      *world
-		there  watched
+		there  *watch.Watcher
 		events chan watch.Event
 	)
 	start := func(ctx context.Context) (end func()) {
 		client, err := metadata.NewForConfig(cfg)
 		Expect(err).NotTo(HaveOccurred())
 		ctx, stop := context.WithCancel(ctx)
-		there = watched{watch.New(client, watch.Options{})}
+		there = watch.New(client, watch.Options{})
 		there.Start(ctx)
 		started, told := there, make(chan watch.Event, 100)
 		end = func() { stop(); started.Wait() }
 		DeferCleanup(end)
 		events = told
 		there.Subscribe(func(e watch.Event) { told <- e })
-		w.options.Seen = there
+		w.options.Seen = upkeep.Seen(there)
 		w.options.Watch = func(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) {
 			coverage, err := there.Watch(ctx, resource, namespaces...)
 			Expect(err).NotTo(HaveOccurred())
@@ -63,7 +44,7 @@ var _ = Describe("with real watches", func() {
 	run := func(ctx context.Context, desired []apply.Desired) int {
 		GinkgoHelper()
 		there.Hold(w.owner.UID)
-		return w.calls(func() { there.expect(w.owner.UID, w.apply(ctx, desired...).Owned) }).Total()
+		return w.calls(func() { there.Expect(w.owner.UID, upkeep.Expected(w.apply(ctx, desired...).Owned)) }).Total()
 	}
 	heal := func(ctx context.Context, desired []apply.Desired, what watch.What) {
 		GinkgoHelper()
@@ -97,7 +78,7 @@ var _ = Describe("with real watches", func() {
 		owned := w.engine().Owned(w.stored)
 		Expect(owned).To(HaveLen(n))
 		w.options.Watch(ctx, owned[0].Resource, []string{w.namespace})
-		there.expect(w.owner.UID, owned)
+		there.Expect(w.owner.UID, upkeep.Expected(owned))
 		heal(ctx, desired, watch.Changed)
 		Expect(w.get(ctx, "c3").Data).To(HaveKeyWithValue("key", "value"))
 	})
@@ -114,5 +95,46 @@ var _ = Describe("with real watches", func() {
 		Expect(run(ctx, desired)).To(Equal(2), "the refused write of the object that was, and that of the new one")
 		Expect(w.get(ctx, "c1")).NotTo(BeNil())
 		Expect(run(ctx, desired)).To(BeZero())
+	})
+
+	It("an object of onDelete is watched for its end only, a retained one not at all [R15]", func(ctx SpecContext) {
+		w = newWorld(ctx)
+		start(ctx)
+		lasting := func(value string) []apply.Desired {
+			return []apply.Desired{by(w.configMap("a", "key", value), apply.OnDelete), with(w.configMap("b"), apply.Retain)}
+		}
+		Expect(run(ctx, w.some("a", "b"))).To(Equal(2))
+		Expect(run(ctx, lasting("other"))).To(BeZero())
+		w.edit(ctx, "a", `{"data":{"key":"by hand"}}`)
+		w.edit(ctx, "b", `{"data":{"key":"by hand"},"metadata":{"labels":null}}`)
+		Consistently(events, "300ms").ShouldNot(Receive())
+		Expect(run(ctx, lasting("other"))).To(BeZero())
+
+		Expect(direct.Delete(ctx, w.get(ctx, "b"))).To(Succeed())
+		Consistently(events, "200ms").ShouldNot(Receive())
+		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
+		var event watch.Event
+		Eventually(events).WithTimeout(waitTimeout).Should(Receive(&event))
+		Expect(event.What).To(Equal(watch.Gone))
+		run(ctx, lasting("other"))
+		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "other"))
+		Expect(w.get(ctx, "b")).To(BeNil())
+		Expect(run(ctx, lasting("other"))).To(BeZero())
+	})
+
+	It("an object of recreate that was changed by hand is made again, and wakes nobody after that [R15, Rx3]", func(ctx SpecContext) {
+		w = newWorld(ctx)
+		start(ctx)
+		w.options.Strategy = apply.Recreate
+		Expect(run(ctx, w.some("a"))).To(Equal(1))
+		uid := w.get(ctx, "a").UID
+		w.edit(ctx, "a", `{"data":{"key":"by hand"}}`)
+		var event watch.Event
+		Eventually(events).WithTimeout(waitTimeout).Should(Receive(&event))
+		Expect(event.What).To(Equal(watch.Changed))
+		run(ctx, w.some("a"))
+		Expect(w.get(ctx, "a").UID).NotTo(Equal(uid))
+		Expect(run(ctx, w.some("a"))).To(BeZero())
+		Consistently(events, "200ms").ShouldNot(Receive())
 	})
 })

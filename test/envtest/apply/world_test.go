@@ -204,7 +204,7 @@ func (w *world) edit(ctx context.Context, name, patch string) {
 	Expect(direct.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("hand"))).To(Succeed())
 }
 
-// lookup is a watch that is never late: it reads, uncounted.
+// lookup is a watch on objects with an owner label that is never late: it reads, uncounted.
 type lookup struct {
 	w   *world
 	ctx context.Context // of the spec
@@ -217,7 +217,7 @@ func (l lookup) Seen(resource schema.GroupVersionResource, name types.Namespaced
 	}
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(gvk)
-	if err := direct.Get(l.ctx, name, obj); err != nil {
+	if err := direct.Get(l.ctx, name, obj); err != nil || obj.Labels[ownership.LabelItem] == "" {
 		return apply.Seen{}, false
 	}
 	return apply.Seen{UID: obj.UID, Key: ownership.KeyOf(obj, l.w.owner.Manager()), Deleting: obj.DeletionTimestamp != nil}, true

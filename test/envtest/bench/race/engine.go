@@ -9,11 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // Engine is package apply as the manifest deployer uses it: with watches, and an inventory that is encoded each time.
@@ -46,12 +46,6 @@ type engine struct {
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
-// Seen makes the watches a Lookup.
-func (e *engine) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
-	seen, known := e.watcher.Get(resource, name)
-	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting, ResourceVersion: seen.ResourceVersion}, known
-}
-
 func (e *engine) Load(_ context.Context, items []Item) error {
 	e.items, e.desired = items, make([][]apply.Desired, len(items))
 	if e.invs == nil {
@@ -75,7 +69,7 @@ func (e *engine) apply(ctx context.Context, index int, item Item) error {
 		_, err := json.Marshal(inv)
 		return err
 	}
-	engine := apply.New(e.client, e.client.RESTMapper(), apply.Options{Seen: e, Watch: e.watch, Checkpoint: checkpoint, Concurrency: Concurrency})
+	engine := apply.New(e.client, e.client.RESTMapper(), apply.Options{Seen: upkeep.Seen(e.watcher), Watch: e.watch, Checkpoint: checkpoint, Concurrency: Concurrency})
 	e.watcher.Hold(item.Owner.UID)
 	inv, report, err := engine.Apply(ctx, item.Owner, e.desired[index], e.invs[index])
 	e.invs[index] = inv
@@ -100,13 +94,7 @@ func (e *engine) observe(ctx context.Context, item Item, owned []apply.Owned) er
 	if _, err := e.watcher.Watch(ctx, configMaps, item.Owner.Namespace); err != nil {
 		return err
 	}
-	expected := make([]watch.Expected, 0, len(owned))
-	for _, o := range owned {
-		expected = append(expected, watch.Expected{
-			Object: watch.Object{Resource: o.Resource, NamespacedName: o.Name}, UID: o.UID, Key: o.Key, ResourceVersion: o.ResourceVersion,
-		})
-	}
-	e.watcher.Expect(item.Owner.UID, expected)
+	e.watcher.Expect(item.Owner.UID, upkeep.Expected(owned))
 	return nil
 }
 

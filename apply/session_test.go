@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// manifest is a desired object of the namespace shop.
+func manifest(kind, name string, more map[string]any) Desired {
+	body := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": "shop", "name": name}}
+	return Desired{Object: &unstructured.Unstructured{Object: overlay(body, more)}}
+}
+
+func TestSessionOfUnchangedObjectsCostsNothing(t *testing.T) {
+	desired, inv := deployed(t, 40)
+	checkpoint := func(context.Context, Inventory) error { t.Error("an inventory was stored"); return nil }
+	s := New(nil, configMaps(), Options{Seen: unchanged{}, Checkpoint: checkpoint}).Session(ownership.Owner{UID: "item"}, inv)
+	var all sync.WaitGroup
+	for _, d := range desired {
+		all.Go(func() {
+			out, err := s.Apply(t.Context(), d)
+			if err != nil || len(out) != 1 || out[0].Live != nil || out[0].Changed || out[0].Waiting != "" {
+				t.Error(out, err)
+			}
+			s.Inventory()
+			s.Report()
+			s.Unclaimed()
+		})
+	}
+	all.Wait()
+	if diff := cmp.Diff(inv, s.Inventory()); diff != "" {
+		t.Error(diff)
+	}
+	if report := s.Report(); report.Unchanged != 40 || len(report.Owned) != 40 || len(s.Unclaimed()) != 0 {
+		t.Error(report, s.Unclaimed())
+	}
+}
+
+// The report tells a watch about objects that were not reached, too: their changes must not go unnoticed.
+func TestReportOfASessionOwnsAll(t *testing.T) {
+	desired, inv := deployed(t, 3)
+	s := New(nil, configMaps(), Options{Seen: unchanged{}}).Session(ownership.Owner{UID: "item"}, inv)
+	if _, err := s.Apply(t.Context(), desired[1]); err != nil {
+		t.Fatal(err)
+	}
+	resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	var want []Owned
+	for _, e := range inv.Entries {
+		want = append(want, Owned{Resource: resource, Name: e.Ref().Key(), UID: e.UID, Key: e.Key})
+	}
+	if diff := cmp.Diff(want, s.Report().Owned); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSessionFaults(t *testing.T) {
+	good := manifest("ConfigMap", "good", nil)
+	of := func(component string) Desired {
+		d := good
+		d.Component = component
+		return d
+	}
+	for name, tc := range map[string]struct {
+		desired []Desired
+		want    string
+	}{
+		"empty":     {[]Desired{{}}, "a manifest is empty"},
+		"list":      {[]Desired{manifest("List", "l", map[string]any{"items": []any{good.Object.Object}})}, "List shop/l: is a list; hand in its items one by one"},
+		"no items":  {[]Desired{manifest("List", "l", map[string]any{"items": []any{}})}, "List shop/l: is a list"},
+		"twice":     {[]Desired{good, good}, "ConfigMap shop/good: is there twice"},
+		"unknown":   {[]Desired{manifest("Thing", "x", nil)}, "the cluster does not know /v1, Kind=Thing"},
+		"component": {[]Desired{of("b")}, `ConfigMap shop/good: is wanted by the components "a" and "b"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := 0
+			checkpoint := func(context.Context, Inventory) error { stored++; return nil }
+			s := New(nil, configMaps(), Options{Checkpoint: checkpoint}).Session(ownership.Owner{UID: "item"}, Inventory{})
+			if err := s.Claim(t.Context(), of("a")); err != nil {
+				t.Fatal(err)
+			}
+			out, err := s.Apply(t.Context(), append(tc.desired, manifest("ConfigMap", "other", nil))...)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || ClassOf(err) != Permanent || out != nil {
+				t.Error(out, err)
+			}
+			if len(s.Inventory().Entries) != 1 || stored != 1 {
+				t.Error("something was claimed", s.Inventory(), stored)
+			}
+		})
+	}
+}
+
+func TestSessionHidesSecretsOfEarlierCalls(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"Secret", "ConfigMap"} {
+		mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: kind}, meta.RESTScopeNamespace)
+	}
+	secret := manifest("Secret", "s", map[string]any{"data": map[string]any{"k": base64.StdEncoding.EncodeToString([]byte("CANARY-1"))}})
+	s := New(nil, mapper, Options{Hide: []string{"CANARY-2"}}).Session(ownership.Owner{UID: "item"}, Inventory{})
+	if err := s.Claim(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	wrong := manifest("ConfigMap", "c", nil)
+	wrong.Policy = "CANARY-1-CANARY-2"
+	err := s.Claim(t.Context(), wrong)
+	if err == nil || strings.Contains(err.Error(), "CANARY") || !strings.Contains(err.Error(), "***-***") {
+		t.Error(err)
+	}
+}
+
+func TestWant(t *testing.T) {
+	known := Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a", UID: "u", Key: "k", Hash: "h"}
+	with := func(change func(*Entry)) *Entry {
+		e := known
+		change(&e)
+		return &e
+	}
+	for name, tc := range map[string]struct {
+		before *Entry
+		d      Desired
+		want   *Entry // nil: not in the inventory
+	}{
+		"new":               {nil, Desired{Policy: Manage}, &Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}},
+		"known":             {&known, Desired{Policy: Manage}, &known},
+		"component":         {&known, Desired{Policy: Manage, Component: "c", Requires: []string{"d"}}, with(func(e *Entry) { e.Component, e.Requires = "c", []string{"d"} })},
+		"policy":            {&known, Desired{Policy: Keep}, with(func(e *Entry) { e.Policy = Keep })},
+		"on delete":         {&known, Desired{Policy: Manage, Strategy: OnDelete}, with(func(e *Entry) { e.OnDelete = true })},
+		"immutable anyway":  {&known, Desired{Policy: Immutable, Strategy: OnDelete}, with(func(e *Entry) { e.Policy = Immutable })},
+		"retained":          {with(func(e *Entry) { e.OnDelete, e.Policy = true, Fallback }), Desired{Policy: Retain, Component: "c"}, with(func(e *Entry) { e.Key, e.Policy, e.Component = "", Fallback, "c" })},
+		"retained, unknown": {nil, Desired{Policy: Retain}, nil},
+		"ignored":           {&known, Desired{Policy: Ignore}, nil},
+		"ignored, unknown":  {nil, Desired{Policy: Ignore}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := slot{gone: true}
+			if tc.before != nil {
+				s = slot{Entry: *tc.before}
+			}
+			s.want(&object{Desired: tc.d, ref: known.Ref()})
+			if s.gone != (tc.want == nil) {
+				t.Fatalf("gone: %v", s.gone)
+			}
+			if tc.want == nil {
+				return
+			}
+			if diff := cmp.Diff(*tc.want, s.Entry, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// BenchmarkSession is a session in which nothing changed, one object after the other.
+func BenchmarkSession(b *testing.B) {
+	for _, n := range []int{50, 1000} {
+		b.Run(fmt.Sprintf("unchanged-%d", n), func(b *testing.B) {
+			desired, inv := deployed(b, n)
+			engine := New(nil, configMaps(), Options{Seen: unchanged{}})
+			for b.Loop() {
+				s := engine.Session(ownership.Owner{UID: "item"}, inv)
+				for _, d := range desired {
+					if _, err := s.Apply(b.Context(), d); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if report := s.Report(); report.Unchanged != n {
+					b.Fatal(report)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"encoding/json"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func observed(apiVersion, kind, name string, more map[string]any) *unstructured.Unstructured {
+	body := object{"apiVersion": apiVersion, "kind": kind, "metadata": object{"name": name, "namespace": "shop", "labels": object{"app": name}}}
+	for key, value := range more {
+		body[key] = value
+	}
+	return &unstructured.Unstructured{Object: body}
+}
+
+func names(children Children) []string {
+	out := []string{}
+	for _, child := range children {
+		out = append(out, child.Ref().String())
+	}
+	return out
+}
+
+func TestChildren(t *testing.T) {
+	children := NewChildren(
+		observed("v1", "Service", "b", nil),
+		observed("apps/v1", "Deployment", "a", nil), observed("legacy/v1", "Deployment", "a", nil),
+		observed("v1", "Service", "a", object{"status": object{"unknown": object{"x": "y"}}}),
+	)
+	for name, tc := range map[string]struct {
+		got  Children
+		want []string
+	}{
+		"all, in a fixed order [R6]": {children, []string{"Deployment.apps shop/a", "Deployment.legacy shop/a", "Service shop/a", "Service shop/b"}},
+		"of a kind [R6]":             {children.OfKind("Deployment"), []string{"Deployment.apps shop/a", "Deployment.legacy shop/a"}},
+		"of a kind and version [R6]": {children.OfKind("apps/v1/Deployment"), []string{"Deployment.apps shop/a"}},
+		"of a core kind [R6]":        {children.OfKind("v1/Service"), []string{"Service shop/a", "Service shop/b"}},
+		"labelled [R6]":              {children.Labelled(labels.Set{"app": "b"}.AsSelector()), []string{"Service shop/b"}},
+		"none":                       {children.OfKind("Pod"), []string{}},
+		"where":                      {children.Where(func(c Child) bool { return c.Text("status", "unknown", "x") == "y" }), []string{"Service shop/a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, names(tc.got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if child, found := children.Named("Service", "b"); !found || child.Name() != "b" {
+		t.Error("[R6] not found by name")
+	}
+	if child, found := children.Named("Service", "c"); found || child.Name() != "" || child.Raw() != nil || child.Text("a") != "" {
+		t.Error("found what is not there")
+	}
+}
+
+func TestTypedChildren(t *testing.T) {
+	children := NewChildren(
+		observed("v1", "Pod", "a", object{"status": object{"phase": "Running", "future": int64(1)}, "spec": object{"priority": int64(7)}}),
+		observed("v1", "Pod", "b", nil), observed("v1", "Secret", "s", object{"data": object{"k": "dg=="}}),
+		observed("v1", "Broken", "x", object{"spec": "text"}),
+	)
+	pod, found, err := Find[corev1.Pod](children, "Pod", "a")
+	if err != nil || !found || pod.Status.Phase != corev1.PodRunning || *pod.Spec.Priority != 7 {
+		t.Errorf("[R37] got %+v, %v, %v", pod, found, err)
+	}
+	secret, found, err := Find[corev1.Secret](children, "Secret", "none")
+	if err != nil || found || secret == nil || secret.Data["k"] != nil {
+		t.Errorf("[R34, R37] got %+v, %v, %v", secret, found, err)
+	}
+	if secret, _, err = Find[corev1.Secret](children, "Secret", "s"); err != nil || string(secret.Data["k"]) != "v" {
+		t.Errorf("[R37] got %+v, %v", secret, err)
+	}
+	own, _, err := Find[struct{ Status struct{ Phase string } }](children, "Pod", "a")
+	if err != nil || own.Status.Phase != "Running" {
+		t.Errorf("[R37] a struct of one's own: %+v, %v", own, err)
+	}
+	all, err := List[corev1.Pod](children, "Pod")
+	if err != nil || len(all) != 2 || all[1].Name != "b" {
+		t.Errorf("[R37] got %v, %v", all, err)
+	}
+	if broken, found, err := Find[corev1.Pod](children, "Broken", "x"); err == nil || found || broken == nil {
+		t.Errorf("got %v, %v, %v", broken, found, err)
+	}
+	if _, err := List[corev1.Pod](children, "Broken"); err == nil {
+		t.Error("the error is lost")
+	}
+}
+
+func TestRequestIsASnapshot(t *testing.T) {
+	item := shopItem()
+	item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"unknown":{"field":[1]}}`)}
+	target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Name: "t"}, Spec: lsv1alpha1.TargetSpec{
+		Configuration: lsv1alpha1.NewAnyJSONPointer([]byte(`"SECRET"`)), SecretRef: &lsv1alpha1.LocalSecretReference{Name: "s"},
+	}}
+	live := observed("v1", "Pod", "a", object{"spec": object{"hostname": "h"}})
+	req, err := NewRequest(item, target, live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := map[string]any{}
+	if err := json.Unmarshal(req.Raw, &raw); err != nil {
+		t.Fatal(err)
+	}
+	config, _, _ := unstructured.NestedFieldNoCopy(raw, "spec", "config", "unknown")
+	if diff := cmp.Diff(object{"field": []any{1.0}}, config); diff != "" {
+		t.Errorf("[R5] %s", diff)
+	}
+	if req.Target.Name != "t" || req.Target.Spec.Configuration != nil || req.Target.Spec.SecretRef != nil || target.Spec.SecretRef == nil {
+		t.Errorf("the target's content: %+v", req.Target)
+	}
+	// Whatever the handler changes, the informer's object and the item stay.
+	req.Item.Spec.Configuration.Raw[2] = 'X'
+	req.Children[0].Object().SetName("changed")
+	req.Children[0].Labels()["app"] = "changed"
+	copy(req.Children[0].Raw(), "changed")
+	pod, err := As[corev1.Pod](req.Children[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Labels["app"] = "changed"
+	req.Children[0] = Child{}
+	if diff := cmp.Diff(observed("v1", "Pod", "a", object{"spec": object{"hostname": "h"}}), live); diff != "" {
+		t.Errorf("[R4] %s", diff)
+	}
+	if string(item.Spec.Configuration.Raw) != `{"unknown":{"field":[1]}}` {
+		t.Errorf("[R4] the item changed: %s", item.Spec.Configuration.Raw)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	type config struct{ Replicas int }
+	req := &SyncRequest{Item: shopItem()}
+	req.Item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"a/v1","kind":"B","Replicas":3}`)}
+	if got, err := Config[config](req); err != nil || got.Replicas != 3 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	req.Item.Spec.Configuration.Raw = []byte(`{"Replica":3}`)
+	if _, err := Config[config](req); err == nil {
+		t.Error("an unknown field is taken")
+	}
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestAFunctionIsAHandler(t *testing.T) {
+	var handler Handler = HandlerFunc(func(_ context.Context, req *SyncRequest) (*SyncResponse, error) {
+		return &SyncResponse{Wait: req.Item.Name}, errors.New("both")
+	})
+	got, err := handler.Sync(t.Context(), &SyncRequest{Item: shopItem()})
+	if got == nil || got.Wait != "web" || err == nil || err.Error() != "both" {
+		t.Errorf("[R3, R42] got %+v, %v", got, err)
+	}
+	if _, is := handler.(Finalizer); is {
+		t.Error("[R1] finalize is not optional")
+	}
+}
+
+// steps is a FailableHandler that fails where it is told to.
+type steps struct {
+	validate, children, status error
+
+	calls []string
+}
+
+func (s *steps) Validate(context.Context, *SyncRequest) error {
+	s.calls = append(s.calls, "validate")
+	return s.validate
+}
+
+func (s *steps) SyncChildren(context.Context, *SyncRequest) ([]any, error) {
+	s.calls = append(s.calls, "children")
+	return []any{pod}, s.children
+}
+
+func (s *steps) DetermineStatus(_ context.Context, _ *SyncRequest, cause error) (any, error) {
+	s.calls = append(s.calls, "status")
+	return map[string]any{"cause": cause}, s.status
+}
+
+// finalizing is a FailableHandler that is a Finalizer, too.
+type finalizing struct{ *steps }
+
+func (f finalizing) Finalize(context.Context, *SyncRequest) (*FinalizeResponse, error) {
+	f.calls = append(f.calls, "finalize")
+	return &FinalizeResponse{Retry: time.Second}, nil
+}
+
+func TestFailable(t *testing.T) {
+	bad, worse := errors.New("bad"), errors.New("worse")
+	for name, tc := range map[string]struct {
+		steps steps
+		calls []string
+		want  *SyncResponse
+		errs  []error
+	}{
+		"all well [R44]":                             {steps{}, []string{"validate", "children", "status"}, &SyncResponse{Status: map[string]any{"cause": error(nil)}, Children: []any{pod}}, nil},
+		"invalid [R44]: no child is asked for":       {steps{validate: bad}, []string{"validate", "status"}, &SyncResponse{Status: map[string]any{"cause": bad}}, []error{bad}},
+		"no children [R44]":                          {steps{children: bad}, []string{"validate", "children", "status"}, &SyncResponse{Status: map[string]any{"cause": bad}}, []error{bad}},
+		"no status [R44]":                            {steps{status: worse}, []string{"validate", "children", "status"}, nil, []error{worse}},
+		"neither children nor status: both are told": {steps{children: bad, status: worse}, []string{"validate", "children", "status"}, nil, []error{bad, worse}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Failable(&tc.steps).Sync(t.Context(), &SyncRequest{})
+			if diff := cmp.Diff(tc.calls, tc.steps.calls); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.Comparer(func(a, b error) bool { return a == b })); diff != "" {
+				t.Error(diff)
+			}
+			if (err != nil) != (len(tc.errs) > 0) {
+				t.Errorf("error %v", err)
+			}
+			for _, want := range tc.errs {
+				if !errors.Is(err, want) {
+					t.Errorf("error %v hides %v", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestFailableFinalizes(t *testing.T) {
+	inner := finalizing{&steps{}}
+	f, is := Failable(inner).(Finalizer)
+	if !is {
+		t.Fatal("[R44] lost Finalize")
+	}
+	if got, err := f.Finalize(t.Context(), nil); err != nil || got.Retry != time.Second {
+		t.Errorf("[Rx9] got %+v, %v", got, err)
+	}
+	if _, is := Failable(&steps{}).(Finalizer); is {
+		t.Error("[R1] finalizes although the handler does not")
+	}
+}
+
+func TestBuilder(t *testing.T) {
+	web := &corev1.Pod{}
+	got, err := Respond(map[string]any{"a": 1}).Add(pod, web).Try(newPod(nil)).Resync(time.Minute).Wait("%d of %d", 1, 2).Response()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &SyncResponse{Status: map[string]any{"a": 1}, Children: []any{pod, web, pod}, ResyncAfter: time.Minute, Wait: "1 of 2"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("[R45, Rx10] %s", diff)
+	}
+	if got, err := Respond(nil).Wait("soon").Response(); err != nil || got.Wait != "soon" || got.Status != nil {
+		t.Errorf("[R11, R45] got %+v, %v", got, err)
+	}
+}
+
+func newPod(err error) (any, error) { return pod, err }
+
+func TestBuilderCollectsErrors(t *testing.T) {
+	bad := errors.New("bad pod")
+	got, err := Respond("no object").Add(pod, nil, "a: b: c").Try(newPod(bad)).Response()
+	if got != nil || !errors.Is(err, bad) {
+		t.Fatalf("[R45] got %+v, %v", got, err)
+	}
+	for _, want := range []string{"status of type string is no JSON object", "children[1]: is nil", "children[2]: is no YAML"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("[R45] %q is missing in %v", want, err)
+		}
+	}
+}
+
+func TestValueOr(t *testing.T) {
+	fresh := 0
+	for name, tc := range map[string]struct {
+		existing []byte
+		want     string
+		fresh    int
+	}{
+		"existing [R34]": {[]byte("old"), "old", 0},
+		"none [R34]":     {nil, "new", 1},
+		"empty [R34]":    {[]byte{}, "new", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fresh = 0
+			got, err := ValueOr(tc.existing, func() ([]byte, error) { fresh++; return []byte("new"), nil })
+			if err != nil || string(got) != tc.want || fresh != tc.fresh {
+				t.Errorf("got %s, %v, generated %d times", got, err, fresh)
+			}
+		})
+	}
+	if _, err := ValueOr("", func() (string, error) { return "", errors.New("no randomness") }); err == nil {
+		t.Error("[R34] the error is lost")
+	}
+	if got, _ := ValueOr(map[string]string{"a": "b"}, nil); got["a"] != "b" {
+		t.Error("[R34] generated although there is a value")
+	}
+}

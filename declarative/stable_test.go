@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// loop plays the deployer for one item: each call of the handler sees what the last one wanted.
+type loop struct {
+	t       *testing.T
+	guard   *stability
+	req     SyncRequest
+	options Options
+	// live is what the cluster makes of a child that is applied, at the n-th call.
+	live func(n int, body map[string]any)
+	n    int
+}
+
+func newLoop(t *testing.T) *loop {
+	t.Helper()
+	l := &loop{t: t, guard: newStability(), req: SyncRequest{Item: shopItem()}, options: Options{Children: kinds()}, live: func(int, map[string]any) {}}
+	l.options.Default()
+	return l
+}
+
+// sync is one call.
+func (l *loop) sync(children ...any) unstable {
+	l.t.Helper()
+	desired, err := l.options.Desired(l.req.Item, &SyncResponse{Children: children}, nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.n++
+	got := l.guard.observe(&l.req, desired)
+	observed := []*unstructured.Unstructured{}
+	for _, d := range desired {
+		live := d.Object.DeepCopy()
+		live.SetResourceVersion(fmt.Sprint(l.n))
+		live.SetGeneration(int64(l.n))
+		live.Object["status"] = object{"observedGeneration": int64(l.n), "phase": "Running"}
+		l.live(l.n, live.Object)
+		observed = append(observed, live)
+	}
+	l.req.Children = NewChildren(observed...)
+	return got
+}
+
+// deployment has an annotation in its template and a list.
+func deployment(when string, args ...any) map[string]any {
+	return object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web", "namespace": "shop"}, "spec": object{
+		"template": object{
+			"metadata": object{"annotations": object{"when": when}},
+			"spec":     object{"containers": []any{object{"name": "c", "args": args}}},
+		},
+	}}
+}
+
+func TestATimestampIsNoticed(t *testing.T) {
+	l := newLoop(t)
+	got := []unstable{}
+	for i := range 4 {
+		got = append(got, l.sync(deployment(fmt.Sprint(i))))
+	}
+	path := "Deployment.apps shop/web .spec.template.metadata.annotations[when]"
+	want := []unstable{
+		{}, // nothing to compare with: there were no children
+		{}, // a first change may come from the world outside
+		{Paths: []string{path}, Delay: time.Second},
+		{Paths: []string{path}, Delay: 2 * time.Second},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("[R33] %s", diff)
+	}
+}
+
+func TestTheDelayDoublesUpToTenMinutes(t *testing.T) {
+	l := newLoop(t)
+	want, last := time.Duration(0), time.Duration(0)
+	for i := range 30 {
+		last = l.sync(deployment(fmt.Sprint(i))).Delay
+		if last != want {
+			t.Fatalf("[R33] call %d is delayed by %s, want %s", i, last, want)
+		}
+		if i > 0 {
+			want = min(max(time.Second, 2*want), 10*time.Minute)
+		}
+	}
+	if last != 10*time.Minute {
+		t.Errorf("[R33] ended at %s", last)
+	}
+}
+
+func TestAValueThatStartsARolloutIsNoticed(t *testing.T) {
+	l := newLoop(t)
+	l.live = func(n int, body map[string]any) { // each rollout shows in the status: no input equals another
+		body["status"] = object{"progress": fmt.Sprint("rollout ", n)}
+	}
+	noticed := 0
+	for i := range 10 {
+		if got := l.sync(deployment(fmt.Sprint(i))); len(got.Paths) > 0 && noticed == 0 {
+			noticed = i
+		}
+	}
+	if noticed != streakLimit {
+		t.Errorf("[R33] noticed at call %d, want %d", noticed, streakLimit)
+	}
+}
+
+func TestPathsOfUnstableHandlers(t *testing.T) {
+	service := func(name string) object {
+		return object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": name}, "spec": object{"type": "ClusterIP"}}
+	}
+	for name, tc := range map[string]struct {
+		call func(i int) []any
+		want []string
+	}{
+		"an element of a list [R33]": {
+			func(i int) []any { return []any{deployment("", fmt.Sprint(i))} },
+			[]string{"Deployment.apps shop/web .spec.template.spec.containers[0].args[0]"},
+		},
+		"the order of a list, as of a map that is ranged over [R33]": {
+			func(i int) []any {
+				args := []any{"a", "b", "c"}
+				args[0], args[1+i%2] = args[1+i%2], args[0]
+				return []any{deployment("", args...)}
+			},
+			[]string{"Deployment.apps shop/web .spec.template.spec.containers[0].args[0]", "Deployment.apps shop/web .spec.template.spec.containers[0].args[1]", "Deployment.apps shop/web .spec.template.spec.containers[0].args[2]"},
+		},
+		"the length of a list [R33]": {
+			func(i int) []any { return []any{deployment("", make([]any, 1+i%2)...)} },
+			[]string{"Deployment.apps shop/web .spec.template.spec.containers[0].args"},
+		},
+		"a name [R33]": {
+			func(i int) []any { return []any{service(fmt.Sprint("s", i))} },
+			[]string{"Service shop/s8 (only sometimes)", "Service shop/s9 (only sometimes)"},
+		},
+		"a child that comes and goes [R33]": {
+			func(i int) []any { return []any{service("a"), service("b")}[:1+i%2] },
+			[]string{"Service shop/b (only sometimes)"},
+		},
+		"a key [R33]": {
+			func(i int) []any {
+				return []any{object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "c"}, "data": object{fmt.Sprint("k.", i): "v"}}}
+			},
+			[]string{"ConfigMap shop/c .data[k.8]", "ConfigMap shop/c .data[k.9]"},
+		},
+		"a value of a Secret, of which only the path is told [R33]": {
+			func(i int) []any {
+				return []any{object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "s"}, "stringData": object{"password": fmt.Sprint("SECRET", i)}}}
+			},
+			[]string{"Secret shop/s .stringData.password"},
+		},
+		"many fields, of which the first are told": {
+			func(i int) []any {
+				data := object{}
+				for key := range 20 {
+					data[fmt.Sprintf("k%02d", key)] = fmt.Sprint(i)
+				}
+				return []any{object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "c"}, "data": data}}
+			},
+			[]string{"ConfigMap shop/c .data[k00]", "ConfigMap shop/c .data[k01]", "ConfigMap shop/c .data[k02]", "ConfigMap shop/c .data[k03]", "ConfigMap shop/c .data[k04]"},
+		},
+		"too large to keep": {
+			func(i int) []any {
+				return []any{deployment(strings.Repeat("x", maxKeptPerItem), fmt.Sprint(i))}
+			},
+			[]string{"(too large to tell the field)"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoop(t)
+			var got unstable
+			for i := range 10 {
+				got = l.sync(tc.call(i)...)
+			}
+			if diff := cmp.Diff(tc.want, got.Paths); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestStableHandlersAreLeftAlone(t *testing.T) {
+	for name, call := range map[string]func(l *loop, i int) []any{
+		"the same each time [R27, R33]": func(*loop, int) []any { return []any{deployment("now", "a", "b")} },
+		"in another order each time": func(_ *loop, i int) []any {
+			other := object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "s"}}
+			if i%2 == 0 {
+				return []any{deployment("now"), other}
+			}
+			return []any{other, deployment("now")}
+		},
+		"follows the item [R33]": func(l *loop, i int) []any {
+			l.req.Item.Generation = int64(i)
+			return []any{deployment(fmt.Sprint(i))}
+		},
+		"follows a label of the item [R33]": func(l *loop, i int) []any {
+			l.req.Item.Labels = map[string]string{"a": fmt.Sprint(i)}
+			return []any{deployment(fmt.Sprint(i))}
+		},
+		"follows what it observes, now and then [R33]": func(l *loop, i int) []any {
+			l.live = func(_ int, body map[string]any) { body["status"] = object{"step": fmt.Sprint(i / 2)} }
+			return []any{deployment(fmt.Sprint(i / 2))}
+		},
+		"takes a new version from outside, now and then [R32, R33]": func(_ *loop, i int) []any { return []any{deployment(fmt.Sprint(i / 3))} },
+		"a value that was generated once [R34]": func(l *loop, i int) []any {
+			child, _ := l.req.Children.Named("Deployment", "web")
+			when, err := ValueOr(child.Text("spec", "template", "metadata", "annotations", "when"), func() (string, error) { return fmt.Sprint(i), nil })
+			if err != nil {
+				t.Error(err)
+			}
+			return []any{deployment(when)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoop(t)
+			for i := range 40 {
+				if got := l.sync(call(l, i)...); len(got.Paths) > 0 {
+					t.Fatalf("call %d: %+v", i, got)
+				}
+			}
+		})
+	}
+}
+
+func TestCalmEndsTheDelay(t *testing.T) {
+	l := newLoop(t)
+	for i := range 4 {
+		l.sync(deployment(fmt.Sprint(i)))
+	}
+	for range calmLimit - 1 {
+		l.sync(deployment("3"))
+	}
+	if got := l.sync(deployment("x")); got.Delay != 4*time.Second {
+		t.Errorf("[R33] after a short calm: %+v", got)
+	}
+	for range calmLimit {
+		l.sync(deployment("x"))
+	}
+	if got := l.sync(deployment("y")); got.Delay != 0 {
+		t.Errorf("[R33] after a long calm: %+v", got)
+	}
+	l.req.Item.Generation++
+	if got := l.sync(deployment("z")); got.Delay != 0 || len(l.guard.items) != 1 {
+		t.Errorf("[R33] after a change of the item: %+v", got)
+	}
+}
+
+func TestStabilityKeepsLittle(t *testing.T) {
+	l := newLoop(t)
+	l.sync(deployment("a"))
+	l.sync(deployment("a"))
+	if l.guard.kept != 0 {
+		t.Errorf("keeps %d bytes of a stable item", l.guard.kept)
+	}
+	big := strings.Repeat("x", maxKeptPerItem/2)
+	for i := range 100 {
+		l.req.Item.UID = types.UID(fmt.Sprint(i))
+		l.sync(deployment("a", big))
+		l.sync(deployment("b", big))
+		l.sync(deployment("c", big))
+	}
+	if l.guard.kept > maxKept || l.guard.kept < maxKept/2 {
+		t.Errorf("keeps %d bytes, at most %d are allowed", l.guard.kept, maxKept)
+	}
+	sum := 0
+	for uid, known := range l.guard.items {
+		sum += known.lastSize
+		defer func() {
+			l.guard.forget(uid)
+			l.guard.forget(uid)
+			if len(l.guard.items) == 0 && l.guard.kept != 0 {
+				t.Errorf("keeps %d bytes of no item", l.guard.kept)
+			}
+		}()
+	}
+	if sum != l.guard.kept {
+		t.Errorf("counts %d bytes, keeps %d", l.guard.kept, sum)
+	}
+}
+
+func TestInputsAreWhatTheHandlerDidNotSet(t *testing.T) {
+	l := newLoop(t)
+	desired, err := l.options.Desired(l.req.Item, &SyncResponse{Children: []any{deployment("now")}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := func(change func(map[string]any)) fingerprint {
+		o := &unstructured.Unstructured{Object: deployment("before")}
+		o.Object["status"] = object{"phase": "x"}
+		change(o.Object)
+		return inputsPrint(&SyncRequest{Item: l.req.Item, Children: NewChildren(o)}, desired)
+	}
+	base := live(func(map[string]any) {})
+	for name, tc := range map[string]struct {
+		change func(map[string]any)
+		same   bool
+	}{
+		"a wanted field":        {func(o map[string]any) { o["spec"] = deployment("other")["spec"] }, true},
+		"its version":           {func(o map[string]any) { o["metadata"].(map[string]any)["resourceVersion"] = "7" }, true},
+		"its generation":        {func(o map[string]any) { o["metadata"].(map[string]any)["generation"] = int64(7) }, true},
+		"its status":            {func(o map[string]any) { o["status"] = object{"phase": "y"} }, false},
+		"a field of another":    {func(o map[string]any) { o["spec"].(map[string]any)["replicas"] = int64(3) }, false},
+		"another's annotation":  {func(o map[string]any) { o["metadata"].(map[string]any)["annotations"] = object{"a": "b"} }, false},
+		"the observed status's": {func(o map[string]any) { o["status"].(map[string]any)["observedGeneration"] = int64(7) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if same := live(tc.change) == base; same != tc.same {
+				t.Errorf("[R33] same inputs: %v", same)
+			}
+		})
+	}
+}
+
+func BenchmarkStability(b *testing.B) {
+	guard := newStability()
+	o := Options{Children: kinds()}
+	o.Default()
+	children := []any{}
+	live := []*unstructured.Unstructured{}
+	for i := range 5 {
+		child := deployment("now", "a", "b")
+		child["metadata"] = object{"name": fmt.Sprint("d", i), "namespace": "shop"}
+		children = append(children, child)
+		live = append(live, &unstructured.Unstructured{Object: child})
+	}
+	req := &SyncRequest{Item: shopItem(), Children: NewChildren(live...)}
+	var desired []apply.Desired
+	b.Run("Desired", func(b *testing.B) {
+		for b.Loop() {
+			var err error
+			if desired, err = o.Desired(req.Item, &SyncResponse{Children: children}, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("observe", func(b *testing.B) {
+		for b.Loop() {
+			guard.observe(req, desired)
+		}
+	})
+}

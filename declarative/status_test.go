@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// stored is what an item's provider status becomes.
+func stored(t *testing.T, before string, status any, inventory apply.Inventory) (map[string]any, error) {
+	t.Helper()
+	item := shopItem()
+	if before != "" {
+		item.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(before)}
+	}
+	s, err := decodeStatus(item.Status.ProviderStatus)
+	if err != nil {
+		return nil, err
+	}
+	s.inventory = inventory
+	if err := s.set(status, item.Generation); err != nil {
+		return nil, err
+	}
+	if err := s.store(item); err != nil {
+		return nil, err
+	}
+	if item.Status.ProviderStatus == nil {
+		return nil, nil
+	}
+	out := map[string]any{}
+	if err := json.Unmarshal(item.Status.ProviderStatus.Raw, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out, nil
+}
+
+func TestStatus(t *testing.T) {
+	type typed struct {
+		Ready bool `json:"ready"`
+	}
+	const ours, kind = "declarative.deployerkit.dev/v1alpha1", "ProviderStatus"
+	one := apply.Inventory{Entries: []apply.Entry{{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "p"}}}
+	inventory := object{"entries": []any{object{"v": "v1", "k": "Pod", "ns": "shop", "n": "p"}}}
+	for name, tc := range map[string]struct {
+		before    string
+		status    any
+		inventory apply.Inventory
+		want      map[string]any
+	}{
+		"typed [R7, R45]": {"", typed{true}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "ready": true}},
+		"a map [R45]":     {"", object{"a": 1}, one, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "a": 1.0, "deployerkit": object{"inventory": inventory}}},
+		"raw JSON [R45]":  {"", json.RawMessage(`{"a":1}`), apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "a": 1.0}},
+		"a generation of its own is overruled [R10]": {"", object{"observedGeneration": 77}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0}},
+		"a kind of its own [R12]":                    {"", object{"apiVersion": "my/v1", "kind": "State"}, apply.Inventory{}, object{"apiVersion": "my/v1", "kind": "State", "observedGeneration": 3.0}},
+		"an empty kind is filled in [R12]":           {"", object{"apiVersion": "", "kind": nil}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0}},
+		"nil and nothing else [R11]":                 {"", nil, apply.Inventory{}, nil},
+		"a nil pointer [R11]":                        {"", (*typed)(nil), apply.Inventory{}, nil},
+		"nil and an inventory: no generation [R11]":  {"", nil, one, object{"apiVersion": ours, "kind": kind, "deployerkit": object{"inventory": inventory}}},
+		"nil leaves an earlier one [R11]":            {`{"apiVersion":"my/v1","kind":"S","observedGeneration":1,"a":1}`, nil, one, object{"apiVersion": "my/v1", "kind": "S", "observedGeneration": 1.0, "a": 1.0, "deployerkit": object{"inventory": inventory}}},
+		"a new one replaces all of the earlier one":  {`{"apiVersion":"my/v1","kind":"S","observedGeneration":1,"a":1}`, typed{}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "ready": false}},
+		"what a newer version of ours noted is kept": {`{"apiVersion":"my/v1","kind":"S","deployerkit":{"later":{"x":1}}}`, typed{}, one, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "ready": false, "deployerkit": object{"later": object{"x": 1.0}, "inventory": inventory}}},
+		"an inventory that ran empty goes":           {`{"apiVersion":"my/v1","kind":"S","deployerkit":{"inventory":{"entries":[{"v":"v1","k":"Pod","n":"p"}]}}}`, typed{}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "ready": false}},
+		"an error told in the status is a status [R9, R24]": {
+			"", object{"error": "replicas must be odd"}, apply.Inventory{}, object{"apiVersion": ours, "kind": kind, "observedGeneration": 3.0, "error": "replicas must be odd"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := stored(t, tc.before, tc.status, tc.inventory)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestStatusFaults(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before string
+		status any
+		want   string
+	}{
+		"a text [R12]":           {"", "ready", "the handler's status of type string is no JSON object"},
+		"a list [R12]":           {"", []int{1}, "the handler's status of type []int is no JSON object"},
+		"a number [R12]":         {"", json.RawMessage("7"), "the handler's status of type json.RawMessage is no JSON object"},
+		"no JSON at all [R45]":   {"", func() {}, "the handler's status of type func() cannot be encoded"},
+		"the reserved field":     {"", object{"deployerkit": 1}, "status.providerStatus.deployerkit: is the library's own"},
+		"too large [R12]":        {"", object{"a": strings.Repeat("x", 1<<20)}, "at most 1048576 are allowed"},
+		"a bad apiVersion [R12]": {"", object{"apiVersion": "a/b/c", "kind": "K"}, "has an invalid apiVersion"},
+		"bad metadata [R12]":     {"", object{"metadata": "x"}, "has invalid metadata"},
+		"stored: no object":      {"[]", nil, "status.providerStatus: is no object"},
+		"stored: no inventory":   {`{"deployerkit":{"inventory":7}}`, nil, "status.providerStatus.deployerkit.inventory"},
+		"stored: no part of us":  {`{"deployerkit":7}`, nil, "status.providerStatus.deployerkit: is no object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := stored(t, tc.before, tc.status, apply.Inventory{})
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestStatusRoundTrip(t *testing.T) {
+	item := shopItem()
+	s := &providerStatus{inventory: apply.Inventory{Entries: []apply.Entry{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "u"}}}}
+	if err := s.store(item); err != nil {
+		t.Fatal(err)
+	}
+	req, err := NewRequest(item, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if req.Status != nil {
+		t.Errorf("[R11] a status that the handler never set: %s", req.Status)
+	}
+	if err := s.set(object{"count": 7}, 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.store(item); err != nil {
+		t.Fatal(err)
+	}
+	got, err := decodeStatus(item.Status.ProviderStatus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(s.inventory, got.inventory); diff != "" {
+		t.Error(diff)
+	}
+	if req, err = NewRequest(item, nil); err != nil {
+		t.Fatal(err)
+	}
+	last, err := LastStatus[struct{ Count, ObservedGeneration int }](req)
+	if err != nil || last.Count != 7 || last.ObservedGeneration != 3 {
+		t.Errorf("got %+v, %v", last, err)
+	}
+	before := item.Status.ProviderStatus
+	if err := got.store(item); err != nil || item.Status.ProviderStatus != before {
+		t.Errorf("[Rx1] the same status is another value: %v", err)
+	}
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"net/http"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// written notes the names of what f writes, in order.
+func (w *world) written(f func()) []string {
+	out := []string{}
+	w.wire.Inject(func(req *http.Request) (*http.Response, error) {
+		if r, ok := deployertest.RequestOf(req); ok && r.Verb != "get" {
+			out = append(out, r.Name)
+		}
+		return nil, nil
+	})
+	f()
+	w.wire.Inject(nil)
+	return out
+}
+
+// refuse makes all writes of objects with these names fail.
+func (w *world) refuse(names ...string) {
+	w.wire.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "patch" && slices.Contains(names, r.Name) },
+		deployertest.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
+}
+
+var _ = Describe("a call", func() {
+	It("writes objects in the order in which they were handed in, if it writes one at a time [Rx2]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Concurrency = 1
+		secret := w.manifest("v1", "Secret", "m", nil)
+		desired := []apply.Desired{w.configMap("z"), w.configMap("b"), secret, w.configMap("y"), w.configMap("a")}
+		Expect(w.written(func() { w.apply(ctx, desired...) })).To(Equal([]string{"z", "b", "m", "y", "a"}))
+		slices.Reverse(desired)
+		w.options.Force = true
+		Expect(w.written(func() { w.apply(ctx, desired...) })).To(Equal([]string{"a", "y", "m", "b", "z"}))
+	})
+
+	It("goes on with the other objects after an error, and tells all errors [Rx2]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Concurrency = 1
+		w.apply(ctx, w.some("old")...)
+		w.refuse("a", "c")
+		_, err := w.try(ctx, w.some("a", "b", "c", "d")...)
+		Expect(err).To(MatchError(SatisfyAll(ContainSubstring("/a: "), ContainSubstring("/c: "))))
+		Expect(w.ours(ctx)).To(ConsistOf("b", "d", "old"), "nothing is pruned")
+		w.wire.Inject(nil)
+		w.apply(ctx, w.some("a", "b", "c", "d")...)
+		Expect(w.ours(ctx)).To(ConsistOf("a", "b", "c", "d"))
+	})
+
+	It("keeps going through all stages if it shall, and prunes nothing unless all is well [Rx2]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.some("old")...)
+		role := w.application()[1]
+		w.refuse(role.Object.GetName(), "a")
+		try := func() error { _, err := w.try(ctx, append(w.some("a", "b"), role)...); return err }
+		Expect(try()).To(MatchError(SatisfyAll(ContainSubstring("ClusterRole"), Not(ContainSubstring("/a: ")))))
+		Expect(w.ours(ctx)).To(ConsistOf("old"), "a stage that failed is the last")
+
+		w.options.KeepGoing = true
+		Expect(try()).To(MatchError(SatisfyAll(ContainSubstring("ClusterRole"), ContainSubstring("/a: "))))
+		Expect(w.ours(ctx)).To(ConsistOf("b", "old"))
+		w.wire.Inject(nil)
+		Expect(try()).To(Succeed())
+		Expect(w.ours(ctx)).To(ConsistOf("a", "b"))
+		w.delete(ctx)
+	})
+
+	It("that keeps going waits for what it needs, also kinds that are only coming", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.KeepGoing = true
+		all := w.application()
+		namespace := all[2].Object.GetName()
+		w.refuse(namespace)
+		report, err := w.try(ctx, append(all, w.configMap("beside"))...)
+		Expect(err).To(MatchError(SatisfyAll(ContainSubstring("Namespace "+namespace), Not(ContainSubstring("Thing")))))
+		Expect(report.Waiting).To(ContainElement(HaveField("Ref.Kind", "Thing")))
+		Expect(w.get(ctx, "beside")).NotTo(BeNil())
+		w.wire.Inject(nil)
+		w.apply(ctx, append(all, w.configMap("beside"))...)
+		Expect(w.stored.Entries).To(HaveLen(5))
+	})
+})

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+var _ = Describe("the strategy onDelete", func() {
+	It("creates, and changes nothing until somebody deletes the object; with a watch no call [R15]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Strategy = apply.OnDelete
+		w.apply(ctx)
+		first, second := w.configMap("a", "key", "1", "old", "yes"), w.configMap("a", "key", "2")
+		created := w.calls(func() { w.apply(ctx, first) })
+		Expect(created).To(writes(1), created.String())
+		w.edit(ctx, "a", `{"data":{"old":"by hand"}}`)
+		before := w.get(ctx, "a")
+		Expect(w.calls(func() {
+			report := w.apply(ctx, second)
+			Expect(report.Unchanged).To(Equal(1))
+			Expect(report.Owned).To(ConsistOf(SatisfyAll(HaveField("UID", before.UID), HaveField("Key", BeEmpty()))))
+		})).To(writes(0))
+		Expect(w.engine().Owned(w.stored)).To(ConsistOf(SatisfyAll(HaveField("UID", before.UID), HaveField("Key", BeEmpty()))))
+		w.options.Force = true
+		spent := w.calls(func() { w.apply(ctx, second) })
+		Expect(spent.Reads().Total()).To(Equal(1))
+		Expect(spent).To(writes(1), spent.String())
+		Expect(w.get(ctx, "a")).To(Equal(before))
+
+		w.options.Force = false
+		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
+		w.apply(ctx, second)
+		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "2"}))
+		w.delete(ctx)
+		Expect(w.get(ctx, "a")).To(BeNil())
+	})
+
+	It("leaves an object alone that is being deleted until it is gone [Rx3]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Strategy = apply.OnDelete
+		w.apply(ctx, w.configMap("a", "key", "1"))
+		w.edit(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
+		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
+		before := w.get(ctx, "a")
+		Expect(w.calls(func() { w.waits(ctx, comesAgain, w.configMap("a", "key", "2")) })).To(writes(0))
+		watches := w.options.Seen
+		w.options.Seen = nil
+		w.waits(ctx, comesAgain, w.configMap("a", "key", "2"))
+		Expect(w.get(ctx, "a")).To(Equal(before))
+		w.options.Seen = watches
+		w.edit(ctx, "a", `{"metadata":{"finalizers":null}}`)
+		w.apply(ctx, w.configMap("a", "key", "2"))
+		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "2"))
+	})
+
+	It("puts back a label that was taken away, and nothing else [Rx14]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Strategy = apply.OnDelete
+		w.apply(ctx, w.configMap("a", "key", "1"))
+		before := w.get(ctx, "a")
+		w.edit(ctx, "a", `{"metadata":{"labels":null},"data":{"key":"by hand"}}`)
+		w.apply(ctx, w.configMap("a", "key", "2"))
+		Expect(w.ours(ctx)).To(ConsistOf("a"))
+		Expect(w.get(ctx, "a").UID).To(Equal(before.UID))
+		Expect(w.get(ctx, "a").Annotations).To(Equal(before.Annotations))
+		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "by hand"}))
+		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "2")) })).To(writes(0))
+	})
+
+	It("changes nothing of what is ours though the inventory was lost, or the item has another life", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Strategy = apply.OnDelete
+		w.apply(ctx, w.configMap("a", "key", "1"))
+		before := w.get(ctx, "a")
+		w.stored = apply.Inventory{}
+		w.apply(ctx, w.configMap("a", "key", "2"))
+		Expect(w.get(ctx, "a")).To(Equal(before))
+
+		again := w.other()
+		again.owner = w.owner
+		again.owner.UID = "another-life"
+		again.apply(ctx, w.configMap("a", "key", "2"))
+		Expect(w.get(ctx, "a").Data).To(Equal(before.Data))
+		Expect(w.get(ctx, "a").Labels).To(HaveKeyWithValue(ownership.LabelItem, "another-life"))
+		Expect(again.calls(func() { again.apply(ctx, w.configMap("a", "key", "3")) })).To(writes(0))
+		again.delete(ctx)
+		Expect(w.get(ctx, "a")).To(BeNil())
+	})
+
+	It("adopts what belongs to nobody, as apply does, and leaves what is another item's", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Strategy = apply.OnDelete
+		w.foreign(ctx, "a", "key", "theirs", "more", "theirs")
+		w.apply(ctx, w.configMap("a", "key", "1"))
+		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "1", "more": "theirs"}))
+		Expect(w.reasons()).To(ConsistOf(apply.ReasonAdopted))
+		before := w.get(ctx, "a")
+		thief := w.other()
+		thief.options.Strategy = apply.OnDelete
+		_, err := thief.try(ctx, w.configMap("a", "key", "2"))
+		Expect(err).To(MatchError(ContainSubstring("items/item")))
+		thief.delete(ctx)
+		Expect(w.get(ctx, "a")).To(Equal(before))
+	})
+
+	It("gives way to apply, which then writes what is new", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, by(w.configMap("a", "key", "1", "old", "yes"), apply.OnDelete))
+		w.apply(ctx, w.configMap("a", "key", "2"))
+		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "2"}))
+		Expect(w.calls(func() { w.apply(ctx, by(w.configMap("a", "key", "3"), apply.OnDelete)) })).To(writes(0))
+		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "2")) })).To(writes(0))
+	})
+
+	It("is planned as unchanged", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Strategy = apply.OnDelete
+		w.apply(ctx, w.configMap("a", "key", "1"))
+		plan, err := w.plan(ctx, w.configMap("a", "key", "2"), w.configMap("b"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(plan.Unchanged).To(Equal(1))
+		Expect(plan.Changes).To(ConsistOf(SatisfyAll(HaveField("Action", apply.ActionCreate), HaveField("Ref.Name", "b"))))
+	})
+})

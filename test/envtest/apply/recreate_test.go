@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// by sets a strategy.
+func by(d apply.Desired, strategy apply.Strategy) apply.Desired {
+	d.Strategy = strategy
+	return d
+}
+
+// job has a template that cannot be changed.
+func (w *world) job(image string) apply.Desired {
+	return w.manifest("batch/v1", "Job", "a", map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+		"restartPolicy": "Never", "containers": []any{map[string]any{"name": "c", "image": image}},
+	}}}})
+}
+
+// waits tries once, and must have to wait.
+func (w *world) waits(ctx context.Context, reason string, desired ...apply.Desired) {
+	GinkgoHelper()
+	report, err := w.try(ctx, desired...)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(report.Reason()).To(ContainSubstring(reason))
+}
+
+const comesAgain = "is being deleted, and is created again when it is gone"
+
+var _ = Describe("the strategy recreate", func() {
+	It("deletes an object whose manifest changed, and creates it when it is gone; otherwise it costs no call [R15]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Strategy = apply.Recreate
+		w.apply(ctx)
+		first, second := w.configMap("a", "key", "1", "old", "yes"), w.configMap("a", "key", "2")
+		Expect(w.calls(func() { w.apply(ctx, first) })).To(writes(1))
+		Expect(w.calls(func() { w.apply(ctx, first) })).To(writes(0))
+		before := w.get(ctx, "a")
+
+		going := w.calls(func() { w.waits(ctx, comesAgain, second) })
+		Expect(w.get(ctx, "a")).To(BeNil())
+		Expect(going).To(writes(3), "the look, the dry run, one deletion: "+going.String())
+		Expect(w.names()).To(ConsistOf("a"), "it may exist as long as nobody looked")
+		coming := w.calls(func() {
+			report, err := w.try(ctx, second)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(report.Done()).To(BeTrue())
+		})
+		Expect(coming).To(writes(2), "the look, and the creation: "+coming.String())
+		Expect(w.get(ctx, "a").UID).NotTo(Equal(before.UID))
+		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "2"}))
+		Expect(w.calls(func() { w.apply(ctx, second) })).To(writes(0))
+	})
+
+	It("heals by recreation what was changed by hand, and leaves the fields of others [R15]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		desired := by(w.configMap("a", "key", "1", "more", "1"), apply.Recreate)
+		w.apply(ctx, desired)
+		first := w.get(ctx, "a").UID
+		w.edit(ctx, "a", `{"data":{"theirs":"yes"}}`)
+		Expect(w.calls(func() { w.apply(ctx, desired) })).To(writes(0))
+		for _, patch := range []string{`{"data":{"key":"by hand"}}`, `{"data":{"more":null}}`} {
+			before := w.get(ctx, "a")
+			w.edit(ctx, "a", patch)
+			w.apply(ctx, desired)
+			Expect(w.get(ctx, "a").UID).NotTo(Equal(before.UID))
+			Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "1", "more": "1"}))
+		}
+		Expect(w.get(ctx, "a").UID).NotTo(Equal(first))
+	})
+
+	It("changes what cannot be changed, with a patch before the deletion if one is wanted [R15]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Strategy = apply.Recreate
+		key := client.ObjectKey{Namespace: w.namespace, Name: "a"}
+		first, second := w.job("one"), w.job("two")
+		w.apply(ctx, first)
+		second.AnnotateBeforeDelete = map[string]string{"example.org/may-go": "yes"}
+		spent := w.calls(func() { w.waits(ctx, comesAgain, second) })
+		Expect(spent).To(HaveKeyWithValue(HaveField("Verb", "delete"), 1), spent.String())
+		Expect(spent).To(HaveKeyWithValue(HaveField("Verb", "patch"), 2), "the dry run, and the annotation: "+spent.String())
+		w.apply(ctx, second)
+		after := &batchv1.Job{}
+		Expect(direct.Get(ctx, key, after)).To(Succeed())
+		Expect(after.Spec.Template.Spec.Containers[0].Image).To(Equal("two"))
+
+		// Also if the inventory was lost.
+		w.stored = apply.Inventory{}
+		w.apply(ctx, w.job("three"))
+		Expect(direct.Get(ctx, key, after)).To(Succeed())
+		Expect(after.Spec.Template.Spec.Containers[0].Image).To(Equal("three"))
+	})
+
+	It("leaves an object alone that is being deleted until it is gone [Rx3]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Strategy = apply.Recreate
+		w.apply(ctx, w.configMap("a", "key", "1"))
+		w.edit(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
+		w.waits(ctx, comesAgain, w.configMap("a", "key", "2"))
+		before := w.get(ctx, "a")
+		Expect(before.DeletionTimestamp).NotTo(BeNil())
+		Expect(w.calls(func() { w.waits(ctx, comesAgain, w.configMap("a", "key", "2")) })).To(writes(0))
+		watches := w.options.Seen
+		w.options.Seen = nil
+		spent := w.calls(func() { w.waits(ctx, comesAgain, w.configMap("a", "key", "2")) })
+		Expect(spent.Reads().Total()).To(Equal(spent.Total()), spent.String())
+		Expect(w.get(ctx, "a")).To(Equal(before))
+		w.options.Seen = watches
+		w.edit(ctx, "a", `{"metadata":{"finalizers":null}}`)
+		w.apply(ctx, w.configMap("a", "key", "2"))
+		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "2"))
+	})
+
+	It("puts back a label that was taken away, in place [Rx14]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		desired := by(w.configMap("a", "key", "1"), apply.Recreate)
+		w.apply(ctx, desired)
+		uid := w.get(ctx, "a").UID
+		for _, patch := range []string{`{"metadata":{"labels":null}}`, `{"metadata":{"annotations":{"deployerkit.dev/item-name":"x"}}}`, `{"metadata":{"managedFields":[{}]}}`} {
+			w.edit(ctx, "a", patch)
+			w.apply(ctx, desired)
+			Expect(w.get(ctx, "a").UID).To(Equal(uid), patch)
+			Expect(w.ours(ctx)).To(ConsistOf("a"), patch)
+			Expect(w.calls(func() { w.apply(ctx, desired) })).To(writes(0), patch)
+		}
+		Expect(w.get(ctx, "a").Annotations).To(HaveKeyWithValue(ownership.AnnotationName, "item"))
+	})
+
+	It("deletes nothing for a manifest that is refused", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Strategy = apply.Recreate
+		w.apply(ctx, w.configMap("a", "key", "1"))
+		before := w.get(ctx, "a")
+		broken := w.configMap("a", "key", "2")
+		broken.Object.SetLabels(map[string]string{"app": "no such value!"})
+		_, err := w.try(ctx, broken)
+		Expect(apply.ClassOf(err)).To(Equal(apply.Permanent))
+		Expect(w.get(ctx, "a")).To(Equal(before))
+	})
+
+	It("deletes nothing that another item has by now, or somebody made in its place", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Strategy = apply.Recreate
+		w.apply(ctx, w.configMap("a", "key", "1"), w.configMap("b", "key", "1"))
+		w.edit(ctx, "a", `{"metadata":{"labels":{"deployerkit.dev/item":"another"},"annotations":{"deployerkit.dev/item-name":"another"}}}`)
+		Expect(direct.Delete(ctx, w.get(ctx, "b"))).To(Succeed())
+		w.foreign(ctx, "b", "key", "theirs", "more", "theirs")
+		before := []any{w.get(ctx, "a"), w.get(ctx, "b").UID}
+		for range 2 {
+			_, err := w.try(ctx, w.configMap("a", "key", "2"), w.configMap("b", "key", "1"))
+			Expect(err).To(MatchError(ContainSubstring("items/another")))
+		}
+		Expect([]any{w.get(ctx, "a"), w.get(ctx, "b").UID}).To(Equal(before))
+		Expect(w.get(ctx, "b").Data).To(Equal(map[string]string{"key": "1", "more": "theirs"}), "adopted in place")
+	})
+
+	It("is no change to objects that were applied before, and reads without a watch", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.configMap("a", "key", "1"))
+		before := w.get(ctx, "a")
+		w.options.Strategy = apply.Recreate
+		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "1")) })).To(writes(0))
+		w.options.Seen = nil
+		spent := w.calls(func() { w.apply(ctx, w.configMap("a", "key", "1")) })
+		Expect(spent.Reads().Total()).To(Equal(1))
+		Expect(spent).To(writes(1), spent.String())
+		Expect(w.get(ctx, "a")).To(Equal(before))
+	})
+
+	It("is told by a plan", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Strategy = apply.Recreate
+		w.apply(ctx, w.configMap("a", "key", "1"), w.configMap("b"), w.job("one"))
+		w.edit(ctx, "b", `{"metadata":{"labels":null}}`)
+		plan, err := w.plan(ctx, w.configMap("a", "key", "2"), w.configMap("b"), w.job("two"), w.configMap("c"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(plan.Changes).To(HaveExactElements(
+			SatisfyAll(HaveField("Action", apply.ActionRecreate), HaveField("Ref.Kind", "Job"), HaveField("Fields", BeEmpty())),
+			SatisfyAll(HaveField("Action", apply.ActionRecreate), HaveField("Ref.Name", "a"), HaveField("Fields", ConsistOf(apply.FieldChange{Path: ".data.key", Old: `"1"`, New: `"2"`}))),
+			SatisfyAll(HaveField("Action", apply.ActionChange), HaveField("Ref.Name", "b")),
+			SatisfyAll(HaveField("Action", apply.ActionCreate), HaveField("Ref.Name", "c")),
+		))
+	})
+
+	for _, lost := range []bool{false, true} {
+		for n := range 4 {
+			It(fmt.Sprintf("ends right after a kill at write %d, its answer lost %t", n, lost), func(ctx SpecContext) {
+				w := newWorld(ctx)
+				w.options.Strategy, w.options.Concurrency = apply.Recreate, 1
+				w.foreign(ctx, "foreign", "key", "theirs")
+				untouched := w.get(ctx, "foreign")
+				w.apply(ctx, w.configMap("a", "key", "1"))
+				w.untilKilled(n, lost, func(e *apply.Engine) (inv apply.Inventory, report apply.Report, err error) {
+					inv = w.stored
+					for range 2 {
+						if inv, report, err = e.Apply(ctx, w.owner, []apply.Desired{w.configMap("a", "key", "2")}, inv); err != nil {
+							return inv, report, err
+						}
+					}
+					return inv, report, err
+				})
+				w.apply(ctx, w.configMap("a", "key", "2"))
+				Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "2"))
+				Expect(w.reasons()).To(BeEmpty())
+				w.delete(ctx)
+				Expect(w.ours(ctx)).To(BeEmpty())
+				Expect(w.get(ctx, "foreign")).To(Equal(untouched))
+			})
+		}
+	}
+
+	It("tells that the deletion is denied, and comes again", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Strategy = apply.Recreate
+		w.apply(ctx, w.configMap("a", "key", "1"))
+		w.wire.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "delete" },
+			deployertest.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
+		_, err := w.try(ctx, w.configMap("a", "key", "2"))
+		Expect(apply.ClassOf(err)).To(Equal(apply.Retry))
+		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "1"))
+		w.wire.Inject(nil)
+		w.apply(ctx, w.configMap("a", "key", "2"))
+		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "2"))
+	})
+})

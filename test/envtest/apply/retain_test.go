@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+var _ = Describe("the policy retain", func() {
+	It("freezes an object of ours, labels included, until it is no longer desired; then it is deleted", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		desired := w.configMap("a", "key", "1")
+		desired.PatchAfterDeployment = map[string]any{"data": map[string]any{"after": "yes"}}
+		w.apply(ctx, desired, w.configMap("b"))
+		w.edit(ctx, "a", `{"metadata":{"labels":null},"data":{"key":"by hand"}}`)
+		before := w.get(ctx, "a")
+		frozen := with(w.configMap("a", "key", "2"), apply.Retain)
+		frozen.PatchAfterDeployment = desired.PatchAfterDeployment
+		for range 2 {
+			spent := w.calls(func() {
+				report := w.apply(ctx, frozen, w.configMap("b"))
+				Expect(report.Owned).To(ConsistOf(HaveField("Name.Name", "b")))
+				inv, _, err := w.engine().AfterDeployment(ctx, w.owner, []apply.Desired{frozen}, w.stored)
+				Expect(err).NotTo(HaveOccurred())
+				w.store(inv)
+			})
+			Expect(spent).To(writes(0), spent.String())
+		}
+		Expect(w.get(ctx, "a")).To(Equal(before))
+		Expect(w.names()).To(ConsistOf("a", "b"))
+		Expect(w.engine().Owned(w.stored)).To(ConsistOf(HaveField("Name.Name", "b")), "nothing of it is drift, also for a new process")
+		plan, err := w.plan(ctx, frozen, w.configMap("b"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(plan.Changes).To(BeEmpty())
+
+		w.apply(ctx, w.configMap("b"))
+		Expect(w.get(ctx, "a")).To(BeNil())
+		Expect(w.names()).To(ConsistOf("b"))
+	})
+
+	It("touches nothing that the inventory does not have, and creates nothing", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx)
+		w.foreign(ctx, "theirs", "key", "theirs")
+		before := w.get(ctx, "theirs")
+		desired := []apply.Desired{with(w.configMap("theirs", "key", "1"), apply.Retain), with(w.configMap("new"), apply.Retain)}
+		Expect(w.calls(func() { w.apply(ctx, desired...) })).To(writes(0))
+		Expect(w.stored.Entries).To(BeEmpty())
+		Expect(w.checkpoints).To(BeZero())
+		w.apply(ctx)
+		w.delete(ctx)
+		Expect(w.get(ctx, "new")).To(BeNil())
+		Expect(w.get(ctx, "theirs")).To(Equal(before))
+	})
+
+	It("ends with another policy: the object is as it shall be again", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.configMap("a", "key", "1"))
+		w.apply(ctx, with(w.configMap("a", "key", "1"), apply.Retain))
+		w.edit(ctx, "a", `{"data":{"key":"by hand"}}`)
+		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "1")) })).To(writes(1))
+		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "1"))
+		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "1")) })).To(writes(0))
+		w.apply(ctx, with(w.configMap("a"), apply.Retain))
+		w.delete(ctx)
+		Expect(w.get(ctx, "a")).To(BeNil(), "the end of the item ends it as well")
+	})
+})

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// session begins with what is stored.
+func (w *world) session() *apply.Session { return w.engine().Session(w.owner, w.stored) }
+
+// in claims and applies waves one after the other, each in one go, and stores what comes out.
+func (w *world) in(ctx context.Context, waves ...[]apply.Desired) []apply.Outcome {
+	GinkgoHelper()
+	s := w.session()
+	out := []apply.Outcome{}
+	for _, wave := range waves {
+		Expect(s.Claim(ctx, wave...)).To(Succeed())
+		for _, one := range wave {
+			outcomes, err := s.Apply(ctx, one)
+			Expect(err).NotTo(HaveOccurred())
+			out = append(out, outcomes...)
+		}
+	}
+	Expect(s.Report().Waiting).To(BeEmpty())
+	w.store(s.Inventory())
+	return out
+}
+
+func (w *world) refs(names ...string) []apply.Ref {
+	out := []apply.Ref{}
+	for _, name := range names {
+		out = append(out, apply.RefOf(w.configMap(name).Object))
+	}
+	return out
+}
+
+var _ = Describe("a session", func() {
+	It("applies 50 objects in 10 waves with 50 calls and 10 checkpoints, and with none the second time", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx)
+		waves := [][]apply.Desired{}
+		for all := w.configMaps(50); len(all) > 0; all = all[5:] {
+			waves = append(waves, all[:5])
+		}
+		first := w.calls(func() {
+			Expect(w.in(ctx, waves...)).To(SatisfyAll(HaveLen(50), HaveEach(SatisfyAll(HaveField("Changed", true), HaveField("Live", Not(BeNil()))))))
+		})
+		Expect(first).To(writes(50), first.String())
+		Expect(w.checkpoints).To(Equal(10))
+		second := w.calls(func() {
+			Expect(w.in(ctx, waves...)).To(SatisfyAll(HaveLen(50), HaveEach(SatisfyAll(HaveField("Changed", false), HaveField("Live", BeNil())))))
+		})
+		Expect(second).To(writes(0), second.String())
+		Expect(w.checkpoints).To(Equal(10))
+		Expect(w.calls(func() { Expect(w.apply(ctx, w.configMaps(50)...).Unchanged).To(Equal(50)) })).To(writes(0), "the engine sees it alike")
+	})
+
+	It("is used by many at a time, and what is stored grows only", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		var stored []int
+		next := w.options.Checkpoint
+		w.options.Checkpoint = func(ctx context.Context, inv apply.Inventory) error {
+			stored = append(stored, len(inv.Entries))
+			return next(ctx, inv)
+		}
+		s := w.session()
+		spent := w.calls(func() {
+			nodes := sync.WaitGroup{}
+			for i := range 10 {
+				nodes.Go(func() {
+					defer GinkgoRecover()
+					mine := []apply.Desired{w.configMap(fmt.Sprintf("n%d", i)), w.configMap(fmt.Sprintf("m%d", i)), w.configMap("shared")}
+					Expect(s.Claim(ctx, mine[:2]...)).To(Succeed())
+					_, err := s.Apply(ctx, mine...)
+					Expect(err).NotTo(HaveOccurred())
+					s.Report()
+					Expect(s.Inventory().Entries).NotTo(BeEmpty())
+				})
+			}
+			nodes.Wait()
+		})
+		Expect(spent).To(writes(21), "the one that all want is written once: "+spent.String())
+		Expect(stored).To(SatisfyAll(HaveLen(11), WithTransform(func(n []int) bool {
+			for i := range n[1:] {
+				if n[i] >= n[i+1] {
+					return false
+				}
+			}
+			return true
+		}, BeTrue())))
+		w.store(s.Inventory())
+		Expect(w.names()).To(ConsistOf(w.ours(ctx)))
+		report := s.Report()
+		Expect(report.Applied).To(Equal(21))
+		Expect(report.Unchanged).To(Equal(9))
+		Expect(report.Owned).To(HaveLen(21))
+	})
+
+	It("writes in the order of its caller, which is the order of no kind [Rx2]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Concurrency = 1
+		role := w.application()[1]
+		order := w.written(func() {
+			_, err := w.session().Apply(ctx, w.configMap("z"), role, w.configMap("a"))
+			Expect(err).NotTo(HaveOccurred())
+		})
+		Expect(order).To(Equal([]string{"z", role.Object.GetName(), "a"}))
+	})
+
+	It("tells what became of each object, and goes on after errors [Rx2]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Concurrency = 1
+		w.apply(ctx, w.some("same", "held")...)
+		w.edit(ctx, "held", `{"metadata":{"finalizers":["example.org/held"]}}`)
+		Expect(direct.Delete(ctx, w.get(ctx, "held"))).To(Succeed())
+		w.refuse("broken")
+		s := w.session()
+		out, err := s.Apply(ctx, append(w.some("broken", "held", "same", "new"), with(w.configMap("never"), apply.Retain))...)
+		Expect(err).To(MatchError(ContainSubstring("/broken: injected by the test")))
+		Expect(out).To(HaveExactElements(
+			SatisfyAll(HaveField("Ref.Name", "broken"), HaveField("Err", MatchError(ContainSubstring("/broken: "))), HaveField("Live", BeNil())),
+			SatisfyAll(HaveField("Ref.Name", "held"), HaveField("Err", BeNil()), HaveField("Waiting", ContainSubstring("is being deleted"))),
+			SatisfyAll(HaveField("Ref.Name", "same"), HaveField("Changed", false), HaveField("Live", BeNil()), HaveField("Waiting", BeEmpty())),
+			SatisfyAll(HaveField("Ref.Name", "new"), HaveField("Changed", true), HaveField("Live.Object", HaveKeyWithValue("data", map[string]any{"key": "value"}))),
+			HaveField("Ref.Name", "never"),
+		))
+		Expect(s.Report().Reason()).To(ContainSubstring("/held: is being deleted"))
+		w.wire.Inject(nil)
+		w.edit(ctx, "held", `{"metadata":{"finalizers":null}}`)
+		out, err = s.Apply(ctx, w.some("held", "broken")...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(HaveEach(HaveField("Waiting", BeEmpty())))
+		Expect(s.Report().Done()).To(BeTrue(), "what was waited for is forgotten")
+
+		w.options.Force = true
+		again, err := w.engine().Session(w.owner, s.Inventory()).Apply(ctx, w.some("new")...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(again).To(ConsistOf(SatisfyAll(HaveField("Changed", false), HaveField("Live", Not(BeNil())))), "written, to no effect")
+	})
+
+	It("knows kinds that an earlier call of it defined", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		all := w.application()
+		s := w.session()
+		Expect(s.Claim(ctx, all[3])).To(Succeed())
+		out, err := s.Apply(ctx, all[0])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ConsistOf(HaveField("Waiting", ContainSubstring("the cluster does not know"))))
+		Eventually(func(g Gomega) {
+			for _, one := range []apply.Desired{all[3], all[2], all[0]} {
+				out, err := s.Apply(ctx, one)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(out).To(HaveEach(HaveField("Waiting", BeEmpty())))
+			}
+		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPolling).Should(Succeed())
+	})
+
+	It("that cannot store what it claims writes nothing, and claims it again", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		boom, store := errors.New("boom"), w.options.Checkpoint
+		w.options.Checkpoint = func(context.Context, apply.Inventory) error { return boom }
+		s := w.session()
+		for range 2 {
+			Expect(s.Claim(ctx, w.some("a", "b")...)).To(MatchError(boom))
+			Expect(w.calls(func() {
+				out, err := s.Apply(ctx, w.some("a")...)
+				Expect(err).To(MatchError(boom))
+				Expect(out).To(BeNil())
+			})).To(writes(0))
+			Expect(s.Inventory().Entries).To(BeEmpty())
+		}
+		w.options.Checkpoint, w.options.MaxInventory = store, 300
+		out, err := w.session().Apply(ctx, w.configMaps(10)...)
+		Expect(err).To(MatchError(ContainSubstring("10 objects are too many")))
+		Expect(out).To(BeNil())
+		Expect(w.ours(ctx)).To(BeEmpty())
+	})
+
+	It("stops when its context ends, and says so of what it did not write", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.options.Concurrency = 1
+		ended, end := context.WithCancelCause(ctx)
+		s := w.session()
+		w.options.Checkpoint = nil
+		Expect(s.Claim(ctx, w.some("a", "b")...)).To(Succeed())
+		cause := errors.New("enough")
+		w.wire.Inject(w.onWrite("a", func() { end(cause) }))
+		out, err := s.Apply(ended, w.some("a", "b")...)
+		w.wire.Inject(nil)
+		Expect(err).To(MatchError(cause))
+		Expect(out[1]).To(SatisfyAll(HaveField("Ref.Name", "b"), HaveField("Err", MatchError(cause))))
+		Expect(w.get(ctx, "b")).To(BeNil())
+	})
+
+	It("keeps what a graph needs for the removal of what left the code", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		desired := w.some("a", "b")
+		desired[0].Component = "database"
+		desired[1].Component, desired[1].Requires = "web", []string{"database", "queue"}
+		w.in(ctx, desired)
+		Expect(w.stored.Entries).To(HaveExactElements(
+			SatisfyAll(HaveField("Component", "database"), HaveField("Requires", BeEmpty())),
+			SatisfyAll(HaveField("Component", "web"), HaveField("Requires", []string{"database", "queue"})),
+		))
+		desired[1].Requires = []string{"database"}
+		Expect(w.calls(func() { w.in(ctx, desired) })).To(writes(0), "it is no part of the object")
+		Expect(w.stored.Entries[1].Requires).To(Equal([]string{"database"}))
+
+		s := w.session()
+		Expect(s.Claim(ctx, desired[0])).To(Succeed())
+		Expect(s.Unclaimed()).To(HaveExactElements(HaveField("Component", "web")))
+		desired[0].Component = "web"
+		Expect(s.Claim(ctx, desired[0])).To(MatchError(ContainSubstring(`is wanted by the components "database" and "web"`)))
+	})
+
+	It("refuses lists, and says which", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		list := w.manifest("v1", "ConfigMapList", "l", map[string]any{"items": []any{w.configMap("a").Object.Object}})
+		out, err := w.session().Apply(ctx, list, w.configMap("b"))
+		Expect(err).To(MatchError(ContainSubstring("ConfigMapList " + w.namespace + "/l: is a list; hand in its items one by one")))
+		Expect(apply.ClassOf(err)).To(Equal(apply.Permanent))
+		Expect(out).To(BeNil())
+		Expect(w.ours(ctx)).To(BeEmpty())
+	})
+})

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// cleaning needs several calls of Finalize.
+type cleaning struct {
+	declarative.Handler
+
+	mu    sync.Mutex
+	calls int
+	seen  []int // children at each call
+	done  int   // calls that it takes
+	fails int   // calls that fail first
+}
+
+// Finalize implements declarative.Finalizer.
+func (c *cleaning) Finalize(_ context.Context, req *declarative.SyncRequest) (*declarative.FinalizeResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls++
+	c.seen = append(c.seen, len(req.Children))
+	switch {
+	case c.calls <= c.fails:
+		return nil, errors.New("cannot clean up yet")
+	case c.calls < c.done:
+		return &declarative.FinalizeResponse{Status: object{"cleaning": c.calls}, Retry: 400 * time.Millisecond, Reason: "rubbish is left"}, nil
+	}
+	return &declarative.FinalizeResponse{Status: object{"cleaning": "over"}}, nil
+}
+
+func (c *cleaning) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls
+}
+
+var _ = Describe("the deletion of an item", func() {
+	It("calls Finalize instead of Sync until it is done; the children go after that [R1, R2, Rx9]", func(ctx SpecContext) {
+		sync := watch(declarative.HandlerFunc(plain))
+		handler := &cleaning{Handler: sync, done: 4, fails: 1}
+		w := newWorld(ctx, configMapKind).start(handler)
+		w.deploy(ctx, "item", config(two))
+		w.settles(ctx)
+		w.edit(ctx, "a", func(cm *configMapObject) { cm.Finalizers = []string{"example.com/held"} })
+		w.settles(ctx)
+		calls := sync.count("item")()
+		Expect(w.ls.Mark(ctx, w.key("item"))).To(Succeed())
+		_, err := w.ls.Trigger(ctx, w.key("item"))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(w.condition(ctx, "item", "Waiting")).WithTimeout(patience).Should(HaveValue(HaveField("Message", ContainSubstring("rubbish is left"))))
+		Expect(w.status(ctx, "item")(NewGomega(Fail))).To(HaveKey("cleaning"))
+		Expect(w.read(ctx, "b").DeletionTimestamp).To(BeNil(), "the children are still there")
+		Eventually(handler.count).WithTimeout(patience).Should(Equal(4))
+		Eventually(w.data(ctx, "b")).WithTimeout(patience).Should(BeNil())
+
+		By("it is not called again while the children go")
+		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("cleaning", "over"))
+		Consistently(handler.count).WithTimeout(time.Second).Should(Equal(4))
+		w.edit(ctx, "a", func(cm *configMapObject) { cm.Finalizers = nil })
+		wait, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		Expect(w.ls.AwaitGone(wait, w.key("item"))).To(Succeed())
+		Expect(handler.seen).To(HaveEach(2))
+		Expect(sync.count("item")()).To(Equal(calls), "Sync is not called any more")
+		Expect(w.read(ctx, "a")).To(BeNil())
+	}, SpecTimeout(time.Minute))
+
+	It("leaves the children if they are to be orphans", func(ctx SpecContext) {
+		w := newWorld(ctx, configMapKind)
+		w.options.OrphanChildren = true
+		w.start(&cleaning{Handler: declarative.HandlerFunc(plain), done: 1})
+		w.deploy(ctx, "item", config(two))
+		w.settles(ctx)
+		before, a := w.counter.Snapshot(), w.read(ctx, "a")
+		w.delete(ctx, "item")
+		_, writes := w.spent(before)
+		Expect(writes).To(BeZero())
+		Expect(w.read(ctx, "a")).To(Equal(a))
+		Expect(w.read(ctx, "b")).NotTo(BeNil())
+
+		By("an item of the same name finds them again")
+		seen := watch(declarative.HandlerFunc(plain))
+		w.mgr.Stop()
+		w.start(seen)
+		w.deploy(ctx, "item", config(two))
+		Expect(w.read(ctx, "a").UID).To(Equal(a.UID))
+		Expect(seen.calls["item"][0].Children).To(HaveLen(2), "at the first call already")
+	}, SpecTimeout(time.Minute))
+
+	It("is protected before the first child is there [Rx6]", func(ctx SpecContext) {
+		w := newWorld(ctx, configMapKind)
+		protected, stored := false, false
+		look := sync.OnceFunc(func() {
+			di, err := w.ls.Get(ctx, w.key("item"))
+			if err != nil {
+				return
+			}
+			protected = contract.HasOurFinalizer(di)
+			stored = di.Status.ProviderStatus != nil && json.Valid(di.Status.ProviderStatus.Raw)
+		})
+		w.counter.Inject(deployertest.When(func(r deployertest.Request) bool {
+			if r.Verb == "patch" {
+				look()
+			}
+			return false
+		}, nil))
+		w.start(declarative.HandlerFunc(plain))
+		w.deploy(ctx, "item", config(two))
+		Expect(protected).To(BeTrue())
+		Expect(stored).To(BeTrue(), "and its children are known")
+		Expect(w.read(ctx, "a").Labels).To(HaveKey(ownership.LabelItem))
+	}, SpecTimeout(time.Minute))
+})

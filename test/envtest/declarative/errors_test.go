@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// failing is counting until it is broken.
+type failing struct {
+	broken atomic.Value // of error
+	panics atomic.Bool
+}
+
+// Sync implements declarative.Handler.
+func (f *failing) Sync(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+	if f.panics.Load() {
+		panic("the handler has a bug")
+	}
+	if err, _ := f.broken.Load().(error); err != nil && err.Error() != "" {
+		return nil, err
+	}
+	return counting(ctx, req)
+}
+
+// metric sums a metric of the deployer over all series with some label values.
+func (w *world) metric(name string, values ...string) (sum float64, series int) {
+	GinkgoHelper()
+	families, err := w.mgr.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, one := range family.GetMetric() {
+			got := []string{}
+			for _, label := range one.GetLabel() {
+				got = append(got, label.GetValue())
+			}
+			if ok, _ := ContainElements(values).Match(got); ok || len(values) == 0 {
+				sum, series = sum+one.GetCounter().GetValue(), series+1
+			}
+		}
+	}
+	return sum, series
+}
+
+const itemErrors = "deployerkit_declarative_item_errors_total"
+
+var _ = Describe("a handler that fails", func() {
+	It("changes no child and no provider status, is told, counted, and called again later and later [R20, R21, R22, R23, Rx8, Rx11]", func(ctx SpecContext) {
+		inner := &failing{}
+		handler := watch(inner)
+		w := newWorld(ctx, configMapKind)
+		w.options.ItemMetrics = true
+		w.start(handler)
+		w.deploy(ctx, "item", config(two))
+		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", HaveLen(2)))
+		w.settles(ctx)
+		_, series := w.metric(itemErrors)
+		Expect(series).To(BeZero())
+
+		before, calls := w.counter.Snapshot(), handler.count("item")()
+		stored := w.get(ctx, "item").Status.ProviderStatus.Raw
+		inner.broken.Store(errors.New("the moon is in the wrong place"))
+		Expect(w.ls.Update(ctx, w.key("item"), config(map[string]map[string]string{"c": {"key": "3"}}))).To(Succeed())
+		_, err := w.ls.Trigger(ctx, w.key("item"))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">=", calls+5))
+		_, writes := w.spent(before)
+		Expect(writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
+		di := w.get(ctx, "item")
+		Expect(di.Status.ProviderStatus.Raw).To(MatchJSON(stored))
+		Expect(di.Status.LastError).To(HaveValue(HaveField("Message", ContainSubstring("the moon is in the wrong place"))))
+		Expect(di.Status.Phase.IsFinal()).To(BeFalse())
+		times := handler.times["item"][calls:]
+		Expect(times[3].Sub(times[2])).To(BeNumerically(">", times[1].Sub(times[0])), "it waits longer")
+		sum, _ := w.metric(itemErrors, w.ns, "item")
+		Expect(sum).To(BeNumerically(">=", 4))
+		sum, _ = w.metric("deployerkit_declarative_calls_total", "sync", "error")
+		Expect(sum).To(BeNumerically(">=", 4))
+
+		By("it works again")
+		inner.broken.Store(errors.New(""))
+		Eventually(w.data(ctx, "c")).WithTimeout(patience).ShouldNot(BeNil())
+		Eventually(func() any { return w.get(ctx, "item").Status.Phase }).WithTimeout(patience).Should(Equal(phases.Succeeded))
+		Expect(w.get(ctx, "item").Status.LastError).To(BeNil())
+
+		By("its metric goes with it")
+		w.delete(ctx, "item")
+		Eventually(func() int { _, series := w.metric(itemErrors); return series }).WithTimeout(patience).Should(BeZero())
+	}, SpecTimeout(time.Minute))
+
+	It("has no metric per item if nobody asked for it [R22]", func(ctx SpecContext) {
+		inner := &failing{}
+		inner.broken.Store(errors.New("no"))
+		handler := watch(inner)
+		w := newWorld(ctx, configMapKind).start(handler)
+		w.create(ctx, "item", config(two))
+		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", 1))
+		_, series := w.metric(itemErrors)
+		Expect(series).To(BeZero())
+	}, SpecTimeout(time.Minute))
+
+	It("by a panic fails its item and no other [Rx7]", func(ctx SpecContext) {
+		inner := &failing{}
+		handler := watch(declarative.HandlerFunc(func(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+			if req.Item.Name == "bad" {
+				return inner.Sync(ctx, req)
+			}
+			return counting(ctx, req)
+		}))
+		inner.panics.Store(true)
+		w := newWorld(ctx, configMapKind).start(handler)
+		w.create(ctx, "bad", config(map[string]map[string]string{"bad": {"key": "1"}}))
+		Eventually(func() any { return w.get(ctx, "bad").Status.LastError }).WithTimeout(patience).Should(
+			HaveValue(HaveField("Message", ContainSubstring("the handler has a bug"))))
+		Expect(w.deploy(ctx, "good", config(two)).Status.Phase).To(Equal(phases.Succeeded))
+		sum, _ := w.metric("deployerkit_declarative_calls_total", "sync", "error")
+		Expect(sum).To(BeNumerically(">=", 1), "a panic counts")
+		inner.panics.Store(false)
+		if w.get(ctx, "bad").Status.Phase.IsFinal() {
+			w.again(ctx, "bad")
+		}
+		Eventually(w.data(ctx, "bad")).WithTimeout(patience).ShouldNot(BeNil())
+	}, SpecTimeout(time.Minute))
+})
+
+// answering returns the same children for each item.
+func answering(children ...any) declarative.HandlerFunc {
+	return func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+		return &declarative.SyncResponse{Children: children}, nil
+	}
+}
+
+var _ = Describe("an answer that cannot be", func() {
+	DescribeTable("is an error, and nothing is written",
+		func(ctx SpecContext, want string, child object) {
+			w := newWorld(ctx, configMapKind).start(answering(configMap("first", nil), child))
+			w.create(ctx, "item", config(nil))
+			Eventually(func() any { return w.get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
+				HaveValue(HaveField("Message", ContainSubstring(want))))
+			_, writes := w.spent(nil)
+			Expect(writes).To(BeZero(), "%s", w.counter.Snapshot())
+			Expect(w.get(ctx, "item").Status.ProviderStatus).To(BeNil())
+			Expect(w.read(ctx, "first")).To(BeNil())
+		},
+		Entry("a kind that is not configured [Rx4]", "Secret", object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "a"}, "data": object{}}),
+		Entry("a status [R19]", "status", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a"}, "status": object{"a": "b"}}),
+		Entry("fields that only the server sets [R18]", "resourceVersion", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a", "resourceVersion": "5"}, "data": object{}}),
+		Entry("another namespace [R30]", "kube-system", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a", "namespace": "kube-system"}, "data": object{}}),
+	)
+})
+
+var _ = Describe("several children", func() {
+	It("are applied in the order in which they are returned, and one that fails does not stop the others [Rx2]", func(ctx SpecContext) {
+		bad := configMap("m-bad", data{"key": "1"})
+		bad["data"] = object{"not a key!": "x"}
+		w := newWorld(ctx, configMapKind).start(answering(configMap("z", data{"key": "1"}), bad, configMap("a", data{"key": "1"}), configMap("q", data{"key": "1"})))
+		order := &writes{}
+		w.counter.Inject(deployertest.When(order.note, nil))
+		w.create(ctx, "item", config(nil))
+		Eventually(func() any { return w.get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
+			HaveValue(HaveField("Message", ContainSubstring("m-bad"))))
+		for _, name := range []string{"z", "a", "q"} {
+			Expect(w.read(ctx, name)).NotTo(BeNil(), name)
+		}
+		Expect(order.list()[:4]).To(Equal([]string{"z", "m-bad", "a", "q"}))
+	}, SpecTimeout(time.Minute))
+})
+
+// writes notes the names of what is written to the target, in order.
+type writes struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (l *writes) note(r deployertest.Request) bool {
+	if r.Verb == "patch" {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.names = append(l.names, r.Name)
+	}
+	return false
+}
+
+func (l *writes) list() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.names)
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/declarative"
+)
+
+// plain returns the children of the configuration and always the same status.
+func plain(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+	wanted, err := children(req)
+	return &declarative.SyncResponse{Status: object{"ok": true}, Children: wanted}, err
+}
+
+// set has another controller set a field of its own.
+func (w *world) set(ctx context.Context, name, value string) {
+	GinkgoHelper()
+	patch := fmt.Sprintf(`{"data":{"seen":%q}}`, value)
+	cm := w.read(ctx, name)
+	Expect(w.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("other-controller"))).To(Succeed())
+}
+
+var two = map[string]map[string]string{"a": {"key": "1"}, "b": {"key": "1"}}
+
+var _ = Describe("when nothing differs", func() {
+	It("costs no call of the target and no write of the item [R27, Rx1]", func(ctx SpecContext) {
+		handler := watch(declarative.HandlerFunc(plain))
+		w := newWorld(ctx, configMapKind)
+		w.options.Resync = 300 * time.Millisecond
+		w.start(handler)
+		w.deploy(ctx, "item", config(two))
+		w.settles(ctx)
+
+		By("calls in the background")
+		before, calls, version := w.counter.Snapshot(), handler.count("item")(), w.get(ctx, "item").ResourceVersion
+		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", calls+3))
+		reads, writes := w.spent(before)
+		Expect(reads+writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
+		Expect(w.get(ctx, "item").ResourceVersion).To(Equal(version))
+
+		By("another job")
+		w.again(ctx, "item")
+		reads, writes = w.spent(before)
+		Expect(reads+writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
+	}, SpecTimeout(time.Minute))
+
+	It("other controllers may write their own fields a thousand times: 0 calls, and not one call of the handler more than the pace [R17, Rh5]", func(ctx SpecContext) {
+		handler := watch(declarative.HandlerFunc(plain))
+		w := newWorld(ctx, configMapKind).start(handler)
+		w.deploy(ctx, "item", config(two))
+		w.settles(ctx)
+		before, calls, version := w.counter.Snapshot(), handler.count("item")(), w.get(ctx, "item").ResourceVersion
+		started := time.Now()
+		for i := range 1000 {
+			w.set(ctx, "a", fmt.Sprint(i))
+		}
+		Eventually(func() string {
+			child, _ := handler.last("item").Children.Named("ConfigMap", "a")
+			return child.Text("data", "seen")
+		}).WithTimeout(patience).Should(Equal("999"), "the handler sees the last of them")
+		took := time.Since(started)
+		reads, writes := w.spent(before)
+		Expect(reads+writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
+		Expect(w.get(ctx, "item").ResourceVersion).To(Equal(version), "no write of the item")
+		more := handler.count("item")() - calls
+		Expect(more).To(BeNumerically(">", 1))
+		Expect(more).To(BeNumerically("<=", int(took/w.options.MinInterval)+1))
+		Expect(w.read(ctx, "a").Data).To(Equal(data{"key": "1", "seen": "999"}))
+	}, SpecTimeout(time.Minute))
+
+	It("a change of a child's status or fields is told to the handler, whose status follows [R7, R8]", func(ctx SpecContext) {
+		w := newWorld(ctx, configMapKind).start(declarative.HandlerFunc(counting))
+		di := w.deploy(ctx, "item", config(two))
+		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": ""}))
+		w.set(ctx, "b", "here")
+		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": "here"}))
+		Expect(w.status(ctx, "item")(NewGomega(Fail))).To(HaveKeyWithValue("observedGeneration", BeEquivalentTo(di.Generation)))
+		Expect(w.get(ctx, "item").Status.JobIDFinished).To(Equal(di.Status.JobIDFinished), "no job was needed")
+	}, SpecTimeout(time.Minute))
+
+	It("a response may ask for another call after a time [Rx10]", func(ctx SpecContext) {
+		handler := watch(declarative.HandlerFunc(func(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+			response, err := plain(ctx, req)
+			response.ResyncAfter = 300 * time.Millisecond
+			return response, err
+		}))
+		w := newWorld(ctx, configMapKind).start(handler)
+		w.deploy(ctx, "item", config(two))
+		calls, started := handler.count("item")(), time.Now()
+		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">=", calls+4))
+		Expect(time.Since(started)).To(BeNumerically(">", 600*time.Millisecond), "not a hot loop")
+	}, SpecTimeout(time.Minute))
+})
+
+var _ = Describe("a job", func() {
+	It("goes on until the handler waits for nothing any more, and is woken by children [R8]", func(ctx SpecContext) {
+		handler := watch(declarative.HandlerFunc(func(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+			response, err := counting(ctx, req)
+			if child, _ := req.Children.Named("ConfigMap", "a"); child.Text("data", "seen") == "" {
+				response.Wait = "a is not ready"
+			}
+			return response, err
+		}))
+		w := newWorld(ctx, configMapKind).start(handler)
+		w.create(ctx, "item", config(two))
+		Eventually(w.condition(ctx, "item", "Waiting")).WithTimeout(patience).Should(HaveValue(HaveField("Message", ContainSubstring("a is not ready"))))
+		Expect(w.get(ctx, "item").Status.Phase).To(Equal(phases.Progressing))
+		Eventually(w.data(ctx, "b")).WithTimeout(patience).ShouldNot(BeNil(), "children do not wait")
+		w.settles(ctx)
+		calls := handler.count("item")()
+		Consistently(handler.count("item")).WithTimeout(time.Second).Should(Equal(calls), "nothing changed")
+		w.set(ctx, "a", "ready")
+		Eventually(func() any { return w.get(ctx, "item").Status.Phase }).WithTimeout(5 * time.Second).Should(Equal(phases.Succeeded))
+
+		By("a finished item does not go back")
+		w.set(ctx, "a", "")
+		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": ""}))
+		di := w.get(ctx, "item")
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
+		Expect(di.Status.Conditions).NotTo(ContainElement(HaveField("Type", BeEquivalentTo("Waiting"))))
+	}, SpecTimeout(time.Minute))
+})

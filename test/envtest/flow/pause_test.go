@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow_test
+
+import (
+	"context"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// pause and resume are what an operator does.
+var pause = withAnnotation(contract.PausedAnnotation, "true")
+
+func resume(di *lsv1alpha1.DeployItem) { delete(di.Annotations, contract.PausedAnnotation) }
+
+// showsPause tells whether the item says that something is held back.
+func showsPause(di *lsv1alpha1.DeployItem) bool {
+	c := contract.GetCondition(di.Status.Conditions, contract.ConditionPaused)
+	return c != nil && c.Status == lsv1alpha1.ConditionTrue
+}
+
+// holds waits until the item shows the pause and stays as it is, with nothing
+// written since before but the condition.
+func (w *world) holds(name string, before *lsv1alpha1.DeployItem) {
+	GinkgoHelper()
+	di := w.until(name, showsPause)
+	w.stays(name)
+	before, di = before.DeepCopy(), di.DeepCopy()
+	Expect(di.Generation).To(Equal(before.Generation))
+	di.Status.Conditions, before.Status.Conditions = nil, nil
+	Expect(di.Status).To(Equal(before.Status))
+	Expect(di.Annotations).To(Equal(before.Annotations))
+	Expect(di.Finalizers).To(Equal(before.Finalizers))
+	shown := 0
+	for _, version := range w.versions(name) {
+		if showsPause(version) {
+			shown++
+		}
+	}
+	Expect(shown).To(Equal(1), "a pause costs one write")
+}
+
+// passesAfter does something that wakes an item at rest, and waits for its pass.
+func (w *world) passesAfter(do func()) {
+	GinkgoHelper()
+	before := w.count(extension.StartHook)
+	do()
+	Eventually(func() int { return w.count(extension.StartHook) }).WithContext(w.ctx).Should(BeNumerically(">", before))
+}
+
+var _ = flow("a paused item", func(e *env) {
+	It("gets no new job until the pause is over, and then at once [Yx2]", func(ctx SpecContext) {
+		w := e.begin(ctx).hookAll()
+		w.run(slowBackoff)
+		w.create("a", pause)
+		w.job("a")
+		w.holds("a", w.get("a"))
+		Expect(w.calls("a")).To(BeEmpty())
+		Expect(w.passOf(extension.AfterResponsibilityCheckHook)).To(BeEmpty(), "no hook is asked")
+		w.update("a", resume)
+		di := w.finished("a")
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
+		Expect(showsPause(di)).To(BeFalse())
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile}))
+	})
+
+	It("is not reconciled by an operation, which stays asked for [Yx2]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.run(slowBackoff)
+		w.succeeds("a")
+		w.update("a", pause)
+		w.forget("a")
+		w.operate("a", lsv1alpha1.ForceReconcileOperation)
+		w.holds("a", w.get("a"))
+		w.update("a", resume)
+		w.eventuallyCalls("a", contract.Reconcile, contract.ForceReconcile)
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
+			return di.Annotations[lsv1alpha1.OperationAnnotation] == "" && !showsPause(di)
+		})
+	})
+
+	It("is not forced by a hook, and not written when nothing else is due [Yx2]", func(ctx SpecContext) {
+		w := e.begin(ctx).hookAll()
+		w.run(slowBackoff)
+		w.succeeds("a")
+		w.stays("a")
+		w.passesAfter(func() { w.update("a", pause) })
+		w.on(extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
+			if w.fake.Count(w.key("a"), contract.Reconcile) > 1 {
+				return nil, nil
+			}
+			return &extension.HookResult{}, nil
+		})
+		w.passesAfter(func() { w.fake.Runtime().Trigger(w.key("a")) })
+		w.stays("a")
+		Expect(showsPause(w.get("a"))).To(BeFalse())
+		Expect(w.calls("a")).To(HaveLen(1))
+		w.update("a", resume)
+		w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+	})
+
+	It("is not deleted until the pause is over [Yx2]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.run(slowBackoff)
+		w.succeeds("a")
+		w.update("a", pause)
+		w.forget("a")
+		w.delete("a")
+		w.holds("a", w.get("a"))
+		Expect(w.calls("a")).To(HaveLen(1))
+		w.update("a", resume)
+		w.gone("a")
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete}))
+	})
+
+	It("ends the run that is in progress, with its waits, and holds back what came meanwhile [Yx2]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		release := make(chan struct{})
+		w.fake.On(contract.Reconcile,
+			deployertest.InTurn(deployertest.Block(release), deployertest.Wait("a door", 50*time.Millisecond)),
+			deployertest.Phase(phases.Progressing), deployertest.Fail(errTrouble))
+		w.run()
+		w.deploy("a")
+		w.awaitCall("a", contract.Reconcile, 1)
+		w.update("a", pause, withConfig("new"))
+		close(release)
+		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
+			return di.Status.Phase == phases.Succeeded && di.Status.JobID == di.Status.JobIDFinished
+		})
+		Expect(di.Status.ObservedGeneration).To(BeNumerically("<", di.Generation))
+		Expect(w.calls("a")).To(HaveLen(4))
+		if e.jobs() {
+			w.job("a")
+		}
+		w.until("a", showsPause)
+		w.stays("a")
+		Expect(w.calls("a")).To(HaveLen(4))
+		w.update("a", resume)
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return tracked(di) && di.Status.Phase == phases.Succeeded })
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return !showsPause(di) })
+		Expect(w.calls("a")).To(HaveLen(5))
+	})
+
+	It("can be aborted, and its job can be ended by Landscaper [Yx2]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.Always(contract.Reconcile, deployertest.UntilCancelled())
+		w.run()
+		for name, cut := range map[string]func(string){
+			"aborted":     func(name string) { w.operate(name, contract.AbortOperation) },
+			"interrupted": w.interrupt,
+		} {
+			w.deploy(name)
+			w.awaitCall(name, contract.Reconcile, 1)
+			w.update(name, pause)
+			cut(name)
+			Expect(w.finished(name).Status.Phase).To(Equal(phases.Failed))
+			w.awaitReturn(name, contract.Reconcile, 1)
+			w.eventuallyCalls(name, contract.Reconcile, contract.Abort)
+			w.stays(name)
+			Expect(showsPause(w.get(name))).To(BeFalse(), "nothing is held back")
+		}
+	})
+})

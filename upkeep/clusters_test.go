@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/watch"
+)
+
+// isOpen tells whether the next run would get the cluster.
+func (w *world) isOpen() bool {
+	w.keeper.clusters.mu.Lock()
+	defer w.keeper.clusters.mu.Unlock()
+	return w.keeper.clusters.open[w.cluster.Client] == w.cluster
+}
+
+// check lets the time of an idle check pass.
+func (w *world) check() {
+	w.Helper()
+	w.until("the idle check waits", w.clock.HasWaiters)
+	w.clock.Step(idleCheck)
+}
+
+// use sets when somebody asked for the cluster last.
+func (w *world) use(at time.Time) {
+	w.keeper.clusters.mu.Lock()
+	defer w.keeper.clusters.mu.Unlock()
+	w.cluster.used = at
+}
+
+// isReleased waits until the cluster has ended.
+func (w *world) isReleased() {
+	w.Helper()
+	select {
+	case <-w.released:
+	case <-time.After(30 * time.Second):
+		w.Fatal("the cluster was not released")
+	}
+	if w.isOpen() || w.cluster.Go(func(context.Context) {}) || w.cluster.Keep("other") {
+		w.Error("the cluster goes on")
+	}
+}
+
+func TestIdleClusters(t *testing.T) {
+	watched := []watch.Expected{{Object: watch.Object{Resource: configMaps, NamespacedName: types.NamespacedName{Namespace: "ns", Name: "cm"}}, UID: "u"}}
+	t.Run("are closed", func(t *testing.T) {
+		w := newWorld(t)
+		w.check()
+		w.isReleased()
+	})
+	for name, use := range map[string]struct{ begin, end func(*world) }{
+		"nothing of the watches": {
+			func(w *world) { w.cluster.Watcher().Expect(w.item.UID, watched) }, func(w *world) { w.cluster.Watcher().Forget(w.item.UID) },
+		},
+		"Keep": {
+			func(w *world) { w.cluster.Keep(w.item.UID) }, func(w *world) { w.cluster.Release(w.item.UID) },
+		},
+		"Keep, and forgotten": {
+			func(w *world) { w.cluster.Keep(w.item.UID) }, func(w *world) { w.keeper.Forget(w.item.UID) },
+		},
+		"a run that just began": {
+			func(w *world) { w.use(noon) }, func(w *world) { w.use(time.Time{}) },
+		},
+	} {
+		t.Run("stay open for "+name, func(t *testing.T) {
+			w := newWorld(t)
+			w.use(time.Time{})
+			use.begin(w)
+			if w.keeper.clusters.closeIdle(w.cluster) || !w.isOpen() {
+				t.Fatal("closed although somebody needs it")
+			}
+			use.end(w)
+			w.check()
+			w.isReleased()
+		})
+	}
+}
+
+func TestClusterEnds(t *testing.T) {
+	for name, end := range map[string]func(*world){
+		"with the manager":              func(w *world) { w.stop() },
+		"when its client left the pool": func(w *world) { close(w.ended) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			ran := make(chan struct{})
+			if !w.cluster.Go(func(ctx context.Context) { <-ctx.Done(); close(ran) }) {
+				t.Fatal("an open cluster runs nothing")
+			}
+			end(w)
+			w.isReleased()
+			select {
+			case <-ran:
+			default:
+				t.Error("released before the goroutine ended")
+			}
+		})
+	}
+}
+
+// TestSweep: such items go by delete-without-uninstall, so that nobody calls Delete.
+func TestSweep(t *testing.T) {
+	w := newWorld(t)
+	w.begin(true)
+	w.cluster.Keep(w.item.UID)
+	w.cluster.Watcher().Expect(w.item.UID, nil)
+	anew := w.item.DeepCopy()
+	anew.UID, anew.Name = "earlier", "item" // the name was given to another one since
+	w.keeper.items.get(anew)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.keeper.clusters.running.Go(func() { w.keeper.clusters.sweep(ctx) })
+	t.Cleanup(cancel)
+	known := func() (here, earlier bool) {
+		keys := w.keeper.items.keys()
+		_, here = keys[w.item.UID]
+		_, earlier = keys[anew.UID]
+		return here, earlier
+	}
+	w.until("the sweep waits", func() bool { return w.clock.Waiters() >= 2 })
+	w.clock.Step(sweepEvery)
+	w.until("the earlier one is forgotten", func() bool { _, earlier := known(); return !earlier })
+	if here, _ := known(); !here || w.cluster.Watcher().Stats().Items != 1 {
+		t.Error("an item that is there was forgotten")
+	}
+	if err := w.items.Delete(t.Context(), &lsv1alpha1.DeployItem{ObjectMeta: w.item.ObjectMeta}); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Step(sweepEvery)
+	w.until("the item is forgotten", func() bool { here, _ := known(); return !here })
+	w.keeper.clusters.mu.Lock()
+	defer w.keeper.clusters.mu.Unlock()
+	if w.cluster.Watcher().Stats().Items != 0 || len(w.cluster.users) != 0 {
+		t.Error("its targets still know the item")
+	}
+}
+
+func TestValue(t *testing.T) {
+	type key struct{}
+	w := newWorld(t)
+	made := 0
+	create := func() any { made++; return new(made) }
+	first := w.begin(true).Value(key{}, create)
+	if w.begin(false).Value(key{}, create) != first || made != 1 {
+		t.Error("the next run does not remember it")
+	}
+	w.keeper.Forget(w.item.UID)
+	if w.begin(true).Value(key{}, create) == first {
+		t.Error("it was remembered of an item that is forgotten")
+	}
+}
+
+func TestReadyMemory(t *testing.T) {
+	w := newWorld(t)
+	r := w.begin(false)
+	stays, goes := apply.Ref{Kind: "ConfigMap", Name: "stays"}, apply.Ref{Kind: "ConfigMap", Name: "goes"}
+	r.item.setReady(stays, readyAt{"u", "1"})
+	r.item.setReady(goes, readyAt{"u", "1"})
+	r.Inventory.Entries = []apply.Entry{{Kind: "ConfigMap", Name: "stays"}}
+	r.Finished()
+	if r.item.wasReady(stays) != (readyAt{"u", "1"}) || r.item.wasReady(goes) != (readyAt{}) {
+		t.Errorf("remembered: %v", r.item.ready)
+	}
+}
