@@ -4,6 +4,7 @@ package declarative
 
 import (
 	"encoding/json"
+	"maps"
 	"testing"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -17,9 +18,7 @@ import (
 
 func observed(apiVersion, kind, name string, more map[string]any) *unstructured.Unstructured {
 	body := object{"apiVersion": apiVersion, "kind": kind, "metadata": object{"name": name, "namespace": "shop", "labels": object{"app": name}}}
-	for key, value := range more {
-		body[key] = value
-	}
+	maps.Copy(body, more)
 	return &unstructured.Unstructured{Object: body}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/declarative/internal/objects"
 )
 
 // serverFields of metadata are set by the API server alone.
@@ -73,17 +74,17 @@ func isZero(value any) bool {
 }
 
 // isMinimal tells that an object says nothing but which one it is.
-func (m manifest) isMinimal() bool {
-	metadata, _ := m.body["metadata"].(map[string]any)
+func isMinimal(m objects.Object) bool {
+	metadata, _ := m.Body["metadata"].(map[string]any)
 	for field := range metadata {
 		if field != "name" && field != "namespace" {
 			return false
 		}
 	}
-	if m.source != nil {
-		return isUnset(reflect.ValueOf(m.source))
+	if m.Source != nil {
+		return isUnset(reflect.ValueOf(m.Source))
 	}
-	for field := range m.body {
+	for field := range m.Body {
 		if field != fieldAPIVersion && field != fieldKind && field != "metadata" {
 			return false
 		}
@@ -144,19 +145,24 @@ func checkMetadata(metadata map[string]any, fault func(path, format string, args
 		}
 	}
 	for _, field := range []string{"labels", "annotations"} {
-		raw, found := metadata[field]
-		values, isMap := raw.(map[string]any)
-		if found && !isMap {
-			fault(".metadata."+field, "must be an object")
+		checkTexts(metadata, field, fault)
+	}
+}
+
+// checkTexts checks labels or annotations.
+func checkTexts(metadata map[string]any, field string, fault func(path, format string, args ...any)) {
+	raw, found := metadata[field]
+	values, isMap := raw.(map[string]any)
+	if found && !isMap {
+		fault(".metadata."+field, "must be an object")
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		path := ".metadata." + field + "[" + key + "]"
+		if _, isText := values[key].(string); !isText {
+			fault(path, "must be a text")
 		}
-		for _, key := range slices.Sorted(maps.Keys(values)) {
-			path := ".metadata." + field + "[" + key + "]"
-			if _, isText := values[key].(string); !isText {
-				fault(path, "must be a text")
-			}
-			if ownership.IsReserved(key) {
-				fault(path, "labels and annotations with %s are the library's own", ownership.Prefix)
-			}
+		if ownership.IsReserved(key) {
+			fault(path, "labels and annotations with %s are the library's own", ownership.Prefix)
 		}
 	}
 }

@@ -9,8 +9,10 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/declarative/internal/objects"
 )
 
 // What the engine does with children that say nothing but their name, and with those of an update strategy.
@@ -70,25 +72,28 @@ func (f *faulty) fault(path, format string, args ...any) {
 
 // add adds all objects that a child stands for.
 func (s *shaping) add(at string, child any) {
-	all, err := read(child)
+	all, err := objects.Read(child)
 	if err != nil {
 		(&faulty{s: s, at: at}).fault("", "%s", err.Error())
 		return
 	}
 	for _, m := range all {
 		where := at
-		if m.index >= 0 {
-			where = fmt.Sprintf("%s[%d]", at, m.index)
+		if m.Index >= 0 {
+			where = fmt.Sprintf("%s[%d]", at, m.Index)
 		}
 		s.object(where, m)
 	}
 }
 
 // object checks and completes one.
-func (s *shaping) object(at string, m manifest) {
-	s.fillKind(m)
-	clean(m.body)
-	object := &unstructured.Unstructured{Object: m.body}
+func (s *shaping) object(at string, m objects.Object) {
+	m.FillKind(s.Scheme, func(gvk schema.GroupVersionKind) bool {
+		_, err := s.kindOf(gvk)
+		return err == nil
+	})
+	clean(m.Body)
+	object := &unstructured.Unstructured{Object: m.Body}
 	f := &faulty{s: s, at: at, ref: apply.RefOf(object)}
 	kind := s.check(f, m)
 	if f.some {
@@ -98,7 +103,7 @@ func (s *shaping) object(at string, m manifest) {
 	f.ref = apply.RefOf(object)
 	s.checkPlace(f)
 	d := apply.Desired{Object: object, Strategy: strategyOf[kind.Update]}
-	if m.isMinimal() {
+	if isMinimal(m) {
 		d.Policy = policyRetain
 	} else {
 		s.label(f, object)
@@ -110,8 +115,8 @@ func (s *shaping) object(at string, m manifest) {
 }
 
 // check finds what is wrong with an object as the handler wrote it.
-func (s *shaping) check(f *faulty, m manifest) ChildKind {
-	checkFields(m.body, f.fault)
+func (s *shaping) check(f *faulty, m objects.Object) ChildKind {
+	checkFields(m.Body, f.fault)
 	switch {
 	case f.ref.Kind == "" || f.ref.APIVersion == "":
 		f.fault("", "has no apiVersion or no kind")

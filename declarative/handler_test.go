@@ -75,7 +75,7 @@ func TestFailable(t *testing.T) {
 			if diff := cmp.Diff(tc.calls, tc.steps.calls); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(tc.want, got, cmp.Comparer(func(a, b error) bool { return a == b })); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmp.Comparer(errors.Is)); diff != "" {
 				t.Error(diff)
 			}
 			if (err != nil) != (len(tc.errs) > 0) {

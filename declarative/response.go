@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/deployerkit/deployerkit/declarative/internal/objects"
 )
 
 // SyncResponse is what an item shall look like.
@@ -47,7 +49,7 @@ func Respond(status any) *Builder {
 // [Builder.Response].
 func (b *Builder) Add(children ...any) *Builder {
 	for _, child := range children {
-		if _, err := read(child); err != nil {
+		if _, err := objects.Read(child); err != nil {
 			b.errs = append(b.errs, fmt.Errorf("children[%d]: %w", len(b.response.Children), err))
 		}
 		b.response.Children = append(b.response.Children, child)

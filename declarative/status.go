@@ -104,29 +104,9 @@ func (s *providerStatus) set(status any, generation int64) error {
 // store puts the provider status into the item, in memory. With nothing to store the item's is left alone.
 // Errors: it is too large, or the handler's apiVersion, kind or metadata cannot be stored; the item is not changed.
 func (s *providerStatus) store(item *lsv1alpha1.DeployItem) error {
-	own := maps.Clone(s.more)
-	if len(s.inventory.Entries) > 0 {
-		inventory, err := json.Marshal(s.inventory)
-		if err != nil {
-			return err
-		}
-		if own == nil {
-			own = map[string]json.RawMessage{}
-		}
-		own[fieldInventory] = inventory
-	}
-	body := map[string]json.RawMessage{}
-	if len(s.handler) > 0 {
-		if err := json.Unmarshal(s.handler, &body); err != nil {
-			return err
-		}
-	}
-	if len(own) > 0 {
-		raw, err := json.Marshal(own)
-		if err != nil {
-			return err
-		}
-		body[ReservedField] = raw
+	body, err := s.body()
+	if err != nil {
+		return err
 	}
 	if len(body) == 0 && item.Status.ProviderStatus == nil {
 		return nil
@@ -147,6 +127,30 @@ func (s *providerStatus) store(item *lsv1alpha1.DeployItem) error {
 	}
 	item.Status.ProviderStatus = status
 	return nil
+}
+
+// body is what is stored, without what is filled in.
+func (s *providerStatus) body() (map[string]json.RawMessage, error) {
+	body := map[string]json.RawMessage{}
+	if len(s.handler) > 0 {
+		if err := json.Unmarshal(s.handler, &body); err != nil {
+			return nil, err
+		}
+	}
+	own := maps.Clone(s.more)
+	if own == nil {
+		own = map[string]json.RawMessage{}
+	}
+	var err error
+	if len(s.inventory.Entries) > 0 {
+		if own[fieldInventory], err = json.Marshal(s.inventory); err != nil {
+			return nil, err
+		}
+	}
+	if len(own) > 0 {
+		body[ReservedField], err = json.Marshal(own)
+	}
+	return body, err
 }
 
 // statusObject marshals a handler's status; nil: none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package declarative
+// Package objects reads what people write down as Kubernetes objects.
+package objects
 
 import (
 	"bufio"
@@ -21,21 +22,24 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifest is one object as a handler wrote it.
-type manifest struct {
-	body map[string]any
-	// source is the Go value of a typed object, which may leave out its kind; nil for text and maps.
-	source runtime.Object
-	// index is where it is among several that one child stands for; -1: it is alone.
-	index int
+// Object is one object as somebody wrote it.
+type Object struct {
+	// Body is what it marshals to, with whole numbers as int64. It is a copy.
+	Body map[string]any
+	// Source is the Go value of a typed object, which may leave out its kind; nil for text and maps.
+	Source runtime.Object
+	// Index is where it is among several that one value stands for; -1: it is alone.
+	Index int
 }
 
-// read turns a child into the objects that it stands for, which are copies. Errors tell neither path nor values.
-func read(child any) ([]manifest, error) {
+// Read turns a value into the objects that it stands for: a typed object, *unstructured.Unstructured, a map or anything else
+// that marshals to a JSON object; JSON or YAML as string, []byte or json.RawMessage; a slice of all these; a list of
+// objects. Errors tell no values.
+func Read(child any) ([]Object, error) {
 	if isNil(child) {
 		return nil, errors.New("is nil")
 	}
-	var out []manifest
+	var out []Object
 	var err error
 	switch c := child.(type) {
 	case string:
@@ -45,10 +49,10 @@ func read(child any) ([]manifest, error) {
 	case json.RawMessage:
 		out, err = readText(c)
 	default:
-		switch v := reflect.ValueOf(child); v.Kind() {
-		case reflect.Slice, reflect.Array:
+		v := reflect.ValueOf(child)
+		if kind := v.Kind(); kind == reflect.Slice || kind == reflect.Array {
 			return readEach(v)
-		case reflect.Struct:
+		} else if kind == reflect.Struct {
 			pointer := reflect.New(v.Type()) // only pointers to objects know their kind
 			pointer.Elem().Set(v)
 			child = pointer.Interface()
@@ -74,10 +78,10 @@ func isNil(child any) bool {
 }
 
 // readEach reads the elements of a slice.
-func readEach(v reflect.Value) ([]manifest, error) {
-	out := []manifest{}
+func readEach(v reflect.Value) ([]Object, error) {
+	out := []Object{}
 	for i := range v.Len() {
-		part, err := read(v.Index(i).Interface())
+		part, err := Read(v.Index(i).Interface())
 		if err != nil {
 			return nil, fmt.Errorf("[%d] %w", i, err)
 		}
@@ -86,15 +90,15 @@ func readEach(v reflect.Value) ([]manifest, error) {
 	return numbered(out), nil
 }
 
-func numbered(all []manifest) []manifest {
+func numbered(all []Object) []Object {
 	for i := range all {
-		all[i].index = i
+		all[i].Index = i
 	}
 	return all
 }
 
 // readValue reads anything that marshals to an object.
-func readValue(child any) ([]manifest, error) {
+func readValue(child any) ([]Object, error) {
 	raw, err := json.Marshal(child)
 	if err != nil {
 		return nil, fmt.Errorf("of type %T cannot be encoded", child)
@@ -107,16 +111,16 @@ func readValue(child any) ([]manifest, error) {
 	if _, untyped := child.(runtime.Unstructured); untyped {
 		source = nil
 	}
-	return []manifest{{body: body, source: source, index: -1}}, nil
+	return []Object{{Body: body, Source: source, Index: -1}}, nil
 }
 
 // readText reads JSON, or YAML of one or more documents.
-func readText(text []byte) ([]manifest, error) {
+func readText(text []byte) ([]Object, error) {
 	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed) {
 		return readDocument(trimmed)
 	}
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-	out := []manifest{}
+	out := []Object{}
 	for {
 		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
@@ -158,60 +162,56 @@ func yamlFault(err error) string {
 	return "line " + line
 }
 
-func readDocument(raw []byte) ([]manifest, error) {
+func readDocument(raw []byte) ([]Object, error) {
 	body := map[string]any{}
 	if err := utiljson.Unmarshal(raw, &body); err != nil || body == nil {
 		return nil, errors.New("is no JSON object")
 	}
-	return []manifest{{body: body, index: -1}}, nil
+	return []Object{{Body: body, Index: -1}}, nil
 }
 
 // expand replaces lists of objects by their items.
-func expand(all []manifest) ([]manifest, error) {
-	isList := func(m manifest) bool {
-		kind, _ := m.body["kind"].(string)
-		_, items := m.body["items"].([]any)
+func expand(all []Object) ([]Object, error) {
+	isList := func(m Object) bool {
+		kind, _ := m.Body["kind"].(string)
+		_, items := m.Body["items"].([]any)
 		return items && strings.HasSuffix(kind, "List")
 	}
 	if !slices.ContainsFunc(all, isList) {
 		return all, nil
 	}
-	out := []manifest{}
+	out := []Object{}
 	for _, m := range all {
 		if !isList(m) {
 			out = append(out, m)
 			continue
 		}
-		items, _ := m.body["items"].([]any)
+		items, _ := m.Body["items"].([]any)
 		for i, item := range items {
 			body, isObject := item.(map[string]any)
 			if !isObject {
 				return nil, fmt.Errorf("items[%d] is no JSON object", i)
 			}
-			out = append(out, manifest{body: body, index: -1})
+			out = append(out, Object{Body: body, Index: -1})
 		}
 	}
 	return numbered(out), nil
 }
 
-// fillKind sets apiVersion and kind of a typed object that names none, as Go structs mostly do.
-func (o *Options) fillKind(m manifest) {
-	kind, hasKind := m.body[fieldKind].(string)
-	if m.source == nil || hasKind && kind != "" {
+// FillKind sets apiVersion and kind of a typed object that names none, as Go structs mostly do. types knows the kinds, nil:
+// the built-in ones; of several kinds the first is taken that prefer likes.
+func (m Object) FillKind(types *runtime.Scheme, prefer func(schema.GroupVersionKind) bool) {
+	kind, hasKind := m.Body["kind"].(string)
+	if m.Source == nil || hasKind && kind != "" {
 		return
 	}
-	types := o.Scheme
 	if types == nil {
 		types = scheme.Scheme
 	}
-	found, _, err := types.ObjectKinds(m.source)
+	found, _, err := types.ObjectKinds(m.Source)
 	if err != nil || len(found) == 0 {
-		return // the missing kind is told
+		return
 	}
-	best := slices.IndexFunc(found, func(gvk schema.GroupVersionKind) bool {
-		_, err := o.kindOf(gvk)
-		return err == nil
-	})
-	gvk := found[max(best, 0)]
-	m.body[fieldAPIVersion], m.body[fieldKind] = gvk.GroupVersion().String(), gvk.Kind
+	gvk := found[max(slices.IndexFunc(found, prefer), 0)]
+	m.Body["apiVersion"], m.Body["kind"] = gvk.GroupVersion().String(), gvk.Kind
 }
