@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/targets"
 )
 
 // Type is the type of the deploy items.
@@ -21,9 +22,11 @@ var Options = declarative.Options{
 	Children: []declarative.ChildKind{{APIVersion: "batch/v1", Kind: "Job", Update: declarative.Recreate}},
 }
 
-// Args is the deployer, for deployerlib.Add.
-func Args() deployerlib.DeployerArgs {
-	return declarative.Args("batch-deployer", Type, Handler{}, Options)
+// Args is the deployer, for deployerlib.Add. policy is what the operator allows of Targets.
+func Args(policy targets.Policy) deployerlib.DeployerArgs {
+	options := Options
+	options.Targets = policy
+	return declarative.Args("batch-deployer", Type, Handler{}, options)
 }
 
 // Config is what spec.config holds.

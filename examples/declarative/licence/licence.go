@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/targets"
 )
 
 // Type is the type of the deploy items.
@@ -18,9 +19,11 @@ const Type = "example.org/licence"
 // Options name the kinds of the children.
 var Options = declarative.Options{Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "Secret"}}}
 
-// Args is the deployer, for deployerlib.Add. It asks the service at a URL.
-func Args(url string) deployerlib.DeployerArgs {
-	return declarative.Args("licence-deployer", Type, declarative.Failable(New(url)), Options)
+// Args is the deployer, for deployerlib.Add. It asks the service at a URL. policy is what the operator allows of Targets.
+func Args(url string, policy targets.Policy) deployerlib.DeployerArgs {
+	options := Options
+	options.Targets = policy
+	return declarative.Args("licence-deployer", Type, declarative.Failable(New(url)), options)
 }
 
 // Config is what spec.config holds.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/targets"
 )
 
 // Type is the type of the deploy items.
@@ -26,9 +27,11 @@ var Options = declarative.Options{
 	Labels: map[string]string{"example.org/team": "data"},
 }
 
-// Args is the deployer, for deployerlib.Add.
-func Args() deployerlib.DeployerArgs {
-	return declarative.Args("redis-deployer", Type, declarative.HandlerFunc(Sync), Options)
+// Args is the deployer, for deployerlib.Add. policy is what the operator allows of Targets.
+func Args(policy targets.Policy) deployerlib.DeployerArgs {
+	options := Options
+	options.Targets = policy
+	return declarative.Args("redis-deployer", Type, declarative.HandlerFunc(Sync), options)
 }
 
 // Config is what spec.config holds.
