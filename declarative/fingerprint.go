@@ -5,6 +5,9 @@ package declarative
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 
@@ -112,21 +115,24 @@ func observedBeside(value map[string]any, wanted map[string]any, path string) ma
 }
 
 // childrenPrint is of the children that a handler wants, in any order.
-func childrenPrint(desired []apply.Desired) fingerprint {
-	all, _ := encodeAll(desired)
-	return printOf(all)
+func childrenPrint(all map[string][]byte) fingerprint {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		_, _ = fmt.Fprintf(sum, "%d %s %d ", len(name), name, len(all[name]))
+		_, _ = sum.Write(all[name])
+	}
+	return fingerprint(sum.Sum(nil)[:len(fingerprint{})])
 }
 
-// encodeAll encodes children by their names, and tells how many bytes that are.
-func encodeAll(desired []apply.Desired) (map[string][]byte, int) {
-	out, size := make(map[string][]byte, len(desired)), 0
+// encodeAll encodes children by their names.
+func encodeAll(desired []apply.Desired) map[string][]byte {
+	out := make(map[string][]byte, len(desired))
 	for _, d := range desired {
 		raw, err := json.Marshal(d.Object.Object)
 		if err != nil {
 			continue // cannot be: it came as JSON
 		}
 		out[apply.RefOf(d.Object).String()] = raw
-		size += len(raw)
 	}
-	return out, size
+	return out
 }

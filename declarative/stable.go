@@ -3,7 +3,6 @@
 package declarative
 
 import (
-	"maps"
 	"sync"
 	"time"
 
@@ -35,6 +34,8 @@ type stability struct {
 	mu    sync.Mutex
 	items map[types.UID]*steadiness
 	kept  int // bytes of all steadiness.last
+
+	room, roomPerItem int // bounds of kept, and of what is kept of one item
 }
 
 // steadiness is what is known about one item.
@@ -55,7 +56,9 @@ type unstable struct {
 	Delay time.Duration
 }
 
-func newStability() *stability { return &stability{items: map[types.UID]*steadiness{}} }
+func newStability() *stability {
+	return &stability{items: map[types.UID]*steadiness{}, room: maxKept, roomPerItem: maxKeptPerItem}
+}
 
 // forget drops what is known about an item.
 func (s *stability) forget(item types.UID) {
@@ -69,7 +72,8 @@ func (s *stability) forget(item types.UID) {
 
 // observe is called after each call of a handler for an item, with what [Options.Desired] made of the answer.
 func (s *stability) observe(req *SyncRequest, desired []apply.Desired) unstable {
-	now := steadiness{item: itemPrint(req), inputs: inputsPrint(req, desired), children: childrenPrint(desired)}
+	all := encodeAll(desired)
+	now := steadiness{item: itemPrint(req), inputs: inputsPrint(req, desired), children: childrenPrint(all)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.items[req.Item.UID]
@@ -88,7 +92,7 @@ func (s *stability) observe(req *SyncRequest, desired []apply.Desired) unstable 
 	}
 	known.children, known.calm = now.children, 0
 	known.streak++
-	return s.changed(known, sameInputs, desired)
+	return s.changed(known, sameInputs, all)
 }
 
 // calm notes a call that changed nothing.
@@ -103,9 +107,9 @@ func (s *stability) calm(known *steadiness) {
 
 // changed judges a call that changed the children. The first such call is only remembered: what it changed cannot be
 // told, since of an item without suspicion no children are kept.
-func (s *stability) changed(known *steadiness, sameInputs bool, desired []apply.Desired) unstable {
+func (s *stability) changed(known *steadiness, sameInputs bool, all map[string][]byte) unstable {
 	last := known.last
-	s.keep(known, desired)
+	s.keep(known, all)
 	if !sameInputs && known.streak < streakLimit && known.delay == 0 {
 		return unstable{}
 	}
@@ -121,13 +125,16 @@ func (s *stability) changed(known *steadiness, sameInputs bool, desired []apply.
 }
 
 // keep remembers the children of a suspect, if there is room.
-func (s *stability) keep(known *steadiness, desired []apply.Desired) {
+func (s *stability) keep(known *steadiness, all map[string][]byte) {
 	s.drop(known)
-	all, size := encodeAll(desired)
-	if size > maxKeptPerItem || s.kept+size > maxKept {
+	size := 0
+	for name, body := range all {
+		size += len(name) + len(body)
+	}
+	if size > s.roomPerItem || s.kept+size > s.room {
 		return
 	}
-	known.last, known.lastSize = maps.Clone(all), size
+	known.last, known.lastSize = all, size
 	s.kept += size
 }
 

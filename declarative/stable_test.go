@@ -172,13 +172,14 @@ func TestPathsOfUnstableHandlers(t *testing.T) {
 		},
 		"too large to keep": {
 			func(i int) []any {
-				return []any{deployment(strings.Repeat("x", maxKeptPerItem), fmt.Sprint(i))}
+				return []any{deployment(strings.Repeat("x", 3000), fmt.Sprint(i))}
 			},
 			[]string{"(too large to tell the field)"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLoop(t)
+			l.guard.roomPerItem = 3000
 			var got unstable
 			for i := range 10 {
 				got = l.sync(tc.call(i)...)
@@ -263,15 +264,16 @@ func TestStabilityKeepsLittle(t *testing.T) {
 	if l.guard.kept != 0 {
 		t.Errorf("keeps %d bytes of a stable item", l.guard.kept)
 	}
-	big := strings.Repeat("x", maxKeptPerItem/2)
+	l.guard.room, l.guard.roomPerItem = 16<<10, 1<<10
+	big := strings.Repeat("x", 500)
 	for i := range 100 {
 		l.req.Item.UID = types.UID(fmt.Sprint(i))
 		l.sync(deployment("a", big))
 		l.sync(deployment("b", big))
 		l.sync(deployment("c", big))
 	}
-	if l.guard.kept > maxKept || l.guard.kept < maxKept/2 {
-		t.Errorf("keeps %d bytes, at most %d are allowed", l.guard.kept, maxKept)
+	if l.guard.kept > l.guard.room || l.guard.kept < l.guard.room/2 {
+		t.Errorf("keeps %d bytes, at most %d are allowed", l.guard.kept, l.guard.room)
 	}
 	sum := 0
 	for uid, known := range l.guard.items {

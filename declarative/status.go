@@ -101,6 +101,19 @@ func (s *providerStatus) set(status any, generation int64) error {
 	return err
 }
 
+// EncodeStatus is what [SyncResponse].Status becomes in the item's provider status, without the library's own part; nil for
+// nil. Most need it only in tests. Errors: it is no JSON object, has the reserved field, or is too large.
+func EncodeStatus(item *lsv1alpha1.DeployItem, status any) (json.RawMessage, error) {
+	s := &providerStatus{}
+	if err := s.set(status, item.Generation); err != nil {
+		return nil, err
+	}
+	if err := s.store(&lsv1alpha1.DeployItem{}); err != nil {
+		return nil, err
+	}
+	return s.handler, nil
+}
+
 // store puts the provider status into the item, in memory. With nothing to store the item's is left alone.
 // Errors: it is too large, or the handler's apiVersion, kind or metadata cannot be stored; the item is not changed.
 func (s *providerStatus) store(item *lsv1alpha1.DeployItem) error {

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarativetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/declarative"
+)
+
+const (
+	// rounds is how often CheckPure calls a handler. Two keys of a map are ranged over in the same order each time
+	// once in half a million.
+	rounds = 20
+	// between is how much later each call is by the clock: other second, minute, hour and day.
+	between = 25*time.Hour + time.Minute + time.Second
+)
+
+// CheckPure fails the test unless a handler wants the same children and the same status each time that it gets the same
+// input, in whatever order it sees the observed children and whatever time it is; it names the fields that differ.
+// Then it checks that a further call with the outcome of the first observed changes nothing.
+//
+// A handler that makes random values once (declarative.ValueOr) passes if the children that hold them are handed
+// in; they are in Plan.Observed of a first [Run].
+//
+// The calls are made in a testing/synctest bubble, whose clock stands still but between them: give the handler fakes
+// for what it would call over the network.
+func CheckPure(t *testing.T, handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children ...any) {
+	t.Helper()
+	for _, fault := range impurities(t, handler, options, item, children) {
+		t.Error(fault)
+	}
+}
+
+// impurities finds what CheckPure tells.
+func impurities(t *testing.T, handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children []any) (faults []string) {
+	t.Helper()
+	b, err := prepare(handler, options, item, children)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		first, err := b.round(t, 0)
+		if err != nil {
+			faults = append(faults, fmt.Sprintf("the handler failed: %v", err))
+			return
+		}
+		found := map[string]bool{}
+		for i := 1; i < rounds; i++ {
+			<-time.After(between)
+			plan, err := b.round(t, i)
+			if err != nil {
+				found[fmt.Sprintf("the handler fails only sometimes: %v", err)] = true
+				continue
+			}
+			for _, path := range differences(first, plan) {
+				found["the same input gives another "+path] = true
+			}
+		}
+		for fault := range found {
+			faults = append(faults, fault)
+		}
+		if len(faults) == 0 {
+			faults = b.again(t, first)
+		}
+	})
+	slices.Sort(faults)
+	return faults
+}
+
+// round calls the handler with the children in the order of a round.
+func (b *bench) round(t *testing.T, round int) (*Plan, error) {
+	t.Helper()
+	req, err := b.request()
+	if err != nil {
+		return nil, err
+	}
+	if round > 0 {
+		order := rand.New(rand.NewPCG(uint64(round), 0)) //nolint:gosec // a failure must be repeatable
+		order.Shuffle(len(req.Children), reflect.Swapper(req.Children))
+	}
+	return b.plan(t.Context(), req)
+}
+
+// again calls the handler with what the first call brought about.
+func (b *bench) again(t *testing.T, first *Plan) []string {
+	t.Helper()
+	plan, err := Run(t.Context(), b.handler, b.options, b.item, first.Observed...)
+	if err != nil {
+		return []string{fmt.Sprintf("the handler fails when it sees what it wanted: %v", err)}
+	}
+	var out []string
+	for _, step := range plan.Steps() {
+		if !strings.HasPrefix(step, string(Missing)) {
+			out = append(out, "when it sees what it wanted, it goes on: "+step)
+		}
+	}
+	return out
+}
+
+// differences names what differs between two plans for the same input.
+func differences(a, b *Plan) []string {
+	var out []string
+	was, is := a.wanted(), b.wanted()
+	for _, name := range slices.Sorted(union(was, is)) {
+		old, before := was[name]
+		now, after := is[name]
+		if !before || !after {
+			out = append(out, "set of children: "+name+" is there only sometimes")
+			continue
+		}
+		for _, path := range changed(old, now) {
+			out = append(out, name+" "+path)
+		}
+	}
+	if a.Wait != b.Wait {
+		out = append(out, "Wait")
+	}
+	return out
+}
+
+// wanted are the wanted children by name, and the status.
+func (p *Plan) wanted() map[string]map[string]any {
+	out := map[string]map[string]any{}
+	for _, step := range p.Children {
+		if step.Object != nil {
+			out[step.Ref.String()] = step.Object
+		}
+	}
+	status := map[string]any{}
+	if len(p.Status) > 0 && json.Unmarshal(p.Status, &status) == nil {
+		out["status"] = status
+	}
+	return out
+}
+
+// union is the keys of both.
+func union(a, b map[string]map[string]any) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for key := range a {
+			if !yield(key) {
+				return
+			}
+		}
+		for key := range b {
+			if _, both := a[key]; !both && !yield(key) {
+				return
+			}
+		}
+	}
+}
+
+// changed names the fields of two objects that differ, whoever has them.
+func changed(a, b map[string]any) []string {
+	c := &comparison{}
+	c.exactly("", a, b)
+	c.exactly("", b, a)
+	slices.Sort(c.paths)
+	return slices.Compact(c.paths)
+}
+
+// exactly compares the fields of a; the order of lists counts.
+func (c *comparison) exactly(path string, a, b map[string]any) {
+	for key, value := range a {
+		below := path + "." + key
+		if strings.ContainsAny(key, "./") {
+			below = path + "[" + key + "]"
+		}
+		old, isMap := value.(map[string]any)
+		now, isMapToo := b[key].(map[string]any)
+		switch {
+		case isMap && isMapToo:
+			c.exactly(below, old, now)
+		case !reflect.DeepEqual(value, b[key]):
+			c.paths = append(c.paths, below)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarativetest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/declarative"
+)
+
+// answering is a handler with a status and a ConfigMap.
+func answering(answer func(req *declarative.SyncRequest) (status any, data map[string]string, err error)) declarative.Handler {
+	return declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+		status, data, err := answer(req)
+		if err != nil {
+			return nil, err
+		}
+		return declarative.Respond(status).Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{"a": "b"}}, Data: data}).Response()
+	})
+}
+
+func TestImpurities(t *testing.T) {
+	calls := 0
+	type data = map[string]string
+	for name, tc := range map[string]struct {
+		handler declarative.Handler
+		want    []string
+	}{
+		"pure [R27]": {answering(func(req *declarative.SyncRequest) (any, data, error) {
+			return map[string]any{"children": len(req.Children)}, data{"item": req.Item.Name}, nil
+		}), nil},
+		"a timestamp [R33]": {answering(func(*declarative.SyncRequest) (any, data, error) {
+			return nil, data{"when": time.Now().String()}, nil
+		}), []string{"the same input gives another ConfigMap shop/c .data.when"}},
+		"a timestamp of whole seconds [R33]": {answering(func(*declarative.SyncRequest) (any, data, error) {
+			return nil, data{"when": time.Now().Format(time.RFC3339)}, nil
+		}), []string{"the same input gives another ConfigMap shop/c .data.when"}},
+		"the day of the month [R33]": {answering(func(*declarative.SyncRequest) (any, data, error) {
+			return nil, data{"when.day": time.Now().Format("02")}, nil
+		}), []string{"the same input gives another ConfigMap shop/c .data[when.day]"}},
+		"a timestamp in the status [R33]": {answering(func(*declarative.SyncRequest) (any, data, error) {
+			return map[string]any{"at": time.Now()}, nil, nil
+		}), []string{"the same input gives another status .at"}},
+		"the order of children [R33]": {answering(func(req *declarative.SyncRequest) (any, data, error) {
+			return nil, data{"first": req.Children[0].Name()}, nil
+		}), []string{"the same input gives another ConfigMap shop/c .data.first"}},
+		"the order of a map [R33]": {answering(func(*declarative.SyncRequest) (any, data, error) {
+			keys := []string{}
+			for key := range (data{"a": "", "b": "", "c": "", "d": ""}) {
+				keys = append(keys, key)
+			}
+			return nil, data{"keys": strings.Join(keys, "")}, nil
+		}), []string{"the same input gives another ConfigMap shop/c .data.keys"}},
+		"a random key [R33]": {answering(func(*declarative.SyncRequest) (any, data, error) {
+			calls++
+			return nil, data{fmt.Sprint("k", min(calls, 2)): ""}, nil
+		}), []string{"the same input gives another ConfigMap shop/c .data.k1", "the same input gives another ConfigMap shop/c .data.k2"}},
+		"a random name [R33]": {declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+			calls++
+			return declarative.Respond(nil).Add(service(fmt.Sprint("s", calls%2), "ClusterIP")).Response()
+		}), []string{"the same input gives another set of children: Service shop/s0 is there only sometimes", "the same input gives another set of children: Service shop/s1 is there only sometimes"}},
+		"fails": {answering(func(*declarative.SyncRequest) (any, data, error) { return nil, nil, errors.New("bad") }), []string{"the handler failed: bad"}},
+		"fails sometimes": {answering(func(*declarative.SyncRequest) (any, data, error) {
+			if calls++; calls%3 == 0 {
+				return nil, nil, errors.New("bad")
+			}
+			return nil, nil, nil
+		}), []string{"the handler fails only sometimes: bad"}},
+		"goes on with each call [R27]": {answering(func(req *declarative.SyncRequest) (any, data, error) {
+			child, _ := req.Children.Named("ConfigMap", "c")
+			return nil, data{"x": child.Text("data", "x") + "x"}, nil
+		}), []string{"when it sees what it wanted, it goes on: change ConfigMap shop/c .data.x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls = 0
+			o := options()
+			o.Children[3].Update = declarative.Apply
+			got := impurities(t, tc.handler, o, Item(t, "shop", "web", nil), []any{service("a", "ClusterIP"), service("b", "ClusterIP")})
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestCheckPureTakesValuesThatAreGeneratedOnce(t *testing.T) {
+	handler := declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+		secret, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", req.Name("login"))
+		if err != nil {
+			return nil, err
+		}
+		password, err := declarative.ValueOr(secret.Data["password"], func() ([]byte, error) { return []byte(rand.Text()), nil })
+		if err != nil {
+			return nil, err
+		}
+		return declarative.Respond(nil).Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: req.Name("login")}, Data: map[string][]byte{"password": password}}).Response()
+	})
+	item := Item(t, "shop", "web", nil)
+	first, err := Run(t.Context(), handler, options(), item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	CheckPure(t, handler, options(), item, first.Observed...) // [R34]
+	got := impurities(t, handler, options(), item, nil)
+	if diff := cmp.Diff([]string{"the same input gives another Secret shop/web-login .data.password"}, got); diff != "" {
+		t.Errorf("[R34] without the children that hold the values: %s", diff)
+	}
+}

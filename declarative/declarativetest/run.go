@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarativetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/declarative/internal/objects"
+)
+
+// Item makes a deploy item of generation 1 whose configuration is config as JSON. Its UID is made of its name.
+func Item(t testing.TB, namespace, name string, config any) *lsv1alpha1.DeployItem {
+	t.Helper()
+	raw, err := json.Marshal(config)
+	if err != nil {
+		t.Fatalf("encode the configuration: %v", err)
+	}
+	return &lsv1alpha1.DeployItem{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name), Generation: 1},
+		Spec:       lsv1alpha1.DeployItemSpec{Configuration: &runtime.RawExtension{Raw: raw}},
+	}
+}
+
+// Run calls Sync once and tells what the deployer would do. children are those that are observed, in all forms
+// that declarative.SyncResponse.Children may have, with status and server-only fields.
+// Errors: that of the handler, the faults of its answer and of options, a child that cannot be read, or of a kind
+// that options do not name. Item and children are not changed.
+func Run(ctx context.Context, handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children ...any) (*Plan, error) {
+	c, err := prepare(handler, options, item, children)
+	if err != nil {
+		return nil, err
+	}
+	req, err := c.request()
+	if err != nil {
+		return nil, err
+	}
+	return c.plan(ctx, req)
+}
+
+// bench is a handler with an input.
+type bench struct {
+	handler  declarative.Handler
+	options  declarative.Options
+	item     *lsv1alpha1.DeployItem
+	children []*unstructured.Unstructured
+}
+
+// prepare checks the options and reads the children.
+func prepare(handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children []any) (*bench, error) {
+	options.Default()
+	if err := options.Validate(); err != nil {
+		return nil, fmt.Errorf("options: %w", err)
+	}
+	b := &bench{handler: handler, options: options, item: item}
+	configured := map[schema.GroupVersionKind]bool{}
+	for _, kind := range options.Children {
+		configured[schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)] = true
+	}
+	for i, child := range children {
+		read, err := objects.Read(child)
+		if err != nil {
+			return nil, fmt.Errorf("observed child %d %w", i, err)
+		}
+		for _, one := range read {
+			one.FillKind(options.Scheme, func(gvk schema.GroupVersionKind) bool { return configured[gvk] })
+			object := &unstructured.Unstructured{Object: one.Body}
+			if gvk := object.GroupVersionKind(); !configured[gvk] {
+				return nil, fmt.Errorf("observed child %d is a %s %q, which options do not name: the handler would never see it", i, gvk.GroupVersion(), gvk.Kind)
+			}
+			b.children = append(b.children, object)
+		}
+	}
+	return b, nil
+}
+
+// request makes a fresh request.
+func (b *bench) request() (*declarative.SyncRequest, error) {
+	return declarative.NewRequest(b.item, nil, b.children...)
+}
+
+// plan calls the handler.
+func (b *bench) plan(ctx context.Context, req *declarative.SyncRequest) (*Plan, error) {
+	response, err := b.handler.Sync(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if response == nil {
+		return nil, errors.New("the handler returned neither a response nor an error")
+	}
+	desired, err := b.options.Desired(b.item, response, func(apply.Ref) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{ResyncAfter: response.ResyncAfter, Wait: response.Wait}
+	if plan.Status, err = declarative.EncodeStatus(b.item, response.Status); err != nil {
+		return nil, err
+	}
+	b.compare(plan, desired)
+	return plan, nil
+}
+
+// compare fills in the steps.
+func (b *bench) compare(plan *Plan, desired []apply.Desired) {
+	wanted := map[*unstructured.Unstructured]bool{}
+	for _, d := range desired {
+		live := b.find(apply.RefOf(d.Object))
+		wanted[live] = true
+		step := Step{Ref: apply.RefOf(d.Object), Object: d.Object.Object}
+		if live != nil {
+			step.Ref = apply.RefOf(live)
+		}
+		step.Action, step.Fields = b.judge(d, live)
+		plan.Children = append(plan.Children, step)
+		if after := afterwards(step, live); after != nil {
+			plan.Observed = append(plan.Observed, after)
+		}
+	}
+	for _, live := range b.children {
+		if !wanted[live] {
+			plan.Children = append(plan.Children, Step{Action: Delete, Ref: apply.RefOf(live)})
+		}
+	}
+}
+
+// find finds the observed child that is meant; a namespace that the library filled in is not one of a cluster-scoped kind.
+func (b *bench) find(ref apply.Ref) *unstructured.Unstructured {
+	for _, live := range b.children {
+		other := apply.RefOf(live)
+		if other.Namespace == "" {
+			other.Namespace = ref.Namespace
+		}
+		if other == ref {
+			return live
+		}
+	}
+	return nil
+}
+
+// judge tells what is done with a child; live: nil if it does not exist.
+func (b *bench) judge(d apply.Desired, live *unstructured.Unstructured) (Action, []string) {
+	update := declarative.Apply
+	for _, kind := range b.options.Children {
+		if kind.APIVersion == d.Object.GetAPIVersion() && kind.Kind == d.Object.GetKind() {
+			update = kind.Update
+		}
+	}
+	retained := d.Policy != ""
+	switch {
+	case retained && live == nil:
+		return Missing, nil
+	case live == nil:
+		return Create, nil
+	case retained || live.GetDeletionTimestamp() != nil:
+		return Keep, nil
+	}
+	fields := missing(d.Object.Object, live.Object)
+	switch {
+	case len(fields) == 0:
+		return Unchanged, nil
+	case update == declarative.OnDelete:
+		return Keep, nil
+	case update == declarative.Recreate:
+		return Recreate, fields
+	}
+	return Change, fields
+}
+
+// afterwards is what an observed child is like when the step is done; nil: it does not exist.
+func afterwards(step Step, live *unstructured.Unstructured) *unstructured.Unstructured {
+	wanted := &unstructured.Unstructured{Object: step.Object}
+	switch step.Action {
+	case Create, Recreate:
+		return wanted.DeepCopy()
+	case Change:
+		out := live.DeepCopy()
+		lay(out.Object, wanted.DeepCopy().Object)
+		return out
+	case Missing, Delete:
+		return nil
+	case Unchanged, Keep:
+	}
+	return live.DeepCopy()
+}
+
+// lay lays fields over those of an object.
+func lay(over, fields map[string]any) {
+	for key, value := range fields {
+		below, isMap := value.(map[string]any)
+		old, wasMap := over[key].(map[string]any)
+		if isMap && wasMap {
+			lay(old, below)
+			continue
+		}
+		over[key] = value
+	}
+}

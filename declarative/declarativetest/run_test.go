@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarativetest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/declarative"
+)
+
+func options() declarative.Options {
+	return declarative.Options{Children: []declarative.ChildKind{
+		{APIVersion: "apps/v1", Kind: "Deployment"},
+		{APIVersion: "v1", Kind: "Pod", Update: declarative.Recreate},
+		{APIVersion: "v1", Kind: "Service"},
+		{APIVersion: "v1", Kind: "ConfigMap", Update: declarative.OnDelete},
+		{APIVersion: "v1", Kind: "Secret"},
+		{APIVersion: "v1", Kind: "Namespace"},
+	}}
+}
+
+// returns is a handler that returns the same each time.
+func returns(children ...any) declarative.Handler {
+	return declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+		return declarative.Respond(map[string]any{"children": len(children)}).Add(children...).Resync(time.Minute).Wait("soon").Response()
+	})
+}
+
+func service(name, kind string) string {
+	return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"` + name + `"},"spec":{"type":"` + kind + `"}}`
+}
+
+func TestRun(t *testing.T) {
+	deployment := func(replicas int32, images ...string) *appsv1.Deployment {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{Replicas: &replicas}}
+		for _, image := range images {
+			d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{
+				Name: image, Image: image, Ports: []corev1.ContainerPort{{ContainerPort: 80}},
+				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("500m")}},
+			})
+		}
+		return d
+	}
+	observed := deployment(3, "web", "injected")
+	observed.Namespace, observed.UID, observed.ResourceVersion, observed.Status.Replicas = "shop", "u", "7", 3
+	observed.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "injected"}}
+	for name, tc := range map[string]struct {
+		wants, observed []any
+		want            []string
+	}{
+		"create, change and delete [R13, R14, R16]": {
+			[]any{service("a", "ClusterIP"), service("b", "NodePort")},
+			[]any{service("b", "ClusterIP"), service("c", "ClusterIP")},
+			[]string{"change Service b .spec.type", "delete Service c", "create Service shop/a"},
+		},
+		"recreate":                            {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"hostname":"b"}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"hostname":"a"}}`}, []string{"recreate Pod p .spec.hostname"}},
+		"on delete":                           {[]any{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":"b"}}`}, []any{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{}}`}, nil},
+		"all as it shall be":                  {[]any{service("b", "ClusterIP")}, []any{service("b", "ClusterIP")}, nil},
+		"fields of others do not matter":      {[]any{deployment(3, "web")}, []any{observed}, nil},
+		"a field of one container":            {[]any{deployment(2, "web")}, []any{observed}, []string{"change Deployment.apps shop/web .spec.replicas"}},
+		"a container is missing":              {[]any{deployment(3, "web", "more")}, []any{observed}, []string{"change Deployment.apps shop/web .spec.template.spec.containers[more]"}},
+		"a minimal child that exists [R28]":   {[]any{`{"apiVersion":"v1","kind":"Service","metadata":{"name":"b"}}`}, []any{service("b", "ClusterIP")}, nil},
+		"a minimal child that does not [R29]": {[]any{`{"apiVersion":"v1","kind":"Service","metadata":{"name":"b"}}`}, nil, []string{"missing Service shop/b"}},
+		"a child of a cluster-scoped kind":    {[]any{`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n","labels":{"a":"b"}}}`}, []any{`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n","labels":{"a":"b"}}}`}, nil},
+		"a child that is being deleted":       {[]any{service("b", "NodePort")}, []any{`{"apiVersion":"v1","kind":"Service","metadata":{"name":"b","deletionTimestamp":"2024-01-01T00:00:00Z"},"spec":{}}`}, nil},
+		"quantities and numbers":              {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"n":1,"resources":{"limits":{"cpu":0.5,"memory":"1Gi"}}}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"n":1.0,"resources":{"limits":{"cpu":"500m","memory":"1024Mi"}}}}`}, nil},
+		"texts of a Secret":                   {[]any{`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"a":"v"}}`}, []any{`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"a":"dg=="}}`}, nil},
+		"an emptied list":                     {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"args":[]}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"args":["a"]}}`}, []string{"recreate Pod p .spec.args"}},
+		"a list that lost an element":         {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"args":["a"]}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"args":["a","b"]}}`}, []string{"recreate Pod p .spec.args"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			item := Item(t, "shop", "web", nil)
+			handler := returns(tc.wants...)
+			plan, err := Run(t.Context(), handler, options(), item, tc.observed...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, plan.Steps()); diff != "" {
+				t.Error(diff)
+			}
+			again, err := Run(t.Context(), handler, options(), item, plan.Observed...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, step := range again.Steps() {
+				if !strings.HasPrefix(step, string(Missing)) {
+					t.Errorf("[R27] a second call goes on: %s", step)
+				}
+			}
+		})
+	}
+}
+
+func TestPlanIsData(t *testing.T) {
+	item := Item(t, "shop", "web", map[string]any{"replicas": 3})
+	o := options()
+	o.Labels = map[string]string{"team": "a"}
+	plan, err := Run(t.Context(), returns(service("b", "ClusterIP")), o, item, service("b", "NodePort"), service("c", "NodePort"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := map[string]any{
+		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "b", "namespace": "shop", "labels": map[string]any{"team": "a"}},
+		"spec": map[string]any{"type": "ClusterIP"},
+	}
+	want := []Step{
+		{Action: Change, Ref: apply.Ref{APIVersion: "v1", Kind: "Service", Name: "b"}, Fields: []string{".metadata.labels", ".spec.type"}, Object: wanted},
+		{Action: Delete, Ref: apply.Ref{APIVersion: "v1", Kind: "Service", Name: "c"}},
+	}
+	if diff := cmp.Diff(want, plan.Children); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"Service c"}, plan.With(Delete)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(wanted, plan.Object("Service b")); diff != "" || plan.Object("Service x") != nil {
+		t.Error(diff)
+	}
+	if string(plan.Status) != `{"apiVersion":"declarative.deployerkit.dev/v1alpha1","children":1,"kind":"ProviderStatus","observedGeneration":1}` {
+		t.Errorf("[R7, R10] got %s", plan.Status)
+	}
+	if plan.Wait != "soon" || plan.ResyncAfter != time.Minute {
+		t.Errorf("got %+v", plan)
+	}
+}
+
+func TestRunFails(t *testing.T) {
+	handler := func(response *declarative.SyncResponse, err error) declarative.Handler {
+		return declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+			return response, err
+		})
+	}
+	for name, tc := range map[string]struct {
+		handler  declarative.Handler
+		options  declarative.Options
+		observed any
+		want     string
+	}{
+		"options":                 {returns(), declarative.Options{}, nil, "options: Children: at least one kind is required"},
+		"the handler [R3]":        {handler(nil, errors.New("bad")), options(), nil, "bad"},
+		"no answer [R3]":          {handler(nil, nil), options(), nil, "neither a response nor an error"},
+		"a child [R19]":           {returns(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"status":{"phase":"x"}}`), options(), nil, "children[0].status.phase"},
+		"the status [R12]":        {handler(&declarative.SyncResponse{Status: 7}, nil), options(), nil, "no JSON object"},
+		"an observed child":       {returns(), options(), "a: b: c", "observed child 0 is no YAML"},
+		"an observed other child": {returns(), options(), `{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"j"}}`, "the handler would never see it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			observed := []any{tc.observed}
+			if tc.observed == nil {
+				observed = nil
+			}
+			plan, err := Run(t.Context(), tc.handler, tc.options, Item(t, "shop", "web", nil), observed...)
+			if plan != nil || err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %+v, %v, want %q", plan, err, tc.want)
+			}
+		})
+	}
+}
