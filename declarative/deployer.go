@@ -81,6 +81,7 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 		return fmt.Errorf("options of %s: %w", d.options.Name, err)
 	}
 	d.memories = newMemories(rt.Landscaper.GetClient())
+	d.memories.forgotten = d.stability.forget
 	d.metrics = newMetrics(&d.informers, d.memories, d.options.ItemMetrics)
 	if err := d.metrics.register(rt.Registerer); err != nil {
 		return err
@@ -175,7 +176,6 @@ func (d *deployer) changed(item types.UID) {
 func (d *deployer) forget(item types.UID) {
 	d.keeper.Forget(item)
 	d.memories.forget(item)
-	d.stability.forget(item)
 }
 
 func (d *deployer) now() time.Time { return d.keeper.Runtime().Clock.Now() }

@@ -21,7 +21,8 @@ const maxPace = 10 * time.Minute
 
 // memories is what is known about items in memory. Losing it costs reads, nothing else.
 type memories struct {
-	items client.Reader // from the cache; nil: nothing is swept
+	items     client.Reader   // from the cache; nil: nothing is swept
+	forgotten func(types.UID) // is told of each item that is forgotten
 
 	mu    sync.Mutex
 	all   map[types.UID]*memory
@@ -31,7 +32,7 @@ type memories struct {
 const sweepFrom = 64
 
 func newMemories(items client.Reader) *memories {
-	return &memories{items: items, all: map[types.UID]*memory{}, sweep: sweepFrom}
+	return &memories{items: items, forgotten: func(types.UID) {}, all: map[types.UID]*memory{}, sweep: sweepFrom}
 }
 
 // memory of one item. The library runs one call at a time for an item; changes of children come at any time.
@@ -75,8 +76,9 @@ func (s *memories) find(uid types.UID) *memory {
 // forget ends the memory of an item.
 func (s *memories) forget(uid types.UID) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.all, uid)
+	s.mu.Unlock()
+	s.forgotten(uid)
 }
 
 // list returns all memories.

@@ -30,8 +30,8 @@ var (
 	bert       = ownership.Owner{UID: "bert", Landscape: "land", Namespace: "ns", Name: "b"}
 )
 
-// observed is an observer of a fake cluster.
-type observed struct {
+// fakeObserver is an observer of a fake cluster.
+type fakeObserver struct {
 	*observer
 
 	client *dynamicfake.FakeDynamicClient
@@ -43,9 +43,9 @@ type observed struct {
 }
 
 // observe makes an observer that ends with the test. forbidden: the namespaces that may not be listed, "" the cluster.
-func observe(t *testing.T, forbidden []string, objects ...runtime.Object) *observed {
+func observe(t *testing.T, forbidden []string, objects ...runtime.Object) *fakeObserver {
 	t.Helper()
-	o := &observed{woken: map[types.UID]int{}, clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
+	o := &fakeObserver{woken: map[types.UID]int{}, clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
 	o.client = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{configMaps: "ConfigMapList"}, objects...)
 	o.client.PrependReactor("list", "configmaps", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		for _, namespace := range forbidden {
@@ -77,7 +77,7 @@ func observe(t *testing.T, forbidden []string, objects ...runtime.Object) *obser
 	return o
 }
 
-func (o *observed) wokenUp(item types.UID) int {
+func (o *fakeObserver) wokenUp(item types.UID) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.woken[item]
@@ -105,7 +105,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-func names(objects []*unstructured.Unstructured) string {
+func namesOf(objects []*unstructured.Unstructured) string {
 	out := []string{}
 	for _, obj := range objects {
 		out = append(out, obj.GetNamespace()+"/"+obj.GetName())
@@ -138,7 +138,7 @@ func TestViewGoesDownTheLadder(t *testing.T) {
 					t.Errorf("%s: covers(%q) = %t, want %t", tc.reason, namespace, got, want)
 				}
 			}
-			if got := names(v.of(anna)); got != tc.sees {
+			if got := namesOf(v.of(anna)); got != tc.sees {
 				t.Errorf("of anna: %q, want %q", got, tc.sees)
 			}
 			if !strings.Contains(v.reason, tc.missing) || (v.reason == "") != (tc.missing == "") {
@@ -188,7 +188,7 @@ func TestViewFindsWhatAnEarlierLifeOfTheItemHad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := names(v.of(again)); got != "x/two x/one" {
+	if got := namesOf(v.of(again)); got != "x/two x/one" {
 		t.Errorf("of the item: %q", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -114,4 +115,12 @@ func (h *watched) last(item string) *declarative.SyncRequest {
 	defer h.mu.Unlock()
 	calls := h.calls[item]
 	return calls[len(calls)-1]
+}
+
+// live returns what is stored at the moment, for each item.
+func live(answer *atomic.Value) declarative.HandlerFunc {
+	return func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+		children, _ := answer.Load().([]any)
+		return &declarative.SyncResponse{Children: children}, nil
+	}
 }

@@ -49,7 +49,7 @@ func newWorld(ctx context.Context, kinds ...declarative.ChildKind) *world {
 	ns.GenerateName = "declarative-"
 	Expect(w.client.Create(ctx, ns)).To(Succeed())
 	w.ns = ns.Name
-	w.ls = deployertest.NewLandscaper(w.client, deployertest.LandscaperOptions{Revision: contract.JobID})
+	w.ls = deployertest.NewLandscaper(w.client, deployertest.LandscaperOptions{Revision: contract.JobID, ManagedBy: "exec"})
 	Expect(w.ls.EnsureContext(ctx, w.ns)).To(Succeed())
 	raw, err := json.Marshal(map[string]any{"kubeconfig": string(cp.Kubeconfig())})
 	Expect(err).NotTo(HaveOccurred())
@@ -214,5 +214,5 @@ func (w *world) settles(ctx context.Context) {
 		before := last
 		last = w.counter.Snapshot().Total()
 		return before == last
-	}).WithContext(ctx).WithPolling(400 * time.Millisecond).WithTimeout(patience).Should(BeTrue())
+	}).WithContext(ctx).WithPolling(250 * time.Millisecond).WithTimeout(patience).Should(BeTrue())
 }

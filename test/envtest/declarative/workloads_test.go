@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative_test
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// workload is a world with one item whose children can be changed.
+type workload struct {
+	*world
+
+	handler *watched
+	answer  atomic.Value // of []any
+	before  deployertest.Counts
+}
+
+// run deploys children of their kinds, and waits for peace.
+func run(ctx context.Context, w *world, children ...any) *workload {
+	GinkgoHelper()
+	l := &workload{world: w}
+	l.answer.Store(children)
+	l.handler = watch(live(&l.answer))
+	w.start(l.handler)
+	w.deploy(ctx, "item", config(nil))
+	l.peace(ctx)
+	return l
+}
+
+// wants changes what the handler returns, and waits for peace.
+func (l *workload) wants(ctx context.Context, children ...any) {
+	GinkgoHelper()
+	l.answer.Store(children)
+	Expect(l.again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+	l.peace(ctx)
+}
+
+// peace waits until nothing more happens, and counts from there.
+func (l *workload) peace(ctx context.Context) {
+	GinkgoHelper()
+	l.settles(ctx)
+	l.before = l.counter.Snapshot()
+}
+
+// quiet sees to it that another call of the handler finds nothing to do.
+func (l *workload) quiet(ctx context.Context) {
+	GinkgoHelper()
+	l.again(ctx, "item")
+	l.settles(ctx)
+	reads, writes := l.spent(l.before)
+	Expect(reads+writes).To(BeZero(), "%s", l.counter.Snapshot().Since(l.before))
+}
+
+// get reads a child.
+func child[T client.Object](ctx context.Context, l *workload, name string, obj T) T {
+	GinkgoHelper()
+	Expect(l.client.Get(ctx, l.key(name), obj)).To(Succeed())
+	return obj
+}
+
+func (l *workload) deployment(ctx context.Context) *appsv1.Deployment {
+	GinkgoHelper()
+	return child(ctx, l, "web", &appsv1.Deployment{})
+}
+
+func (l *workload) container(ctx context.Context) corev1.Container {
+	GinkgoHelper()
+	return l.deployment(ctx).Spec.Template.Spec.Containers[0]
+}
+
+// apply is a server-side apply by another controller.
+func (l *workload) apply(ctx context.Context, body object) {
+	GinkgoHelper()
+	obj := &unstructured.Unstructured{Object: body}
+	obj.SetNamespace(l.ns)
+	Expect(l.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("other-controller"))).To(Succeed())
+}
+
+// deployment is a child with one container; more are further fields of it.
+func deployment(container object, pod object) object {
+	spec := object{"containers": []any{merged(object{"name": "web", "image": "web:1"}, container)}}
+	return object{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web"},
+		"spec": object{
+			"selector": object{"matchLabels": object{"app": "web"}},
+			"template": object{"metadata": object{"labels": object{"app": "web"}}, "spec": merged(spec, pod)},
+		},
+	}
+}
+
+func merged(a, b object) object {
+	out := object{}
+	for _, one := range []object{a, b} {
+		for key, value := range one {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// others is what another controller wants of the Deployment.
+func others(container, pod object) object {
+	return object{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web"},
+		"spec": object{"template": object{"spec": merged(object{"containers": []any{merged(object{"name": "web"}, container)}}, pod)}},
+	}
+}
+
+func port(number int, protocol, name string) object {
+	return object{"containerPort": number, "protocol": protocol, "name": name}
+}
+
+func mount(path, name string) object { return object{"mountPath": path, "name": name} }
+
+func volume(name string) object { return object{"name": name, "emptyDir": object{}} }
+
+func env(name, value string) object { return object{"name": name, "value": value} }
+
+func envNames(c corev1.Container) []string {
+	out := []string{}
+	for _, one := range c.Env {
+		out = append(out, one.Name)
+	}
+	return out
+}
+
+var _ = Describe("lists in children", func() {
+	It("are matched by the keys of their schema [Rh1, Rh5]", func(ctx SpecContext) {
+		pod := object{"volumes": []any{volume("x"), volume("y")}, "hostAliases": []any{object{"ip": "10.0.0.1", "hostnames": []any{"a"}}}}
+		container := object{"ports": []any{port(53, "UDP", "dns"), port(53, "TCP", "dns-tcp")}, "volumeMounts": []any{mount("/x", "x")}}
+		l := run(ctx, newWorld(ctx, deploymentKind), deployment(container, pod))
+		l.apply(ctx, others(object{"ports": []any{port(80, "TCP", "http")}, "volumeMounts": []any{mount("/theirs", "y")}},
+			object{"hostAliases": []any{object{"ip": "10.0.0.9", "hostnames": []any{"theirs"}}}}))
+		l.quiet(ctx)
+
+		By("one element of each list changes")
+		container = object{"ports": []any{port(53, "UDP", "dns"), port(53, "TCP", "renamed")}, "volumeMounts": []any{mount("/x", "y")}}
+		pod["hostAliases"] = []any{object{"ip": "10.0.0.1", "hostnames": []any{"b"}}}
+		l.wants(ctx, deployment(container, pod))
+		got := l.container(ctx)
+		Expect(got.Ports).To(ConsistOf(
+			corev1.ContainerPort{Name: "dns", ContainerPort: 53, Protocol: "UDP"},
+			corev1.ContainerPort{Name: "renamed", ContainerPort: 53, Protocol: "TCP"},
+			corev1.ContainerPort{Name: "http", ContainerPort: 80, Protocol: "TCP"},
+		))
+		Expect(got.VolumeMounts).To(ConsistOf(
+			corev1.VolumeMount{MountPath: "/x", Name: "y"}, corev1.VolumeMount{MountPath: "/theirs", Name: "y"},
+		))
+		Expect(l.deployment(ctx).Spec.Template.Spec.HostAliases).To(ConsistOf(
+			corev1.HostAlias{IP: "10.0.0.1", Hostnames: []string{"b"}}, corev1.HostAlias{IP: "10.0.0.9", Hostnames: []string{"theirs"}},
+		))
+		l.quiet(ctx)
+	}, SpecTimeout(time.Minute))
+
+	It("lose an element at their end, by the handler and by others [Rh2]", func(ctx SpecContext) {
+		full := object{"env": []any{env("A", "1"), env("B", "2"), env("C", "3")}, "args": []any{"one", "two", "three"}}
+		l := run(ctx, newWorld(ctx, deploymentKind), deployment(full, nil))
+		l.wants(ctx, deployment(object{"env": []any{env("A", "1"), env("B", "2")}, "args": []any{"one", "two"}}, nil))
+		Expect(envNames(l.container(ctx))).To(Equal([]string{"A", "B"}))
+		Expect(l.container(ctx).Args).To(Equal([]string{"one", "two"}))
+
+		By("somebody takes one away")
+		web := l.deployment(ctx)
+		web.Spec.Template.Spec.Containers[0].Env = web.Spec.Template.Spec.Containers[0].Env[:1]
+		web.Spec.Template.Spec.Containers[0].Args = web.Spec.Template.Spec.Containers[0].Args[:1]
+		Expect(l.client.Update(ctx, web, client.FieldOwner("kubectl-edit"))).To(Succeed())
+		Eventually(func() []string { return envNames(l.container(ctx)) }).WithTimeout(patience).Should(Equal([]string{"A", "B"}))
+		Eventually(func() []string { return l.container(ctx).Args }).WithTimeout(patience).Should(Equal([]string{"one", "two"}))
+	}, SpecTimeout(time.Minute))
+
+	It("can be emptied [Rh3]", func(ctx SpecContext) {
+		full := object{"env": []any{env("A", "1"), env("B", "2")}, "args": []any{"one"}, "command": []any{"run"}}
+		l := run(ctx, newWorld(ctx, deploymentKind), deployment(full, nil))
+		l.wants(ctx, deployment(object{"env": []any{}, "args": []any{}}, nil))
+		got := l.container(ctx)
+		Expect(got.Env).To(BeEmpty())
+		Expect(got.Args).To(BeEmpty())
+		Expect(got.Command).To(BeEmpty(), "left out is the same")
+		l.quiet(ctx)
+	}, SpecTimeout(time.Minute))
+})
+
+var _ = Describe("values in children", func() {
+	It("that mean the same cause no update [R38, Rh4]", func(ctx SpecContext) {
+		resources := func(cpu, memory any) object {
+			return object{
+				"resources": object{"limits": object{"cpu": cpu, "memory": memory}}, "env": []any{env("A", "1"), env("B", "2")},
+			}
+		}
+		secret := object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "secret"}, "stringData": object{"password": "x"}}
+		web := deployment(resources("0.5", "1024Mi"), nil)
+		web["spec"].(object)["minReadySeconds"] = 1.0
+		web["metadata"].(object)["creationTimestamp"] = nil
+		web["status"] = object{}
+		service := &corev1.Service{}
+		service.APIVersion, service.Kind, service.Name = "v1", "Service", "service"
+		service.Spec.Ports = []corev1.ServicePort{{Port: 80}}
+		l := run(ctx, newWorld(ctx, deploymentKind, secretKind, serviceKind), web, secret, service)
+		l.quiet(ctx)
+		Expect(child(ctx, l, "secret", &corev1.Secret{}).Data).To(Equal(map[string][]byte{"password": []byte("x")}))
+
+		By("written in another way")
+		version, generation := l.deployment(ctx).ResourceVersion, l.deployment(ctx).Generation
+		web = deployment(resources("500m", "1Gi"), nil)
+		web["spec"].(object)["minReadySeconds"] = 1
+		secret = object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "secret"}, "data": object{"password": "eA=="}}
+		l.wants(ctx, web, secret, service)
+		Expect(l.deployment(ctx).Generation).To(Equal(generation))
+		Expect(l.deployment(ctx).ResourceVersion).To(Equal(version))
+		l.quiet(ctx)
+
+		By("another order of the environment, by others")
+		patch := `[{"op":"replace","path":"/spec/template/spec/containers/0/env","value":[{"name":"B","value":"2"},{"name":"A","value":"1"}]}]`
+		Expect(l.client.Patch(ctx, l.deployment(ctx), client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-edit"))).To(Succeed())
+		l.settles(ctx)
+		l.quiet(ctx)
+		Expect(envNames(l.container(ctx))).To(Equal([]string{"B", "A"}))
+	}, SpecTimeout(time.Minute))
+
+	It("that are null are not set by the handler [Rh6]", func(ctx SpecContext) {
+		web := deployment(object{"workingDir": nil}, object{"priorityClassName": nil})
+		web["spec"].(object)["replicas"] = nil
+		l := run(ctx, newWorld(ctx, deploymentKind), web)
+		l.apply(ctx, merged(others(object{"workingDir": "/theirs"}, nil), nil))
+		l.scale(ctx, 3)
+		l.quiet(ctx)
+		Expect(l.container(ctx).WorkingDir).To(Equal("/theirs"))
+		Expect(l.deployment(ctx).Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
+	}, SpecTimeout(time.Minute))
+
+	It("are the autoscaler's if the handler does not return them [R17, R39, Rh5]", func(ctx SpecContext) {
+		l := run(ctx, newWorld(ctx, deploymentKind), deployment(nil, nil))
+		for _, replicas := range []int32{2, 5, 1} {
+			l.scale(ctx, replicas)
+			l.settles(ctx)
+			l.quiet(ctx)
+			Expect(l.deployment(ctx).Spec.Replicas).To(HaveValue(Equal(replicas)))
+		}
+		l.wants(ctx, deployment(object{"image": "web:2"}, nil))
+		Expect(l.container(ctx).Image).To(Equal("web:2"))
+		Expect(l.deployment(ctx).Spec.Replicas).To(HaveValue(BeEquivalentTo(1)), "also after an update")
+	}, SpecTimeout(time.Minute))
+})
+
+// scale does what a HorizontalPodAutoscaler does.
+func (l *workload) scale(ctx context.Context, replicas int32) {
+	GinkgoHelper()
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
+	err := l.client.SubResource("scale").Update(ctx, l.deployment(ctx), client.WithSubResourceBody(scale), client.FieldOwner("horizontal-pod-autoscaler"))
+	Expect(err).NotTo(HaveOccurred())
+}
+
+var _ = Describe("what admission adds to a child", func() {
+	It("is not compared and not taken away [R39, R40, R41]", func(ctx SpecContext) {
+		w := newWorld(ctx, podKind)
+		w.inject(ctx)
+		pod := object{
+			"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "web"},
+			"spec": object{"containers": []any{object{"name": "web", "image": "web:1"}}, "terminationGracePeriodSeconds": 0},
+		}
+		l := run(ctx, w, pod)
+		got := child(ctx, l, "web", &corev1.Pod{})
+		Expect(got.Spec.Containers).To(HaveLen(3))
+		Expect(got.Spec.InitContainers).To(HaveLen(1))
+		l.quiet(ctx)
+		Expect(child(ctx, l, "web", &corev1.Pod{}).UID).To(Equal(got.UID))
+
+		By("an update of our container")
+		pod["spec"].(object)["containers"] = []any{object{"name": "web", "image": "web:2"}}
+		l.wants(ctx, pod)
+		now := child(ctx, l, "web", &corev1.Pod{})
+		Expect(now.UID).To(Equal(got.UID))
+		images := map[string]string{}
+		for _, container := range append(now.Spec.Containers, now.Spec.InitContainers...) {
+			images[container.Name] = container.Image
+		}
+		Expect(images).To(Equal(map[string]string{"web": "web:2", "sidecar": "sidecar:1", "logs": "logs:1", "init": "init:1"}))
+		l.quiet(ctx)
+	}, SpecTimeout(time.Minute))
+})
+
+// inject adds two containers and an initContainer to each Pod of the namespace that is created.
+func (w *world) inject(ctx context.Context) {
+	GinkgoHelper()
+	name := "inject-" + w.ns
+	policy := object{"metadata": object{"name": name}, "spec": object{
+		"failurePolicy": "Fail", "reinvocationPolicy": "Never",
+		"matchConstraints": object{
+			"namespaceSelector": object{"matchLabels": object{"kubernetes.io/metadata.name": w.ns}},
+			"resourceRules": []any{object{
+				"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"pods"},
+			}},
+		},
+		"mutations": []any{object{"patchType": "ApplyConfiguration", "applyConfiguration": object{"expression": `Object{spec: Object.spec{
+			containers: [Object.spec.containers{name: "sidecar", image: "sidecar:1"}, Object.spec.containers{name: "logs", image: "logs:1"}],
+			initContainers: [Object.spec.initContainers{name: "init", image: "init:1"}]}}`}}},
+	}}
+	binding := object{"metadata": object{"name": name}, "spec": object{"policyName": name}}
+	for kind, body := range map[string]object{"MutatingAdmissionPolicy": policy, "MutatingAdmissionPolicyBinding": binding} {
+		obj := &unstructured.Unstructured{Object: body}
+		obj.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
+		Expect(w.client.Create(ctx, obj)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(w.client.Delete(ctx, obj)).To(Succeed()) })
+	}
+	Eventually(func(g Gomega) {
+		probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, GenerateName: "probe-"}}
+		probe.Spec.Containers = []corev1.Container{{Name: "a", Image: "a"}}
+		g.Expect(w.client.Create(ctx, probe, client.DryRunAll)).To(Succeed())
+		g.Expect(probe.Spec.InitContainers).To(HaveLen(1))
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+}
