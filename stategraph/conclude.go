@@ -13,6 +13,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
 // ConditionReady is the condition of a deploy item that sums up its graph: True when all components are ready.
@@ -26,7 +27,7 @@ const (
 	ReasonRemoving    = "Removing"
 )
 
-// StateRemoving: the component left the graph, or the item is deleted, and what the component left behind is taken away.
+// StateRemoving is the state of a component that left the graph, or whose item is deleted, while what it left behind goes.
 const StateRemoving State = "Removing"
 
 // result is what a call came to: err, or what is waited for, or neither.
@@ -51,7 +52,7 @@ func (c *call) conclude(w *walked, left []ComponentStatus, removal error) result
 	default:
 		c.condition(lsv1alpha1.ConditionTrue, ReasonReady, fmt.Sprintf("all %d components are ready", len(w.states)))
 	}
-	return result{err: errors.Join(walkErr, removal), waits: waits}
+	return result{err: errors.Join(walkErr, c.run.ApplyError(removal)), waits: waits}
 }
 
 // condition sets the condition of the item, in memory.
@@ -63,8 +64,8 @@ func (c *call) condition(status lsv1alpha1.ConditionStatus, reason, message stri
 // failure joins the errors of all components. As long as others make progress none of them ends the job, whatever its
 // code: what does not depend on the failed ones gets done first.
 func (c *call) failure(w *walked) error {
-	if w.ended != nil {
-		return w.err()
+	if all := w.err(); w.ended != nil || errors.Is(all, deployerlib.ErrSuperseded) {
+		return all
 	}
 	moving := slices.ContainsFunc(w.states, func(s ComponentStatus) bool { return s.State == StateProgressing })
 	refused := false

@@ -52,11 +52,6 @@ func (s *ProviderStatus) owe(of unit) bool {
 	return true
 }
 
-// owes tells whether a component has something to undo.
-func (s *ProviderStatus) owes(component string) bool {
-	return slices.ContainsFunc(s.Undo, func(e UndoEntry) bool { return e.Name == component })
-}
-
 // undone notes that a component has nothing to undo any more.
 func (s *ProviderStatus) undone(component string) {
 	s.Undo = slices.DeleteFunc(s.Undo, func(e UndoEntry) bool { return e.Name == component })

@@ -25,6 +25,8 @@ type inTarget struct {
 	memory  *memory
 	applier *apply.Session // nil: the item has no target
 
+	resources sync.Map // by GroupVersionKind: its resource
+
 	mu     sync.Mutex
 	stored bool                                     // the inventory was stored since the claims of a wave began
 	broken error                                    // it could not be
@@ -242,14 +244,20 @@ func (t *inTarget) met(o apply.Outcome, heard bool) {
 
 // object is how watches call an object; false: the target does not know its kind.
 func (t *inTarget) object(ref apply.Ref) (watch.Object, bool) {
-	if t.run.Cluster == nil {
-		return watch.Object{}, false
+	gvk := ref.GVK()
+	resource, known := t.resources.Load(gvk)
+	if !known {
+		if t.run.Cluster == nil {
+			return watch.Object{}, false
+		}
+		mapping, err := t.run.Cluster.Mapping(gvk)
+		if err != nil || mapping == nil {
+			return watch.Object{}, false
+		}
+		resource = mapping.Resource
+		t.resources.Store(gvk, resource)
 	}
-	mapping, err := t.run.Cluster.Mapping(ref.GVK())
-	if err != nil || mapping == nil {
-		return watch.Object{}, false
-	}
-	return watch.Object{Resource: mapping.Resource, NamespacedName: ref.Key()}, true
+	return watch.Object{Resource: resource.(schema.GroupVersionResource), NamespacedName: ref.Key()}, true
 }
 
 func (t *inTarget) see(ref apply.Ref, live *unstructured.Unstructured) {

@@ -28,6 +28,9 @@ type removing struct {
 // was complete, and what is left of present ones as soon as all that require them are ready without. It returns what is
 // not gone yet.
 func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]ComponentStatus, error) {
+	if w.ended != nil {
+		return nil, nil
+	}
 	r := &removing{call: c, walk: walk, refs: map[string][]apply.Ref{}, undo: map[string]bool{}}
 	for _, entry := range c.target.unclaimed() {
 		if w.mayGo(entry.Component) {

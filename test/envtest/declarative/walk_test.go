@@ -4,193 +4,191 @@ package declarative_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
-	"os"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"golang.org/x/sync/errgroup"
 
-	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/declarative"
 )
 
-// walkFor is how long the actors walk. DEPLOYERKIT_WALK asks for more, such as 60s.
-func walkFor() time.Duration {
-	if d, err := time.ParseDuration(os.Getenv("DEPLOYERKIT_WALK")); err == nil {
-		return d
-	}
-	return 6 * time.Second
-}
-
 const (
-	walkItems    = 6
-	walkChildren = 4
+	walkTime  = 60 * time.Second
+	walkItems = 6
+	walkNames = 4 // of children per item
+	// Times between two steps of an actor. Other suites run on the same machine.
+	walkPace, walkRarely = 150 * time.Millisecond, time.Second
+	// walkLife is how long a deployer lives before it is restarted.
+	walkLife = 20 * time.Second
 )
+
+var _ = Describe("random walks", func() {
+	It("end with a world that is what the handler wants, for every item", func(ctx SpecContext) {
+		w := newWalk(ctx)
+		AddReportEntry("seed", w.seed, ReportEntryVisibilityAlways)
+		GinkgoWriter.Println("seed", w.seed)
+		w.start(declarative.HandlerFunc(w.sync))
+
+		steps, cancel := context.WithTimeout(ctx, walkTime)
+		defer cancel()
+		group := &errgroup.Group{}
+		w.actor(steps, group, 2*walkPace, w.editItem)
+		w.actor(steps, group, 2*walkPace, w.editItem)
+		w.actor(steps, group, walkPace, w.disturbChild)
+		w.actor(steps, group, walkPace, w.disturbChild)
+		w.actor(steps, group, walkRarely, w.squat)
+		w.actor(steps, group, walkRarely, w.breakHandler)
+		for restart := time.NewTicker(walkLife); steps.Err() == nil; {
+			select {
+			case <-restart.C:
+				w.mgr.Stop()
+				w.start(declarative.HandlerFunc(w.sync))
+			case <-steps.Done():
+			}
+		}
+		Expect(group.Wait()).To(Succeed(), "seed %d", w.seed)
+		w.broken.Store(nil)
+		AddReportEntry("steps", w.steps.Load(), ReportEntryVisibilityAlways)
+		Expect(w.steps.Load()).To(BeNumerically(">", 200), "the actors did act")
+
+		By("at rest")
+		Eventually(w.isAsWanted(ctx)).WithTimeout(2*patience).WithPolling(time.Second).Should(Succeed(), "seed %d", w.seed)
+		w.settles(ctx)
+		before := w.counter.Snapshot()
+		Consistently(func() int { _, writes := w.spent(before); return writes }).WithTimeout(3*time.Second).Should(BeZero(), "seed %d", w.seed)
+		Eventually(w.isAsWanted(ctx)).WithTimeout(time.Second).Should(Succeed(), "seed %d", w.seed)
+	}, SpecTimeout(5*time.Minute))
+})
 
 // walk is a world in which several actors do what comes to their mind.
 type walk struct {
 	*world
 
+	seed   uint64
+	actors uint64
+	steps  atomic.Int64
+	broken atomic.Pointer[string] // the item whose handler fails at the moment
+
 	mu     sync.Mutex
-	wanted map[string]map[string]map[string]string // by item; missing: the item was deleted last
+	wanted map[string]map[string]data // what the items are configured for; an item that is absent is deleted
+	busy   map[string]bool            // items that an actor works on
 }
 
-func childName(item string, i int) string { return fmt.Sprintf("%s-child-%d", item, i) }
+func newWalk(ctx context.Context) *walk {
+	GinkgoHelper()
+	secrets := secretKind
+	secrets.Update = declarative.Recreate
+	return &walk{
+		world: newWorld(ctx, configMapKind, secrets), seed: uint64(GinkgoRandomSeed()),
+		wanted: map[string]map[string]data{}, busy: map[string]bool{},
+	}
+}
 
-// some are some children of an item.
-func some(rng *rand.Rand, item string) map[string]map[string]string {
-	out := map[string]map[string]string{}
-	for i := range walkChildren {
-		if rng.IntN(3) > 0 {
-			out[childName(item, i)] = data{"key": fmt.Sprint(rng.IntN(100)), "other": fmt.Sprint(rng.IntN(3))}
+// sync wants a ConfigMap, which is changed, and a Secret, which is made anew, for each entry of the configuration.
+func (w *walk) sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+	if item := w.broken.Load(); item != nil && *item == req.Item.Name {
+		return nil, errors.New("out of order")
+	}
+	config, err := declarative.Config[settings](req)
+	if err != nil {
+		return nil, err
+	}
+	response := declarative.Respond(object{"children": len(req.Children)})
+	for _, name := range slices.Sorted(maps.Keys(config.Maps)) {
+		response.Add(configMap(req.Name(name), config.Maps[name]), object{
+			"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": req.Name(name)}, "stringData": config.Maps[name],
+		})
+	}
+	return response.Response()
+}
+
+// actor does something again and again until ctx ends. An error ends it, and is told by the group.
+func (w *walk) actor(ctx context.Context, group *errgroup.Group, pace time.Duration, act func(context.Context, *rand.Rand) error) {
+	w.actors++
+	random := rand.New(rand.NewPCG(w.seed, w.actors)) //nolint:gosec // a failure must be repeatable
+	group.Go(func() error {
+		tick := time.NewTicker(pace)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			}
+			if err := act(context.WithoutCancel(ctx), random); err != nil {
+				return err
+			}
+			w.steps.Add(1)
+		}
+	})
+}
+
+// item picks an item.
+func (w *walk) item(random *rand.Rand) string { return fmt.Sprintf("item-%d", random.IntN(walkItems)) }
+
+// configuration is a random set of children.
+func (w *walk) configuration(random *rand.Rand) map[string]data {
+	out := map[string]data{}
+	for i := range walkNames {
+		if random.IntN(3) > 0 {
+			out[fmt.Sprintf("child-%d", i)] = data{"key": fmt.Sprint(random.IntN(3)), "other": fmt.Sprint(random.IntN(3))}
 		}
 	}
 	return out
 }
 
-// owner changes, deletes and creates one item.
-func (w *walk) owner(ctx context.Context, rng *rand.Rand, item string) {
+// editItem creates, changes or deletes an item that nobody works on, as Landscaper does: one job after the other.
+func (w *walk) editItem(ctx context.Context, random *rand.Rand) error {
+	name, wanted, remove := w.item(random), w.configuration(random), random.IntN(5) == 0
 	w.mu.Lock()
-	wanted := w.wanted[item]
-	w.mu.Unlock()
-	if wanted != nil && rng.IntN(4) == 0 {
-		w.delete(ctx, item)
-		w.want(item, nil)
-		return
+	_, exists := w.wanted[name]
+	if w.busy[name] {
+		w.mu.Unlock()
+		return nil
 	}
-	next := some(rng, item)
-	if wanted == nil {
-		w.create(ctx, item, config(next))
+	w.busy[name] = true
+	if remove && exists {
+		delete(w.wanted, name)
 	} else {
-		Expect(w.ls.Update(ctx, w.key(item), config(next))).To(Succeed())
-		_, err := w.ls.Trigger(ctx, w.key(item))
-		Expect(err).NotTo(HaveOccurred())
+		w.wanted[name] = wanted
 	}
-	w.want(item, next)
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.busy, name)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	if !exists {
+		return w.createItem(ctx, name, wanted)
+	}
+	if _, err := w.ls.AwaitFinished(ctx, w.key(name)); err != nil {
+		return err
+	}
+	if remove {
+		return w.ls.Delete(ctx, w.key(name))
+	}
+	if err := w.ls.Update(ctx, w.key(name), config(wanted)); err != nil {
+		return err
+	}
+	_, err := w.ls.Trigger(ctx, w.key(name))
+	return err
 }
 
-func (w *walk) want(item string, children map[string]map[string]string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if children == nil {
-		delete(w.wanted, item)
-		return
+// breakHandler has the handler fail for an item, or for none.
+func (w *walk) breakHandler(_ context.Context, random *rand.Rand) error {
+	w.broken.Store(nil)
+	if random.IntN(2) == 0 {
+		w.broken.Store(new(w.item(random)))
 	}
-	w.wanted[item] = children
+	return nil
 }
-
-// stranger does something to a child. That it went away, or changed meanwhile, is all the same to it.
-func (w *walk) stranger(ctx context.Context, rng *rand.Rand, name string) {
-	cm := &corev1.ConfigMap{}
-	if err := w.client.Get(ctx, w.key(name), cm); err != nil {
-		Expect(client.IgnoreNotFound(err)).To(Succeed())
-		return
-	}
-	var err error
-	by := client.FieldOwner(fmt.Sprint("stranger-", rng.IntN(3)))
-	switch rng.IntN(5) {
-	case 0:
-		err = w.client.Delete(ctx, cm)
-	case 1:
-		cm.Labels = nil
-		err = w.client.Update(ctx, cm, by)
-	case 2:
-		delete(cm.Data, "key")
-		err = w.client.Update(ctx, cm, by)
-	case 3:
-		patch := fmt.Sprintf(`{"data":{"seen":"%d"}}`, rng.IntN(100))
-		err = w.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(patch)), by)
-	default:
-		if cm.Data == nil {
-			cm.Data = data{}
-		}
-		cm.Data["key"] = "theirs"
-		err = w.client.Update(ctx, cm, by)
-	}
-	if !apierrors.IsConflict(err) {
-		Expect(client.IgnoreNotFound(err)).To(Succeed())
-	}
-}
-
-// act runs an actor until the time is over.
-func act(ctx context.Context, until time.Time, running *sync.WaitGroup, pause time.Duration, step func(context.Context)) {
-	running.Go(func() {
-		defer GinkgoRecover()
-		ticker := time.NewTicker(pause)
-		defer ticker.Stop()
-		for time.Now().Before(until) {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				step(ctx)
-			}
-		}
-	})
-}
-
-// atRest compares what is there with what the handler wants.
-func (w *walk) atRest(g Gomega, ctx context.Context) { //nolint:revive // gomega wants itself first
-	list := &corev1.ConfigMapList{}
-	g.Expect(w.client.List(ctx, list, client.InNamespace(w.ns), client.HasLabels{ownership.LabelItem})).To(Succeed())
-	there := map[string]corev1.ConfigMap{}
-	for i := range list.Items {
-		there[list.Items[i].Name] = list.Items[i]
-	}
-	for i := range walkItems {
-		item := fmt.Sprint("item-", i)
-		wanted, lives := w.wanted[item]
-		seen := object{}
-		for name, want := range wanted {
-			g.Expect(there).To(HaveKey(name))
-			for key, value := range want {
-				g.Expect(there[name].Data).To(HaveKeyWithValue(key, value), name)
-			}
-			seen[name] = there[name].Data["seen"]
-			delete(there, name)
-		}
-		if lives {
-			di, err := w.ls.Get(ctx, w.key(item))
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(di.Status.Phase).To(Equal(phases.Succeeded), item)
-			g.Expect(contract.GetCondition(di.Status.Conditions, declarative.ConditionUnstableHandler)).To(BeNil())
-			g.Expect(w.status(ctx, item)(g)).To(HaveKeyWithValue("seen", seen), item)
-		}
-	}
-	g.Expect(there).To(BeEmpty(), "what no item wants any more")
-}
-
-var _ = Describe("a random walk of several actors", func() {
-	It("ends where every item is as its handler wants it [R13, R16, R17, R27, Rx14]", func(ctx SpecContext) {
-		w := &walk{world: newWorld(ctx, configMapKind), wanted: map[string]map[string]map[string]string{}}
-		w.start(declarative.HandlerFunc(counting))
-		until, seed := time.Now().Add(walkFor()), uint64(GinkgoRandomSeed()) //nolint:gosec // any seed will do
-		var running sync.WaitGroup
-		for i := range walkItems {
-			item, rng := fmt.Sprint("item-", i), rand.New(rand.NewPCG(seed, uint64(i))) //nolint:gosec // a test
-			act(ctx, until, &running, 200*time.Millisecond, func(ctx context.Context) { w.owner(ctx, rng, item) })
-		}
-		for i := range 3 {
-			rng := rand.New(rand.NewPCG(seed, uint64(100+i))) //nolint:gosec // a test
-			act(ctx, until, &running, 30*time.Millisecond, func(ctx context.Context) {
-				w.stranger(ctx, rng, childName(fmt.Sprint("item-", rng.IntN(walkItems)), rng.IntN(walkChildren)))
-			})
-		}
-		running.Wait()
-		for item := range w.wanted {
-			w.again(ctx, item)
-		}
-		Eventually(w.atRest).WithContext(ctx).WithTimeout(patience).Should(Succeed())
-		w.settles(ctx)
-		before := w.counter.Snapshot()
-		Consistently(func() int { _, writes := w.spent(before); return writes }).WithTimeout(time.Second).Should(BeZero())
-	}, SpecTimeout(5*time.Minute))
-})

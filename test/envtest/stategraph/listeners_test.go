@@ -24,6 +24,9 @@ func signed(name string) stategraph.Resource {
 	}))
 }
 
+// isThere is ready at once, and looks at the object all the same.
+func isThere(*corev1.ConfigMap) (stategraph.Readiness, error) { return stategraph.Ready(), nil }
+
 // sign is what somebody else does.
 func (w *world) sign(ctx context.Context, name string, on bool) {
 	GinkgoHelper()
@@ -89,37 +92,61 @@ var _ = Describe("a listener", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("that notifies while a run goes on leads to exactly one more [Y38, Y39]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
-		w.options.Resync = -1
 		events := make(chan types.NamespacedName)
-		probe, entered, leave := newProbe(), make(chan struct{}), make(chan struct{})
-		slow := stategraph.External(stategraph.ExternalSpec{
-			Reconcile: func(ctx context.Context) error {
-				entered <- struct{}{}
-				select {
-				case <-leave:
-					return probe.note(ctx)
-				case <-ctx.Done():
-					return ctx.Err()
+		for what, notify := range map[string]func(w *world){
+			"channel": func(w *world) {
+				for range 5 {
+					Eventually(events).WithTimeout(patience).Should(BeSent(w.key("item")))
 				}
 			},
-			Listeners: []stategraph.Listener{stategraph.Channel(events)},
-		})
-		w.start(build(stategraph.NewGraph().Add("object", signed("object")).Add("slow", slow)))
-		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(entered).WithTimeout(patience).Should(Receive())
-		for range 5 {
-			Eventually(events).WithTimeout(patience).Should(BeSent(w.key("item")))
+			"object": func(w *world) {
+				for _, on := range []bool{true, false, true} {
+					w.sign(ctx, "item-object", on)
+				}
+			},
+		} {
+			By(what)
+			w := newWorld(ctx, contract.JobID)
+			w.options.Resync = -1
+			probe, entered, leave := newProbe(), make(chan struct{}), make(chan struct{})
+			slow := stategraph.External(stategraph.ExternalSpec{
+				Reconcile: func(ctx context.Context) error {
+					entered <- struct{}{}
+					select {
+					case <-leave:
+						return probe.note(ctx)
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				},
+				Listeners: []stategraph.Listener{stategraph.Channel(events)},
+			})
+			w.start(build(stategraph.NewGraph().Add("object", configMap("object", stategraph.ReadyWhen(isThere))).Add("slow", slow, "object")))
+			w.begin(ctx, "item", settings{Value: "a"})
+			Eventually(entered).WithTimeout(patience).Should(Receive())
+			notify(w)
+			Consistently(entered).WithTimeout(500*time.Millisecond).ShouldNot(Receive(), "one run at a time")
+			leave <- struct{}{}
+			Eventually(entered).WithTimeout(patience).Should(Receive())
+			leave <- struct{}{}
+			w.succeeded(ctx, "item")
+			Consistently(entered).WithTimeout(time.Second).ShouldNot(Receive())
+			Expect(probe.count("item")).To(Equal(2))
 		}
-		Eventually(w.value(ctx, "item-object")).WithTimeout(patience).Should(Equal("a"))
-		w.sign(ctx, "item-object", true)
-		Consistently(entered).WithTimeout(500*time.Millisecond).ShouldNot(Receive(), "one run at a time")
-		leave <- struct{}{}
-		Eventually(entered).WithTimeout(patience).Should(Receive())
-		leave <- struct{}{}
-		w.succeeded(ctx, "item")
-		Consistently(entered).WithTimeout(time.Second).ShouldNot(Receive())
-		Expect(probe.count("item")).To(Equal(2))
+	}, SpecTimeout(time.Minute))
+
+	It("does not hear what the run itself did [Y38]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.options.Resync = -1
+		probe := newProbe()
+		b := stategraph.NewGraph().Add("count", probe.external())
+		for _, name := range numbered("part", 10) {
+			b.Add(name, configMap(name), "count")
+		}
+		w.start(build(b))
+		w.deploy(ctx, "item", settings{Value: "a"})
+		w.quiet(ctx)
+		Consistently(func() int { return probe.count("item") }).WithTimeout(time.Second).Should(Equal(1))
 	}, SpecTimeout(time.Minute))
 
 	It("that is a timer or a poll asks again by itself [Y13, Y37]", func(ctx SpecContext) {
@@ -152,4 +179,3 @@ var _ = Describe("a listener", func() {
 		Expect(contract.GetCondition(w.item(ctx, "item")(NewGomega(Fail)).Status.Conditions, "DriftDetection")).To(HaveField("Reason", "NotWatched"))
 	}, SpecTimeout(time.Minute))
 })
-

@@ -141,4 +141,3 @@ var _ = Describe("a run is begun", func() {
 		Eventually(func() int { _, writes := w.spent(before); return writes }).WithTimeout(patience).Should(Equal(1), "all is applied, whatever the watches say")
 	}, SpecTimeout(time.Minute))
 })
-
