@@ -116,6 +116,8 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 	if err != nil {
 		return err
 	}
+	r.memory.began(d.now())
+	r.up.Take() // else what changes from now on would wake nobody
 	if d.finalizer != nil && !r.status.finalized() {
 		if err := r.connect(ctx, target); err != nil {
 			return err

@@ -50,6 +50,19 @@ func (c *cleaning) count() int {
 	return c.calls
 }
 
+// watching waits with its clean-up for a child.
+type watching struct{ declarative.HandlerFunc }
+
+// Finalize implements declarative.Finalizer.
+func (*watching) Finalize(_ context.Context, req *declarative.SyncRequest) (*declarative.FinalizeResponse, error) {
+	child, _ := req.Children.Named("ConfigMap", "a")
+	response := &declarative.FinalizeResponse{Status: object{"seen": child.Text("data", "seen")}}
+	if child.Text("data", "seen") != "four" {
+		response.Retry = time.Hour
+	}
+	return response, nil
+}
+
 var _ = Describe("the deletion of an item", func() {
 	It("calls Finalize instead of Sync until it is done; the children go after that [R1, R2, Rx9]", func(ctx SpecContext) {
 		sync := watch(declarative.HandlerFunc(plain))
@@ -79,6 +92,25 @@ var _ = Describe("the deletion of an item", func() {
 		Expect(handler.seen).To(HaveEach(2))
 		Expect(sync.count("item")()).To(Equal(calls), "Sync is not called any more")
 		Expect(w.read(ctx, "a")).To(BeNil())
+	}, SpecTimeout(time.Minute))
+
+	It("asks the handler again as soon as a child changes [Rx9]", func(ctx SpecContext) {
+		w := newWorld(ctx, configMapKind).start(&watching{HandlerFunc: plain})
+		w.deploy(ctx, "item", config(two))
+		w.settles(ctx)
+		Expect(w.ls.Mark(ctx, w.key("item"))).To(Succeed())
+		_, err := w.ls.Trigger(ctx, w.key("item"))
+		Expect(err).NotTo(HaveOccurred())
+		for _, value := range []string{"one", "two", "three", "four"} {
+			Eventually(w.condition(ctx, "item", "Waiting")).WithTimeout(patience).Should(Not(BeNil()))
+			w.set(ctx, "a", value)
+			if value != "four" {
+				Eventually(w.status(ctx, "item")).WithTimeout(5 * time.Second).Should(HaveKeyWithValue("seen", value))
+			}
+		}
+		wait, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		Expect(w.ls.AwaitGone(wait, w.key("item"))).To(Succeed())
 	}, SpecTimeout(time.Minute))
 
 	It("leaves the children if they are to be orphans", func(ctx SpecContext) {
