@@ -13,6 +13,7 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployerlib"
@@ -82,11 +83,15 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	}
 	d.memories = newMemories(rt.Landscaper.GetClient())
 	d.memories.forgotten = d.stability.forget
-	d.metrics = newMetrics(&d.informers, d.memories, d.options.ItemMetrics)
-	if err := d.metrics.register(rt.Registerer); err != nil {
+	d.metrics = newMetrics(rt.Registerer, &d.informers, d.memories, d.options.ItemMetrics)
+	if err := d.keeper.UseRuntime(rt); err != nil {
 		return err
 	}
-	return d.keeper.UseRuntime(rt)
+	mgr, ok := rt.Landscaper.(manager.Manager)
+	if !ok {
+		return fmt.Errorf("%s: the Landscaper cluster is %T, not a manager", d.options.Name, rt.Landscaper)
+	}
+	return mgr.Add(d.metrics)
 }
 
 // Reconcile asks the handler what shall be, and sees to it.

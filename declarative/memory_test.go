@@ -3,6 +3,7 @@
 package declarative
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -90,30 +91,49 @@ func TestItemMetricsGoWithTheItem(t *testing.T) {
 		s.of(t.Context(), there).ended(errors.New("no"))
 		s.of(t.Context(), there).ended(errors.New("no"))
 		for perItem, want := range map[bool][]string{false: nil, true: {"ns/a 2"}} {
-			registry := prometheus.NewPedanticRegistry()
-			if err := newMetrics(&atomic.Int32{}, s, perItem).register(registry); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, itemErrorsIn(t, registry)); diff != "" {
+			if diff := cmp.Diff(want, itemErrorsIn(t, newMetrics(nil, &atomic.Int32{}, s, perItem))); diff != "" {
 				t.Errorf("switched on %t (-want +got):\n%s", perItem, diff)
 			}
-		}
-		registry := prometheus.NewPedanticRegistry()
-		if err := newMetrics(&atomic.Int32{}, s, true).register(registry); err != nil {
-			t.Fatal(err)
 		}
 		if err := items.Delete(t.Context(), there); err != nil {
 			t.Fatal(err)
 		}
-		if got := itemErrorsIn(t, registry); got != nil {
+		if got := itemErrorsIn(t, newMetrics(nil, &atomic.Int32{}, s, true)); got != nil {
 			t.Errorf("metrics of an item that is gone: %v", got)
 		}
 	})
 }
 
+func TestMetricsEndWithTheManager(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	for range 2 {
+		ctx, end := context.WithCancel(t.Context())
+		m := newMetrics(registry, &atomic.Int32{}, newMemories(nil), true)
+		ended := make(chan error, 1)
+		go func() { ended <- m.Start(ctx) }()
+		eventually(t, "not registered", func() bool {
+			families, err := registry.Gather()
+			return err == nil && len(families) > 0
+		})
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if families, err := registry.Gather(); err != nil || len(families) > 0 {
+			t.Errorf("left: %v, %v", families, err)
+		}
+	}
+}
+
 // itemErrorsIn lists the metrics per item.
-func itemErrorsIn(t *testing.T, registry *prometheus.Registry) []string {
+func itemErrorsIn(t *testing.T, m *metrics) []string {
 	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	for _, one := range m.all() {
+		if err := registry.Register(one); err != nil {
+			t.Fatal(err)
+		}
+	}
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

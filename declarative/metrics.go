@@ -22,14 +22,17 @@ const (
 
 // metrics of a deployer. Their labels are bounded, but for the opt-in one per item, which goes with the item.
 type metrics struct {
+	registerer prometheus.Registerer
+
 	calls     *prometheus.CounterVec
 	seconds   *prometheus.HistogramVec
 	informers prometheus.GaugeFunc
 	items     *itemErrors // nil: switched off
 }
 
-func newMetrics(informers *atomic.Int32, memories *memories, perItem bool) *metrics {
+func newMetrics(registerer prometheus.Registerer, informers *atomic.Int32, memories *memories, perItem bool) *metrics {
 	m := &metrics{
+		registerer: registerer,
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "deployerkit_declarative_calls_total", Help: "Calls of the handler, by function (sync, finalize) and result (ok, waiting, unstable, refused, error).",
 		}, []string{"function", "result"}),
@@ -47,22 +50,29 @@ func newMetrics(informers *atomic.Int32, memories *memories, perItem bool) *metr
 	return m
 }
 
-// register makes the metrics known.
-func (m *metrics) register(to prometheus.Registerer) error {
+// all are the collectors.
+func (m *metrics) all() []prometheus.Collector {
 	all := []prometheus.Collector{m.calls, m.seconds, m.informers}
 	if m.items != nil {
 		all = append(all, m.items)
 	}
-	for i, one := range all {
-		if err := to.Register(one); err != nil {
-			for _, before := range all[:i] {
-				to.Unregister(before)
-			}
+	return all
+}
+
+// Start makes the metrics known until the manager ends.
+func (m *metrics) Start(ctx context.Context) error {
+	for _, one := range m.all() {
+		if err := m.registerer.Register(one); err != nil {
 			return fmt.Errorf("register metrics of handlers: %w", err)
 		}
+		defer m.registerer.Unregister(one)
 	}
+	<-ctx.Done()
 	return nil
 }
+
+// NeedLeaderElection makes it start before the deployer does.
+func (m *metrics) NeedLeaderElection() bool { return false }
 
 // called counts a call.
 func (m *metrics) called(function, result string, took time.Duration) {
