@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
@@ -146,5 +147,7 @@ var _ = Describe("a job", func() {
 		di := w.get(ctx, "item")
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 		Expect(di.Status.Conditions).NotTo(ContainElement(HaveField("Type", BeEquivalentTo("Waiting"))))
+		owed := And(HaveField("Type", contract.ConditionBackground), HaveField("Status", lsv1alpha1.ConditionTrue))
+		Consistently(func() []lsv1alpha1.Condition { return w.get(ctx, "item").Status.Conditions }).NotTo(ContainElement(owed), "it waits for nothing")
 	}, SpecTimeout(time.Minute))
 })

@@ -37,6 +37,7 @@ type world struct {
 	mgr     *deployertest.Manager
 	options declarative.Options
 	ns      string
+	workers int // 0: the default
 }
 
 func newWorld(ctx context.Context, kinds ...declarative.ChildKind) *world {
@@ -70,6 +71,7 @@ func (w *world) start(handler declarative.Handler, hooks ...extension.ReconcileE
 	GinkgoHelper()
 	args := declarative.Args("echo.deployer.example.com", w.kind(), handler, w.options, hooks...)
 	args.Backoff.Max = time.Second
+	args.Options.MaxConcurrentReconciles = w.workers
 	w.mgr = deployertest.StartManager(GinkgoTB(), cp.Config, args)
 	return w
 }
