@@ -24,14 +24,17 @@ var _ = Describe("an item's life", func() {
 		Expect(a.Data).To(Equal(data{"key": "1"}))
 		Expect(b.Data).To(Equal(data{"key": "1"}))
 
-		By("an update")
 		w.settles(ctx)
+		reads, writes := w.spent(nil)
+		Expect([]int{reads, writes}).To(Equal([]int{0, 2}), "a call per child: %s", w.counter.Snapshot())
+
+		By("an update")
 		before := w.counter.Snapshot()
 		w.update(ctx, "item", config(map[string]map[string]string{"a": {"key": "1"}, "c": {"key": "2"}}))
 		Expect(w.read(ctx, "a").ResourceVersion).To(Equal(a.ResourceVersion), "nothing differs")
 		Expect(w.read(ctx, "b")).To(BeNil())
 		Expect(w.read(ctx, "c").Data).To(Equal(data{"key": "2"}))
-		_, writes := w.spent(before)
+		_, writes = w.spent(before)
 		Expect(writes).To(Equal(2), "%s", w.counter.Snapshot().Since(before))
 
 		By("a deletion [R1, R2]")
