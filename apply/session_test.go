@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -47,6 +49,36 @@ func TestSessionOfUnchangedObjectsCostsNothing(t *testing.T) {
 	}
 	if report := s.Report(); report.Unchanged != 40 || len(report.Owned) != 40 || len(s.Unclaimed()) != 0 {
 		t.Error(report, s.Unclaimed())
+	}
+}
+
+// Two claims at a time store one after the other, so that what is stored last has both.
+func TestClaimsAreStoredInTurn(t *testing.T) {
+	calls, second := make(chan int, 2), make(chan struct{})
+	n := atomic.Int64{}
+	checkpoint := func(_ context.Context, inv Inventory) error {
+		if n.Add(1) == 2 {
+			close(second)
+		}
+		select {
+		case <-second:
+		case <-time.After(100 * time.Millisecond): // the other one does not come in
+		}
+		calls <- len(inv.Entries)
+		return nil
+	}
+	s := New(nil, configMaps(), Options{Checkpoint: checkpoint}).Session(ownership.Owner{UID: "item"}, Inventory{})
+	var both sync.WaitGroup
+	for _, name := range []string{"a", "b"} {
+		both.Go(func() {
+			if err := s.Claim(t.Context(), manifest("ConfigMap", name, nil)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	if first, last := <-calls, <-calls; first != 1 || last != 2 {
+		t.Errorf("stored %d objects, then %d", first, last)
 	}
 }
 

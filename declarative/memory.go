@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // maxPace is how slow an item gets that fails.
@@ -41,7 +42,9 @@ type memory struct {
 	key types.NamespacedName
 
 	// Used by calls only.
-	written map[apply.Ref]string // versions of children that our own last write made
+	cluster *upkeep.Cluster           // that the item was brought to last
+	written map[apply.Ref]string      // versions of children that our own last write made
+	settled map[apply.Ref]fingerprint // of children that need no look, see settle
 
 	mu     sync.Mutex
 	called time.Time     // when the last run began

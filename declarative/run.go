@@ -27,6 +27,8 @@ type run struct {
 	target   *lsv1alpha1.Target
 	observer *observer // nil before connect
 	partly   bool      // not every kind could be observed
+
+	skipped map[apply.Ref]apply.Entry // of children that the engine was not asked about
 }
 
 // begin reads the provider status.
@@ -42,7 +44,7 @@ func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*run, 
 
 // note puts an inventory into the provider status, in memory.
 func (r *run) note(inventory apply.Inventory) error {
-	r.status.inventory = inventory
+	r.status.inventory = r.keepSkipped(inventory)
 	return r.status.store(r.item)
 }
 
@@ -57,6 +59,11 @@ func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	if !r.up.Cluster.Keep(r.item.UID) {
 		return errClosed
 	}
+	if old := r.memory.cluster; old != nil && old != r.up.Cluster {
+		old.Release(r.item.UID)
+		r.memory.written, r.memory.settled = map[apply.Ref]string{}, nil
+	}
+	r.memory.cluster = r.up.Cluster
 	r.target = target.Target
 	var err error
 	r.observer, err = r.observerOf(r.up.Cluster)
@@ -87,8 +94,10 @@ func (r *run) sync(ctx context.Context) error {
 		return r.failed(err)
 	}
 	r.tellMissing(desired, req.Children)
-	report, err := r.up.Apply(ctx, desired, apply.Options{Concurrency: 1, KeepGoing: true})
+	prints := r.prints(desired, req.Children)
+	report, err := r.up.Apply(ctx, r.skip(desired, prints), apply.Options{Concurrency: 1, KeepGoing: true})
 	r.remember(report)
+	r.settle(prints, err)
 	r.again(response)
 	if err != nil {
 		return err
@@ -169,8 +178,11 @@ func (r *run) call(ctx context.Context, function string) *call {
 	return &call{r: r, log: logr.FromContextOrDiscard(ctx), function: function, began: r.now(), err: errPanicked}
 }
 
-// end counts a call.
+// end counts a call. To wait is no failure.
 func (c *call) end() {
+	if _, _, waits := deployerlib.AsWait(c.err); waits {
+		c.err, c.result = nil, resultWaiting
+	}
 	failures := c.r.memory.ended(c.err)
 	if c.err != nil {
 		c.log.V(1).Info("the handler failed", "function", c.function, "inARow", failures, "reason", c.err.Error())

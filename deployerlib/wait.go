@@ -33,6 +33,16 @@ func WaitFor(reason string, after time.Duration) error {
 	return &waitError{reason: reason, after: after}
 }
 
+// AsWait tells whether err is nothing but a WaitFor, or several, and what is
+// waited for: the reason and delay of the one that ends first.
+func AsWait(err error) (reason string, after time.Duration, ok bool) {
+	w, ok := waitOf(err)
+	if !ok {
+		return "", 0, false
+	}
+	return w.reason, w.delay(), true
+}
+
 // delay is how long to wait before the next call.
 func (w *waitError) delay() time.Duration {
 	if w.after <= 0 {

@@ -41,6 +41,9 @@ func TestWaitOf(t *testing.T) {
 			if ok && w.delay() != test.want {
 				t.Errorf("waits %s, want %s", w.delay(), test.want)
 			}
+			if reason, after, as := AsWait(test.err); as != ok || after != test.want || (reason != "") != ok {
+				t.Errorf("AsWait: %q, %s, %t", reason, after, as)
+			}
 		})
 	}
 }

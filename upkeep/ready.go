@@ -127,3 +127,6 @@ func (r *Run) Read(ctx context.Context, from *Cluster, ref apply.Ref) (*unstruct
 	}
 	return obj, nil
 }
+
+// ReadyAtOnce tells whether objects of a kind are ready as soon as they are there.
+func ReadyAtOnce(kind schema.GroupKind) bool { return stateless[kind] }

@@ -17,16 +17,19 @@ import (
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // setID chooses the lease: deployments of one deployer that share the items
-// between them, by selector or under identities of their own, must not wait
-// for each other.
-func (e *election) setID(args deployerlib.DeployerArgs, itemSelector string) {
+// between them, by selector, by namespace or under identities of their own, must
+// not wait for each other.
+func (e *election) setID(args deployerlib.DeployerArgs, itemSelector, namespace string) {
 	if e.id != "" {
 		return
 	}
 	e.id = args.Name
-	if args.Identity != "" || itemSelector != "" {
+	if args.Identity != "" || itemSelector != "" || namespace != "" {
 		h := fnv.New32a()
 		fmt.Fprintf(h, "%q %q", args.Identity, itemSelector)
+		if namespace != "" {
+			fmt.Fprintf(h, " %q", namespace)
+		}
 		e.id = fmt.Sprintf("%s-%08x", args.Name, h.Sum32())
 	}
 }

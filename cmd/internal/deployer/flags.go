@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -24,6 +25,7 @@ type flags struct {
 	workers      int
 	given        func(flag string) bool
 	itemSelector string
+	namespace    string
 	gracePeriod  time.Duration
 
 	election election
@@ -59,6 +61,8 @@ func (f *flags) addTo(fs *pflag.FlagSet) {
 	fs.IntVar(&f.workers, "workers", deployerlib.DefaultWorkers, "number of deploy items that are worked on at the same time; outweighs the configuration file")
 	fs.StringVar(&f.itemSelector, "item-selector", "",
 		"label selector of the deploy items to care for, to shard them between deployments (default: all)")
+	fs.StringVar(&f.namespace, "namespace", "",
+		"namespace of the deploy items to care for; nothing is read in others, so rights in this one are enough (default: all)")
 	fs.DurationVar(&f.gracePeriod, "grace-period", deployerlib.DefaultGracePeriod,
 		"how long a running call may go on after SIGTERM, and after it was cancelled")
 	fs.StringVar(&f.metricsAddress, "metrics-bind-address", "127.0.0.1:8080", `address of the metrics; "0" for none`)
@@ -75,7 +79,7 @@ func (e *election) addTo(fs *pflag.FlagSet) {
 	fs.StringVar(&e.namespace, "leader-election-namespace", "",
 		`namespace of the lease in the host cluster (default: that of the pod; "default" outside a cluster)`)
 	fs.StringVar(&e.id, "leader-election-id", "",
-		"name of the lease (default: from the deployer's name, its configured identity and the item selector)")
+		"name of the lease (default: from the deployer's name, its configured identity, the item selector and the namespace)")
 	fs.DurationVar(&e.leaseDuration, "leader-election-lease-duration", 15*time.Second,
 		"how long a leader that is not heard of keeps its lease")
 	fs.DurationVar(&e.renewDeadline, "leader-election-renew-deadline", 10*time.Second,
@@ -101,7 +105,7 @@ func (f *flags) args(p Program) (deployerlib.DeployerArgs, error) {
 	if args.Options.MaxConcurrentReconciles == 0 || f.given("workers") {
 		args.Options.MaxConcurrentReconciles = f.workers
 	}
-	f.election.setID(args, f.itemSelector)
+	f.election.setID(args, f.itemSelector, f.namespace)
 	args.Default()
 	return args, args.Validate()
 }
@@ -111,6 +115,11 @@ func (f *flags) validate() error {
 	var faults []error
 	if f.workers < 1 {
 		faults = append(faults, fmt.Errorf("--workers %d: must be positive", f.workers))
+	}
+	if f.namespace != "" {
+		for _, fault := range validation.ValidateNamespaceName(f.namespace, false) {
+			faults = append(faults, fmt.Errorf("--namespace %q: %s", f.namespace, fault))
+		}
 	}
 	if f.gracePeriod <= 0 {
 		faults = append(faults, fmt.Errorf("--grace-period %s: must be positive", f.gracePeriod))

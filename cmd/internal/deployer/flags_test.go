@@ -88,8 +88,8 @@ func TestFlagsOfTheProgram(t *testing.T) {
 }
 
 func TestFlagsThatMakeNoSense(t *testing.T) {
-	_, err := parse(t, "--workers=-1", "--grace-period=0", "--leader-election-retry-period=20s").args(program(""))
-	for _, want := range []string{"--workers -1", "--grace-period 0s", "--leader-election-"} {
+	_, err := parse(t, "--workers=-1", "--grace-period=0", "--leader-election-retry-period=20s", "--namespace=Not/One").args(program(""))
+	for _, want := range []string{"--workers -1", `--namespace "Not/One"`, "--grace-period 0s", "--leader-election-"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want all faults at once, %q among them, got %v", want, err)
 		}
@@ -116,7 +116,7 @@ func TestLeaseOfEachDeployment(t *testing.T) {
 		t.Errorf("with a flag: want what it says, got %q", got)
 	}
 	seen := map[string]bool{id(""): true}
-	for _, other := range []string{id("me"), id("", "--item-selector=shard=a"), id("", "--item-selector=shard=b"), id("me", "--item-selector=shard=a")} {
+	for _, other := range []string{id("me"), id("", "--item-selector=shard=a"), id("", "--item-selector=shard=b"), id("me", "--item-selector=shard=a"), id("", "--namespace=a"), id("", "--namespace=b")} {
 		if seen[other] {
 			t.Errorf("deployments that share the items must not share the lease %q", other)
 		}

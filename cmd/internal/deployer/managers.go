@@ -80,6 +80,9 @@ func (f *flags) options(log logr.Logger, args deployerlib.DeployerArgs) (manager
 		HealthProbeBindAddress:  f.probeAddress,
 		GracefulShutdownTimeout: &shutdown,
 	}
+	if f.namespace != "" {
+		options.Cache.DefaultNamespaces = map[string]cache.Config{f.namespace: {}}
+	}
 	f.election.applyTo(&options)
 	return options, nil
 }

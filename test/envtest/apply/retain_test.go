@@ -15,6 +15,12 @@ var _ = Describe("the policy retain", func() {
 		desired := w.configMap("a", "key", "1")
 		desired.PatchAfterDeployment = map[string]any{"data": map[string]any{"after": "yes"}}
 		w.apply(ctx, desired, w.configMap("b"))
+		same := with(desired, apply.Retain)
+		Expect(w.calls(func() {
+			inv, _, err := w.engine().AfterDeployment(ctx, w.owner, []apply.Desired{same}, w.stored)
+			Expect(err).NotTo(HaveOccurred())
+			w.store(inv)
+		})).To(writes(0), "the patch that is due waits, too")
 		w.edit(ctx, "a", `{"metadata":{"labels":null},"data":{"key":"by hand"}}`)
 		before := w.get(ctx, "a")
 		frozen := with(w.configMap("a", "key", "2"), apply.Retain)

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
@@ -128,18 +129,19 @@ var _ = Describe("a session that deletes", func() {
 
 	It("keeps an object that was claimed under another API group", func(ctx SpecContext) {
 		w := newWorld(ctx)
-		w.apply(ctx, w.some("a")...)
+		event := w.manifest("v1", "Event", "a", map[string]any{"involvedObject": map[string]any{"namespace": w.namespace}})
+		w.apply(ctx, event)
 		old := w.stored.Entries[0]
-		old.APIVersion = "former.example.org/v1"
+		old.APIVersion = "events.k8s.io/v1"
 		w.stored.Entries = append(w.stored.Entries, old)
 		s := w.session()
-		_, err := s.Apply(ctx, w.some("a")...)
+		_, err := s.Apply(ctx, event)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(s.Unclaimed()).To(HaveLen(1))
+		Expect(s.Unclaimed()).To(HaveExactElements(HaveField("APIVersion", "events.k8s.io/v1")))
 		_, err = s.Delete(ctx, s.Unclaimed()[0].Ref())
 		Expect(err).NotTo(HaveOccurred())
-		Expect(w.get(ctx, "a")).NotTo(BeNil())
-		Expect(s.Inventory().Entries).To(HaveLen(1))
+		Expect(direct.Get(ctx, client.ObjectKeyFromObject(event.Object), &corev1.Event{})).To(Succeed())
+		Expect(s.Inventory().Entries).To(HaveExactElements(HaveField("APIVersion", "v1")))
 	})
 
 	for _, lost := range []bool{false, true} {

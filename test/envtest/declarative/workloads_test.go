@@ -4,6 +4,7 @@ package declarative_test
 
 import (
 	"context"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -106,9 +107,7 @@ func deployment(container object, pod object) object {
 func merged(a, b object) object {
 	out := object{}
 	for _, one := range []object{a, b} {
-		for key, value := range one {
-			out[key] = value
-		}
+		maps.Copy(out, one)
 	}
 	return out
 }

@@ -214,5 +214,5 @@ func (w *world) settles(ctx context.Context) {
 		before := last
 		last = w.counter.Snapshot().Total()
 		return before == last
-	}).WithContext(ctx).WithPolling(250 * time.Millisecond).WithTimeout(patience).Should(BeTrue())
+	}).WithContext(ctx).WithPolling(250*time.Millisecond).WithTimeout(patience).Should(BeTrue(), func() string { return w.counter.Snapshot().String() })
 }

@@ -76,7 +76,7 @@ var _ = Describe("mock-deployer", func() {
 	It("needs no other rights than those of its rbac.yaml", func(ctx SpecContext) {
 		user, err := cp.User("system:serviceaccount:default:mock-deployer")
 		Expect(err).NotTo(HaveOccurred())
-		grant(ctx, "../../../deployers/mock/rbac.yaml", "system:serviceaccount:default:mock-deployer")
+		grant(ctx, mockRBAC, "system:serviceaccount:default:mock-deployer")
 		session := run("--kubeconfig="+writeKubeconfig(user), "--leader-election-id=restricted", "--item-selector=user=restricted")
 
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "restricted-target"}, Data: map[string][]byte{"kubeconfig": []byte("{}")}}

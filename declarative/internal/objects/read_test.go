@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// named is the kind, the name and the index of an object.
+type named struct {
+	Kind, Name string
+	Index      int
+}
+
+func TestRead(t *testing.T) {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	const text = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`
+	for name, tc := range map[string]struct {
+		in   any
+		want []named
+	}{
+		"a pointer":              {&pod, []named{{"Pod", "p", -1}}},
+		"a struct":               {pod, []named{{"Pod", "p", -1}}},
+		"several":                {[]any{pod, &pod, text}, []named{{"Pod", "p", 0}, {"Pod", "p", 1}, {"Pod", "p", 2}}},
+		"an array":               {[1]corev1.Pod{pod}, []named{{"Pod", "p", 0}}},
+		"lists in lists":         {[]any{[]any{text}, `{"kind":"List","items":[` + text + `]}`}, []named{{"Pod", "p", 0}, {"Pod", "p", 1}}},
+		"no list without a kind": {`{"kind":"Menu","metadata":{"name":"m"},"items":[1]}`, []named{{"Menu", "m", -1}}},
+		"JSON after white space": {" \n" + text, []named{{"Pod", "p", -1}}},
+		"one document":           {"---\n" + text + "\n---\n", []named{{"Pod", "p", -1}}},
+		"a list of its own type": {&unstructured.UnstructuredList{Object: map[string]any{"kind": "PodList", "apiVersion": "v1"}, Items: []unstructured.Unstructured{{Object: map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "p"}}}}}, []named{{"Pod", "p", 0}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all, err := Read(tc.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := []named{}
+			for _, one := range all {
+				one.FillKind(nil, func(schema.GroupVersionKind) bool { return false })
+				object := unstructured.Unstructured{Object: one.Body}
+				got = append(got, named{object.GetKind(), object.GetName(), one.Index})
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestReadTellsNoValues(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in   any
+		want string
+	}{
+		"twice the same key":   {"a: SECRET\na: SECRET", "is no YAML: line 2"},
+		"no YAML":              {"a: b: SECRET", "is no YAML: see its syntax"},
+		"an element":           {[]any{"SECRET"}, "[0] is no JSON object"},
+		"an item":              {`{"kind":"List","items":["SECRET"]}`, "items[0] is no JSON object"},
+		"nil":                  {nil, "is nil"},
+		"a nil pointer":        {(*corev1.Pod)(nil), "is nil"},
+		"an element nil":       {[]*corev1.Pod{nil}, "[0] is nil"},
+		"no text":              {json.RawMessage(nil), "is empty"},
+		"what has no encoding": {func() {}, "of type func() cannot be encoded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, err := Read(tc.in); err == nil || err.Error() != tc.want {
+				t.Errorf("got %v, %v, want %q", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestFillKind(t *testing.T) {
+	types := runtime.NewScheme()
+	for _, version := range []string{"v1", "v2"} {
+		types.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: version, Kind: "Own"}, &corev1.Pod{})
+	}
+	for name, tc := range map[string]struct {
+		in     any
+		prefer string
+		want   string
+	}{
+		"the first":       {&corev1.Pod{}, "", "example.com/v1, Kind=Own"},
+		"the liked one":   {&corev1.Pod{}, "v2", "example.com/v2, Kind=Own"},
+		"its own":         {&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}, "v2", "/v1, Kind=Pod"},
+		"an unknown type": {&corev1.Service{}, "", "/, Kind="},
+		"no type":         {map[string]any{}, "v2", "/, Kind="},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all, err := Read(tc.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[0].FillKind(types, func(gvk schema.GroupVersionKind) bool { return gvk.Version == tc.prefer })
+			object := unstructured.Unstructured{Object: all[0].Body}
+			if got := object.GroupVersionKind().String(); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

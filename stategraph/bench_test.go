@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/go-logr/logr"
+)
+
+// BenchmarkWalk is a walk over 100 components of which none has anything to do: "idle" of the walk alone, "resources"
+// with the contexts and calls of resources.
+func BenchmarkWalk(b *testing.B) {
+	builder := NewGraph()
+	for i := range 100 {
+		var requires []string
+		if i >= 10 {
+			requires = []string{fmt.Sprintf("n%d", i-10), fmt.Sprintf("n%d", (i-10)/10*10)}
+		}
+		builder.Add(fmt.Sprintf("n%d", i), stub{}, requires...)
+	}
+	g, err := builder.Build()
+	if err != nil {
+		b.Fatal(err)
+	}
+	item := itemNamed("bench")
+	for _, parallel := range []int{1, 4} {
+		b.Run(fmt.Sprintf("parallel=%d", parallel), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if w, _ := newRun(g, item, nil, nil, logr.Discard(), parallel).walk(b.Context()); !w.ready() {
+					b.Fatal(w.err())
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(g.nodes)), "ns/node")
+		})
+	}
+}

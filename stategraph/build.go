@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// MaxComponents is the largest number of components of one graph.
+const MaxComponents = 1000
+
+// Builder collects the components of a graph. The zero value is not usable; see NewGraph.
+type Builder struct {
+	parts   []part
+	removed []removal
+	faults  []error
+}
+
+// part is a component before it is checked.
+type part struct {
+	component string
+	resource  Resource
+	requires  []string
+}
+
+// removal is a component that the graph no longer has.
+type removal struct {
+	component string
+	undo      func(ctx context.Context) error
+}
+
+// NewGraph returns an empty builder.
+func NewGraph() *Builder { return &Builder{} }
+
+// Add adds a component: its name, what it is, and the components that must be ready before it. Those may be added later.
+// The name is part of labels and of names of objects: lower case letters, digits and "-", at most 63 characters.
+// Faults are reported by Build.
+func (b *Builder) Add(component string, resource Resource, requires ...string) *Builder {
+	b.parts = append(b.parts, part{component: component, resource: resource, requires: requires})
+	return b
+}
+
+// Removed says what undoes a component that was in an earlier version of the graph and had a Delete of its own. Items
+// that still have it call undo, in the order in which the component was once required. Objects that a component kept
+// need no such thing: the inventory knows them.
+func (b *Builder) Removed(component string, undo func(ctx context.Context) error) *Builder {
+	b.removed = append(b.removed, removal{component: component, undo: undo})
+	return b
+}
+
+// Build checks everything and returns the graph.
+// Errors: all faults at once: names that are not allowed or used twice, no resource, a requirement that does not exist or
+// is the component itself, requirements in a cycle (the shortest one is shown), a resource that may be unready but
+// listens to nothing, and what resources find wrong with themselves, such as a missing template.
+func (b *Builder) Build() (*Graph, error) {
+	g := &Graph{index: map[string]int{}, removed: map[string]func(context.Context) error{}}
+	faults := slices.Clone(b.faults)
+	if len(b.parts) == 0 && len(faults) == 0 {
+		faults = append(faults, errors.New("the graph has no components"))
+	}
+	if len(b.parts) > MaxComponents {
+		faults = append(faults, fmt.Errorf("the graph has %d components, at most %d are allowed", len(b.parts), MaxComponents))
+	}
+	for _, p := range b.parts {
+		faults = append(faults, g.add(p)...)
+	}
+	for _, p := range b.parts {
+		faults = append(faults, g.require(p)...)
+	}
+	faults = append(faults, g.remove(b.removed)...)
+	order := g.sort()
+	if len(order) < len(g.nodes) {
+		faults = append(faults, fmt.Errorf("components require each other: %s", strings.Join(g.names(g.shortestCycle()), " → ")))
+	}
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("build state graph: %w", errors.Join(faults...))
+	}
+	g.link(order)
+	return g, nil
+}
+
+// add takes a part in, without its requirements.
+func (g *Graph) add(p part) []error {
+	var faults []error
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("component %q: "+format, append([]any{p.component}, args...)...))
+	}
+	for _, problem := range validation.IsDNS1123Label(p.component) {
+		fault("the name is not allowed: %s", problem)
+	}
+	if _, twice := g.index[p.component]; twice {
+		fault("the name is used twice")
+		return faults
+	}
+	g.index[p.component] = len(g.nodes)
+	node, problems := inspect(p.component, p.resource)
+	for _, problem := range problems {
+		fault("%s", problem)
+	}
+	if node.timer() > 0 && (g.timer == 0 || node.timer() < g.timer) {
+		g.timer = node.timer()
+	}
+	g.nodes = append(g.nodes, node)
+	return faults
+}
+
+// require connects a part with what it requires.
+func (g *Graph) require(p part) []error {
+	place := g.index[p.component]
+	node := &g.nodes[place]
+	var faults []error
+	for _, name := range p.requires {
+		required, found := g.index[name]
+		switch {
+		case name == p.component:
+			faults = append(faults, fmt.Errorf("component %q: requires itself", p.component))
+		case !found:
+			faults = append(faults, fmt.Errorf("component %q: requires %q, which does not exist%s", p.component, name,
+				didYouMean(name, slices.Sorted(maps.Keys(g.index)))))
+		case !slices.Contains(node.requires, required):
+			node.requires = append(node.requires, required)
+		}
+	}
+	slices.Sort(node.requires)
+	return faults
+}
+
+// remove notes what undoes former components.
+func (g *Graph) remove(removed []removal) []error {
+	var faults []error
+	for _, r := range removed {
+		_, present := g.index[r.component]
+		_, twice := g.removed[r.component]
+		switch {
+		case r.undo == nil:
+			faults = append(faults, fmt.Errorf("removed component %q: nothing undoes it", r.component))
+		case present:
+			faults = append(faults, fmt.Errorf("removed component %q: the graph still has it", r.component))
+		case twice:
+			faults = append(faults, fmt.Errorf("removed component %q: is named twice", r.component))
+		}
+		g.removed[r.component] = r.undo
+	}
+	return faults
+}

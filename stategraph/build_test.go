@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// deaf may be unready, but listens to nothing.
+type deaf struct{ stub }
+
+func (deaf) Listeners() []Listener { return nil }
+
+// sure is always ready, and listens to nothing.
+type sure struct{ deaf }
+
+func (sure) AlwaysReady() bool { return true }
+
+// unsure is only sometimes always ready.
+type unsure struct{ deaf }
+
+func (unsure) AlwaysReady() bool { return false }
+
+// listening has given listeners.
+type listening struct {
+	stub
+	to []Listener
+}
+
+func (l listening) Listeners() []Listener { return l.to }
+
+// wild panics when it is looked at.
+type wild struct{ stub }
+
+func (wild) Listeners() []Listener { panic("no") }
+
+func TestBuildFaults(t *testing.T) {
+	undo := func(context.Context) error { return nil }
+	var nothing *external
+	tests := map[string]struct {
+		builder *Builder
+		want    []string // lines
+	}{
+		"a cycle is shown as a path [Y1]": {
+			NewGraph().Add("a", stub{}, "b").Add("b", stub{}, "c").Add("c", stub{}, "a").Add("d", stub{}, "a"),
+			[]string{"components require each other: a → b → c → a"},
+		},
+		"of several cycles the shortest is shown [Y1]": {
+			NewGraph().Add("a", stub{}, "b").Add("b", stub{}, "c").Add("c", stub{}, "a", "d").Add("d", stub{}, "c"),
+			[]string{"components require each other: c → d → c"},
+		},
+		"all faults at once": {
+			NewGraph().Add("Web", stub{}).Add("db", nil).Add("db", stub{}).Add("x", stub{}, "x", "dbs"),
+			[]string{
+				`component "Web": the name is not allowed: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-',` +
+					` and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is` +
+					` '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
+				`component "db": has no resource (nil)`,
+				`component "db": the name is used twice`,
+				`component "x": requires itself`,
+				`component "x": requires "dbs", which does not exist (did you mean "db"?)`,
+			},
+		},
+		"a nil pointer is no resource": {NewGraph().Add("a", nothing), []string{`component "a": has no resource (nil)`}},
+		"an empty graph":               {NewGraph(), []string{"the graph has no components"}},
+		"may be unready, and listens to nothing [Y11, Y13]": {
+			NewGraph().Add("a", deaf{}),
+			[]string{`component "a": may be unready, but listens to nothing, so nobody would look at it again: add a listener, or say that it is always ready`},
+		},
+		"a marker that says no is none [Y11]": {
+			NewGraph().Add("a", unsure{}),
+			[]string{`component "a": may be unready, but listens to nothing, so nobody would look at it again: add a listener, or say that it is always ready`},
+		},
+		"an External with Ready but without listener [Y11]": {
+			NewGraph().Add("a", External(ExternalSpec{Reconcile: undo, Ready: func(context.Context) (Readiness, error) { return Ready(), nil }})),
+			[]string{`component "a": may be unready, but listens to nothing, so nobody would look at it again: add a listener, or say that it is always ready`},
+		},
+		"listeners that are none": {
+			NewGraph().Add("a", listening{to: []Listener{{}, Timer(time.Millisecond), Channel(nil), Watch()}}),
+			[]string{
+				`component "a": a listener is empty; use Watch, Timer, Poll or Channel`,
+				`component "a": timer(1ms) is too often, at least 1s`,
+				`component "a": the channel of a listener is nil`,
+				`component "a": listens to its objects, but keeps none: it has no Prepare`,
+			},
+		},
+		"a resource that panics": {NewGraph().Add("a", wild{}), []string{`component "a": panics when it is looked at: no`}},
+		"removed components": {
+			NewGraph().Add("a", stub{}).Removed("a", undo).Removed("b", nil).Removed("c", undo).Removed("c", undo),
+			[]string{
+				`removed component "a": the graph still has it`, `removed component "b": nothing undoes it`, `removed component "c": is named twice`,
+			},
+		},
+		"ready-made resources without functions": {
+			NewGraph().Add("a", External(ExternalSpec{})).Add("b", Object[*fakeObject](nil)).
+				Add("c", ForEach(nil, func(string) string { return "" }, Object(oneConfigMap))).Add("d", ForEach[string](nil, nil, stub{})),
+			[]string{
+				`component "a": the External has no Reconcile`, `component "b": the body of Object is nil`,
+				`component "c": ForEach needs elements and their names`, `component "d": each of ForEach must be an Object, a Template or a Versioned`,
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := test.builder.Build()
+			if err == nil {
+				t.Fatal("no error")
+			}
+			got := strings.Split(strings.TrimPrefix(err.Error(), "build state graph: "), "\n")
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestBuild(t *testing.T) {
+	t.Run("what is always ready needs no listener [Y11]", func(t *testing.T) {
+		g := build(t, NewGraph().Add("a", sure{}).Add("b", External(ExternalSpec{Reconcile: func(context.Context) error { return nil }})))
+		if !g.nodes[0].always || !g.nodes[1].always {
+			t.Error("not marked")
+		}
+	})
+	t.Run("listeners are kept [Y11]", func(t *testing.T) {
+		events := make(chan types.NamespacedName)
+		to := []Listener{Timer(time.Hour), Poll(time.Minute), Poll(time.Second), Timer(2 * time.Hour), Channel(events)}
+		g := build(t, NewGraph().Add("a", listening{to: to}))
+		if g.timer != time.Hour || g.nodes[0].poll != time.Second || len(g.nodes[0].listeners) != 5 {
+			t.Errorf("timer %s, poll %s, %d listeners", g.timer, g.nodes[0].poll, len(g.nodes[0].listeners))
+		}
+		if got := fmt.Sprint(to); got != "[timer(1h0m0s) poll(1m0s) poll(1s) timer(2h0m0s) channel]" {
+			t.Error(got)
+		}
+	})
+	t.Run("a graph does not change with its builder", func(t *testing.T) {
+		b := NewGraph().Add("a", stub{}).Add("b", stub{}, "a", "a")
+		g := build(t, b)
+		b.Add("c", stub{})
+		g.Components()[0] = "x"
+		g.Requires("b")[0] = "x"
+		if diff := cmp.Diff([]string{"a", "b"}, g.Components()); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"a"}, g.Requires("b")); diff != "" || g.Requires("zz") != nil {
+			t.Error(diff)
+		}
+	})
+	t.Run("too many components", func(t *testing.T) {
+		b := NewGraph()
+		for i := range MaxComponents + 1 {
+			b.Add(fmt.Sprintf("n%d", i), stub{})
+		}
+		if _, err := b.Build(); err == nil || !strings.Contains(err.Error(), "at most 1000") {
+			t.Error(err)
+		}
+	})
+	t.Run("the inventory notes the nearest that leave a trace [Yx7]", func(t *testing.T) {
+		g := build(t, NewGraph().Add("a", Object(oneConfigMap)).Add("b", stub{}, "a").Add("c", stub{}, "b").Add("d", Object(oneConfigMap), "c"))
+		if diff := cmp.Diff(unit{Component: "d", Requires: []string{"a"}}, g.nodes[3].unit); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// anyway builds the nodes of a graph although it has cycles.
+func anyway(edges map[int][]int, n int) *Graph {
+	g := &Graph{nodes: make([]vertex, n)}
+	for place, requires := range edges {
+		slices.Sort(requires)
+		g.nodes[place].requires = slices.Compact(requires)
+	}
+	return g
+}
+
+// girth is the length of the shortest cycle, by another way: powers of reachability. 0: there is none.
+func girth(g *Graph) int {
+	n := len(g.nodes)
+	now := make([][]bool, n) // who reaches whom in exactly length steps
+	for i := range now {
+		now[i] = make([]bool, n)
+		now[i][i] = true
+	}
+	for length := 1; length <= n; length++ {
+		next := make([][]bool, n)
+		for i := range next {
+			next[i] = make([]bool, n)
+			for _, required := range g.nodes[i].requires {
+				for j := range n {
+					next[i][j] = next[i][j] || now[required][j]
+				}
+			}
+			if next[i][i] {
+				return length
+			}
+		}
+		now = next
+	}
+	return 0
+}
+
+func TestShortestCycle(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // not for secrets
+	t.Run("it is a cycle, and none is shorter [Y1]", func(t *testing.T) {
+		cyclic := 0
+		for range 3000 {
+			n := 2 + r.IntN(12)
+			edges := map[int][]int{}
+			for range r.IntN(2 * n) {
+				from, to := r.IntN(n), r.IntN(n)
+				if from != to {
+					edges[from] = append(edges[from], to)
+				}
+			}
+			g := anyway(edges, n)
+			cycle, want := g.shortestCycle(), girth(g)
+			if (want > 0) != (len(g.sort()) < n) {
+				t.Fatalf("sorted %d of %d nodes, shortest cycle %d", len(g.sort()), n, want)
+			}
+			if len(cycle) != 0 && len(cycle)-1 != want || want > 0 && cycle == nil {
+				t.Fatalf("%v: %v is not the shortest: %d", edges, cycle, want)
+			}
+			for i := 1; i < len(cycle); i++ {
+				if !slices.Contains(g.nodes[cycle[i-1]].requires, cycle[i]) {
+					t.Fatalf("%v: %v is no path", edges, cycle)
+				}
+			}
+			if want > 0 {
+				cyclic++
+				if cycle[0] != cycle[len(cycle)-1] {
+					t.Fatalf("%v does not end where it begins", cycle)
+				}
+			}
+		}
+		if cyclic < 500 {
+			t.Errorf("only %d graphs with a cycle", cyclic)
+		}
+	})
+}
+
+// FuzzBuild builds graphs of anything: an error or a graph, never a panic.
+func FuzzBuild(f *testing.F) {
+	for _, seed := range []string{"a\nb a", "a b\nb a", "a a", " \n\n", "Ä x", "a\na\nb zz", "a b\nb c\nc a b"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		b := NewGraph()
+		for l := range strings.SplitSeq(text, "\n") {
+			if words := strings.Fields(l); len(words) > 0 {
+				b.Add(words[0], stub{}, words[1:]...)
+			}
+		}
+		g, err := b.Build()
+		if (g == nil) == (err == nil) {
+			t.Fatalf("graph %v, error %v", g, err)
+		}
+		if g != nil {
+			if w, _ := walkOf(t, g, 2, nil); !w.ready() || g.Mermaid() == "" || g.DOT() == "" || checkRemoval(g) != "" {
+				t.Fatal("the graph does not walk")
+			}
+		}
+	})
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// ErrNoRun is the error of everything that needs the context of a run and is called with another one.
+var ErrNoRun = errors.New("the context is not that of a component in a run of a state graph")
+
+// Node is the component that a call is for, in one run for one deploy item. All that is known about the item is reached
+// through it. It must not be kept after the call.
+type Node struct {
+	run       *run
+	place     int // in the graph
+	component string
+	instance  string
+	element   any
+	kept      *kept // nil: it was not prepared
+}
+
+// kept is what a component keeps in the target cluster in this run.
+type kept struct {
+	desired  []apply.Desired
+	outcomes []outcome
+}
+
+type nodeKey struct{}
+
+// From returns the component that the call is for.
+// Errors: ErrNoRun, when ctx is not the one that a Resource was called with, nor made of it.
+func From(ctx context.Context) (*Node, error) {
+	if n, ok := ctx.Value(nodeKey{}).(*Node); ok {
+		return n, nil
+	}
+	return nil, ErrNoRun
+}
+
+// with returns a context for calls of the node.
+func (n *Node) with(ctx context.Context) context.Context {
+	return context.WithValue(ctx, nodeKey{}, n)
+}
+
+// Component is the name of the component.
+func (n *Node) Component() string { return n.component }
+
+// Instance is the name of the instance within ForEach; elsewhere it is empty.
+func (n *Node) Instance() string { return n.instance }
+
+// Item returns a copy of the deploy item, as it was at the start of the run. Changing it has no effect.
+func (n *Node) Item() *lsv1alpha1.DeployItem { return n.run.item.DeepCopy() }
+
+// Client is the client of the target cluster. Objects that shall go with the item are better kept by an Object or
+// Template, for the inventory does not know what is created here.
+// Errors: the deploy item has no target.
+func (n *Node) Client() (client.Client, error) {
+	if n.run.target == nil {
+		return nil, fmt.Errorf("component %s needs a target cluster, but the deploy item has no target", n.component)
+	}
+	return n.run.target, nil
+}
+
+// Log is a logger with the names of the item and the component.
+func (n *Node) Log() logr.Logger {
+	log := n.run.log.WithValues("component", n.component)
+	if n.instance != "" {
+		log = log.WithValues("instance", n.instance)
+	}
+	return log
+}
+
+// Item is From and Node.Item.
+func Item(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
+	n, err := From(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return n.Item(), nil
+}
+
+// Config decodes spec.config of the deploy item strictly, as deployerlib.DecodeConfig does. Each call returns another
+// value, so that components cannot meddle with each other's.
+func Config[T any](ctx context.Context) (*T, error) {
+	n, err := From(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return deployerlib.DecodeConfig[T](n.run.item)
+}
+
+// Client is From and Node.Client.
+func Client(ctx context.Context) (client.Client, error) {
+	n, err := From(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return n.Client()
+}
+
+// Log is Node.Log. Outside a run it is the logger of the context, or one that writes nothing.
+func Log(ctx context.Context) logr.Logger {
+	if n, err := From(ctx); err == nil {
+		return n.Log()
+	}
+	return logr.FromContextOrDiscard(ctx)
+}
+
+// Instance is the name of the instance within ForEach; elsewhere it is empty.
+func Instance(ctx context.Context) string {
+	if n, err := From(ctx); err == nil {
+		return n.instance
+	}
+	return ""
+}
+
+// Element is what ForEach makes the current instance for.
+// Errors: the call is not for an instance of ForEach, or the element is of another type.
+func Element[E any](ctx context.Context) (E, error) {
+	var none E
+	n, err := From(ctx)
+	if err != nil {
+		return none, err
+	}
+	if element, ok := n.element.(E); ok {
+		return element, nil
+	}
+	if n.instance == "" {
+		return none, fmt.Errorf("component %s has no elements: it is not made by ForEach", n.component)
+	}
+	return none, fmt.Errorf("component %s: the element is a %T, not a %T", n.component, n.element, none)
+}
+
+// mayUse tells whether the component may ask for the output of another one: what it requires, directly or not.
+func (n *Node) mayUse(component string) error {
+	place, found := n.run.graph.index[component]
+	switch {
+	case component == n.component:
+		return fmt.Errorf("component %s asks for its own output", n.component)
+	case !found:
+		return fmt.Errorf("component %s asks for the output of %q, which is no component%s", n.component, component,
+			didYouMean(component, n.run.graph.Components()))
+	case !slices.Contains(n.run.graph.ancestors[n.place], place):
+		return fmt.Errorf("component %s asks for the output of %s, but does not require it", n.component, component)
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// config is the configuration of the items in these tests.
+type config struct{ Word string }
+
+// does is an External with a function.
+func does(f func(ctx context.Context) error) Resource { return External(ExternalSpec{Reconcile: f}) }
+
+func TestOutsideOfARun(t *testing.T) {
+	ctx := t.Context()
+	calls := map[string]func() error{
+		"From":          func() error { _, err := From(ctx); return err },
+		"Item":          func() error { _, err := Item(ctx); return err },
+		"Config":        func() error { _, err := Config[config](ctx); return err },
+		"Client":        func() error { _, err := Client(ctx); return err },
+		"Output":        func() error { _, err := Output[string](ctx, "a"); return err },
+		"Outputs":       func() error { _, err := Outputs[string](ctx, "a"); return err },
+		"SetOutput":     func() error { return SetOutput(ctx, 1) },
+		"Name":          func() error { _, err := Name(ctx, "a"); return err },
+		"Element":       func() error { _, err := Element[string](ctx); return err },
+		"ApplyPrepared": func() error { return ApplyPrepared(ctx) },
+		"ObjectsReady":  func() error { _, err := ObjectsReady(ctx); return err },
+		"Versioned":     func() error { _, err := Versioned(oneConfigMap).(Preparer).Prepare(ctx); return err },
+	}
+	for name, call := range calls {
+		t.Run(name+" says so [Y33]", func(t *testing.T) {
+			if err := call(); !errors.Is(err, ErrNoRun) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if Instance(ctx) != "" || !reflect.DeepEqual(Log(ctx), logr.FromContextOrDiscard(ctx)) {
+		t.Error("Instance or Log invent something")
+	}
+}
+
+func TestContext(t *testing.T) {
+	target := fake.NewClientBuilder().WithObjects(configMap("there", nil)).Build()
+	var seen []string
+	read := does(func(ctx context.Context) error {
+		n, err := From(ctx)
+		if err != nil {
+			return err
+		}
+		item, _ := Item(ctx)
+		item.Name = "changed" // only a copy
+		c, err := Config[config](ctx)
+		if err != nil {
+			return err
+		}
+		api, err := Client(ctx)
+		if err != nil {
+			return err
+		}
+		var there corev1.ConfigMap
+		if err := api.Get(ctx, client.ObjectKey{Namespace: "default", Name: "there"}, &there); err != nil {
+			return err
+		}
+		seen = append(seen, n.Component(), n.Instance()+Instance(ctx), n.Item().Name, c.Word, there.Name)
+		return nil
+	})
+	g := build(t, NewGraph().Add("reader", read))
+	t.Run("it has item, configuration and a client of the target [Y33, Y34]", func(t *testing.T) {
+		w, _ := newRun(g, withConfig("a", `{"Word":"hi"}`), newCluster(), target, logr.Discard(), 1).walk(t.Context())
+		if diff := cmp.Diff([]string{"reader", "", "a", "hi", "there"}, seen); diff != "" || !w.ready() {
+			t.Error(diff, w.err())
+		}
+	})
+	t.Run("without a target there is no client [Y34]", func(t *testing.T) {
+		w := walkItem(t, g, withConfig("a", `{"Word":"hi"}`), newCluster())
+		if diff := cmp.Diff([]string{"reader Failed component reader needs a target cluster, but the deploy item has no target"}, statesOf(w)); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("an unknown field of the configuration is an error [Y33]", func(t *testing.T) {
+		w := walkItem(t, g, withConfig("a", `{"Wort":"hi"}`), newCluster())
+		if w.err() == nil || !strings.Contains(w.err().Error(), `unknown field "Wort"`) {
+			t.Error(w.err())
+		}
+	})
+}
+
+func TestOutputs(t *testing.T) {
+	ask := func(name string, out *string) Resource {
+		return does(func(ctx context.Context) error {
+			var err error
+			*out, err = Output[string](ctx, name)
+			return err
+		})
+	}
+	leave := does(func(ctx context.Context) error {
+		return errors.Join(SetOutput(ctx, "early"), SetOutput(ctx, "late"))
+	})
+	var got string
+	for name, test := range map[string]struct {
+		from, want string
+		requires   []string
+	}{
+		"of what is required directly":        {"far", "b Ready", []string{"far"}},
+		"of what is required through another": {"far", "b Ready", []string{"near"}},
+		"not of what is not required":         {"far", "b Failed component b asks for the output of far, but does not require it", nil},
+		"not its own":                         {"b", "b Failed component b asks for its own output", nil},
+		"not of what is not there":            {"fat", `b Failed component b asks for the output of "fat", which is no component (did you mean "far"?)`, nil},
+		"not of what left nothing":            {"near", "b Failed component b: near left 0 outputs that may be a string, want one", []string{"near"}},
+	} {
+		t.Run(name+" [Y33]", func(t *testing.T) {
+			got = ""
+			g := build(t, NewGraph().Add("far", leave).Add("near", does(func(context.Context) error { return nil }), "far").Add("b", ask(test.from, &got), test.requires...))
+			w := walkItem(t, g, itemNamed("a"), newCluster())
+			if diff := cmp.Diff(test.want, statesOf(w)[2]); diff != "" || w.states[2].State == StateReady && got != "late" {
+				t.Error(diff, got)
+			}
+		})
+	}
+	t.Run("objects are given as their type, read at most once [Y33, Y34]", func(t *testing.T) {
+		c := newCluster()
+		use := does(func(ctx context.Context) error {
+			typed, err := Output[*corev1.ConfigMap](ctx, "config")
+			if err != nil {
+				return err
+			}
+			typed.Data["k"] = "changed" // only a copy
+			free, err := Output[*unstructured.Unstructured](ctx, "config")
+			if err != nil {
+				return err
+			}
+			name, err := Name(ctx, "config")
+			data, _, _ := unstructured.NestedString(free.Object, "data", "k")
+			got = fmt.Sprint(typed.Name, data, name)
+			return errors.Join(err, errorOf(Output[*corev1.Secret](ctx, "config")))
+		})
+		body := func(context.Context) (*corev1.ConfigMap, error) {
+			return configMap("x", map[string]string{"k": "v"}), nil
+		}
+		w := walkItem(t, build(t, NewGraph().Add("config", Object(body)).Add("use", use, "config")), itemNamed("a"), c)
+		want := "use Failed component use: config left 0 outputs that may be a *v1.Secret, want one"
+		if diff := cmp.Diff(want, statesOf(w)[1]); diff != "" || got != "xvx" || c.reads != 1 {
+			t.Error(diff, got, c.reads)
+		}
+	})
+}
+
+func errorOf[T any](_ T, err error) error { return err }
+
+// TestInterleaved runs two items at the same time, again and again, through the same resources.
+func TestInterleaved(t *testing.T) {
+	t.Run("items never see each other [Y31, Y32, Y40]", func(t *testing.T) {
+		pass := func(ctx context.Context) error {
+			item, err := Item(ctx)
+			if err != nil {
+				return err
+			}
+			c, err := Config[config](ctx)
+			if err != nil {
+				return err
+			}
+			if c.Word != item.Name {
+				return fmt.Errorf("item %s has the word %s", item.Name, c.Word)
+			}
+			return SetOutput(ctx, c.Word)
+		}
+		compare := func(ctx context.Context) (*corev1.ConfigMap, error) {
+			word, err := Output[string](ctx, "first")
+			if err != nil {
+				return nil, err
+			}
+			if item, _ := Item(ctx); item.Name != word {
+				return nil, fmt.Errorf("item %s was given %s", item.Name, word)
+			}
+			return configMap(word, map[string]string{"word": word}), nil
+		}
+		g := build(t, NewGraph().Add("first", does(pass)).Add("side", does(pass)).Add("second", Object(compare), "first").
+			Add("third", Versioned(compare), "first", "second"))
+		clusters := map[string]*cluster{"one": newCluster(), "two": newCluster()}
+		var group sync.WaitGroup
+		for range 200 {
+			for _, name := range []string{"one", "two"} {
+				group.Go(func() {
+					r := newRun(g, withConfig(name, fmt.Sprintf(`{"Word":%q}`, name)), clusters[name], nil, logr.Discard(), 1+rand.IntN(4)) //nolint:gosec // not for secrets
+					if w, _ := r.walk(t.Context()); !w.ready() {
+						t.Error(w.err())
+					}
+				})
+			}
+		}
+		group.Wait()
+		for name, c := range clusters {
+			for ref, obj := range c.objects {
+				if word, _, _ := unstructured.NestedString(obj.Object, "data", "word"); word != name || len(c.objects) != 2 {
+					t.Errorf("%s in the cluster of %s has the word %s", ref, name, word)
+				}
+			}
+		}
+	})
+}
+
+// TestNoReason looks at what a resource is called with: a context, and no reason in it.
+func TestNoReason(t *testing.T) {
+	t.Run("no method is told why it is called [Y40]", func(t *testing.T) {
+		for _, of := range []reflect.Type{reflect.TypeFor[Resource](), reflect.TypeFor[Deleter](), reflect.TypeFor[Preparer]()} {
+			for m := range of.Methods() {
+				in := m.Type
+				if in.NumIn() > 1 || in.NumIn() == 1 && in.In(0) != reflect.TypeFor[context.Context]() {
+					t.Errorf("%s.%s takes %s", of, m.Name, in)
+				}
+			}
+		}
+		for m := range reflect.TypeFor[*Node]().Methods() {
+			switch name := m.Name; name {
+			case "Client", "Component", "Instance", "Item", "Log":
+			default:
+				t.Errorf("Node has %s: is that a reason of the run?", name)
+			}
+		}
+	})
+}

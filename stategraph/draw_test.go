@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestDraw(t *testing.T) {
+	g := graphOf(t, "db: config service", "config", "service")
+	mermaid := "flowchart TD\n  n0[\"db\"]\n  n1[\"config\"]\n  n2[\"service\"]\n  n1 --> n0\n  n2 --> n0\n"
+	if diff := cmp.Diff(mermaid, g.Mermaid()); diff != "" {
+		t.Error(diff)
+	}
+	dot := "digraph {\n  node [shape=box]\n  \"db\"\n  \"config\"\n  \"service\"\n  \"config\" -> \"db\"\n  \"service\" -> \"db\"\n}\n"
+	if diff := cmp.Diff(dot, g.DOT()); diff != "" {
+		t.Error(diff)
+	}
+	odd := &Graph{nodes: []vertex{{component: "a\"<b>\\\n"}}}
+	if got := odd.Mermaid(); !strings.Contains(got, `["a&quot;&lt;b&gt;\ "]`) {
+		t.Error(got)
+	}
+	if got := odd.DOT(); !strings.Contains(got, `"a\"<b>\\\n"`) {
+		t.Error(got)
+	}
+}
+
+func TestRBAC(t *testing.T) {
+	rule := func(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+	}
+	issuer := WithKinds(schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"}, corev1.SchemeGroupVersion.WithKind("Secret"))
+	files := files(map[string]string{"x.yaml": header})
+	t.Run("the rights of all components, few rules in a fixed order [Yx5]", func(t *testing.T) {
+		g := build(t, NewGraph().Add("db", Object(statefulSet)).Add("config", Versioned(oneConfigMap)).Add("cert", Template(files, "x.yaml", issuer)).
+			Add("more", Object(oneConfigMap)).
+			Add("ext", External(ExternalSpec{Reconcile: stub{}.Reconcile, Rules: []rbacv1.PolicyRule{rule("", []string{"get"}, "nodes")}})))
+		want := []rbacv1.PolicyRule{
+			rule("", verbs, "configmaps", "secrets"), rule("", []string{"get"}, "nodes"), rule("apps", verbs, "statefulsets"), rule("cert-manager.io", verbs, "certificates"),
+		}
+		got, err := g.RBAC()
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Error(diff, err)
+		}
+	})
+	t.Run("what cannot be known is named [Yx5]", func(t *testing.T) {
+		g := build(t, NewGraph().Add("file", Template(files, "x.yaml")).Add("own", stub{}).Add("db", Object(statefulSet)).
+			Add("ext", External(ExternalSpec{Reconcile: stub{}.Reconcile})))
+		got, err := g.RBAC()
+		want := "component file: the kinds of its objects are not known before a run; announce them with WithKinds\n" +
+			"component own: it does not say what rights it needs\n" +
+			"component ext: it is an External, which does not say what rights it needs; set Rules, empty for none"
+		if err == nil || err.Error() != want || len(got) != 1 {
+			t.Error(got, err)
+		}
+	})
+}
+
+func TestComponentStatuses(t *testing.T) {
+	var lines []string
+	for i := range 300 {
+		lines = append(lines, fmt.Sprintf("n%d", i))
+	}
+	lines = append(lines, "last: "+strings.Join(lines, " "))
+	g := graphOf(t, lines...)
+	says := map[string]string{}
+	for i := range 200 {
+		says[fmt.Sprintf("n%d", i)] = strings.Repeat("why ", 200)
+	}
+	t.Run("each has a state, who blocks it, and why, within bounds [Yx9]", func(t *testing.T) {
+		for name, says := range map[string]map[string]string{"many unready": says, "one unready": {"n5": "starts"}, "all ready": {}} {
+			w, _ := walkOf(t, g, 4, says)
+			got, omitted := w.componentStatuses()
+			if len(got) != MaxStatusComponents || omitted != 101 {
+				t.Errorf("%s: %d components, %d omitted", name, len(got), omitted)
+			}
+			unready := 0
+			for _, c := range got {
+				if len([]rune(c.Reason)) > maxReason || len(c.BlockedBy) > maxStatusBlockers {
+					t.Errorf("%s: %s has a reason of %d and %d blockers", name, c.Name, len(c.Reason), len(c.BlockedBy))
+				}
+				if c.State != StateReady {
+					unready++
+				}
+			}
+			if want := min(len(says)+min(len(says), 1), MaxStatusComponents); unready != want {
+				t.Errorf("%s: %d unready ones, want %d", name, unready, want)
+			}
+			text, err := json.Marshal(ProviderStatus{Components: got, Omitted: omitted})
+			if err != nil || len(text) > 100<<10 {
+				t.Errorf("%s: %d bytes, %v", name, len(text), err)
+			}
+		}
+	})
+	t.Run("the JSON of a status [Yx9]", func(t *testing.T) {
+		w, _ := walkOf(t, graphOf(t, "a", "b: a"), 1, map[string]string{"a": "starts"})
+		components, _ := w.componentStatuses()
+		text, err := json.Marshal(ProviderStatus{ObservedGeneration: 2, Components: components, Undo: []UndoEntry{{Name: "x"}}})
+		want := `{"observedGeneration":2,"components":[{"name":"a","state":"Progressing","reason":"starts"},` +
+			`{"name":"b","state":"Blocked","blockedBy":["a"]}],"undo":[{"n":"x"}],"inventory":{}}`
+		if diff := cmp.Diff(want, string(text)); diff != "" || err != nil {
+			t.Error(diff, err)
+		}
+	})
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Graph says which components exist for a deploy item, and which requires which. It is checked when it is built, never
+// changes afterwards, holds nothing about any item, and may be used by many goroutines.
+type Graph struct {
+	nodes []vertex       // in the order in which they were added
+	index map[string]int // component -> place in nodes
+	// order is a fixed order in which each node comes after all that it requires.
+	order []int
+	// ancestors are all nodes that a node requires, directly or not, in ascending order.
+	ancestors [][]int
+	removed   map[string]func(ctx context.Context) error
+	timer     time.Duration // the shortest Timer of all nodes; 0: none
+}
+
+// vertex is one component.
+type vertex struct {
+	component  string
+	resource   Resource
+	requires   []int // in ascending order, each once
+	dependents []int
+	listeners  []Listener
+	poll       time.Duration // the shortest Poll; 0: none
+	always     bool          // ready once it is reconciled
+	preparer   Preparer      // nil: it keeps no objects
+	deleter    Deleter       // nil: nothing to undo
+	unit       unit
+}
+
+// Components returns the names of all components, in the order in which they were added.
+func (g *Graph) Components() []string {
+	names := make([]string, len(g.nodes))
+	for i := range g.nodes {
+		names[i] = g.nodes[i].component
+	}
+	return names
+}
+
+// Order returns the names of all components, each after all that it requires. It is the same whenever the graph is built
+// from the same parts.
+func (g *Graph) Order() []string { return g.names(g.order) }
+
+// Requires returns what a component requires directly, in the order in which the components were added. nil for a
+// component that the graph does not have.
+func (g *Graph) Requires(component string) []string {
+	place, found := g.index[component]
+	if !found {
+		return nil
+	}
+	return g.names(g.nodes[place].requires)
+}
+
+// names turns places into components.
+func (g *Graph) names(places []int) []string {
+	names := make([]string, len(places))
+	for i, place := range places {
+		names[i] = g.nodes[place].component
+	}
+	return names
+}
+
+// link fills in what follows from the nodes and their requires, which have no cycle.
+func (g *Graph) link(order []int) {
+	g.order = order
+	g.ancestors = make([][]int, len(g.nodes))
+	for _, place := range order {
+		node := &g.nodes[place]
+		var all []int
+		for _, required := range node.requires {
+			g.nodes[required].dependents = append(g.nodes[required].dependents, place)
+			all = append(append(all, required), g.ancestors[required]...)
+		}
+		slices.Sort(all)
+		g.ancestors[place] = slices.Compact(all)
+	}
+	for i := range g.nodes {
+		slices.Sort(g.nodes[i].dependents)
+	}
+	g.remember()
+}
+
+// remember fills in what the inventory notes about each node: the nearest nodes that it requires and that leave a trace
+// in it. Those in between are stepped over.
+func (g *Graph) remember() {
+	nearest := make([][]int, len(g.nodes))
+	for _, place := range g.order {
+		node := &g.nodes[place]
+		for _, required := range node.requires {
+			if before := &g.nodes[required]; before.preparer != nil || before.deleter != nil {
+				nearest[place] = append(nearest[place], required)
+			} else {
+				nearest[place] = append(nearest[place], nearest[required]...)
+			}
+		}
+		slices.Sort(nearest[place])
+		nearest[place] = slices.Compact(nearest[place])
+		node.unit = unit{Component: node.component, Requires: g.names(nearest[place])}
+	}
+}

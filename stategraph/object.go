@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Object keeps one object of any kind in the target cluster. body returns it as it shall be, in full; what it does not
+// name is left to the API server and to others. T is a pointer to a Go type, or *unstructured.Unstructured.
+//
+//	Object(func(ctx context.Context) (*appsv1.StatefulSet, error) { … })
+//
+// apiVersion and kind of a type that the scheme knows need not be set. A name that is not set is made of generateName or
+// the component, and a hash that is the same in each run. A status of a Go type is not sent. nil: the item has no such object, the
+// component is ready.
+// It is ready by the rules of package apply/readiness, unless an option says otherwise, and listens to the object.
+// Errors of body fail the component.
+func Object[T client.Object](body func(ctx context.Context) (T, error), opts ...Option) Resource {
+	r := newObjects(opts, kindOf[T])
+	if body == nil {
+		r.faults = append(r.faults, "the body of Object is nil")
+	}
+	r.render = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
+		obj, err := bodyOf(ctx, body, r.scheme)
+		if err != nil || obj == nil {
+			return nil, err
+		}
+		return []*unstructured.Unstructured{obj}, nil
+	}
+	return r
+}
+
+// newObjects makes the common part. static finds the kind when no option announces any.
+func newObjects(opts []Option, static func(*runtime.Scheme) []schema.GroupVersionKind) *objects {
+	r := &objects{options: optionsOf(opts)}
+	if r.kinds = r.declared; len(r.kinds) == 0 && static != nil {
+		r.kinds = static(r.scheme)
+	}
+	return r
+}
+
+// kindOf is the kind of T; nil when it is not known.
+func kindOf[T client.Object](s *runtime.Scheme) []schema.GroupVersionKind {
+	if gvk := kindOfType(s, reflect.TypeFor[T]()); !gvk.Empty() {
+		return []schema.GroupVersionKind{gvk}
+	}
+	return nil
+}
+
+// bodyOf calls a body and makes the result unstructured, without what only the API server sets. nil: there is none.
+func bodyOf[T client.Object](ctx context.Context, body func(ctx context.Context) (T, error), s *runtime.Scheme) (*unstructured.Unstructured, error) {
+	typed, err := body(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if v := reflect.ValueOf(typed); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, nil
+	}
+	if obj, ok := any(typed).(*unstructured.Unstructured); ok {
+		return obj.DeepCopy(), nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return nil, fmt.Errorf("encode a %T: %w", typed, err)
+	}
+	delete(fields, "status")
+	dropNulls(fields)
+	obj := &unstructured.Unstructured{Object: fields}
+	if obj.GetKind() == "" || obj.GetAPIVersion() == "" {
+		gvk := kindOfType(s, reflect.TypeOf(typed))
+		if gvk.Empty() {
+			return nil, fmt.Errorf("a %T needs apiVersion and kind: the scheme does not know the type", typed)
+		}
+		obj.SetGroupVersionKind(gvk)
+	}
+	return obj, nil
+}
+
+// dropNulls removes what encoding a Go type leaves where nothing was set, such as creationTimestamp.
+func dropNulls(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, field := range v {
+			if field == nil {
+				delete(v, key)
+				continue
+			}
+			dropNulls(field)
+		}
+	case []any:
+		for _, element := range v {
+			dropNulls(element)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// objects is a Resource that keeps objects of the target cluster: all ready-made ones but External.
+type objects struct {
+	// render returns the objects as they shall be, which belong to the caller. nil in between: no such object.
+	render func(ctx context.Context) ([]*unstructured.Unstructured, error)
+	// kinds are those of the objects; nil: they are not known before a run.
+	kinds  []schema.GroupVersionKind
+	faults []string
+	options
+}
+
+// check tells what is wrong with the resource.
+func (o *objects) check() []string { return append(o.faults, o.options.faults...) }
+
+// AlwaysReady tells that the objects are ready once they are applied.
+func (o *objects) AlwaysReady() bool { return o.always }
+
+// Listeners are the changes of the objects, and those of WithListeners.
+func (o *objects) Listeners() []Listener {
+	if o.always {
+		return o.listeners
+	}
+	return append([]Listener{Watch()}, o.listeners...)
+}
+
+// Prepare returns the objects as they shall be.
+func (o *objects) Prepare(ctx context.Context) ([]apply.Desired, error) {
+	rendered, err := o.render(ctx)
+	if err != nil {
+		return nil, err
+	}
+	desired := make([]apply.Desired, 0, len(rendered))
+	for _, obj := range rendered {
+		if obj == nil {
+			continue
+		}
+		if err := o.checkKind(obj); err != nil {
+			return nil, err
+		}
+		desired = append(desired, apply.Desired{Object: obj, Policy: o.policy, Strategy: o.strategy})
+	}
+	return desired, nil
+}
+
+// checkKind refuses what WithKinds did not announce, for which rights may be missing.
+func (o *objects) checkKind(obj *unstructured.Unstructured) error {
+	gvk := obj.GroupVersionKind()
+	for _, kind := range o.kinds {
+		if kind.GroupKind() == gvk.GroupKind() {
+			return nil
+		}
+	}
+	if len(o.kinds) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is of a kind that WithKinds did not announce", apply.RefOf(obj))
+}
+
+// Reconcile applies the objects.
+func (o *objects) Reconcile(ctx context.Context) error { return ApplyPrepared(ctx) }
+
+// Ready tells whether all objects are.
+func (o *objects) Ready(ctx context.Context) (Readiness, error) {
+	n, err := From(ctx)
+	if err != nil {
+		return Readiness{}, err
+	}
+	return n.objectsReady(ctx, o.judge)
+}
+
+// Rules are the rights for the kinds of the objects.
+func (o *objects) Rules() ([]rbacv1.PolicyRule, error) { return rulesFor(o.kinds) }
+
+// ApplyPrepared brings the objects that Prepare returned to the target cluster. Those that are known to be as desired
+// cost no call. For the Reconcile of a Resource with Prepare.
+// Errors: those of all objects, joined; ErrNoRun.
+func ApplyPrepared(ctx context.Context) error {
+	n, err := From(ctx)
+	if err != nil {
+		return err
+	}
+	if n.kept == nil {
+		return errors.New("nothing was prepared: the resource has no Prepare")
+	}
+	if len(n.kept.desired) == 0 {
+		return nil
+	}
+	outcomes, err := n.run.session.Apply(ctx, n.run.graph.nodes[n.place].unit, n.kept.desired)
+	if err != nil {
+		return err
+	}
+	n.kept.outcomes = outcomes
+	n.leave(outcomes)
+	var errs []error
+	for _, o := range outcomes {
+		if o.Err != nil {
+			errs = append(errs, o.Err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ObjectsReady tells whether the objects that ApplyPrepared applied are ready, by the rules of package apply/readiness.
+// For the Ready of a Resource with Prepare.
+func ObjectsReady(ctx context.Context) (Readiness, error) {
+	n, err := From(ctx)
+	if err != nil {
+		return Readiness{}, err
+	}
+	return n.objectsReady(ctx, nil)
+}
+
+// objectsReady asks about one object after the other until one is not ready.
+func (n *Node) objectsReady(ctx context.Context, by judge) (Readiness, error) {
+	if n.kept == nil {
+		return Readiness{}, errors.New("nothing was prepared: the resource has no Prepare")
+	}
+	for _, o := range n.kept.outcomes {
+		reason := o.Waiting
+		if reason == "" {
+			var err error
+			if reason, err = n.run.session.Ready(ctx, o.Ref, by); err != nil {
+				return Readiness{}, fmt.Errorf("%s: %w", o.Ref, err)
+			}
+		}
+		if reason != "" {
+			return NotReady("%s: %s", o.Ref, reason), nil
+		}
+	}
+	return Ready(), nil
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// statefulSet is a body with a number of replicas from the configuration.
+func statefulSet(ctx context.Context) (*appsv1.StatefulSet, error) {
+	config, err := Config[struct{ Replicas int32 }](ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "default"},
+		Spec:       appsv1.StatefulSetSpec{Replicas: &config.Replicas},
+	}, nil
+}
+
+func TestObject(t *testing.T) {
+	t.Run("the body is the object in the JSON of Kubernetes, with labels [Y16, Y17, Y20]", func(t *testing.T) {
+		c := newCluster()
+		w := walkItem(t, build(t, NewGraph().Add("db", Object(statefulSet))), withConfig("a", `{"Replicas":3}`), c)
+		if !w.ready() {
+			t.Fatal(w.err())
+		}
+		obj := c.objects[apply.Ref{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: "default", Name: "db"}]
+		ours, _ := Identity(itemNamed("a"), "db", "")
+		if diff := cmp.Diff(ours, obj.GetLabels()); diff != "" {
+			t.Error(diff)
+		}
+		if replicas, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); replicas != 3 {
+			t.Errorf("%d replicas", replicas)
+		}
+		if _, found := obj.Object["status"]; found || strings.Contains(fmt.Sprint(obj.Object), "nil") {
+			t.Errorf("more than was set: %v", obj.Object)
+		}
+	})
+	t.Run("a changed intent is applied [Y6]", func(t *testing.T) {
+		g, c := build(t, NewGraph().Add("db", Object(statefulSet))), newCluster()
+		for _, replicas := range []int64{1, 5} {
+			walkItem(t, g, withConfig("a", fmt.Sprintf(`{"Replicas":%d}`, replicas)), c)
+			for _, obj := range c.objects {
+				if got, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); got != replicas {
+					t.Errorf("%d replicas, want %d", got, replicas)
+				}
+			}
+		}
+	})
+	t.Run("applied is not ready: what requires it waits, and no call does [Y5, Y7, Y8, Y9]", func(t *testing.T) {
+		c := newCluster()
+		c.unready["db"] = "1 of 3 ready"
+		g := build(t, NewGraph().Add("db", Object(statefulSet)).Add("web", Object(oneConfigMap), "db"))
+		item := withConfig("a", `{"Replicas":3}`)
+		want := []string{"db Progressing StatefulSet.apps default/db: 1 of 3 ready", "web Blocked by [db]"}
+		if diff := cmp.Diff(want, statesOf(walkItem(t, g, item, c))); diff != "" {
+			t.Error(diff)
+		}
+		if c.applied["db"] != 1 || c.applied["web"] != 0 {
+			t.Errorf("applied %v", c.applied)
+		}
+		c.unready = nil
+		if w := walkItem(t, g, item, c); !w.ready() || c.applied["web"] != 1 {
+			t.Error(statesOf(w))
+		}
+	})
+	t.Run("two of the same kind differ by their components [Y14]", func(t *testing.T) {
+		c := newCluster()
+		walkItem(t, build(t, NewGraph().Add("one", Object(oneConfigMap)).Add("two", Object(oneConfigMap))), itemNamed("a"), c)
+		if names := c.names(); len(names) != 2 || !strings.HasPrefix(names[0], "ConfigMap one-") || !strings.HasPrefix(names[1], "ConfigMap two-") {
+			t.Error(names)
+		}
+	})
+	t.Run("two components cannot keep the same object", func(t *testing.T) {
+		same := Object(func(context.Context) (*corev1.ConfigMap, error) { return configMap("same", nil), nil })
+		c := newCluster()
+		w := walkItem(t, build(t, NewGraph().Add("one", same).Add("two", same)), itemNamed("a"), c)
+		want := []string{"one Ready", "two Failed ConfigMap default/same is kept by the component one already"}
+		if diff := cmp.Diff(want, statesOf(w)); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("one claim for all that run at once, before they are written", func(t *testing.T) {
+		c := newCluster()
+		undo := func(context.Context) error { return nil }
+		g := build(t, NewGraph().Add("a", Object(oneConfigMap)).Add("b", Object(oneConfigMap)).Add("c", Object(oneConfigMap), "a").
+			Add("d", External(ExternalSpec{Reconcile: undo, Delete: undo})).Add("e", External(ExternalSpec{Reconcile: undo})))
+		walkItem(t, g, itemNamed("a"), c)
+		if diff := cmp.Diff([][]string{{"a", "b", "d"}, {"c"}}, c.claims); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("nothing is written when the inventory cannot be stored", func(t *testing.T) {
+		c := newCluster()
+		c.broken = errors.New("conflict")
+		w := walkItem(t, build(t, NewGraph().Add("a", Object(oneConfigMap))), itemNamed("a"), c)
+		if diff := cmp.Diff([]string{"a Failed store the inventory: conflict"}, statesOf(w)); diff != "" || len(c.objects) > 0 {
+			t.Error(diff, c.names())
+		}
+	})
+}
+
+func TestObjectBodies(t *testing.T) {
+	free := func(body map[string]any) func(context.Context) (*unstructured.Unstructured, error) {
+		return func(context.Context) (*unstructured.Unstructured, error) {
+			return &unstructured.Unstructured{Object: body}, nil
+		}
+	}
+	meta := map[string]any{"name": "x", "labels": map[string]any{LabelComponent: "other"}}
+	tests := map[string]struct {
+		resource Resource
+		want     string
+		objects  int
+	}{
+		"unstructured [Y17]": {Object(free(map[string]any{"apiVersion": "a.b/v1", "kind": "Thing"})), "a Ready", 1},
+		"a list stands for its items": {
+			Object(free(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{
+				map[string]any{"apiVersion": "v1", "kind": "A"}, map[string]any{"apiVersion": "v1", "kind": "B"},
+			}})), "a Ready", 2,
+		},
+		"nil: the item has none": {Object(func(context.Context) (*corev1.ConfigMap, error) { return nil, nil }), "a Ready", 0},
+		"an error":               {Object(func(context.Context) (*corev1.ConfigMap, error) { return nil, errors.New("no") }), "a Failed no", 0},
+		"a panic":                {Object(func(context.Context) (*corev1.ConfigMap, error) { panic("oh") }), "a Failed panic: oh", 0},
+		"a type without a kind": {
+			Object(func(context.Context) (*fakeObject, error) { return &fakeObject{}, nil }),
+			"a Failed a *stategraph.fakeObject needs apiVersion and kind: the scheme does not know the type", 0,
+		},
+		"without a kind": {Object(free(map[string]any{"apiVersion": "v1"})), `a Failed an object "" has no apiVersion or no kind`, 0},
+		"a label of ours": {
+			Object(free(map[string]any{"apiVersion": "v1", "kind": "A", "metadata": meta})),
+			"a Failed A x has the label state.deployerkit.dev/component=other, which the library sets", 0,
+		},
+		"a kind that was not announced": {
+			Object(free(map[string]any{"apiVersion": "v1", "kind": "A"}), WithKinds(corev1.SchemeGroupVersion.WithKind("B"))),
+			"a Failed A is of a kind that WithKinds did not announce", 0,
+		},
+		"a nil option": {Object(oneConfigMap, nil), "", 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g, err := NewGraph().Add("a", test.resource).Build()
+			if test.want == "" {
+				if err == nil {
+					t.Error("no error")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := newCluster()
+			if diff := cmp.Diff([]string{test.want}, statesOf(walkItem(t, g, itemNamed("i"), c))); diff != "" || len(c.objects) != test.objects {
+				t.Error(diff, c.names())
+			}
+		})
+	}
+}
+
+func TestObjectReadiness(t *testing.T) {
+	full := func(live *corev1.ConfigMap) (Readiness, error) {
+		if live.Data["bad"] != "" {
+			return Readiness{}, errors.New("bad")
+		}
+		return ReadyIf(live.Data["full"] == "yes", "is not full"), nil
+	}
+	with := func(data map[string]string, opts ...Option) Resource {
+		return Object(func(context.Context) (*corev1.ConfigMap, error) { return configMap("x", data), nil }, opts...)
+	}
+	for name, test := range map[string]struct {
+		resource Resource
+		want     string
+	}{
+		"by the rules":         {with(nil), "a Progressing ConfigMap default/x: odd"},
+		"once applied":         {with(nil, ReadyOnceApplied()), "a Ready"},
+		"by a function: ready": {with(map[string]string{"full": "yes"}, ReadyWhen(full)), "a Ready"},
+		"by a function: not":   {with(nil, ReadyWhen(full)), "a Progressing ConfigMap default/x: is not full"},
+		"by a function: error": {with(map[string]string{"bad": "x"}, ReadyWhen(full)), "a Failed ConfigMap default/x: bad"},
+	} {
+		t.Run(name+" [Y8]", func(t *testing.T) {
+			c := newCluster()
+			c.unready["x"] = "odd"
+			if diff := cmp.Diff([]string{test.want}, statesOf(walkItem(t, build(t, NewGraph().Add("a", test.resource)), itemNamed("i"), c))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestObjectsThatWait(t *testing.T) {
+	t.Run("what is not usable yet is not ready [Y8]", func(t *testing.T) {
+		c := newCluster()
+		c.waiting = "is being deleted"
+		w := walkItem(t, build(t, NewGraph().Add("db", Object(statefulSet))), withConfig("a", `{"Replicas":1}`), c)
+		if diff := cmp.Diff([]string{"db Progressing StatefulSet.apps default/db: is being deleted"}, statesOf(w)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestWaits(t *testing.T) {
+	wait := func(context.Context) error { return deployerlib.WaitFor("a mail", 30*time.Second) }
+	poll := []Listener{Poll(time.Minute), Timer(time.Hour)}
+	unready := func(context.Context) (Readiness, error) { return Readiness{}, nil }
+	well := func(context.Context) error { return nil }
+	for name, test := range map[string]struct {
+		spec ExternalSpec
+		want string
+		next time.Duration
+	}{
+		"a wait is no failure [Y7]":       {ExternalSpec{Reconcile: wait}, "a Progressing a mail", 30 * time.Second},
+		"a poll, while it is not ready":   {ExternalSpec{Reconcile: well, Ready: unready, Listeners: poll}, "a Progressing not ready yet", time.Minute},
+		"a timer, also when it is ready":  {ExternalSpec{Reconcile: well, Listeners: poll}, "a Ready", time.Hour},
+		"nothing brings the next about":   {ExternalSpec{Reconcile: well}, "a Ready", 0},
+		"a long reason becomes one line ": {ExternalSpec{Reconcile: func(context.Context) error { return errors.New("a\nb\t" + strings.Repeat("x", 999)) }}, "a Failed a b " + strings.Repeat("x", 251) + "…", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, next := newRun(build(t, NewGraph().Add("a", External(test.spec))), itemNamed("i"), newCluster(), nil, logr.Discard(), 1).walk(t.Context())
+			if diff := cmp.Diff([]string{test.want}, statesOf(w)); diff != "" || next != test.next {
+				t.Error(diff, next)
+			}
+		})
+	}
+}

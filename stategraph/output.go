@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// output is one thing that a component leaves for those that require it.
+type output struct {
+	instance string
+	value    any       // of SetOutput
+	ref      apply.Ref // of an object
+
+	mu   sync.Mutex
+	live *unstructured.Unstructured // nil: not known yet
+}
+
+// Output returns what a required component left: the value of SetOutput, or its object as it is in the target cluster,
+// as *unstructured.Unstructured or as a pointer to the type of its kind. Of several objects it is the one of that kind.
+// The value of an object is a copy. An object that did not have to be written is read, which costs a call; where the name
+// is enough, use Name.
+// Errors: the component is not required, directly or not, by the one that asks; it left nothing, several such things, or
+// one of another type.
+func Output[T any](ctx context.Context, component string) (T, error) {
+	var none T
+	n, outs, err := outputsOf(ctx, component)
+	if err != nil {
+		return none, err
+	}
+	fitting := fits[T](outs)
+	if len(fitting) != 1 {
+		return none, fmt.Errorf("component %s: %s left %d outputs that may be a %T, want one", n.component, component, len(fitting), none)
+	}
+	return read[T](ctx, n, component, fitting[0])
+}
+
+// Outputs is Output for a component made by ForEach: what the instances left, by instance.
+func Outputs[T any](ctx context.Context, component string) (map[string]T, error) {
+	n, outs, err := outputsOf(ctx, component)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]T{}
+	for _, out := range fits[T](outs) {
+		if _, twice := values[out.instance]; twice {
+			return nil, fmt.Errorf("component %s: the instance %q of %s left several outputs", n.component, out.instance, component)
+		}
+		if values[out.instance], err = read[T](ctx, n, component, out); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// SetOutput leaves a value for those that require the component that the call is for; see Output. The last value counts.
+// It lives as long as the run. Values that can be changed should not be, for all share them.
+func SetOutput(ctx context.Context, value any) error {
+	n, err := From(ctx)
+	if err != nil {
+		return err
+	}
+	n.run.mu.Lock()
+	defer n.run.mu.Unlock()
+	for _, out := range n.run.outputs[n.place] {
+		if out.ref == (apply.Ref{}) && out.instance == n.instance {
+			out.value = value
+			return nil
+		}
+	}
+	n.run.outputs[n.place] = append(n.run.outputs[n.place], &output{instance: n.instance, value: value})
+	return nil
+}
+
+// Name returns the name of the only object of a required component, without asking the cluster.
+// Errors: as for Ref.
+func Name(ctx context.Context, component string) (string, error) {
+	ref, err := Ref(ctx, component)
+	return ref.Name, err
+}
+
+// Ref returns which object a required component keeps, without asking the cluster.
+// Errors: the component is not required, directly or not, by the one that asks, or does not keep one object.
+func Ref(ctx context.Context, component string) (apply.Ref, error) {
+	n, outs, err := outputsOf(ctx, component)
+	if err != nil {
+		return apply.Ref{}, err
+	}
+	var refs []apply.Ref
+	for _, out := range outs {
+		if out.ref != (apply.Ref{}) {
+			refs = append(refs, out.ref)
+		}
+	}
+	if len(refs) != 1 {
+		return apply.Ref{}, fmt.Errorf("component %s: %s keeps %d objects, want one", n.component, component, len(refs))
+	}
+	return refs[0], nil
+}
+
+// outputsOf returns what a required component left.
+func outputsOf(ctx context.Context, component string) (*Node, []*output, error) {
+	n, err := From(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := n.mayUse(component); err != nil {
+		return nil, nil, err
+	}
+	n.run.mu.Lock()
+	defer n.run.mu.Unlock()
+	return n, n.run.outputs[n.run.graph.index[component]], nil
+}
+
+// leave notes the objects of a component for those that require it.
+func (n *Node) leave(outcomes []outcome) {
+	outs := make([]*output, 0, len(outcomes))
+	for i, o := range outcomes {
+		outs = append(outs, &output{instance: instanceOf(n.kept.desired[i].Object), ref: o.Ref, live: o.Live})
+	}
+	n.run.mu.Lock()
+	defer n.run.mu.Unlock()
+	n.run.outputs[n.place] = append(outs, n.run.outputs[n.place]...)
+}
+
+// fits returns the outputs that may be a T.
+func fits[T any](outs []*output) []*output {
+	objects := objectsThatFit(reflect.TypeFor[T]())
+	var fitting []*output
+	for _, out := range outs {
+		if out.ref == (apply.Ref{}) {
+			if _, ok := out.value.(T); ok {
+				fitting = append(fitting, out)
+			}
+		} else if objects(out.ref) {
+			fitting = append(fitting, out)
+		}
+	}
+	return fitting
+}
+
+// objectsThatFit tells which objects may be given as a type: all as unstructured, and as a type that Kubernetes' scheme
+// does not know; those of the kind as another one.
+func objectsThatFit(as reflect.Type) func(apply.Ref) bool {
+	if !as.Implements(reflect.TypeFor[client.Object]()) || as.Kind() != reflect.Pointer {
+		return func(apply.Ref) bool { return false }
+	}
+	kind := kindOfType(scheme.Scheme, as)
+	return func(ref apply.Ref) bool { return kind.Empty() || kind == ref.GVK() }
+}
+
+// read returns the value of an output.
+func read[T any](ctx context.Context, n *Node, component string, out *output) (T, error) {
+	var value T
+	if out.ref == (apply.Ref{}) {
+		return out.value.(T), nil
+	}
+	live, err := out.object(ctx, n.run.session)
+	switch {
+	case err != nil:
+		return value, fmt.Errorf("component %s: read %s of %s: %w", n.component, out.ref, component, err)
+	case live == nil:
+		return value, fmt.Errorf("component %s: %s of %s does not exist any more", n.component, out.ref, component)
+	}
+	if value, err = decode[T](live); err != nil {
+		return value, fmt.Errorf("component %s: output of %s: %w", n.component, component, err)
+	}
+	return value, nil
+}
+
+// object is the object in the cluster, read at most once per run.
+func (o *output) object(ctx context.Context, s session) (*unstructured.Unstructured, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.live == nil {
+		live, err := s.Get(ctx, o.ref)
+		if err != nil {
+			return nil, err
+		}
+		o.live = live
+	}
+	return o.live, nil
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// randomGraph has at most 200 nodes, whose requirements point backwards in a hidden order.
+func randomGraph(t testing.TB, r *rand.Rand, largest int) *Graph {
+	t.Helper()
+	n := 1 + r.IntN(largest)
+	hidden := r.Perm(n)
+	b := NewGraph()
+	density := r.Float64() * 3
+	for i := range n {
+		var requires []string
+		for range int(density * r.Float64() * 2) {
+			if at := hidden[i]; at > 0 {
+				requires = append(requires, fmt.Sprintf("n%d", r.IntN(at)))
+			}
+		}
+		b.Add(fmt.Sprintf("n%d", hidden[i]), stub{}, requires...)
+	}
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// reach are all nodes that a node requires, by another way than the graph's own.
+func reach(g *Graph, place int, seen map[int]bool) map[int]bool {
+	for _, required := range g.nodes[place].requires {
+		if !seen[required] {
+			seen[required] = true
+			reach(g, required, seen)
+		}
+	}
+	return seen
+}
+
+func TestRandomGraphs(t *testing.T) {
+	const graphs = 10_000
+	r := rand.New(rand.NewPCG(6, 41)) //nolint:gosec // not for secrets
+	t.Run("order, blocking, convergence and removal hold [Y2, Y3, Y4, Y9, Yx7, Yx8]", func(t *testing.T) {
+		for i := range graphs {
+			largest := 12
+			if i%20 == 0 {
+				largest = 200
+			}
+			g := randomGraph(t, r, largest)
+			if fault := checkRandom(t, g, r); fault != "" {
+				t.Fatalf("graph %d: %s\n%s", i, fault, g.DOT())
+			}
+		}
+	})
+}
+
+// checkRandom walks a graph until all nodes are ready, then takes it away.
+func checkRandom(t *testing.T, g *Graph, r *rand.Rand) string {
+	says := map[string]string{}
+	for _, name := range g.Components() {
+		switch r.IntN(10) {
+		case 0:
+			says[name] = "waits"
+		case 1:
+			says[name] = "!fails"
+		}
+	}
+	for round := 0; ; round++ {
+		w, s := walkOf(t, g, 1+r.IntN(3), says)
+		if fault := checkWalk(g, w, s, says); fault != "" {
+			return fault
+		}
+		if w.ready() {
+			break
+		}
+		if round > len(g.nodes) {
+			return "does not converge"
+		}
+		for name := range says { // what could run becomes ready
+			if slices.Contains(s.order, name) {
+				delete(says, name)
+			}
+		}
+	}
+	return checkRemoval(g)
+}
+
+// checkWalk compares one walk with the meaning of the graph.
+func checkWalk(g *Graph, w *walked, s *script, says map[string]string) string {
+	ran := map[string]int{}
+	for i, name := range s.order {
+		ran[name] = i + 1
+	}
+	if len(ran) != len(s.order) {
+		return "a node ran twice"
+	}
+	for place := range g.nodes {
+		name, blocked := g.nodes[place].component, false
+		for required := range reach(g, place, map[int]bool{}) {
+			other := g.nodes[required].component
+			blocked = blocked || says[other] != ""
+			if ran[name] > 0 && (ran[other] == 0 || ran[other] > ran[name]) {
+				return fmt.Sprintf("%s ran before %s", name, other)
+			}
+		}
+		if blocked == (ran[name] > 0) || blocked != (w.states[place].State == StateBlocked) {
+			return fmt.Sprintf("%s: blocked %t, ran %t, state %s", name, blocked, ran[name] > 0, w.states[place].State)
+		}
+		for _, by := range w.states[place].BlockedBy {
+			if says[by] == "" || ran[by] == 0 {
+				return fmt.Sprintf("%s is blocked by %s, which is ready or blocked itself", name, by)
+			}
+		}
+	}
+	return ""
+}
+
+// checkRemoval tells whether each node goes after all that require it.
+func checkRemoval(g *Graph) string {
+	requires := map[string][]string{}
+	for i := range g.nodes {
+		requires[g.nodes[i].component] = g.names(g.nodes[i].requires)
+	}
+	at := map[string]int{}
+	for i, wave := range removalWaves(requires, g.Components()) {
+		for _, name := range wave {
+			at[name] = i + 1
+		}
+	}
+	for i := range g.nodes {
+		for _, required := range g.nodes[i].requires {
+			if name, other := g.nodes[i].component, g.nodes[required].component; at[name] == 0 || at[name] >= at[other] {
+				return fmt.Sprintf("%s requires %s, but goes in wave %d, the other in %d", name, other, at[name], at[other])
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// fakeObject is a Go type that Kubernetes does not know.
+type fakeObject struct{ corev1.ConfigMap }
+
+func oneConfigMap(context.Context) (*corev1.ConfigMap, error) { return configMap("", nil), nil }
+
+// pointed is a resource by its pointer only.
+type pointed struct{ calls int }
+
+func (p *pointed) Reconcile(context.Context) error          { p.calls++; return nil }
+func (p *pointed) Ready(context.Context) (Readiness, error) { return Ready(), nil }
+func (p *pointed) Listeners() []Listener                    { return []Listener{Poll(minEvery)} }
+
+type base struct {
+	Certificates Resource
+}
+
+type frontend struct {
+	Service Resource `graph:"requires=pods"`
+	Pods    Resource
+}
+
+type galera struct {
+	base
+	Client        *http.Client // not ours
+	Name          string
+	PublicService Resource `graph:"requires=ha-proxy"`
+	HAProxy       stub     `graph:"requires=certificates; frontend-service"`
+	Database      *pointed `graph:"name=db,requires=certificates"`
+	Frontend      frontend `graph:"requires=db"`
+	Off           Resource `graph:"-"`
+	hidden        any
+}
+
+func TestFromStruct(t *testing.T) {
+	v := &galera{PublicService: stub{}, Database: &pointed{}, Frontend: frontend{stub{}, stub{}}, base: base{stub{}}, hidden: 1}
+	t.Run("fields are components [Y14, Y15, Y29, Y30]", func(t *testing.T) {
+		g, err := FromStruct(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, name := range g.Components() {
+			got = append(got, strings.TrimSpace(name+": "+strings.Join(g.Requires(name), " ")))
+		}
+		want := []string{
+			"certificates:", "public-service: ha-proxy", "ha-proxy: certificates frontend-service", "db: certificates",
+			"frontend-service: db frontend-pods", "frontend-pods: db",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		if w, _ := newRun(g, itemNamed("x"), nil, nil, Log(t.Context()), 1).walk(t.Context()); !w.ready() || v.Database.calls != 1 {
+			t.Errorf("the field's own resource was called %d times: %v", v.Database.calls, w.err())
+		}
+	})
+	t.Run("values behave as pointers", func(t *testing.T) {
+		g, err := FromStruct(struct{ A pointed }{})
+		if err != nil || fmt.Sprint(g.Components()) != "[a]" {
+			t.Error(g, err)
+		}
+	})
+}
+
+type loop struct {
+	Loop *loop `graph:"name=l"`
+	A    Resource
+}
+
+func TestFromStructFaults(t *testing.T) {
+	circle := &loop{A: stub{}}
+	circle.Loop = circle
+	var none *galera
+	tests := map[string]struct {
+		v    any
+		want string
+	}{
+		"no struct":              {3, "a graph is made of a struct, not of a int"},
+		"nil":                    {nil, "a graph is made of a struct, not of a <nil>"},
+		"a nil pointer":          {none, "a graph is made of a struct, not of a *stategraph.galera"},
+		"nothing in it":          {struct{}{}, "the graph has no components"},
+		"nil field":              {struct{ A Resource }{}, `component "a": has no resource (nil)`},
+		"a field that is hidden": {struct{ a Resource }{stub{}}, `a: only an exported field can be a component; the tag "-" leaves one out`},
+		"a tag on something else": {struct {
+			A int `graph:"name=x"`
+		}{}, "A: a int is no resource"},
+		"a tag that is none": {struct {
+			A stub `graph:"needs=x"`
+		}{}, `A: the tag has "needs=x", want "name=…" or "requires=…;…"`},
+		"a name that is not there": {struct {
+			A stub `graph:"requires=b"`
+		}{}, `component "a": requires "b", which does not exist`},
+		"structs in a circle": {circle, "structs lie more than 8 deep in each other"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := FromStruct(test.v)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestKebab(t *testing.T) {
+	for name, want := range map[string]string{
+		"A": "a", "PublicService": "public-service", "HAProxy": "ha-proxy", "TLSCert2": "tls-cert2", "DB": "db", "My_Field": "my-field", "ÄÖ": "äö",
+	} {
+		if got := kebab(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// files makes a file system of texts by name, in the directory of templates.
+func files(texts map[string]string) fstest.MapFS {
+	out := fstest.MapFS{}
+	for name, text := range texts {
+		out["templates/"+name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return out
+}
+
+const header = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
+
+// rendered walks a graph with one template, and returns its first object and the state of the component.
+func rendered(t testing.TB, text, configuration string, opts ...Option) (map[string]any, string) {
+	t.Helper()
+	g, err := NewGraph().Add("web", Template(files(map[string]string{"x.yaml": text, "_names.tpl": `{{define "tail"}}-tail{{end}}`}), "x.yaml", opts...)).Build()
+	if err != nil {
+		return nil, err.Error()
+	}
+	c := newCluster()
+	w := walkItem(t, g, withConfig("shop-item", configuration), c)
+	for _, obj := range c.objects {
+		if w.ready() {
+			return obj.Object, "ready"
+		}
+	}
+	if w.ready() {
+		return nil, "ready"
+	}
+	return nil, w.err().Error()
+}
+
+func TestTemplate(t *testing.T) {
+	data := WithData(func(context.Context) (any, error) { return map[string]int{"n": 7}, nil })
+	for name, test := range map[string]struct {
+		text, config string
+		want         map[string]any // of data
+	}{
+		"values of the item [Y26]":          {"data: {a: '{{.Item.Name}} {{.Item.Namespace}} {{.Component}}'}", `{}`, map[string]any{"a": "shop-item shop web"}},
+		"values of the configuration [Y26]": {"data: {a: '{{.Config.x.y}}'}", `{"x":{"y":3}}`, map[string]any{"a": "3"}},
+		"functions of sprig [Y26]":          {"data: {a: {{upper .Config.a | quote}}, b: {{ .Config.none | default 1 }}}", `{"a":"b","none":""}`, map[string]any{"a": "B", "b": int64(1)}},
+		"named templates beside it":         {`data: {a: 'x{{template "tail"}}'}`, `{}`, map[string]any{"a": "x-tail"}},
+		"toYaml and nindent":                {"data: {{- toYaml .Config | nindent 2}}", `{"b":1,"a":[2]}`, map[string]any{"b": int64(1), "a": []any{int64(2)}}},
+		"keys are always in order":          {"data: {a: '{{keys .Config | join \"\"}}{{values .Config | join \"\"}}'}", `{"c":1,"a":2,"b":3,"d":4,"e":5,"f":6}`, map[string]any{"a": "abcdef231456"}},
+		"large numbers stay whole":          {"data: {a: {{.Config.n}}}", `{"n":12345678901}`, map[string]any{"a": int64(12345678901)}},
+		"what WithData gives":               {"data: {a: {{.Data.n}}}", `{}`, map[string]any{"a": int64(7)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj, state := rendered(t, header+test.text, test.config, data)
+			if state != "ready" {
+				t.Fatal(state)
+			}
+			if diff := cmp.Diff(test.want, obj["data"]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("several documents, empty ones are left out [Y26]", func(t *testing.T) {
+		text := "---\n" + header + "--- # next\n{{if false}}\nx: y\n{{end}}\n---\n# nothing\n---\napiVersion: apps/v1\nkind: Deployment\n"
+		c := newCluster()
+		g := build(t, NewGraph().Add("web", Template(files(map[string]string{"x.yaml": text}), "x.yaml")))
+		walkItem(t, g, itemNamed("a"), c)
+		if names := c.names(); len(names) != 2 || names[0] != "ConfigMap x" || !strings.HasPrefix(names[1], "Deployment web-") {
+			t.Error(names)
+		}
+	})
+	t.Run("names and objects of what is required", func(t *testing.T) {
+		c := newCluster()
+		text := header + "data: {a: '{{.NameOf \"config\"}} {{(.Output \"config\").metadata.namespace}} {{.Value \"word\"}}'}"
+		word := does(func(ctx context.Context) error { return SetOutput(ctx, "hi") })
+		g := build(t, NewGraph().Add("config", Object(statefulSet)).Add("word", word).Add("web", Template(files(map[string]string{"x.yaml": text}), "x.yaml"), "config", "word"))
+		w := walkItem(t, g, withConfig("a", `{"Replicas":1}`), c)
+		for ref, obj := range c.objects {
+			if got, _, _ := unstructured.NestedString(obj.Object, "data", "a"); ref.Kind == "ConfigMap" && got != "db default hi" {
+				t.Error(got)
+			}
+		}
+		if !w.ready() {
+			t.Error(w.err())
+		}
+	})
+}
+
+func TestTemplateFaults(t *testing.T) {
+	in := "build state graph: component \"web\": "
+	for name, test := range map[string]struct{ text, config, want string }{
+		"a missing value [Y28]":              {header + "data:\n  a: {{.Config.size}}", `{}`, `component web: template: templates/x.yaml:5:14: executing "templates/x.yaml" at <.Config.size>: map has no entry for key "size"`},
+		"a missing value further down [Y28]": {header + "\n{{.Config.a.b.c}}", `{"a":{}}`, `component web: template: templates/x.yaml:5:9: executing "templates/x.yaml" at <.Config.a.b.c>: map has no entry for key "b"`},
+		"without a configuration [Y28]":      {header + "{{.Config.a}}", ``, `component web: template: templates/x.yaml:4:9: executing "templates/x.yaml" at <.Config.a>: map has no entry for key "a"`},
+		"a field that templates do not have": {header + "{{.Secret}}", `{}`, `component web: template: templates/x.yaml:4:2: executing "templates/x.yaml" at <.Secret>: can't evaluate field Secret in type *stategraph.TemplateData`},
+		"a template that cannot be read":     {header + "{{if}}", `{}`, in + `template: templates/x.yaml:4: missing value for if`},
+		"a function that there is not [Y28]": {"{{now}}", `{}`, in + `template: templates/x.yaml:1: function "now" not defined`},
+		"a result that is no YAML":           {header + "---\na: b\nc: d: e", `{}`, `component web: template: templates/x.yaml: document 2, line 6 of the result: mapping values are not allowed in this context`},
+		"a key that is there twice":          {header + "kind: X", `{}`, `component web: template: templates/x.yaml: document 1, line 4 of the result: key "kind" already set in map`},
+		"a result that is no object":         {"- password", `{}`, `component web: template: templates/x.yaml: document 1, which begins in line 1 of the result: it is no object`},
+		"a configuration that is no object":  {header, `[]`, `component web: decode spec.config: json: cannot unmarshal array into Go value of type map[string]interface {}`},
+		"more than an item can hold":         {`{{range until 60000}}0123456789012345678901234567890123456789{{end}}`, `{}`, `component web: template: templates/x.yaml:1:23: executing "templates/x.yaml" at <…: the result is longer than 1048576 bytes`},
+		"a number without bounds":            {`{{repeat .Config.n "x"}}`, `{"n":99999999}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <repeat .Config.n "x">: error calling repeat: repeat 99999999 times: want at most 65536 characters in all`},
+		"a list without bounds":              {`{{untilStep 0 99999999 1}}`, `{}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <untilStep 0 99999999 1>: error calling untilStep: count from 0 to 99999999: more than 65536 numbers`},
+		"fail":                               {`{{fail "no"}}`, `{}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <fail "no">: error calling fail: no`},
+		"required":                           {`{{required "size is missing" .Config.size}}`, `{"size":""}`, `component web: template: templates/x.yaml:1:2: executing "templates/x.yaml" at <required "size is missing" .Config.size>: error calling required: size is missing`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, state := rendered(t, test.text, test.config)
+			if _, tail, cut := strings.Cut(test.want, "…"); cut {
+				if !strings.HasSuffix(state, tail) {
+					t.Error(state)
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, state); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("a missing file is found when the graph is built [Y27, Y28]", func(t *testing.T) {
+		_, err := NewGraph().Add("web", Template(files(nil), "x.yaml")).Build()
+		want := in + "template templates/x.yaml: open templates/x.yaml: file does not exist"
+		if err == nil || err.Error() != want {
+			t.Error(err)
+		}
+		if _, err := NewGraph().Add("web", Template(nil, "x.yaml")).Build(); err == nil || !strings.Contains(err.Error(), "no files") {
+			t.Error(err)
+		}
+	})
+	t.Run("the function of WithData", func(t *testing.T) {
+		if _, state := rendered(t, header, `{}`, WithData(func(context.Context) (any, error) { return nil, errors.New("no") })); state != "component web: no" {
+			t.Error(state)
+		}
+		if _, state := rendered(t, header, `{}`, WithData(nil)); !strings.Contains(state, "WithData: the function is nil") {
+			t.Error(state)
+		}
+	})
+}
+
+func TestFunctionsAreHermetic(t *testing.T) {
+	funcs := functions()
+	for name := range funcs {
+		for _, bad := range []string{"rand", "gen", "crypt", "AES", "htpasswd", "derive", "uuid", "env", "now", "Date", "date", "shuffle", "getHost", "buildCustom"} {
+			if strings.Contains(name, bad) && !slices.Contains([]string{"regexQuoteMeta", "mustRegexMatch"}, name) {
+				t.Errorf("%s gives something else each time, or depends on the machine", name)
+			}
+		}
+	}
+	if len(funcs) < 150 {
+		t.Errorf("only %d functions", len(funcs))
+	}
+}
+
+func TestUntilStep(t *testing.T) {
+	for _, test := range []struct {
+		start, stop, step int
+		want              string
+	}{
+		{0, 3, 1, "[0 1 2]"}, {3, 0, -1, "[3 2 1]"}, {0, 3, -1, "[]"}, {0, 3, 0, "[]"}, {1, 6, 2, "[1 3 5]"},
+	} {
+		if got, err := untilStep(test.start, test.stop, test.step); fmt.Sprint(got) != test.want || err != nil {
+			t.Errorf("%v: %v, %v", test, got, err)
+		}
+	}
+}
+
+// FuzzTemplate renders anything with any configuration: objects or an error, never a panic.
+func FuzzTemplate(f *testing.F) {
+	f.Add(header+"data: {a: '{{.Config.a}}'}", `{"a":1}`)
+	f.Add("{{range $k, $v := .Config}}---\na: {{$v | toYaml | nindent 3}}\n{{end}}", `{"a":{"b":[1,null]}}`)
+	f.Add(`{{substr -1 9 .Item.Name}}{{.Config | toJson | fromJson | get "a"}}{{slice (list 1 2) 5}}`, `null`)
+	f.Add(`{{.Output "x"}}{{.NameOf ""}}{{.Value "web"}}{{index .Config "a" 1 2}}{{dig "a" "b" 1 .Config}}`, `{"a":"b"}`)
+	f.Add("---\n---\n- a\n--- x\n\t&a [*a]", `[]`)
+	f.Add(`{{define "a"}}{{end}}{{template "a" .}}{{include "a"}}{{indent -1 "x"}}{{repeat -1 "x"}}{{wrap 0 "a b"}}{{div 1 0}}`, `{}`)
+	kinds := WithKinds(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+	f.Fuzz(func(t *testing.T, text, configuration string) {
+		if strings.Contains(text, "range") || strings.Contains(text, "template") {
+			text = strings.Map(func(r rune) rune { // loops and recursion take their time, but no more than an author wants
+				if r >= '0' && r <= '9' {
+					return '1'
+				}
+				return r
+			}, strings.ReplaceAll(text, "template", ""))
+		}
+		if len(text) > 1<<10 || len(configuration) > 1<<10 {
+			return
+		}
+		g, err := NewGraph().Add("web", Template(files(map[string]string{"x.yaml": text}), "x.yaml", kinds)).Build()
+		if err != nil {
+			return
+		}
+		w := walkItem(t, g, withConfig("a", configuration), newCluster())
+		if err := w.err(); err != nil && strings.Contains(err.Error(), "panic:") {
+			t.Fatal(err)
+		}
+	})
+}

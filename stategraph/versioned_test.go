@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// wordMap keeps the configured word.
+func wordMap(ctx context.Context) (*corev1.ConfigMap, error) {
+	c, err := Config[config](ctx)
+	if err != nil {
+		return nil, err
+	}
+	return configMap("settings", map[string]string{"word": c.Word}), nil
+}
+
+func TestVersioned(t *testing.T) {
+	use := Object(func(ctx context.Context) (*corev1.Secret, error) {
+		name, err := Name(ctx, "config")
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "user"}, StringData: map[string]string{"config": name}}, err
+	})
+	g := build(t, NewGraph().Add("config", Versioned(wordMap)).Add("use", use, "config").Add("other", Object(oneConfigMap)))
+	c := newCluster()
+	names := func(word string) []string {
+		t.Helper()
+		if w := walkItem(t, g, withConfig("a", fmt.Sprintf(`{"Word":%q}`, word)), c); !w.ready() {
+			t.Fatal(w.err())
+		}
+		var out []string
+		for _, name := range c.names() {
+			if strings.HasPrefix(name, "ConfigMap settings-") {
+				out = append(out, name)
+			}
+		}
+		return out
+	}
+	t.Run("a change makes another object, the same content the same [Yx4]", func(t *testing.T) {
+		one := names("one")
+		if len(one) != 1 || cmp.Diff(one, names("one")) != "" {
+			t.Fatal(one)
+		}
+		both := names("two")
+		if len(both) != 2 {
+			t.Fatal(both)
+		}
+		used := ""
+		for ref, obj := range c.objects {
+			if ref.Kind == "Secret" {
+				used, _, _ = unstructured.NestedString(obj.Object, "stringData", "config")
+			}
+			if immutable, _, _ := unstructured.NestedBool(obj.Object, "immutable"); immutable != strings.HasPrefix(ref.Name, "settings-") {
+				t.Errorf("%s: immutable %t", ref, immutable)
+			}
+		}
+		if "ConfigMap "+used == one[0] || used == "" {
+			t.Errorf("what requires it uses %q", used)
+		}
+	})
+	t.Run("a Secret, also without a name [Yx4]", func(t *testing.T) {
+		body := func(key string) func(context.Context) (*corev1.Secret, error) {
+			return func(context.Context) (*corev1.Secret, error) {
+				return &corev1.Secret{StringData: map[string]string{key: "x"}}, nil
+			}
+		}
+		c := newCluster()
+		for _, key := range []string{"a", "b", "a"} {
+			walkItem(t, build(t, NewGraph().Add("s", Versioned(body(key)))), itemNamed("a"), c)
+		}
+		if got := c.names(); len(got) != 2 || !strings.HasPrefix(got[0], "Secret s-") {
+			t.Error(got)
+		}
+	})
+	t.Run("the former one stays until all that require it are ready [Yx4]", func(t *testing.T) {
+		g := build(t, NewGraph().Add("config", Versioned(wordMap)).Add("pods", stub{}, "config").Add("web", stub{}, "pods").Add("other", stub{}))
+		for name, test := range map[string]struct {
+			says map[string]string
+			want bool
+		}{
+			"all ready":                {nil, true},
+			"a dependent is not ready": {map[string]string{"pods": "rolling"}, false},
+			"one behind it is not":     {map[string]string{"web": "rolling"}, false},
+			"it is not ready itself":   {map[string]string{"config": "!no"}, false},
+			"an unrelated one is not":  {map[string]string{"other": "!no"}, true},
+		} {
+			w, _ := walkOf(t, g, 1, test.says)
+			if got := w.mayGo("config"); got != test.want {
+				t.Errorf("%s: may go %t, want %t", name, got, test.want)
+			}
+			if got := w.mayGo("left-the-graph"); got != (len(test.says) == 0) {
+				t.Errorf("%s: a component that left may go %t", name, got)
+			}
+		}
+	})
+}
+
+func TestForEach(t *testing.T) {
+	type zone struct{ Name string }
+	zones := func(ctx context.Context) ([]zone, error) {
+		c, err := Config[config](ctx)
+		if err != nil {
+			return nil, err
+		}
+		var out []zone
+		for name := range strings.SplitSeq(c.Word, ",") {
+			out = append(out, zone{name})
+		}
+		return out, nil
+	}
+	nameOf := func(z zone) string { return z.Name }
+	each := Object(func(ctx context.Context) (*corev1.ConfigMap, error) {
+		z, err := Element[zone](ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &corev1.ConfigMap{Data: map[string]string{"zone": z.Name, "instance": Instance(ctx)}}, nil
+	})
+	walk := func(t *testing.T, word string, unready ...string) (*walked, *cluster) {
+		t.Helper()
+		c := newCluster()
+		for _, name := range unready {
+			c.unready[name] = "starts"
+		}
+		return walkItem(t, build(t, NewGraph().Add("pool", ForEach(zones, nameOf, each))), withConfig("i", fmt.Sprintf(`{"Word":%q}`, word)), c), c
+	}
+	t.Run("one instance per element, each with its label and name [Yx6]", func(t *testing.T) {
+		w, c := walk(t, "a,b,c/d")
+		if !w.ready() || len(c.objects) != 3 || c.applied["pool"] != 1 {
+			t.Fatal(w.err(), c.names())
+		}
+		for _, obj := range c.objects {
+			data, _, _ := unstructured.NestedStringMap(obj.Object, "data")
+			if instanceOf(obj) != data["zone"] || data["instance"] != data["zone"] || obj.GetLabels()[LabelComponent] != "pool" {
+				t.Errorf("%s: labels %v, data %v", obj.GetName(), obj.GetLabels(), data)
+			}
+		}
+	})
+	t.Run("it is ready when all instances are [Yx6]", func(t *testing.T) {
+		_, c := walk(t, "a,b")
+		name := strings.TrimPrefix(c.names()[1], "ConfigMap ")
+		w, _ := walk(t, "a,b", name)
+		if diff := cmp.Diff([]string{"pool Progressing ConfigMap " + name + ": starts"}, statesOf(w)); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("outputs are by instance [Yx6]", func(t *testing.T) {
+		got := map[string]string{}
+		use := does(func(ctx context.Context) error {
+			all, err := Outputs[*corev1.ConfigMap](ctx, "pool")
+			for instance, obj := range all {
+				got[instance] = obj.Data["zone"]
+			}
+			return err
+		})
+		c := newCluster()
+		w := walkItem(t, build(t, NewGraph().Add("pool", ForEach(zones, nameOf, each)).Add("use", use, "pool")), withConfig("i", `{"Word":"a,b"}`), c)
+		if diff := cmp.Diff(map[string]string{"a": "a", "b": "b"}, got); diff != "" || !w.ready() {
+			t.Error(diff, w.err())
+		}
+	})
+	t.Run("the number is bounded, names differ [Yx6]", func(t *testing.T) {
+		for word, want := range map[string]string{
+			strings.Repeat("x,", MaxInstances): "pool Failed 1001 instances, at most 1000 are allowed",
+			"a,a":                              `pool Failed two elements have the name "a"`,
+			"":                                 "pool Failed an element has an empty name",
+		} {
+			w, c := walk(t, word)
+			if diff := cmp.Diff([]string{want}, statesOf(w)); diff != "" || len(c.objects) > 0 {
+				t.Error(diff)
+			}
+		}
+	})
+	t.Run("faults name the instance", func(t *testing.T) {
+		wrong := Object(func(ctx context.Context) (*corev1.ConfigMap, error) { _, err := Element[int](ctx); return nil, err })
+		w := walkItem(t, build(t, NewGraph().Add("pool", ForEach(zones, nameOf, wrong)).Add("alone", wrong)), withConfig("i", `{"Word":"a"}`), newCluster())
+		want := []string{
+			`pool Failed instance "a": component pool: the element is a stategraph.zone, not a int`,
+			"alone Failed component alone has no elements: it is not made by ForEach",
+		}
+		if diff := cmp.Diff(want, statesOf(w)); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("one within another is not possible", func(t *testing.T) {
+		w := walkItem(t, build(t, NewGraph().Add("pool", ForEach(zones, nameOf, ForEach(zones, nameOf, each)))), withConfig("i", `{"Word":"a"}`), newCluster())
+		if diff := cmp.Diff([]string{`pool Failed instance "a": a ForEach within a ForEach is not possible`}, statesOf(w)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

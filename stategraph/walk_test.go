@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// stub is a resource that does nothing.
+type stub struct{}
+
+func (stub) Reconcile(context.Context) error          { return nil }
+func (stub) Ready(context.Context) (Readiness, error) { return Ready(), nil }
+func (stub) Listeners() []Listener                    { return []Listener{Poll(minEvery)} }
+
+// graphOf builds a graph of lines such as "c: a b".
+func graphOf(t testing.TB, lines ...string) *Graph {
+	t.Helper()
+	b := NewGraph()
+	for _, l := range lines {
+		name, requires, _ := strings.Cut(l, ":")
+		b.Add(name, stub{}, strings.Fields(requires)...)
+	}
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// script is what becomes of nodes: "" ready, "!…" a failure, else the reason for not being ready.
+type script struct {
+	graph *Graph
+	says  map[string]string
+
+	mu      sync.Mutex
+	order   []string
+	waves   [][]string
+	running atomic.Int64
+	most    atomic.Int64
+}
+
+func (s *script) prepare(_ context.Context, wave []int) map[int]error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waves = append(s.waves, s.graph.names(wave))
+	faults := map[int]error{}
+	for _, place := range wave {
+		if reason, found := strings.CutPrefix(s.says[s.graph.nodes[place].component], "prepare!"); found {
+			faults[place] = errors.New(reason)
+		}
+	}
+	return faults
+}
+
+func (s *script) visit(_ context.Context, place int) (Readiness, error) {
+	now := s.running.Add(1)
+	for most := s.most.Load(); now > most && !s.most.CompareAndSwap(most, now); most = s.most.Load() {
+	}
+	defer s.running.Add(-1)
+	name := s.graph.nodes[place].component
+	s.mu.Lock()
+	s.order = append(s.order, name)
+	s.mu.Unlock()
+	says := s.says[name]
+	if reason, found := strings.CutPrefix(says, "!"); found {
+		return Readiness{}, errors.New(reason)
+	}
+	if says == "panic" {
+		panic("oh")
+	}
+	return ReadyIf(says == "", says), nil
+}
+
+func walkOf(t testing.TB, g *Graph, parallel int, says map[string]string) (*walked, *script) {
+	t.Helper()
+	s := &script{graph: g, says: says}
+	return g.walk(t.Context(), parallel, s), s
+}
+
+func TestWalk(t *testing.T) {
+	diamond := []string{"bottom: left right", "left: top", "right: top", "top", "alone"}
+	tests := map[string]struct {
+		graph []string
+		says  map[string]string
+		want  []string
+		err   string
+	}{
+		"all nodes are visited, each after all that it requires [Y2, Y3, Y4]": {
+			graph: diamond, want: []string{"bottom Ready", "left Ready", "right Ready", "top Ready", "alone Ready"},
+		},
+		"what is not ready blocks its dependents alone, the other branch goes on [Y2, Y8, Y9]": {
+			graph: diamond, says: map[string]string{"left": "1 of 2"},
+			want: []string{"bottom Blocked by [left]", "left Progressing 1 of 2", "right Ready", "top Ready", "alone Ready"},
+		},
+		"blocking is transitive and names the nearest that are not ready [Y9, Yx9]": {
+			graph: []string{"a", "b: a", "c: b", "d: c x", "x: y", "y"}, says: map[string]string{"a": "waits", "y": "!broken"},
+			want: []string{
+				"a Progressing waits", "b Blocked by [a]", "c Blocked by [a]", "d Blocked by [a y]", "x Blocked by [y]", "y Failed broken",
+			},
+			err: "component y: broken",
+		},
+		"failures do not stop independent branches, and are joined in the order of the graph [Yx8]": {
+			graph: []string{"z", "a", "b: a", "c: z", "d", "e: d"}, says: map[string]string{"z": "!first", "a": "!second"},
+			want: []string{"z Failed first", "a Failed second", "b Blocked by [a]", "c Blocked by [z]", "d Ready", "e Ready"},
+			err:  "component z: first\ncomponent a: second",
+		},
+		"what cannot be prepared fails and does not run": {
+			graph: []string{"a", "b"}, says: map[string]string{"a": "prepare!no value"},
+			want: []string{"a Failed no value", "b Ready"}, err: "component a: no value",
+		},
+		"a panic is the failure of one component": {
+			graph: []string{"a", "b"}, says: map[string]string{"a": "panic"},
+			want: []string{"a Failed panic: oh", "b Ready"}, err: "component a: panic: oh",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w, _ := walkOf(t, graphOf(t, test.graph...), 2, test.says)
+			if diff := cmp.Diff(test.want, statesOf(w)); diff != "" {
+				t.Error(diff)
+			}
+			if got := fmt.Sprint(w.err()); test.err == "" && w.err() != nil || test.err != "" && got != test.err {
+				t.Errorf("error %q, want %q", got, test.err)
+			}
+		})
+	}
+}
+
+// statesOf writes states as one line each.
+func statesOf(w *walked) []string {
+	var out []string
+	for _, s := range w.states {
+		text := fmt.Sprintf("%s %s %s", s.Name, s.State, s.Reason)
+		if s.State == StateBlocked {
+			text = fmt.Sprintf("%s %s by %v", s.Name, s.State, s.BlockedBy)
+		}
+		out = append(out, strings.TrimSpace(text))
+	}
+	return out
+}
+
+func TestWalkIsDeterministic(t *testing.T) {
+	t.Run("the order of waves is that of the graph [Y3]", func(t *testing.T) {
+		g := graphOf(t, "d: b c", "c: a", "b: a", "a", "e")
+		for range 20 {
+			_, s := walkOf(t, g, 3, nil)
+			if diff := cmp.Diff([][]string{{"a", "e"}, {"c", "b"}, {"d"}}, s.waves); diff != "" {
+				t.Fatal(diff)
+			}
+		}
+		if diff := cmp.Diff([]string{"a", "e", "c", "b", "d"}, g.Order()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// gate lets nodes in until a number of them is there at once.
+type gate struct {
+	script
+	want    int64
+	open    chan struct{}
+	entered atomic.Int64
+}
+
+func (g *gate) visit(ctx context.Context, place int) (Readiness, error) {
+	defer g.running.Add(-1)
+	now := g.running.Add(1)
+	for most := g.most.Load(); now > most && !g.most.CompareAndSwap(most, now); most = g.most.Load() {
+	}
+	if g.entered.Add(1) == g.want {
+		for range 10_000 {
+			runtime.Gosched() // whoever else wants to come in, may
+		}
+		close(g.open)
+	}
+	select {
+	case <-g.open:
+		return Ready(), nil
+	case <-ctx.Done():
+		return Readiness{}, context.Cause(ctx)
+	}
+}
+
+func TestWalkLimitsConcurrency(t *testing.T) {
+	var lines []string
+	for i := range 20 {
+		lines = append(lines, fmt.Sprintf("n%d", i))
+	}
+	g := graphOf(t, lines...)
+	s := &gate{script: script{graph: g}, want: 4, open: make(chan struct{})}
+	w := g.walk(t.Context(), 4, s) // ends only if four run at once
+	if !w.ready() || s.most.Load() != 4 {
+		t.Errorf("ready %t, at most %d at once, want 4", w.ready(), s.most.Load())
+	}
+}
+
+func TestWalkEnded(t *testing.T) {
+	g := graphOf(t, "a", "b: a", "c: b")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s := &ending{script: script{graph: g}, end: func() { cancel(errors.New("aborted")) }}
+	w := g.walk(ctx, 1, s)
+	want := []string{"a Ready", "b Progressing the run was ended before: aborted", "c Blocked by [b]"}
+	if diff := cmp.Diff(want, statesOf(w)); diff != "" {
+		t.Error(diff)
+	}
+	if w.err() == nil || w.err().Error() != "aborted" {
+		t.Errorf("error %v", w.err())
+	}
+}
+
+// ending ends the context with the first visit.
+type ending struct {
+	script
+	end func()
+}
+
+func (e *ending) visit(context.Context, int) (Readiness, error) { e.end(); return Ready(), nil }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// itemNamed is a deploy item with a UID made of its name.
+func itemNamed(name string) *lsv1alpha1.DeployItem {
+	return &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: types.UID("uid-" + name)}}
+}
+
+// withConfig gives an item a configuration.
+func withConfig(name, config string) *lsv1alpha1.DeployItem {
+	item := itemNamed(name)
+	item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(config)}
+	return item
+}
+
+// cluster is a target cluster in memory, and the session of one run in it.
+type cluster struct {
+	mu      sync.Mutex
+	objects map[apply.Ref]*unstructured.Unstructured
+	unready map[string]string // by name: why
+	waiting string            // of each outcome
+	broken  error             // of Claim
+	claims  [][]string
+	applied map[string]int // calls, by component
+	reads   int
+}
+
+func newCluster() *cluster {
+	return &cluster{objects: map[apply.Ref]*unstructured.Unstructured{}, unready: map[string]string{}, applied: map[string]int{}}
+}
+
+func (c *cluster) Claim(_ context.Context, claims []claim) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for _, cl := range claims {
+		names = append(names, cl.Component)
+	}
+	c.claims = append(c.claims, names)
+	return c.broken
+}
+
+func (c *cluster) Apply(_ context.Context, of unit, desired []apply.Desired) ([]outcome, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.applied[of.Component]++
+	var out []outcome
+	for _, d := range desired {
+		c.objects[apply.RefOf(d.Object)] = d.Object.DeepCopy()
+		out = append(out, outcome{Ref: apply.RefOf(d.Object), Changed: true, Waiting: c.waiting})
+	}
+	return out, nil
+}
+
+func (c *cluster) Delete(_ context.Context, refs []apply.Ref) ([]apply.Waiting, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, ref := range refs {
+		delete(c.objects, ref)
+	}
+	return nil, nil
+}
+
+func (c *cluster) Ready(_ context.Context, ref apply.Ref, judge judge) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if judge != nil {
+		return judge(c.objects[ref])
+	}
+	return c.unready[ref.Name], nil
+}
+
+func (c *cluster) Get(_ context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads++
+	return c.objects[ref], nil
+}
+
+// names are the names of all objects.
+func (c *cluster) names() []string {
+	var out []string
+	for ref := range maps.Keys(c.objects) {
+		out = append(out, ref.Kind+" "+ref.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// walkItem walks a graph for an item.
+func walkItem(t testing.TB, g *Graph, item *lsv1alpha1.DeployItem, c *cluster) *walked {
+	t.Helper()
+	w, _ := newRun(g, item, c, nil, logr.Discard(), 4).walk(t.Context())
+	return w
+}
+
+// build builds a graph that has no faults.
+func build(t testing.TB, b *Builder) *Graph {
+	t.Helper()
+	g, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// configMap is a body with some data.
+func configMap(name string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Data: data}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package programs_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("the endpoints of a deployer", func() {
+	It("can be switched off, each of them: nothing listens then [Rx13]", func(ctx SpecContext) {
+		ls := landscaper(c)
+		item := deploy(ctx, ls, "endpoints", "", func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "endpoints"} })
+		silent := run("--kubeconfig="+kubeconfig, "--leader-elect=false", "--item-selector=user=endpoints",
+			"--metrics-bind-address=0", "--health-probe-bind-address=0")
+		Expect(ls.AwaitFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded), "it runs, and works")
+		Consistently(listens).WithArguments(silent.Command.Process.Pid).Should(BeEmpty())
+
+		for _, flag := range []string{"--metrics-bind-address=", "--health-probe-bind-address="} {
+			address := freeAddress()
+			session := run("--kubeconfig="+kubeconfig, "--leader-elect=false", "--item-selector=user=nobody", flag+address)
+			Eventually(listens, patience).WithArguments(session.Command.Process.Pid).Should(ConsistOf(portOf(address)), flag)
+			Consistently(listens).WithArguments(session.Command.Process.Pid).Should(ConsistOf(portOf(address)), flag)
+		}
+	})
+})
+
+// portOf is the port of an address.
+func portOf(address string) int {
+	GinkgoHelper()
+	port, err := strconv.Atoi(address[strings.LastIndex(address, ":")+1:])
+	Expect(err).NotTo(HaveOccurred())
+	return port
+}
+
+// listens are the TCP ports that a process listens on.
+func listens(pid int) ([]int, error) {
+	sockets, err := socketsOf(pid)
+	if err != nil {
+		return nil, err
+	}
+	var ports []int
+	for _, table := range []string{"tcp", "tcp6"} {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(raw)) {
+			fields := strings.Fields(line)
+			const address, state, inode, listening = 1, 3, 9, "0A"
+			if len(fields) <= inode || fields[state] != listening || !slices.Contains(sockets, fields[inode]) {
+				continue
+			}
+			port, err := strconv.ParseInt(fields[address][strings.LastIndex(fields[address], ":")+1:], 16, 32)
+			if err != nil {
+				return nil, err
+			}
+			ports = append(ports, int(port))
+		}
+	}
+	return ports, nil
+}
+
+// socketsOf are the inodes of the sockets that a process holds.
+func socketsOf(pid int) ([]string, error) {
+	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil || len(open) == 0 {
+		return nil, fmt.Errorf("no open files of process %d: %w", pid, err)
+	}
+	var inodes []string
+	for _, fd := range open {
+		name, err := os.Readlink(fd)
+		if err == nil && strings.HasPrefix(name, "socket:[") {
+			inodes = append(inodes, strings.TrimSuffix(strings.TrimPrefix(name, "socket:["), "]"))
+		}
+	}
+	return inodes, nil
+}

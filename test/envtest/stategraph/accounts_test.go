@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph_test
+
+import (
+	"context"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// rule is a right to do something with kinds of the core group.
+func rule(verbs []string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: verbs, Resources: resources}
+}
+
+// account is the kubeconfig of a user with nothing but some rights, in the whole cluster.
+func (w *world) account(ctx context.Context, name string, rules ...rbacv1.PolicyRule) []byte {
+	GinkgoHelper()
+	user := w.ns + "-" + name
+	role := &rbacv1.ClusterRole{Rules: rules}
+	role.Name = user
+	Expect(w.client.Create(ctx, role)).To(Succeed())
+	binding := &rbacv1.ClusterRoleBinding{
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	binding.Name = user
+	Expect(w.client.Create(ctx, binding)).To(Succeed())
+	config, err := cp.User(user)
+	Expect(err).NotTo(HaveOccurred())
+	out := clientcmdapi.NewConfig()
+	out.Clusters["c"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	out.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
+	out.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	out.CurrentContext = "x"
+	raw, err := clientcmd.Write(*out)
+	Expect(err).NotTo(HaveOccurred())
+	return raw
+}
+
+// onTarget sends an item to another Target.
+func onTarget(name string) func(*lsv1alpha1.DeployItem) {
+	return func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = name }
+}

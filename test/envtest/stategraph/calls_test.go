@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/stategraph"
+)
+
+var _ = Describe("calls to the target", func() {
+	It("are one per object the first time, none when nothing is to be done, one for what changed [Y6, Y18]", func(ctx SpecContext) {
+		const n = 50
+		b := stategraph.NewGraph()
+		for i, name := range numbered("part", n) {
+			if i < 2 {
+				b.Add(name, configMap(name))
+			} else {
+				b.Add(name, configMap(name), numbered("part", n)[i/2])
+			}
+		}
+		w := newWorld(ctx, contract.JobID).start(build(b))
+		before := w.counter.Snapshot()
+		w.deploy(ctx, "item", settings{Value: "a"})
+		reads, writes := w.spent(before)
+		Expect(writes).To(Equal(n), "%s", w.counter.Snapshot().Since(before))
+		Expect(reads).To(BeNumerically("<=", 1), "the list of the watch: %s", w.counter.Snapshot().Since(before))
+
+		By("a job that changes nothing")
+		before = w.counter.Snapshot()
+		w.again(ctx, "item")
+		reads, writes = w.spent(before)
+		Expect(reads+writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
+		Consistently(func() int { reads, writes := w.spent(before); return reads + writes }).WithTimeout(time.Second).Should(BeZero())
+
+		By("a change by hand")
+		w.edit(ctx, "item-part-7", "by hand")
+		Eventually(w.value(ctx, "item-part-7")).WithTimeout(patience).Should(Equal("a"))
+		reads, writes = w.spent(before)
+		Expect([]int{reads, writes}).To(Equal([]int{0, 1}), "%s", w.counter.Snapshot().Since(before))
+	}, SpecTimeout(time.Minute))
+
+	It("are none for fields that Kubernetes fills in, also when the object lives [Y19]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start(galeraGraph())
+		w.begin(ctx, "galera", w.galeraConfig(1, "100"))
+		w.issue(ctx, "galera")
+		w.succeeded(ctx, "galera")
+		w.quiet(ctx)
+		before := w.counter.Snapshot()
+		w.again(ctx, "galera")
+		reads, writes := w.spent(before)
+		Expect([]int{reads, writes}).To(Equal([]int{0, 0}), "%s", w.counter.Snapshot().Since(before))
+	}, SpecTimeout(time.Minute))
+})

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/stategraph"
+)
+
+// settings is the configuration of most items.
+type settings struct {
+	Value string   `json:"value,omitempty"`
+	Names []string `json:"names,omitempty"`
+}
+
+// build ends a builder that has no fault.
+func build(b *stategraph.Builder) *stategraph.Graph {
+	GinkgoHelper()
+	g, err := b.Build()
+	Expect(err).NotTo(HaveOccurred())
+	return g
+}
+
+// configMap is a ConfigMap of the item with the value of its configuration.
+func configMap(name string, opts ...stategraph.Option) stategraph.Resource {
+	return stategraph.Object(func(ctx context.Context) (*corev1.ConfigMap, error) {
+		config, err := stategraph.Config[settings](ctx)
+		if err != nil {
+			return nil, err
+		}
+		item, err := stategraph.Item(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &corev1.ConfigMap{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name + "-" + name},
+			Data:       map[string]string{"value": config.Value},
+		}, nil
+	}, opts...)
+}
+
+// probe counts, by item, how often something was called, and in which order.
+type probe struct {
+	mu    sync.Mutex
+	calls map[string]int
+	order []string
+}
+
+func newProbe() *probe { return &probe{calls: map[string]int{}} }
+
+// note counts a call for the item of the context.
+func (p *probe) note(ctx context.Context) error {
+	item, err := stategraph.Item(ctx)
+	if err != nil {
+		return err
+	}
+	node, err := stategraph.From(ctx)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls[item.Name]++
+	p.order = append(p.order, node.Component())
+	return nil
+}
+
+func (p *probe) count(item string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls[item]
+}
+
+// components are those that called, in order.
+func (p *probe) components() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string{}, p.order...)
+}
+
+// external is a component that does nothing but count its runs.
+func (p *probe) external(listeners ...stategraph.Listener) stategraph.Resource {
+	return stategraph.External(stategraph.ExternalSpec{Reconcile: p.note, Listeners: listeners})
+}
+
+// gate is a component that is ready once somebody opened it for the item, and tells nobody.
+type gate struct {
+	mu   sync.Mutex
+	open map[string]bool
+}
+
+func newGate() *gate { return &gate{open: map[string]bool{}} }
+
+func (g *gate) set(item string, open bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open[item] = open
+}
+
+// ready is the Ready of an External.
+func (g *gate) ready(ctx context.Context) (stategraph.Readiness, error) {
+	item, err := stategraph.Item(ctx)
+	if err != nil {
+		return stategraph.Readiness{}, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return stategraph.ReadyIf(g.open[item.Name], "the gate is shut"), nil
+}
+
+// numbered are names with numbers.
+func numbered(prefix string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("%s-%d", prefix, i)
+	}
+	return out
+}
+
+// unknownKind is an object that no cluster knows.
+func unknownKind(ctx context.Context) (*unstructured.Unstructured, error) {
+	item, err := stategraph.Item(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "nobody.test.deployerkit.dev/v1", "kind": "Unknown", "metadata": map[string]any{"namespace": item.Namespace, "name": item.Name},
+	}}, nil
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph_test
+
+import (
+	"context"
+	"embed"
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/stategraph"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// nameless is a ConfigMap that leaves its name to the library.
+func nameless(data func(ctx context.Context) (map[string]string, error)) func(context.Context) (*corev1.ConfigMap, error) {
+	return func(ctx context.Context) (*corev1.ConfigMap, error) {
+		item, err := stategraph.Item(ctx)
+		if err != nil {
+			return nil, err
+		}
+		values, err := data(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &corev1.ConfigMap{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, Data: values,
+			ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, GenerateName: "part-"},
+		}, nil
+	}
+}
+
+func theInstance(ctx context.Context) (map[string]string, error) {
+	return map[string]string{"value": stategraph.Instance(ctx)}, nil
+}
+
+func theValue(ctx context.Context) (map[string]string, error) {
+	config, err := stategraph.Config[settings](ctx)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"value": config.Value}, nil
+}
+
+func theNames(ctx context.Context) ([]string, error) {
+	config, err := stategraph.Config[settings](ctx)
+	if err != nil {
+		return nil, err
+	}
+	return config.Names, nil
+}
+
+// found are the ConfigMaps of a component, by their labels.
+func (w *world) found(ctx context.Context, di *lsv1alpha1.DeployItem, component, instance string) func(Gomega) []corev1.ConfigMap {
+	return func(g Gomega) []corev1.ConfigMap {
+		list := &corev1.ConfigMapList{}
+		g.Expect(w.client.List(ctx, list, client.InNamespace(w.ns), client.MatchingLabelsSelector{Selector: stategraph.Selector(di.UID, component, instance)})).To(Succeed())
+		return list.Items
+	}
+}
+
+var _ = Describe("objects", func() {
+	It("carry labels that tell component and parent, and are found by them whatever their names [Y14, Y20, Y21, Y22, Y23, Y24, Y25]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.start(build(stategraph.NewGraph().Add("one", stategraph.Object(nameless(theValue))).Add("two", stategraph.Object(nameless(theValue)))))
+		short, long := "short", strings.Repeat("long-", 15)+"name"
+		for _, name := range []string{short, long} {
+			di := w.deploy(ctx, name, settings{Value: name})
+			for _, component := range []string{"one", "two"} {
+				all := w.found(ctx, di, component, "")(NewGomega(Fail))
+				Expect(all).To(HaveLen(1))
+				Expect(all[0].Data).To(HaveKeyWithValue("value", name))
+				labels := all[0].Labels
+				Expect(labels).To(And(
+					HaveKeyWithValue("state.deployerkit.dev/component", component),
+					HaveKeyWithValue("state.deployerkit.dev/parent-group", "landscaper.gardener.cloud"),
+					HaveKeyWithValue("state.deployerkit.dev/parent-version", "v1alpha1"),
+					HaveKeyWithValue("state.deployerkit.dev/parent-plural", "deployitems"),
+					HaveKeyWithValue("state.deployerkit.dev/parent-namespace", w.ns),
+					HaveKeyWithValue("state.deployerkit.dev/parent-uid", string(di.UID)),
+				))
+				if name == short {
+					Expect(labels).To(HaveKeyWithValue("state.deployerkit.dev/parent-name", name))
+				} else {
+					Expect(labels["state.deployerkit.dev/parent-name"]).To(And(HavePrefix("long-"), HaveLen(63)))
+					Expect(all[0].Annotations).To(HaveKeyWithValue("state.deployerkit.dev/parent-name", name))
+				}
+			}
+		}
+		By("a change finds the same object")
+		di := w.item(ctx, short)(NewGomega(Fail))
+		before := w.found(ctx, di, "one", "")(NewGomega(Fail))[0]
+		Expect(w.ls.Update(ctx, w.key(short), configured(settings{Value: "changed"}))).To(Succeed())
+		w.again(ctx, short)
+		after := w.found(ctx, di, "one", "")(NewGomega(Fail))
+		Expect(after).To(HaveLen(1))
+		Expect(after[0].UID).To(Equal(before.UID))
+		Expect(after[0].Data).To(HaveKeyWithValue("value", "changed"))
+	}, SpecTimeout(time.Minute))
+
+	It("may be one per element of a list, each with its instance; those whose element is gone are deleted [Yx6]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		name := func(element string) string { return element }
+		w.start(build(stategraph.NewGraph().
+			Add("each", stategraph.ForEach(theNames, name, stategraph.Object(nameless(theInstance)))).
+			Add("behind", configMap("behind"), "each")))
+		di := w.deploy(ctx, "item", settings{Names: []string{"a", "b", "c"}})
+		Expect(w.found(ctx, di, "each", "")(NewGomega(Fail))).To(HaveLen(3))
+		b := w.found(ctx, di, "each", "b")(NewGomega(Fail))
+		Expect(b).To(ConsistOf(HaveField("Data", HaveKeyWithValue("value", "b"))))
+		Expect(w.ls.Update(ctx, w.key("item"), configured(settings{Names: []string{"d", "c"}}))).To(Succeed())
+		w.again(ctx, "item")
+		var left []string
+		for _, one := range w.found(ctx, di, "each", "")(NewGomega(Fail)) {
+			left = append(left, one.Labels[stategraph.LabelInstance])
+		}
+		Expect(left).To(ConsistOf("c", "d"))
+	}, SpecTimeout(time.Minute))
+
+	It("may be made of templates beside the code; what those lack is told with component and file [Y16, Y17, Y26, Y27, Y28]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.start(build(stategraph.NewGraph().
+			Add("settings", stategraph.Versioned(nameless(theValue))).
+			Add("app", stategraph.Template(templates, "app.yaml"), "settings")))
+		di := w.deploy(ctx, "item", settings{Value: "a: b"})
+		settingsName := w.found(ctx, di, "settings", "")(NewGomega(Fail))[0].Name
+		Expect(w.found(ctx, di, "app", "")(NewGomega(Fail))).To(ConsistOf(And(
+			HaveField("Name", "item-app"), HaveField("Data", Equal(map[string]string{"value": "a: b", "settings": settingsName})))))
+
+		w.begin(ctx, "lacking", map[string]any{"names": []string{"a"}})
+		Eventually(w.item(ctx, "lacking")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", And(
+			ContainSubstring("component app: "), ContainSubstring("app.yaml"), ContainSubstring("value"))))
+	}, SpecTimeout(time.Minute))
+
+	It("need no more rights than the graph lists [Yx5]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		rules, err := galeraGraph().RBAC()
+		Expect(err).NotTo(HaveOccurred())
+		w.target(ctx, "narrow", w.account(ctx, "narrow", rules...))
+		w.start(galeraGraph())
+		w.begin(ctx, "galera", w.galeraConfig(1, "100"), onTarget("narrow"))
+		w.issue(ctx, "galera")
+		di := w.succeeded(ctx, "galera")
+		Expect(contract.GetCondition(di.Status.Conditions, "DriftDetection")).To(BeNil(), "all is watched")
+		Expect(w.ls.Delete(ctx, w.key("galera"))).To(Succeed())
+		Expect(w.exists(ctx, &appsv1.StatefulSet{}, "galera")).To(BeFalse())
+	}, SpecTimeout(time.Minute))
+})

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph_test
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/stategraph"
+)
+
+// hold puts a finalizer on an object, or takes it off.
+func (w *world) hold(ctx context.Context, obj client.Object, name string, on bool) {
+	GinkgoHelper()
+	var finalizers any
+	if on {
+		finalizers = []string{"test.deployerkit.dev/hold"}
+	}
+	obj.SetNamespace(w.ns)
+	obj.SetName(name)
+	Expect(w.client.Patch(ctx, obj, mergePatch(map[string]any{"metadata": map[string]any{"finalizers": finalizers}}))).To(Succeed())
+}
+
+// alive are those ConfigMaps that nobody asked to go.
+func (w *world) alive(ctx context.Context, names ...string) func(Gomega) []string {
+	return func(g Gomega) []string {
+		out := []string{}
+		for _, name := range names {
+			cm := &corev1.ConfigMap{}
+			if err := w.client.Get(ctx, w.key(name), cm); err == nil && cm.DeletionTimestamp == nil {
+				out = append(out, name)
+			}
+		}
+		return out
+	}
+}
+
+// undo is an External that counts how it is undone.
+func undo(done *probe) stategraph.Resource {
+	return stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error { return nil }, Delete: done.note})
+}
+
+// chain is a graph of ConfigMaps, each of which requires the one before.
+func chain(names ...string) *stategraph.Builder {
+	b := stategraph.NewGraph()
+	for i, name := range names {
+		b.Add(name, configMap(name), names[max(i-1, 0):i]...)
+	}
+	return b
+}
+
+var _ = Describe("removal", func() {
+	It("of an item goes in reverse, each step when the one before is gone, and undoes what is no object, whatever the configuration says [Yx7]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		done := newProbe()
+		w.start(build(chain("first", "second", "third").Add("outside", undo(done), "second").Add("inside", undo(done), "outside")))
+		w.deploy(ctx, "item", settings{Value: "a"})
+		w.hold(ctx, &corev1.ConfigMap{}, "item-third", true)
+		Expect(w.ls.Update(ctx, w.key("item"), configured(map[string]any{"unknown": "field"}))).To(Succeed())
+
+		Expect(w.ls.Mark(ctx, w.key("item"))).To(Succeed())
+		_, err := w.ls.Trigger(ctx, w.key("item"))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(w.condition(ctx, "item")).WithTimeout(patience).Should(And(HavePrefix("False Removing"), ContainSubstring("third: "), ContainSubstring("held by finalizers")))
+		Expect(w.alive(ctx, "item-first", "item-second", "item-third")(NewGomega(Fail))).To(Equal([]string{"item-first", "item-second"}))
+		Consistently(w.alive(ctx, "item-first", "item-second")).WithTimeout(time.Second).Should(HaveLen(2))
+		Eventually(done.components).WithTimeout(patience).Should(Equal([]string{"inside", "outside"}), "nothing that is left requires them")
+		w.hold(ctx, &corev1.ConfigMap{}, "item-third", false)
+		ctxGone, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		Expect(w.ls.AwaitGone(ctxGone, w.key("item"))).To(Succeed())
+		Expect(w.alive(ctx, "item-first", "item-second", "item-third")(NewGomega(Fail))).To(BeEmpty())
+		Expect(done.components()).To(HaveLen(2), "once each")
+	}, SpecTimeout(time.Minute))
+
+	It("of what left the graph waits for a complete and error-free walk, and goes by the stored order [Yx7]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.options.StartWithin = -1
+		w.start(build(chain("zero", "one", "two").Add("stays", configMap("stays"))))
+		w.deploy(ctx, "item", settings{Value: "a"})
+		w.mgr.Stop()
+
+		By("a graph without them, one part of which fails")
+		gate := newGate()
+		failing := stategraph.External(stategraph.ExternalSpec{Reconcile: func(ctx context.Context) error {
+			if r, err := gate.ready(ctx); err != nil || !r.Ready {
+				return errors.Join(err, errors.New("not yet"))
+			}
+			return nil
+		}})
+		w.hold(ctx, &corev1.ConfigMap{}, "item-two", true)
+		w.start(build(stategraph.NewGraph().Add("stays", configMap("stays")).Add("failing", failing)))
+		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("failing", "Failed"))
+		Expect(w.alive(ctx, "item-zero", "item-one", "item-two")(NewGomega(Fail))).To(HaveLen(3))
+
+		By("it recovers")
+		gate.set("item", true)
+		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{
+			"stays": "Ready", "failing": "Ready", "two": "Removing", "one": "Blocked", "zero": "Blocked",
+		}))
+		Consistently(w.alive(ctx, "item-zero", "item-one")).WithTimeout(500 * time.Millisecond).Should(HaveLen(2))
+		w.hold(ctx, &corev1.ConfigMap{}, "item-two", false)
+		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{"stays": "Ready", "failing": "Ready"}))
+		Expect(w.alive(ctx, "item-zero", "item-one", "item-two", "item-stays")(NewGomega(Fail))).To(Equal([]string{"item-stays"}))
+	}, SpecTimeout(time.Minute))
+
+	It("of a former component with something to undo needs to be told how [Yx7]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.options.StartWithin = -1
+		done := newProbe()
+		w.start(build(stategraph.NewGraph().Add("outside", undo(done)).Add("object", configMap("object"), "outside")))
+		w.deploy(ctx, "item", settings{Value: "a"})
+		w.mgr.Stop()
+		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
+		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveField("Components", ContainElement(And(
+			HaveField("Name", "outside"), HaveField("Reason", ContainSubstring("component outside: it left the graph and has something to undo"))))))
+		w.mgr.Stop()
+		Expect(done.components()).To(BeEmpty())
+		w.start(build(stategraph.NewGraph().Add("object", configMap("object")).Removed("outside", done.note)))
+		Eventually(done.components).WithTimeout(patience).Should(Equal([]string{"outside"}))
+		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveField("Undo", BeEmpty()))
+		Expect(w.states(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{"object": "Ready"}))
+	}, SpecTimeout(time.Minute))
+})

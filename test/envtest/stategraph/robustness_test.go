@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	dto "github.com/prometheus/client_model/go"
+	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/stategraph"
+)
+
+// withoutTarget makes an item that has none.
+func withoutTarget(di *lsv1alpha1.DeployItem) { di.Spec.Target = nil }
+
+// definition defines the kind Sample in a group of the item's own, and sample is one.
+func definition(ctx context.Context) (*apiextv1.CustomResourceDefinition, error) {
+	item, err := stategraph.Item(ctx)
+	if err != nil {
+		return nil, err
+	}
+	group := item.Namespace + ".test.deployerkit.dev"
+	anything := &apiextv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+	return &apiextv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: "samples." + group},
+		Spec: apiextv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextv1.NamespaceScoped, Names: apiextv1.CustomResourceDefinitionNames{Plural: "samples", Kind: "Sample"},
+			Versions: []apiextv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true, Schema: &apiextv1.CustomResourceValidation{OpenAPIV3Schema: anything},
+			}},
+		},
+	}, nil
+}
+
+func sample(ctx context.Context) (*unstructured.Unstructured, error) {
+	item, err := stategraph.Item(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": item.Namespace + ".test.deployerkit.dev/v1", "kind": "Sample",
+		"metadata": map[string]any{"namespace": item.Namespace, "name": item.Name}, "spec": map[string]any{"size": int64(1)},
+	}}, nil
+}
+
+var _ = Describe("a graph", func() {
+	It("may define a kind and use it [Y3, Y4]", func(ctx SpecContext) {
+		scheme, err := deployertest.Scheme()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(apiextv1.AddToScheme(scheme)).To(Succeed())
+		w := newWorld(ctx, contract.JobID)
+		w.start(build(stategraph.NewGraph().
+			Add("sample", stategraph.Object(sample), "definition").
+			Add("definition", stategraph.Object(definition, stategraph.WithScheme(scheme)))))
+		w.deploy(ctx, "item", settings{})
+		Expect(w.ls.Delete(ctx, w.key("item"))).To(Succeed())
+	}, SpecTimeout(time.Minute))
+
+	It("that keeps no objects needs no target, and one that does says so", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		done, probe := newProbe(), newProbe()
+		w.start(build(stategraph.NewGraph().Add("outside", undo(done)).Add("count", probe.external(), "outside")))
+		w.begin(ctx, "item", settings{}, withoutTarget)
+		w.succeeded(ctx, "item")
+		w.again(ctx, "item")
+		Expect(probe.count("item")).To(Equal(2))
+		Expect(w.ls.Delete(ctx, w.key("item"))).To(Succeed())
+		Expect(done.components()).To(Equal([]string{"outside"}))
+		w.mgr.Stop()
+
+		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
+		w.begin(ctx, "objects", settings{}, withoutTarget)
+		Eventually(w.item(ctx, "objects")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("spec.target: required")))
+	}, SpecTimeout(time.Minute))
+
+	It("goes on where a killed process stopped, and leaves nothing behind [Y35, Yx7]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.options.StartWithin = -1
+		graph := func() *stategraph.Graph {
+			b := stategraph.NewGraph()
+			for i, name := range numbered("part", 6) {
+				b.Add(name, stategraph.Object(nameless(theValue)), numbered("part", 6)[max(i-1, 0):i]...)
+			}
+			return build(b)
+		}
+		for kill := range 3 {
+			name := numbered("item", 3)[kill]
+			var writes atomic.Int32
+			killed := make(chan struct{})
+			w.counter.Inject(func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodPatch && writes.Add(1) == int32(kill*2+1) {
+					close(killed)
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				}
+				return nil, nil
+			})
+			w.start(graph())
+			w.begin(ctx, name, settings{Value: name})
+			Eventually(killed).WithTimeout(patience).Should(BeClosed())
+			w.mgr.Kill()
+			w.counter.Inject(nil)
+			w.start(graph())
+			di := w.succeeded(ctx, name)
+			Expect(w.found(ctx, di, "", "")(NewGomega(Fail))).To(HaveLen(6), "none twice")
+			Expect(w.ls.Delete(ctx, w.key(name))).To(Succeed())
+			Expect(w.found(ctx, di, "", "")(NewGomega(Fail))).To(BeEmpty())
+			w.mgr.Stop()
+		}
+	}, SpecTimeout(time.Minute))
+
+	It("counts what its components are, and names no item [Yx9]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.start(build(stategraph.NewGraph().Add("first", signed("first")).Add("second", configMap("second"), "first")))
+		w.begin(ctx, "item", settings{Value: "a"})
+		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("second", "Blocked"))
+		families, err := w.mgr.Registry.Gather()
+		Expect(err).NotTo(HaveOccurred())
+		counts := map[string]float64{}
+		for _, family := range families {
+			if family.GetName() == "deployerkit_stategraph_component_states_total" {
+				for _, m := range family.GetMetric() {
+					counts[label(m, "component")+" "+label(m, "state")] = m.GetCounter().GetValue()
+					Expect(m.GetLabel()).To(HaveLen(3), "component, state, deployer_type")
+				}
+			}
+		}
+		Expect(counts).To(And(HaveKey("first Progressing"), HaveKey("second Blocked"), HaveLen(2)))
+	}, SpecTimeout(time.Minute))
+})
+
+// label is the value of a label.
+func label(m *dto.Metric, name string) string {
+	for _, pair := range m.GetLabel() {
+		if pair.GetName() == name {
+			return pair.GetValue()
+		}
+	}
+	return ""
+}

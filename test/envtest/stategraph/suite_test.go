@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package stategraph_test runs state graphs against a real API server with kube-controller-manager. It is Landscaper's
+// cluster and the target in one.
+package stategraph_test
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+var cp *envtest.ControlPlane
+
+func TestStateGraph(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	RunSpecs(t, "state graphs")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	assets, err := envtest.Assets(ctx, envtest.AssetsOptions{ControllerManager: true, Progress: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	cp, err = envtest.Start(ctx, envtest.Options{Assets: assets, Progress: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return cp.Stop() })
+	Expect(cp.StartControllerManager(ctx)).To(Succeed())
+	DeferCleanup(startKubelet(context.WithoutCancel(ctx)))
+})

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/stategraph"
+)
+
+// strangers collects what components of one item saw of another.
+type strangers struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (s *strangers) add(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = append(s.seen, fmt.Sprintf(format, args...))
+}
+
+// spy looks at all that the context of a run has, and compares it with the item's name, which is also in its
+// configuration.
+func (s *strangers) spy(required string) stategraph.Resource {
+	return stategraph.External(stategraph.ExternalSpec{Reconcile: func(ctx context.Context) error {
+		item, err := stategraph.Item(ctx)
+		if err != nil {
+			return err
+		}
+		pause := time.NewTimer(time.Duration(rand.IntN(3)) * time.Millisecond)
+		defer pause.Stop()
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		config, err := stategraph.Config[settings](ctx)
+		if err != nil {
+			return err
+		}
+		c, err := stategraph.Client(ctx)
+		if err != nil {
+			return err
+		}
+		cm, err := stategraph.Output[*corev1.ConfigMap](ctx, required)
+		if err != nil {
+			return err
+		}
+		direct := &corev1.ConfigMap{}
+		if err := c.Get(ctx, client.ObjectKeyFromObject(cm), direct); err != nil {
+			return err
+		}
+		for what, name := range map[string]string{"config": config.Value, "output": cm.Data["value"], "client": direct.Data["value"]} {
+			if name != item.Name {
+				s.add("%s: %s says %s", item.Name, what, name)
+			}
+		}
+		return nil
+	}})
+}
+
+var _ = Describe("several items", func() {
+	It("share one graph, and never see each other, however they are interleaved [Y31, Y32, Y33, Y34]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.args = func(args *deployerlib.DeployerArgs) { args.Options.MaxConcurrentReconciles = 5 }
+		s := &strangers{}
+		w.start(build(stategraph.NewGraph().
+			Add("first", configMap("first")).Add("spy", s.spy("first"), "first").
+			Add("second", configMap("second"), "spy").Add("agent", s.spy("second"), "second").
+			Add("third", signed("third"), "first")))
+		names := numbered("item", 8)
+		var working sync.WaitGroup
+		for _, name := range names {
+			w.begin(ctx, name, settings{Value: name})
+			working.Go(func() {
+				defer GinkgoRecover()
+				Eventually(w.value(ctx, name+"-third")).WithTimeout(patience).Should(Equal(name))
+				w.sign(ctx, name+"-third", true)
+				w.succeeded(ctx, name)
+				for range 2 { // a third time would be a fight, which is slowed down
+					w.edit(ctx, name+"-first", "by hand")
+					Eventually(w.value(ctx, name+"-first")).WithTimeout(patience).Should(Equal(name))
+				}
+				w.again(ctx, name)
+			})
+		}
+		working.Wait()
+		Expect(s.seen).To(BeEmpty())
+		for _, name := range names {
+			for _, part := range []string{"first", "second", "third"} {
+				cm := &corev1.ConfigMap{}
+				Expect(w.client.Get(ctx, w.key(name+"-"+part), cm)).To(Succeed())
+				Expect(cm.Data).To(HaveKeyWithValue("value", name))
+				Expect(cm.Labels).To(HaveKeyWithValue(stategraph.LabelParentName, name))
+			}
+		}
+	}, SpecTimeout(time.Minute))
+
+	It("do not wait for each other: a component that is not ready keeps no worker [Y7]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		w.args = func(args *deployerlib.DeployerArgs) { args.Options.MaxConcurrentReconciles = 1 }
+		w.start(build(stategraph.NewGraph().Add("part", signed("part"))))
+		names := numbered("item", 5)
+		for _, name := range names {
+			w.begin(ctx, name, settings{Value: name})
+		}
+		for _, name := range names {
+			Eventually(w.states(ctx, name)).WithTimeout(patience).Should(Equal(map[string]string{"part": "Progressing"}))
+		}
+		w.sign(ctx, "item-4-part", true)
+		w.succeeded(ctx, "item-4")
+		Expect(w.item(ctx, "item-0")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
+	}, SpecTimeout(time.Minute))
+})

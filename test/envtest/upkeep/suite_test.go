@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package upkeep_test runs a small deployer on package upkeep against a real API server, which is Landscaper's cluster and the
+// target in one.
+package upkeep_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+var cp *envtest.ControlPlane
+
+func TestUpkeep(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	RunSpecs(t, "upkeep")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	assets, err := envtest.Assets(ctx, envtest.AssetsOptions{Progress: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	cp, err = envtest.Start(ctx, envtest.Options{Assets: assets, Progress: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return cp.Stop() })
+})
