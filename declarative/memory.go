@@ -51,6 +51,7 @@ type memory struct {
 	failed int           // calls in a row that ended with an error
 	errors uint64        // of all calls
 	slow   time.Duration // what a handler that is not stable has to wait
+	wished bool          // the next run is by our own wish
 }
 
 // of returns what is known of an item.
@@ -117,6 +118,23 @@ func (m *memory) began(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.called = now
+}
+
+// wish notes that a run is wanted because something may have changed.
+func (m *memory) wish() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wished = true
+}
+
+// takeWish tells whether a run that begins is by our own wish. Else somebody else asked for it, such as a schedule, and
+// is to be told that it ran.
+func (m *memory) takeWish() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	wished := m.wished
+	m.wished = false
+	return wished
 }
 
 // ended counts how a call of the handler ended, and tells how many failed in a row.

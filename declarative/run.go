@@ -27,6 +27,7 @@ type run struct {
 	target   *lsv1alpha1.Target
 	observer *observer // nil before connect
 	partly   bool      // not every kind could be observed
+	wished   bool      // it was our own wish: nobody needs to be told that it ran
 
 	skipped map[apply.Ref]apply.Entry // of children that the engine was not asked about
 }
@@ -207,7 +208,7 @@ func (r *run) again(response *SyncResponse) {
 		after = pollUnobserved
 	}
 	if after > 0 {
-		r.keeper.Wake(r.item.UID, r.now().Add(after))
+		r.wake(r.memory, r.now().Add(after))
 	}
 }
 
@@ -221,10 +222,11 @@ func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.
 		return deployerlib.WaitFor(contract.OneLine(response.Wait, maxReason), r.poll(response))
 	}
 	r.up.Finished()
-	if thorough, _ := r.up.Take(); thorough || report.Applied+report.Deleted > 0 {
-		return nil
+	thorough, _ := r.up.Take()
+	if r.wished && !thorough && report.Applied+report.Deleted == 0 {
+		return deployerlib.ErrUnchanged
 	}
-	return deployerlib.ErrUnchanged
+	return nil
 }
 
 const (

@@ -20,6 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -65,9 +66,9 @@ func newWorld(ctx context.Context, kinds ...declarative.ChildKind) *world {
 }
 
 // start runs a deployer of the handler until the spec ends, or stop is called.
-func (w *world) start(handler declarative.Handler) *world {
+func (w *world) start(handler declarative.Handler, hooks ...extension.ReconcileExtensionHookSetup) *world {
 	GinkgoHelper()
-	args := declarative.Args("echo.deployer.example.com", w.kind(), handler, w.options)
+	args := declarative.Args("echo.deployer.example.com", w.kind(), handler, w.options, hooks...)
 	args.Backoff.Max = time.Second
 	w.mgr = deployertest.StartManager(GinkgoTB(), cp.Config, args)
 	return w
