@@ -45,12 +45,13 @@ type estate struct {
 	own    *deployertest.Counter // of requests about items
 	add    func(mgr ctrl.Manager, e *estate) error
 	stop   func() error
-	sum    [3]result // by leg
+	best   [3]result // by leg
 	heap   uint64    // bytes, of all items, in the end
 }
 
 // BenchmarkDeclarative runs 1000 items of 5 ConfigMaps through one handler with 10 workers, and through a bare loop that
-// sends the same requests, in turns and twice, in both orders.
+// sends the same requests, in turns and twice, in both orders. The better of both counts: what else the machine does makes
+// nobody faster.
 func BenchmarkDeclarative(b *testing.B) {
 	cp, err := envtest.Start(b.Context(), envtest.Options{})
 	must(b, err)
@@ -65,11 +66,18 @@ func BenchmarkDeclarative(b *testing.B) {
 		more, less := newHandled(), newUnhandled()
 		compete(b, cp, estates, less, more)
 		for leg := range legs {
-			ours.sum[leg].plus(more.sum[leg])
-			theirs.sum[leg].plus(less.sum[leg])
+			ours.best[leg] = faster(ours.best[leg], more.best[leg])
+			theirs.best[leg] = faster(theirs.best[leg], less.best[leg])
 		}
 	}
 	tell(b, ours, theirs)
+}
+
+func faster(a, b result) result {
+	if a.took < b.took {
+		return a
+	}
+	return b
 }
 
 // compete gives each contender n items, and lets them take turns.
@@ -163,7 +171,7 @@ func (e *estate) run(ctx context.Context, leg int) error {
 	if err := e.awaitJobs(ctx, leg); err != nil {
 		return err
 	}
-	e.sum[leg] = result{took: time.Since(began), jobs: len(e.items), calls: requests(e.target.Snapshot().Since(was)) + requests(e.own.Snapshot().Since(wasOwn))}
+	e.best[leg] = result{took: time.Since(began), jobs: len(e.items), calls: requests(e.target.Snapshot().Since(was)) + requests(e.own.Snapshot().Since(wasOwn))}
 	if leg == 0 {
 		e.heap = heap() - before
 	}
@@ -258,7 +266,7 @@ func tell(b *testing.B, ours, theirs *estate) {
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\n%d items x %d children\titems/s\tbare\tratio\tcalls/item\tbare\t\n", estates, perEstate)
 	for leg, name := range legs {
-		o, t := &ours.sum[leg], &theirs.sum[leg]
+		o, t := &ours.best[leg], &theirs.best[leg]
 		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t\n", name, o.perSecond(), t.perSecond(), o.perSecond()/t.perSecond(), o.perJob(), t.perJob())
 		unit := strings.ReplaceAll(name, " ", "-")
 		b.ReportMetric(o.perSecond(), "items/s/"+unit)
