@@ -90,7 +90,10 @@ func (c *call) settle(ctx context.Context, failure error) error {
 	if c.run.Cluster == nil {
 		return c.note(c.target.inventory())
 	}
-	c.memory.keep(c.target.objects())
+	objects := c.target.objects()
+	if c.memory.keep(objects); len(objects) > 0 {
+		c.run.Cluster.Keep(c.item.UID) // or else nobody listens; a cluster that was just closed is opened by the next run
+	}
 	owned := apply.Report{Owned: c.target.applier.Report().Owned}
 	err := c.run.Settle(ctx, c.target.inventory(), owned, failure)
 	if failure != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
@@ -119,6 +120,15 @@ var _ = Describe("a graph", func() {
 			Expect(w.found(ctx, di, "", "")(NewGomega(Fail))).To(BeEmpty())
 			w.mgr.Stop()
 		}
+	}, SpecTimeout(time.Minute))
+
+	It("takes hooks besides its own", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		recorder := &deployertest.Recorder{}
+		w.hooks = []extension.ReconcileExtensionHookSetup{{Hook: recorder.Hook("mine"), HookTypes: []extension.HookType{extension.BeforeReconcileHook, extension.EndHook}}}
+		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
+		w.deploy(ctx, "item", settings{Value: "a"})
+		Expect(recorder.Types()).To(Equal([]extension.HookType{extension.BeforeReconcileHook, extension.EndHook}))
 	}, SpecTimeout(time.Minute))
 
 	It("counts what its components are, and names no item [Yx9]", func(ctx SpecContext) {

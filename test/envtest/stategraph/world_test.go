@@ -19,6 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/stategraph"
 	"github.com/deployerkit/deployerkit/targets"
 )
@@ -40,6 +41,7 @@ type world struct {
 	mgr     *deployertest.Manager
 	options stategraph.Options
 	args    func(*deployerlib.DeployerArgs)
+	hooks   []extension.ReconcileExtensionHookSetup
 	ns      string
 }
 
@@ -75,7 +77,7 @@ func (w *world) target(ctx context.Context, name string, kubeconfig []byte) {
 // start runs a deployer of the graph until the spec ends, or stop is called.
 func (w *world) start(g *stategraph.Graph) *world {
 	GinkgoHelper()
-	args := stategraph.Args("stategraph.test.deployerkit.dev", w.kind(), g, w.options)
+	args := stategraph.Args("stategraph.test.deployerkit.dev", w.kind(), g, w.options, w.hooks...)
 	if w.args != nil {
 		w.args(&args)
 	}
