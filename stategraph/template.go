@@ -71,13 +71,13 @@ func WithData(data func(ctx context.Context) (any, error)) Option {
 // Template keeps the objects of a file with Go templates: one YAML document for each. files is normally an embed.FS in
 // the package of the graph, with the files in the directory "templates" beside the code:
 //
-//	//go:embed templates
+//	//go:embed all:templates
 //	var files embed.FS
 //
 //	stategraph.Template(files, "statefulset.yaml")
 //
 // Templates are given a TemplateData and have the functions of sprig that always give the same (no time, no random, no keys), and toYaml, fromYaml and
-// required. Files whose name begins with "_" hold named templates for all others. Empty documents are left out, so
+// required. Files whose name begins with "_" hold named templates for all others ("all:" embeds them too). Empty documents are left out, so
 // that "if" can decide about an object. Readiness, names and listeners are as for Object. At most 1 MiB is made.
 // Errors: a file that is missing or cannot be parsed is found when the graph is built; a value that is missing fails the
 // component. Both name file and line.
@@ -124,7 +124,7 @@ func parseTemplate(files fs.FS, name string) (*template.Template, error) {
 			return nil, err // begins with "template: FILE:LINE:"
 		}
 	}
-	return parsed, nil
+	return parsed, undefined(parsed)
 }
 
 // templateData collects what a template is given. Everything in it is new, for a template may change it.

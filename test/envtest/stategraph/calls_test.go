@@ -46,7 +46,7 @@ var _ = Describe("calls to the target", func() {
 
 	It("are none for fields that Kubernetes fills in, also when the object lives [Y19]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID).start(galeraGraph())
-		w.begin(ctx, "galera", galeraConfig{Name: "galera", Replicas: 1})
+		w.begin(ctx, "galera", w.galeraConfig(1, "100"))
 		w.issue(ctx, "galera")
 		w.succeeded(ctx, "galera")
 		w.quiet(ctx)

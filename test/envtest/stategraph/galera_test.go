@@ -4,149 +4,54 @@ package stategraph_test
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/examples/galera"
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// galeraConfig is the configuration of an item: a database.
-type galeraConfig struct {
-	Name     string `json:"name"`
-	Replicas int32  `json:"replicas"`
-	Image    string `json:"image,omitempty"`
-}
-
-// galera is the graph of the documentation of Yaook's operators.
-type galera struct {
-	Service       stategraph.Resource
-	Certificates  stategraph.Resource
-	Configuration stategraph.Resource
-	Database      stategraph.Resource `graph:"requires=service;certificates;configuration"`
-	Haproxy       stategraph.Resource `graph:"requires=database"`
-	PublicService stategraph.Resource `graph:"requires=haproxy"`
-}
-
+// galeraGraph is the graph of the example.
 func galeraGraph() *stategraph.Graph {
 	GinkgoHelper()
-	g, err := stategraph.FromStruct(&galera{
-		Service:       stategraph.Object(serviceOf("db")),
-		Certificates:  stategraph.Object(certificateBody, stategraph.WithKinds(certificateKind)),
-		Configuration: stategraph.Versioned(configurationBody),
-		Database:      stategraph.Object(databaseBody),
-		Haproxy:       stategraph.Object(haproxyBody),
-		PublicService: stategraph.Object(serviceOf("public")),
-	})
+	g, err := galera.Graph()
 	Expect(err).NotTo(HaveOccurred())
 	return g
 }
 
-// galeraIn returns the configuration and the namespace of the item.
-func galeraIn(ctx context.Context) (*galeraConfig, string, error) {
-	config, err := stategraph.Config[galeraConfig](ctx)
-	if err != nil {
-		return nil, "", err
-	}
-	item, err := stategraph.Item(ctx)
-	if err != nil {
-		return nil, "", err
-	}
-	return config, item.Namespace, nil
+// galeraConfig is the configuration of an item whose objects lie in the world's namespace.
+func (w *world) galeraConfig(replicas int, maxConnections string) galera.Config {
+	return galera.Config{Namespace: w.ns, Replicas: replicas, Image: "example.com/none:1", Settings: map[string]string{"max_connections": maxConnections}}
 }
 
-// meta is that of the item's objects.
-func metaOf(ns, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: ns, Name: name}
+// issue answers the request for certificates of an item, as the issuer does after a while.
+func (w *world) issue(ctx context.Context, name string) {
+	GinkgoHelper()
+	request := &corev1.Secret{}
+	Eventually(func() error { return w.client.Get(ctx, w.key(name+"-tls"), request) }).WithTimeout(patience).Should(Succeed())
+	Expect(request.Annotations).To(HaveKeyWithValue("example.org/issue-for", "*."+name+"-db."+w.ns+".svc"))
+	pem := []byte("pem")
+	answer := mergePatch(map[string]any{"data": map[string][]byte{corev1.TLSCertKey: pem, corev1.TLSPrivateKeyKey: pem}})
+	Expect(w.client.Patch(ctx, request, answer, client.FieldOwner("issuer"))).To(Succeed())
 }
 
-func serviceOf(suffix string) func(ctx context.Context) (*corev1.Service, error) {
-	return func(ctx context.Context) (*corev1.Service, error) {
-		config, ns, err := galeraIn(ctx)
-		if err != nil {
-			return nil, err
+// versions are the my.cnf of all configurations that there are, by the names of their ConfigMaps.
+func (w *world) versions(ctx context.Context) func(Gomega) map[string]string {
+	return func(g Gomega) map[string]string {
+		list := &corev1.ConfigMapList{}
+		g.Expect(w.client.List(ctx, list, client.InNamespace(w.ns), client.MatchingLabels{stategraph.LabelComponent: "configuration"})).To(Succeed())
+		out := map[string]string{}
+		for _, cm := range list.Items {
+			out[cm.Name] = cm.Data["my.cnf"]
 		}
-		return &corev1.Service{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metaOf(ns, config.Name+"-"+suffix),
-			Spec: corev1.ServiceSpec{Selector: map[string]string{"app": config.Name + "-" + suffix}, Ports: []corev1.ServicePort{{Port: 3306}}},
-		}, nil
+		return out
 	}
-}
-
-func certificateBody(ctx context.Context) (*unstructured.Unstructured, error) {
-	config, ns, err := galeraIn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": certificateKind.GroupVersion().String(), "kind": certificateKind.Kind,
-		"metadata": map[string]any{"namespace": ns, "name": config.Name}, "spec": map[string]any{"dnsName": config.Name + "-db"},
-	}}, nil
-}
-
-func configurationBody(ctx context.Context) (*corev1.ConfigMap, error) {
-	config, ns, err := galeraIn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &corev1.ConfigMap{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metaOf(ns, config.Name),
-		Data: map[string]string{"my.cnf": fmt.Sprintf("wsrep_cluster_size=%d", config.Replicas)},
-	}, nil
-}
-
-// podsOf are the Pods of a workload.
-func podsOf(app, image string, env ...corev1.EnvVar) (*metav1.LabelSelector, corev1.PodTemplateSpec) {
-	labels := map[string]string{"app": app}
-	if image == "" {
-		image = "example.com/none:1"
-	}
-	return &metav1.LabelSelector{MatchLabels: labels}, corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: labels},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image, Env: env}}},
-	}
-}
-
-func databaseBody(ctx context.Context) (*appsv1.StatefulSet, error) {
-	config, ns, err := galeraIn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	settings, err := stategraph.Name(ctx, "configuration")
-	if err != nil {
-		return nil, err
-	}
-	selector, template := podsOf(config.Name+"-db", config.Image, corev1.EnvVar{Name: "CONFIG", Value: settings})
-	return &appsv1.StatefulSet{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, ObjectMeta: metaOf(ns, config.Name),
-		Spec: appsv1.StatefulSetSpec{
-			Replicas: new(config.Replicas), ServiceName: config.Name + "-db", Selector: selector, Template: template,
-			PodManagementPolicy: appsv1.ParallelPodManagement,
-		},
-	}, nil
-}
-
-func haproxyBody(ctx context.Context) (*appsv1.Deployment, error) {
-	config, ns, err := galeraIn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	database, err := stategraph.Output[*appsv1.StatefulSet](ctx, "database")
-	if err != nil {
-		return nil, err
-	}
-	selector, template := podsOf(config.Name+"-public", config.Image, corev1.EnvVar{Name: "BACKEND", Value: database.Spec.ServiceName})
-	return &appsv1.Deployment{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: metaOf(ns, config.Name+"-haproxy"),
-		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: selector, Template: template},
-	}, nil
 }
 
 // states are the states of the components in the status, by name.
@@ -172,19 +77,25 @@ func (w *world) condition(ctx context.Context, name string) func(Gomega) string 
 }
 
 var _ = Describe("galera", func() {
-	It("is installed in order, each part when what it requires is ready, and deleted in reverse [Y4, Y8, Y9, Y10, Y29, Yx9]", func(ctx SpecContext) {
+	It("is installed in order, each part when what it requires is ready, and deleted in reverse [Y4, Y8, Y9, Y10, Y26, Y29, Yx9]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
 		stuck.set(w.ns, true)
 		DeferCleanup(stuck.set, w.ns, false)
 		w.start(galeraGraph())
-		w.begin(ctx, "galera", galeraConfig{Name: "galera", Replicas: 3})
+		w.begin(ctx, "galera", w.galeraConfig(3, "100"))
 
-		By("the certificate takes its time")
-		Eventually(w.states(ctx, "galera")).WithTimeout(patience).Should(Equal(map[string]string{
-			"service": "Ready", "certificates": "Progressing", "configuration": "Ready",
-			"database": "Blocked", "haproxy": "Blocked", "public-service": "Blocked",
-		}))
-		Expect(w.exists(ctx, &appsv1.StatefulSet{}, "galera")).To(BeFalse())
+		By("the issuer takes its time")
+		blocked := func(name string) stategraph.ComponentStatus {
+			return stategraph.ComponentStatus{Name: name, State: stategraph.StateBlocked, BlockedBy: []string{"certificates"}}
+		}
+		Eventually(w.status(ctx, "galera")).WithTimeout(patience).Should(HaveField("Components", Equal([]stategraph.ComponentStatus{
+			{Name: "service", State: stategraph.StateReady},
+			{Name: "certificates", State: stategraph.StateProgressing, Reason: "Secret " + w.ns + "/galera-tls: the issuer has not answered"},
+			{Name: "configuration", State: stategraph.StateReady},
+			blocked("database"), blocked("haproxy"), blocked("public-service"),
+		})))
+		Expect(w.condition(ctx, "galera")(NewGomega(Fail))).To(Equal(
+			"False Progressing: database, haproxy, public-service blocked by certificates: Secret " + w.ns + "/galera-tls: the issuer has not answered"))
 		Consistently(func() bool { return w.exists(ctx, &appsv1.StatefulSet{}, "galera") }).WithTimeout(time.Second).Should(BeFalse())
 		w.issue(ctx, "galera")
 
@@ -199,13 +110,67 @@ var _ = Describe("galera", func() {
 		stuck.set(w.ns, false)
 		w.succeeded(ctx, "galera")
 		Expect(w.condition(ctx, "galera")(NewGomega(Fail))).To(Equal("True AllReady: all 6 components are ready"))
-		Expect(w.exists(ctx, &corev1.Service{}, "galera-public")).To(BeTrue())
+		Expect(w.exists(ctx, &corev1.Service{}, "galera")).To(BeTrue())
+		request := &corev1.Secret{}
+		Expect(w.exists(ctx, request, "galera-tls")).To(BeTrue())
+		Expect(request.Data).To(HaveLen(2), "what the issuer wrote stays")
 
-		By("deletion")
+		By("deletion, while the database takes its time to go")
 		before := w.counter.Snapshot()
-		Expect(w.ls.Delete(ctx, w.key("galera"))).To(Succeed())
-		Expect(w.exists(ctx, &appsv1.StatefulSet{}, "galera")).To(BeFalse())
+		w.hold(ctx, &appsv1.StatefulSet{}, "galera", true)
+		Expect(w.ls.Mark(ctx, w.key("galera"))).To(Succeed())
+		_, err := w.ls.Trigger(ctx, w.key("galera"))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(w.states(ctx, "galera")).WithTimeout(patience).Should(Equal(map[string]string{
+			"database": "Removing", "service": "Blocked", "certificates": "Blocked", "configuration": "Blocked",
+		}))
+		Expect(w.exists(ctx, &corev1.Service{}, "galera")).To(BeFalse())
+		Expect(w.exists(ctx, &appsv1.Deployment{}, "galera-haproxy")).To(BeFalse())
+		Consistently(func() bool {
+			return w.exists(ctx, &corev1.Service{}, "galera-db") && w.exists(ctx, &corev1.Secret{}, "galera-tls") && len(w.versions(ctx)(NewGomega(Fail))) == 1
+		}).WithTimeout(time.Second).Should(BeTrue())
+		w.hold(ctx, &appsv1.StatefulSet{}, "galera", false)
+		gone, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		Expect(w.ls.AwaitGone(gone, w.key("galera"))).To(Succeed())
 		Expect(w.exists(ctx, &corev1.Service{}, "galera-db")).To(BeFalse())
-		Expect(w.counter.Snapshot().Since(before).Writes().Total()).To(Equal(6), "one deletion each")
+		Expect(w.exists(ctx, &corev1.Secret{}, "galera-tls")).To(BeFalse())
+		Expect(w.versions(ctx)(NewGomega(Fail))).To(BeEmpty())
+		Expect(w.counter.Snapshot().Since(before).Writes().Total()).To(Equal(7), "one deletion for each object")
+	}, SpecTimeout(2*time.Minute))
+
+	It("gets another ConfigMap when its configuration changes; the old one goes when nothing uses it any more [Yx4]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID).start(galeraGraph())
+		w.begin(ctx, "galera", w.galeraConfig(3, "100"))
+		w.issue(ctx, "galera")
+		w.succeeded(ctx, "galera")
+		Expect(w.versions(ctx)(NewGomega(Fail))).To(HaveLen(1))
+		used := w.mounted(ctx)(NewGomega(Fail))
+
+		By("the members are restarted, one of which takes its time")
+		stuck.set(w.ns, true)
+		DeferCleanup(stuck.set, w.ns, false)
+		Expect(w.ls.Update(ctx, w.key("galera"), configured(w.galeraConfig(3, "200")))).To(Succeed())
+		_, err := w.ls.Trigger(ctx, w.key("galera"))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(w.mounted(ctx)).WithTimeout(patience).ShouldNot(Equal(used))
+		now := w.mounted(ctx)(NewGomega(Fail))
+		Eventually(w.states(ctx, "galera")).WithTimeout(patience).Should(And(HaveKeyWithValue("database", "Progressing"), HaveKeyWithValue("haproxy", "Blocked")))
+		Consistently(w.versions(ctx)).WithTimeout(time.Second).Should(And(
+			HaveLen(2), HaveKeyWithValue(used, ContainSubstring("=100")), HaveKeyWithValue(now, ContainSubstring("=200"))))
+
+		By("all run with the new one")
+		stuck.set(w.ns, false)
+		w.succeeded(ctx, "galera")
+		Eventually(w.versions(ctx)).WithTimeout(patience).Should(And(HaveLen(1), HaveKey(now)))
 	}, SpecTimeout(2*time.Minute))
 })
+
+// mounted is the name of the ConfigMap that the database uses.
+func (w *world) mounted(ctx context.Context) func(Gomega) string {
+	return func(g Gomega) string {
+		database := &appsv1.StatefulSet{}
+		g.Expect(w.client.Get(ctx, w.key("galera"), database)).To(Succeed())
+		return database.Spec.Template.Spec.Volumes[0].ConfigMap.Name
+	}
+}

@@ -128,33 +128,6 @@ var _ = Describe("objects", func() {
 		Expect(left).To(ConsistOf("c", "d"))
 	}, SpecTimeout(time.Minute))
 
-	It("may be copied on write: a change makes another one, and the old one goes when nobody uses it any more [Yx4]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
-		stuckUntil := func(on bool) { stuck.set(w.ns, on) }
-		w.start(galeraGraph())
-		w.begin(ctx, "galera", galeraConfig{Name: "galera", Replicas: 1})
-		w.issue(ctx, "galera")
-		di := w.succeeded(ctx, "galera")
-		first := w.found(ctx, di, "configuration", "")(NewGomega(Fail))
-		Expect(first).To(HaveLen(1))
-
-		stuckUntil(true)
-		DeferCleanup(stuckUntil, false)
-		Expect(w.ls.Update(ctx, w.key("galera"), configured(galeraConfig{Name: "galera", Replicas: 2}))).To(Succeed())
-		_, err := w.ls.Trigger(ctx, w.key("galera"))
-		Expect(err).NotTo(HaveOccurred())
-		Eventually(w.states(ctx, "galera")).WithTimeout(patience).Should(HaveKeyWithValue("database", "Progressing"))
-		Expect(w.found(ctx, di, "configuration", "")(NewGomega(Fail))).To(HaveLen(2), "Pods still use the old one")
-		stuckUntil(false)
-		w.succeeded(ctx, "galera")
-		now := w.found(ctx, di, "configuration", "")(NewGomega(Fail))
-		Expect(now).To(HaveLen(1))
-		Expect(now[0].Name).NotTo(Equal(first[0].Name))
-		database := &appsv1.StatefulSet{}
-		Expect(w.client.Get(ctx, w.key("galera"), database)).To(Succeed())
-		Expect(database.Spec.Template.Spec.Containers[0].Env[0].Value).To(Equal(now[0].Name))
-	}, SpecTimeout(time.Minute))
-
 	It("may be made of templates beside the code; what those lack is told with component and file [Y16, Y17, Y26, Y27, Y28]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
 		w.start(build(stategraph.NewGraph().
@@ -176,7 +149,7 @@ var _ = Describe("objects", func() {
 		Expect(err).NotTo(HaveOccurred())
 		w.target(ctx, "narrow", w.account(ctx, "narrow", rules...))
 		w.start(galeraGraph())
-		w.begin(ctx, "galera", galeraConfig{Name: "galera", Replicas: 1}, onTarget("narrow"))
+		w.begin(ctx, "galera", w.galeraConfig(1, "100"), onTarget("narrow"))
 		w.issue(ctx, "galera")
 		di := w.succeeded(ctx, "galera")
 		Expect(contract.GetCondition(di.Status.Conditions, "DriftDetection")).To(BeNil(), "all is watched")

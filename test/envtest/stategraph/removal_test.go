@@ -10,21 +10,22 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// hold puts a finalizer on a ConfigMap, or takes it off.
-func (w *world) hold(ctx context.Context, name string, on bool) {
+// hold puts a finalizer on an object, or takes it off.
+func (w *world) hold(ctx context.Context, obj client.Object, name string, on bool) {
 	GinkgoHelper()
 	var finalizers any
 	if on {
 		finalizers = []string{"test.deployerkit.dev/hold"}
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}}
-	Expect(w.client.Patch(ctx, cm, mergePatch(map[string]any{"metadata": map[string]any{"finalizers": finalizers}}))).To(Succeed())
+	obj.SetNamespace(w.ns)
+	obj.SetName(name)
+	Expect(w.client.Patch(ctx, obj, mergePatch(map[string]any{"metadata": map[string]any{"finalizers": finalizers}}))).To(Succeed())
 }
 
 // alive are those ConfigMaps that nobody asked to go.
@@ -61,7 +62,7 @@ var _ = Describe("removal", func() {
 		done := newProbe()
 		w.start(build(chain("first", "second", "third").Add("outside", undo(done), "second").Add("inside", undo(done), "outside")))
 		w.deploy(ctx, "item", settings{Value: "a"})
-		w.hold(ctx, "item-third", true)
+		w.hold(ctx, &corev1.ConfigMap{}, "item-third", true)
 		Expect(w.ls.Update(ctx, w.key("item"), configured(map[string]any{"unknown": "field"}))).To(Succeed())
 
 		Expect(w.ls.Mark(ctx, w.key("item"))).To(Succeed())
@@ -71,7 +72,7 @@ var _ = Describe("removal", func() {
 		Expect(w.alive(ctx, "item-first", "item-second", "item-third")(NewGomega(Fail))).To(Equal([]string{"item-first", "item-second"}))
 		Consistently(w.alive(ctx, "item-first", "item-second")).WithTimeout(time.Second).Should(HaveLen(2))
 		Eventually(done.components).WithTimeout(patience).Should(Equal([]string{"inside", "outside"}), "nothing that is left requires them")
-		w.hold(ctx, "item-third", false)
+		w.hold(ctx, &corev1.ConfigMap{}, "item-third", false)
 		ctxGone, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		Expect(w.ls.AwaitGone(ctxGone, w.key("item"))).To(Succeed())
@@ -94,7 +95,7 @@ var _ = Describe("removal", func() {
 			}
 			return nil
 		}})
-		w.hold(ctx, "item-two", true)
+		w.hold(ctx, &corev1.ConfigMap{}, "item-two", true)
 		w.start(build(stategraph.NewGraph().Add("stays", configMap("stays")).Add("failing", failing)))
 		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("failing", "Failed"))
 		Expect(w.alive(ctx, "item-zero", "item-one", "item-two")(NewGomega(Fail))).To(HaveLen(3))
@@ -105,7 +106,7 @@ var _ = Describe("removal", func() {
 			"stays": "Ready", "failing": "Ready", "two": "Removing", "one": "Blocked", "zero": "Blocked",
 		}))
 		Consistently(w.alive(ctx, "item-zero", "item-one")).WithTimeout(500 * time.Millisecond).Should(HaveLen(2))
-		w.hold(ctx, "item-two", false)
+		w.hold(ctx, &corev1.ConfigMap{}, "item-two", false)
 		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{"stays": "Ready", "failing": "Ready"}))
 		Expect(w.alive(ctx, "item-zero", "item-one", "item-two", "item-stays")(NewGomega(Fail))).To(Equal([]string{"item-stays"}))
 	}, SpecTimeout(time.Minute))

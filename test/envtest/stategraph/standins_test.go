@@ -9,13 +9,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
-	crenvtest "sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -69,40 +65,4 @@ func startKubelet(ctx context.Context) (stop func() error) {
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	return func() error { cancel(); return <-done }
-}
-
-// certificateKind is a kind whose objects somebody issues after a while.
-var certificateKind = schema.GroupVersionKind{Group: "stategraph.test.deployerkit.dev", Version: "v1", Kind: "Certificate"}
-
-// defineCertificates adds the kind to the cluster.
-func defineCertificates() error {
-	anything := apiextv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
-	status := *anything.DeepCopy()
-	status.Properties = map[string]apiextv1.JSONSchemaProps{"observedGeneration": {Type: "integer"}}
-	crd := &apiextv1.CustomResourceDefinition{}
-	crd.Name = "certificates." + certificateKind.Group
-	crd.Spec = apiextv1.CustomResourceDefinitionSpec{
-		Group: certificateKind.Group, Scope: apiextv1.NamespaceScoped,
-		Names: apiextv1.CustomResourceDefinitionNames{Plural: "certificates", Singular: "certificate", Kind: certificateKind.Kind, ListKind: "CertificateList"},
-		Versions: []apiextv1.CustomResourceDefinitionVersion{{
-			Name: certificateKind.Version, Served: true, Storage: true,
-			Subresources: &apiextv1.CustomResourceSubresources{Status: &apiextv1.CustomResourceSubresourceStatus{}},
-			Schema: &apiextv1.CustomResourceValidation{OpenAPIV3Schema: &apiextv1.JSONSchemaProps{
-				Type: "object", Properties: map[string]apiextv1.JSONSchemaProps{"spec": anything, "status": status},
-			}},
-		}},
-	}
-	_, err := crenvtest.InstallCRDs(cp.Config, crenvtest.CRDInstallOptions{CRDs: []*apiextv1.CustomResourceDefinition{crd}})
-	return err
-}
-
-// issue makes a certificate ready, as its issuer does after a while: a Secret, and a condition.
-func (w *world) issue(ctx context.Context, name string) {
-	GinkgoHelper()
-	cert := &unstructured.Unstructured{}
-	cert.SetGroupVersionKind(certificateKind)
-	Eventually(func() error { return w.client.Get(ctx, w.key(name), cert) }).WithTimeout(patience).Should(Succeed())
-	ready := map[string]any{"type": "Ready", "status": "True", "reason": "Issued", "observedGeneration": cert.GetGeneration()}
-	body := map[string]any{"status": map[string]any{"observedGeneration": cert.GetGeneration(), "conditions": []any{ready}}}
-	Expect(w.client.Status().Patch(ctx, cert, mergePatch(body), client.FieldOwner("issuer"))).To(Succeed())
 }

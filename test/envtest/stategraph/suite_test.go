@@ -31,7 +31,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	cp, err = envtest.Start(ctx, envtest.Options{Assets: assets, Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
-	Expect(defineCertificates()).To(Succeed())
 	Expect(cp.StartControllerManager(ctx)).To(Succeed())
 	DeferCleanup(startKubelet(context.WithoutCancel(ctx)))
 })

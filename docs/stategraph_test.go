@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/docs/internal/markdown"
+	"github.com/deployerkit/deployerkit/examples/galera"
+)
+
+// galeraExample is the deployer of stategraph.md.
+var galeraExample = filepath.Join(root, "examples", "galera")
+
+// TestStateGraphDeployer: the guide begins with the whole graph, but for its licence line, and with its picture.
+func TestStateGraphDeployer(t *testing.T) {
+	_, code, _ := strings.Cut(read(t, filepath.Join(galeraExample, "galera.go")), "\n\n")
+	want := strings.Split(strings.TrimSuffix(code, "\n"), "\n")
+	guide := read(t, "stategraph.md")
+	blocks := markdown.GoBlocks(guide)
+	if len(blocks) == 0 || !slices.Equal(blocks[0].Code, want) {
+		t.Error("stategraph.md does not begin with examples/galera/galera.go as it is")
+	}
+	graph, err := galera.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pictures := markdown.Blocks(guide, "mermaid")
+	if len(pictures) != 1 {
+		t.Fatalf("%d pictures, want one", len(pictures))
+	}
+	if diff := cmp.Diff(graph.Mermaid(), strings.Join(pictures[0].Code, "\n")+"\n"); diff != "" {
+		t.Errorf("stategraph.md:%d: the picture is not that of the graph (-want +got):\n%s", pictures[0].Line, diff)
+	}
+}
+
+// TestStateGraphTemplates: the templates that the guide shows are those of the example.
+func TestStateGraphTemplates(t *testing.T) {
+	templates := map[string]string{}
+	for _, path := range files(t, ".yaml") {
+		if filepath.Dir(path) == filepath.Join(galeraExample, "templates") {
+			templates[path] = read(t, path)
+		}
+	}
+	shown := 0
+	for _, block := range markdown.Blocks(read(t, "stategraph.md"), "yaml") {
+		if slices.Contains(block.Code, "kind: ProviderStatus") {
+			continue // a spec of test/envtest/stategraph compares the same
+		}
+		if shown++; !copied(block, templates) {
+			t.Errorf("stategraph.md:%d: this is in no template of examples/galera:\n%s", block.Line, strings.Join(block.Code, "\n"))
+		}
+	}
+	if shown == 0 {
+		t.Error("the guide shows no template")
+	}
+}

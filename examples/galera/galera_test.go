@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package galera
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/stategraph"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestGraph(t *testing.T) {
+	g, err := Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("the fields are the components, in an order that the tags allow [Y3, Y15, Y30]", func(t *testing.T) {
+		want := []string{"service", "certificates", "configuration", "database", "haproxy", "public-service"}
+		if diff := cmp.Diff(want, g.Order()); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("the picture", func(t *testing.T) {
+		deployertest.Golden(t, "testdata/galera.mermaid", g.Mermaid(), *update)
+	})
+	t.Run("the rights in the target [Yx5]", func(t *testing.T) {
+		rules, err := g.RBAC()
+		if err != nil {
+			t.Fatal(err)
+		}
+		role, err := yaml.Marshal(struct {
+			Rules []rbacv1.PolicyRule `json:"rules"`
+		}{rules})
+		if err != nil {
+			t.Fatal(err)
+		}
+		deployertest.Golden(t, "testdata/rbac.yaml", string(role), *update)
+	})
+}
+
+func TestFile(t *testing.T) {
+	config := &Config{Settings: map[string]string{"max_connections": "100", "innodb_buffer_pool_size": "1G"}}
+	want := "[mysqld]\nwsrep_on=ON\nbinlog_format=row\ninnodb_buffer_pool_size=1G\nmax_connections=100\n"
+	for range 20 { // whatever the order of the map
+		if diff := cmp.Diff(want, config.file()); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}
+
+func TestIssued(t *testing.T) {
+	secret := &corev1.Secret{Data: map[string][]byte{}}
+	for _, step := range []struct {
+		key  string
+		want stategraph.Readiness
+	}{
+		{"ca.crt", stategraph.NotReady("the issuer has not answered")},
+		{corev1.TLSCertKey, stategraph.NotReady("the issuer has not answered")},
+		{corev1.TLSPrivateKeyKey, stategraph.Ready()},
+	} {
+		secret.Data[step.key] = []byte("pem")
+		if got, err := issued(secret); err != nil || got != step.want {
+			t.Errorf("with %s: %+v, %v, want %+v", step.key, got, err, step.want)
+		}
+	}
+}

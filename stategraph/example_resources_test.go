@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/stategraph"
+)
+
+// Hosting is spec.config of the items.
+type Hosting struct {
+	Namespace string            `json:"namespace"`
+	Domain    string            `json:"domain"`
+	Sites     map[string]string `json:"sites"`
+}
+
+// siteNames are the sites of an item.
+func siteNames(ctx context.Context) ([]string, error) {
+	config, err := stategraph.Config[Hosting](ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(config.Sites)), nil
+}
+
+// page is the page of one site. Its name is made of the component and the instance.
+func page(ctx context.Context) (*corev1.ConfigMap, error) {
+	config, err := stategraph.Config[Hosting](ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: config.Namespace},
+		Data:       map[string]string{"index.html": config.Sites[stategraph.Instance(ctx)]},
+	}, nil
+}
+
+// entrance is how the sites are reached from outside.
+func entrance(ctx context.Context) (*corev1.Service, error) {
+	config, err := stategraph.Config[Hosting](ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: config.Namespace},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 443}}},
+	}, nil
+}
+
+// zone is a name server that is asked for a record, and has it after a while.
+type zone interface {
+	Set(ctx context.Context, domain, address string) error
+	Has(ctx context.Context, domain string) (bool, error)
+	Remove(ctx context.Context, domain string) error
+}
+
+// record keeps the record of an item's domain.
+type record struct{ zone zone }
+
+func (r record) set(ctx context.Context) error {
+	config, err := stategraph.Config[Hosting](ctx)
+	if err != nil {
+		return err
+	}
+	entrance, err := stategraph.Output[*corev1.Service](ctx, "entrance") // as it is in the cluster: ready, so it has an address
+	if err != nil {
+		return err
+	}
+	return r.zone.Set(ctx, config.Domain, entrance.Status.LoadBalancer.Ingress[0].IP)
+}
+
+func (r record) ready(ctx context.Context) (stategraph.Readiness, error) {
+	config, err := stategraph.Config[Hosting](ctx)
+	if err != nil {
+		return stategraph.Readiness{}, err
+	}
+	there, err := r.zone.Has(ctx, config.Domain)
+	return stategraph.ReadyIf(there, "the name server does not know the record yet"), err
+}
+
+func (r record) remove(ctx context.Context) error {
+	config, err := stategraph.Config[Hosting](ctx)
+	if err != nil {
+		return err
+	}
+	return r.zone.Remove(ctx, config.Domain)
+}
+
+func hosting(zone zone) (*stategraph.Graph, error) {
+	dns := record{zone: zone}
+	self := func(site string) string { return site }
+	return stategraph.NewGraph().
+		Add("pages", stategraph.ForEach(siteNames, self, stategraph.Object(page))).
+		Add("entrance", stategraph.Object(entrance), "pages").
+		Add("record", stategraph.External(stategraph.ExternalSpec{
+			Reconcile: dns.set,
+			Ready:     dns.ready,
+			Delete:    dns.remove,
+			Listeners: []stategraph.Listener{stategraph.Poll(10 * time.Second)},
+			Rules:     []rbacv1.PolicyRule{}, // it needs no rights in the target
+		}), "entrance").
+		Build()
+}
+
+func ExampleForEach() {
+	graph, err := hosting(nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(graph.Order())
+	// Output: [pages entrance record]
+}
+
+// A later version of the graph has no record any more. Items that still have one lose it.
+func ExampleBuilder_Removed() {
+	var zone zone
+	graph, err := stategraph.NewGraph().
+		Add("pages", stategraph.ForEach(siteNames, func(site string) string { return site }, stategraph.Object(page))).
+		Add("entrance", stategraph.Object(entrance), "pages").
+		Removed("record", record{zone: zone}.remove).
+		Build()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(graph.Components())
+	// Output: [pages entrance]
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTemplateUses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		want string // of the error; empty: there is none
+	}{
+		"defined in another file [Y26]":           {`{{template "labels" .}}`, ""},
+		"defined in the same file [Y26]":          {`{{template "own" .}}{{define "own"}}{{end}}`, ""},
+		"a block is a definition [Y26]":           {`{{block "own" .}}{{end}}`, ""},
+		"defined nowhere [Y28]":                   {"\n{{template \"nobody\" .}}", `component "c": template: templates/x.yaml:2:11: "nobody" is not defined`},
+		"in a branch that is rarely taken [Y28]":  {`{{if .Config.x}}{{else}}{{range .Config.y}}{{with .}}{{template "nobody"}}{{end}}{{end}}{{end}}`, `"nobody" is not defined`},
+		"by a template of the other file [Y28]":   {`{{template "broken" .}}`, `_labels.tpl:1:`},
+		"in a branch of a named template [Y28]":   {`{{define "own"}}{{if .}}{{template "nobody"}}{{end}}{{end}}`, `"nobody" is not defined`},
+		"the hint at files that are not embedded": {`{{template "nobody"}}`, `unless it is told all:templates`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			partial := `{{define "labels"}}{{end}}`
+			if strings.Contains(tc.text, "broken") {
+				partial = `{{define "broken"}}{{template "nobody"}}{{end}}`
+			}
+			_, err := NewGraph().Add("c", Template(files(map[string]string{"x.yaml": tc.text, "_labels.tpl": partial}), "x.yaml")).Build()
+			switch {
+			case tc.want == "" && err != nil:
+				t.Error(err)
+			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+				t.Errorf("%v, want %s", err, tc.want)
+			}
+		})
+	}
+}
