@@ -60,7 +60,7 @@ func (c *call) reconcile(ctx context.Context) error {
 	w, next := walk.walk(ctx)
 	c.metrics.count(w.states)
 	left, err := c.removeLeft(ctx, walk, w)
-	if len(left) > 0 {
+	if len(left) > 0 && err == nil {
 		next = shorter(next, lookAgain)
 	}
 	result := c.conclude(w, left, err)

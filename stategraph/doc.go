@@ -31,6 +31,7 @@
 //	Progressing  reconciled in this run, not ready yet, for a reason
 //	Blocked      not touched, because of the components named
 //	Failed       an error
+//	Removing     it left the graph, or the item is deleted, and what it left behind is on its way out
 //
 // # Resources
 //
