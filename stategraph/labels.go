@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/deployerkit/deployerkit/apply"
 )
@@ -92,10 +91,27 @@ const (
 
 // labelValue returns value, or, when it cannot be the value of a label, what stands for it.
 func labelValue(value string) string {
-	if len(validation.IsValidLabelValue(value)) == 0 {
+	if isLabelValue(value) {
 		return value
 	}
 	return readable(value, maxLabel-1-hashLength) + "-" + hash(value)
+}
+
+// isLabelValue is validation.IsValidLabelValue, for which each run asks several times per object, without a regular
+// expression.
+func isLabelValue(value string) bool {
+	if value == "" {
+		return true
+	}
+	if len(value) > maxLabel || !isAlphanumeric(rune(value[0])) || !isAlphanumeric(rune(value[len(value)-1])) {
+		return false
+	}
+	for _, c := range value {
+		if !isAlphanumeric(c) && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
 }
 
 // readable is the beginning of a text, with "-" for all that may not be part of a name, and a letter or digit at both
@@ -186,9 +202,9 @@ func (n *Node) mark(obj *unstructured.Unstructured) error {
 	}
 	ours, full := Identity(n.run.item, n.component, n.instance)
 	set := obj.GetLabels()
-	for _, key := range slices.Sorted(maps.Keys(ours)) {
-		if value, found := set[key]; found && value != ours[key] {
-			return fmt.Errorf("%s has the label %s=%s, which the library sets", apply.RefOf(obj), key, value)
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		if value, reserved := ours[key]; reserved && value != set[key] {
+			return fmt.Errorf("%s has the label %s=%s, which the library sets", apply.RefOf(obj), key, set[key])
 		}
 	}
 	obj.SetLabels(merged(set, ours))

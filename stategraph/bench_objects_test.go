@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// settled is a target in which everything is as desired.
+type settled struct{ *cluster }
+
+func (settled) Claim(context.Context, []claim) error { return nil }
+
+func (settled) Apply(_ context.Context, _ unit, desired []apply.Desired) ([]outcome, error) {
+	out := make([]outcome, len(desired))
+	for i, d := range desired {
+		out[i].Ref = apply.RefOf(d.Object)
+	}
+	return out, nil
+}
+
+// BenchmarkWalkObjects is BenchmarkWalk with an object for each component: bodies, labels and outputs are made in each
+// run, before package apply compares.
+func BenchmarkWalkObjects(b *testing.B) {
+	builder := NewGraph()
+	for i := range 100 {
+		name := fmt.Sprintf("n%d", i)
+		var requires []string
+		if i >= 10 {
+			requires = []string{fmt.Sprintf("n%d", i-10)}
+		}
+		data := map[string]string{"a": "b"}
+		builder.Add(name, Object(func(context.Context) (*corev1.ConfigMap, error) { return configMap(name, data), nil }), requires...)
+	}
+	g := build(b, builder)
+	item := itemNamed("bench")
+	for _, parallel := range []int{1, 4} {
+		b.Run(fmt.Sprintf("parallel=%d", parallel), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if w, _ := newRun(g, item, settled{newCluster()}, nil, logr.Discard(), parallel).walk(b.Context()); !w.ready() {
+					b.Fatal(w.err())
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(g.nodes)), "ns/node")
+		})
+	}
+}
