@@ -148,3 +148,30 @@ func TestConfig(t *testing.T) {
 		t.Error("an unknown field is taken")
 	}
 }
+
+// loose is an object of a user whose spec is not typed.
+type loose struct {
+	metav1.TypeMeta `json:",inline"`
+
+	Spec map[string]any `json:"spec"`
+}
+
+func (l *loose) DeepCopyObject() runtime.Object { return l }
+
+func TestAsGivesCopies(t *testing.T) {
+	live := observed("v1", "Pod", "a", object{"spec": object{"a": object{"b": "c"}}})
+	child := NewChild(live)
+	own, err := As[loose](child)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := As[unstructured.Unstructured](child)
+	if err != nil || plain.GetName() != "a" {
+		t.Fatalf("[R37] got %v, %v", plain, err)
+	}
+	_ = unstructured.SetNestedField(own.Spec, "changed", "a", "b")
+	_ = unstructured.SetNestedField(plain.Object, "changed", "spec", "a", "b")
+	if diff := cmp.Diff(observed("v1", "Pod", "a", object{"spec": object{"a": object{"b": "c"}}}), live); diff != "" {
+		t.Errorf("[R4] %s", diff)
+	}
+}

@@ -96,6 +96,7 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 		return err
 	}
 	r.memory.began(d.now())
+	r.wished = r.memory.takeWish()
 	r.up.Take() // what changes from now on makes another run
 	if err := r.connect(ctx, target); err != nil {
 		return r.failed(err)
@@ -154,7 +155,7 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target
 	if _, err := r.look(ctx); err != nil {
 		return err
 	}
-	d.keeper.Wake(di.UID, d.now().Add(spread(di.UID, resumeSpread)))
+	d.wake(r.memory, d.now().Add(spread(di.UID, resumeSpread)))
 	return nil
 }
 
@@ -168,8 +169,14 @@ func spread(uid types.UID, bound time.Duration) time.Duration {
 // changed wakes the item of a child, not sooner than MinInterval after its last call. It never blocks.
 func (d *deployer) changed(item types.UID) {
 	if m := d.memories.find(item); m != nil {
-		d.keeper.Wake(item, m.next(d.options.MinInterval))
+		d.wake(m, m.next(d.options.MinInterval))
 	}
+}
+
+// wake wants a run of an item.
+func (d *deployer) wake(m *memory, notBefore time.Time) {
+	m.wish()
+	d.keeper.Wake(m.uid, notBefore)
 }
 
 // forget ends what is known about an item.

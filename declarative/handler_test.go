@@ -5,6 +5,7 @@ package declarative
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,18 @@ func TestAFunctionIsAHandler(t *testing.T) {
 	}
 	if _, is := handler.(Finalizer); is {
 		t.Error("[R1] finalize is not optional")
+	}
+}
+
+func TestAResponseHasNoVerbs(t *testing.T) {
+	for _, of := range []reflect.Type{reflect.TypeFor[Handler](), reflect.TypeFor[*Builder](), reflect.TypeFor[*SyncRequest](), reflect.TypeFor[Child]()} {
+		for method := range of.Methods() {
+			for _, verb := range []string{"Create", "Update", "Patch", "Delete", "Apply"} {
+				if strings.HasPrefix(method.Name, verb) {
+					t.Errorf("[R25] %s has the verb %s", of, method.Name)
+				}
+			}
+		}
 	}
 }
 

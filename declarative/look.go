@@ -140,26 +140,24 @@ const (
 	lagCheck = 5 * time.Millisecond
 )
 
-// seen is what the informers know of an entry of the inventory. false: they cannot be sure.
+// seen is what the informers know of an entry of the inventory. false: they cannot be sure. They never are about what is
+// missing: it may be there and have lost its mark.
 func (r *run) seen(ctx context.Context, v view, entry apply.Entry) (obj *unstructured.Unstructured, sure bool) {
 	informer := v.in(entry.Namespace)
 	if informer == nil {
 		return nil, false
 	}
 	written := r.memory.written[entry.Ref()]
-	look := func(context.Context) (bool, error) {
-		obj = informer.get(entry.Namespace, entry.Name)
-		switch {
-		case obj == nil:
-			sure = written != "" && informer.reached(written)
-		default:
-			sure = written == "" || !older(obj.GetResourceVersion(), written)
+	upToDate := func(context.Context) (bool, error) {
+		if obj = informer.get(entry.Namespace, entry.Name); obj == nil {
+			return written == "" || informer.reached(written), nil
 		}
-		return sure || written == "", nil
+		sure = written == "" || !older(obj.GetResourceVersion(), written)
+		return sure, nil
 	}
-	_ = wait.PollUntilContextTimeout(ctx, lagCheck, lag, true, look) // who is not sure asks
-	if obj != nil && !r.isOurs(obj) {
-		return nil, sure
+	_ = wait.PollUntilContextTimeout(ctx, lagCheck, lag, true, upToDate) // who is not sure asks
+	if obj == nil || !r.isOurs(obj) {
+		return nil, false
 	}
 	return obj, sure
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // maxPace is how slow an item gets that fails.
@@ -41,13 +42,16 @@ type memory struct {
 	key types.NamespacedName
 
 	// Used by calls only.
-	written map[apply.Ref]string // versions of children that our own last write made
+	cluster *upkeep.Cluster           // that the item was brought to last
+	written map[apply.Ref]string      // versions of children that our own last write made
+	settled map[apply.Ref]fingerprint // of children that need no look, see settle
 
 	mu     sync.Mutex
 	called time.Time     // when the last run began
 	failed int           // calls in a row that ended with an error
 	errors uint64        // of all calls
 	slow   time.Duration // what a handler that is not stable has to wait
+	wished bool          // the next run is by our own wish
 }
 
 // of returns what is known of an item.
@@ -114,6 +118,23 @@ func (m *memory) began(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.called = now
+}
+
+// wish notes that a run is wanted because something may have changed.
+func (m *memory) wish() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wished = true
+}
+
+// takeWish tells whether a run that begins is by our own wish. Else somebody else asked for it, such as a schedule, and
+// is to be told that it ran.
+func (m *memory) takeWish() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	wished := m.wished
+	m.wished = false
+	return wished
 }
 
 // ended counts how a call of the handler ended, and tells how many failed in a row.

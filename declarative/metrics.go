@@ -14,6 +14,7 @@ import (
 // Results of a handler's call, in metrics.
 const (
 	resultOK       = "ok"
+	resultWaiting  = "waiting"  // it returned a deployerlib.WaitFor
 	resultError    = "error"    // the handler said so
 	resultRefused  = "refused"  // its answer was
 	resultUnstable = "unstable" // its answer was taken, but it changes without reason
@@ -30,7 +31,7 @@ type metrics struct {
 func newMetrics(informers *atomic.Int32, memories *memories, perItem bool) *metrics {
 	m := &metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "deployerkit_declarative_calls_total", Help: "Calls of the handler, by function (sync, finalize) and result (ok, unstable, refused, error).",
+			Name: "deployerkit_declarative_calls_total", Help: "Calls of the handler, by function (sync, finalize) and result (ok, waiting, unstable, refused, error).",
 		}, []string{"function", "result"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "deployerkit_declarative_call_seconds", Help: "How long calls of the handler took, by function.",

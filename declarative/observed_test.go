@@ -251,7 +251,7 @@ func TestSupersededInformersEnd(t *testing.T) {
 	o.observer.mu.Lock()
 	defer o.observer.mu.Unlock()
 	o.collect(o.clock.Now())
-	if len(o.observer.observed) != 1 {
-		t.Errorf("%d informers, want 1", len(o.observer.observed))
+	if len(o.observed) != 1 {
+		t.Errorf("%d informers, want 1", len(o.observed))
 	}
 }

@@ -130,6 +130,9 @@ func (o *Options) Validate() error {
 	if t := o.Tracking; t != nil {
 		checkLabel(fault, "Tracking.InstanceLabel", t.InstanceLabel, "")
 		checkLabel(fault, "Tracking.ManagedByLabel", t.ManagedByLabel, o.Name)
+		if t.OwnerReference && o.OrphanChildren {
+			fault("Tracking.OwnerReference", "excludes OrphanChildren: the children would be deleted with the item all the same")
+		}
 		if t.InstanceLabel == t.ManagedByLabel {
 			fault("Tracking.ManagedByLabel", "is the same as InstanceLabel")
 		}

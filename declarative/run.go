@@ -27,6 +27,9 @@ type run struct {
 	target   *lsv1alpha1.Target
 	observer *observer // nil before connect
 	partly   bool      // not every kind could be observed
+	wished   bool      // it was our own wish: nobody needs to be told that it ran
+
+	skipped map[apply.Ref]apply.Entry // of children that the engine was not asked about
 }
 
 // begin reads the provider status.
@@ -42,7 +45,7 @@ func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*run, 
 
 // note puts an inventory into the provider status, in memory.
 func (r *run) note(inventory apply.Inventory) error {
-	r.status.inventory = inventory
+	r.status.inventory = r.keepSkipped(inventory)
 	return r.status.store(r.item)
 }
 
@@ -57,6 +60,11 @@ func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	if !r.up.Cluster.Keep(r.item.UID) {
 		return errClosed
 	}
+	if old := r.memory.cluster; old != nil && old != r.up.Cluster {
+		old.Release(r.item.UID)
+		r.memory.written, r.memory.settled = map[apply.Ref]string{}, nil
+	}
+	r.memory.cluster = r.up.Cluster
 	r.target = target.Target
 	var err error
 	r.observer, err = r.observerOf(r.up.Cluster)
@@ -87,8 +95,10 @@ func (r *run) sync(ctx context.Context) error {
 		return r.failed(err)
 	}
 	r.tellMissing(desired, req.Children)
-	report, err := r.up.Apply(ctx, desired, apply.Options{Concurrency: 1, KeepGoing: true})
+	prints := r.prints(desired, req.Children)
+	report, err := r.up.Apply(ctx, r.skip(desired, prints), apply.Options{Concurrency: 1, KeepGoing: true})
 	r.remember(report)
+	r.settle(prints, err)
 	r.again(response)
 	if err != nil {
 		return err
@@ -169,8 +179,11 @@ func (r *run) call(ctx context.Context, function string) *call {
 	return &call{r: r, log: logr.FromContextOrDiscard(ctx), function: function, began: r.now(), err: errPanicked}
 }
 
-// end counts a call.
+// end counts a call. To wait is no failure.
 func (c *call) end() {
+	if _, _, waits := deployerlib.AsWait(c.err); waits {
+		c.err, c.result = nil, resultWaiting
+	}
 	failures := c.r.memory.ended(c.err)
 	if c.err != nil {
 		c.log.V(1).Info("the handler failed", "function", c.function, "inARow", failures, "reason", c.err.Error())
@@ -195,7 +208,7 @@ func (r *run) again(response *SyncResponse) {
 		after = pollUnobserved
 	}
 	if after > 0 {
-		r.keeper.Wake(r.item.UID, r.now().Add(after))
+		r.wake(r.memory, r.now().Add(after))
 	}
 }
 
@@ -209,10 +222,11 @@ func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.
 		return deployerlib.WaitFor(contract.OneLine(response.Wait, maxReason), r.poll(response))
 	}
 	r.up.Finished()
-	if thorough, _ := r.up.Take(); thorough || report.Applied+report.Deleted > 0 {
-		return nil
+	thorough, _ := r.up.Take()
+	if r.wished && !thorough && report.Applied+report.Deleted == 0 {
+		return deployerlib.ErrUnchanged
 	}
-	return deployerlib.ErrUnchanged
+	return nil
 }
 
 const (
@@ -232,46 +246,4 @@ func (r *run) poll(response *SyncResponse) time.Duration {
 		after = min(after, response.ResyncAfter)
 	}
 	return after
-}
-
-// finalize lets the handler clean up. nil: it is done.
-func (r *run) finalize(ctx context.Context) error {
-	seen, err := r.look(ctx)
-	if err != nil {
-		return err
-	}
-	req, err := NewRequest(r.item, r.target, seen...)
-	if err != nil {
-		return err
-	}
-	response, err := r.askFinalizer(ctx, req)
-	if err != nil {
-		return err
-	}
-	if response.Retry > 0 {
-		reason := response.Reason
-		if reason == "" {
-			reason = "the handler cleans up"
-		}
-		return deployerlib.WaitFor(contract.OneLine(reason, maxReason), response.Retry)
-	}
-	if r.status.finalize(); len(r.up.Inventory.Entries) > 0 {
-		return r.status.store(r.item) // told once, however long the children take to go
-	}
-	return nil
-}
-
-// askFinalizer calls Finalize, and takes over its status. It never returns nil without an error.
-func (r *run) askFinalizer(ctx context.Context, req *SyncRequest) (*FinalizeResponse, error) {
-	c := r.call(ctx, functionFinalize)
-	defer c.end()
-	response, err := r.finalizer.Finalize(ctx, req)
-	if response == nil {
-		response = &FinalizeResponse{}
-	}
-	c.err = err
-	if statusErr := r.setStatus(response.Status); statusErr != nil {
-		c.err = errors.Join(err, statusErr)
-	}
-	return response, c.err
 }

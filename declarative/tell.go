@@ -10,6 +10,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,7 +56,10 @@ func (r *run) tellMissing(desired []apply.Desired, children Children) {
 	}
 	var missing []string
 	for _, one := range desired {
-		if ref := apply.RefOf(one.Object); one.Policy == policyRetain && !there[ref] {
+		ref := apply.RefOf(one.Object)
+		whole := ref
+		whole.Namespace = "" // only the target knows that a kind has none
+		if one.Policy == policyRetain && !there[ref] && !there[whole] {
 			missing = append(missing, ref.String())
 		}
 	}
@@ -90,7 +94,11 @@ func (r *run) owns(ctx context.Context) (func(apply.Ref) bool, error) {
 	if err != nil || cluster != r.up.Owner.Landscape {
 		return nil, err
 	}
-	return func(ref apply.Ref) bool { return ref.Namespace == r.item.Namespace }, nil
+	return func(ref apply.Ref) bool {
+		mapping, err := r.up.Cluster.Mapping(ref.GVK())
+		namespaced := err == nil && mapping != nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
+		return namespaced && ref.Namespace == r.item.Namespace
+	}, nil
 }
 
 // cluster tells clusters apart, by the UID of their namespace kube-system, which is read once. Empty: the target does not tell.

@@ -88,8 +88,8 @@ func (m *memory) end() (again bool) {
 	return again
 }
 
-// forget ends the listening.
-func (m *memory) forget() {
+// Forgotten ends the listening: the item is gone, or on its way out.
+func (m *memory) Forgotten() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.unfollow()

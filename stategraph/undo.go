@@ -57,7 +57,7 @@ func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 		}
 		c.run.Cluster.Watcher().Forget(c.item.UID)
 	}
-	c.memory.forget()
+	c.memory.Forgotten()
 	r := &removing{call: c, refs: map[string][]apply.Ref{}, undo: map[string]bool{}}
 	for _, entry := range c.status.Inventory.Entries {
 		r.refs[entry.Component] = append(r.refs[entry.Component], entry.Ref())

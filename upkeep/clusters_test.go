@@ -145,7 +145,7 @@ func TestValue(t *testing.T) {
 	type key struct{}
 	w := newWorld(t)
 	made := 0
-	create := func() any { made++; return new(made) }
+	create := func() any { made++; return &remembered{} }
 	first := w.begin(true).Value(key{}, create)
 	if w.begin(false).Value(key{}, create) != first || made != 1 {
 		t.Error("the next run does not remember it")
@@ -154,7 +154,15 @@ func TestValue(t *testing.T) {
 	if w.begin(true).Value(key{}, create) == first {
 		t.Error("it was remembered of an item that is forgotten")
 	}
+	if one, ok := first.(*remembered); !ok || one.ended != 1 {
+		t.Errorf("it was not told once that it is forgotten: %+v", first)
+	}
 }
+
+// remembered is a value that wants to know when it is forgotten.
+type remembered struct{ ended int }
+
+func (r *remembered) Forgotten() { r.ended++ }
 
 func TestReadyMemory(t *testing.T) {
 	w := newWorld(t)

@@ -60,6 +60,7 @@ func (s *items) forget(uid types.UID) {
 		it.stopFollowing()
 		it.stopLooking()
 		it.sleep()
+		it.end()
 	}
 	delete(s.all, uid)
 }
@@ -128,6 +129,17 @@ func (i *item) value(key any, create func() any) any {
 		i.values[key] = value
 	}
 	return value
+}
+
+// end tells the values that they are gone.
+func (i *item) end() {
+	i.valuesMu.Lock()
+	defer i.valuesMu.Unlock()
+	for _, value := range i.values {
+		if one, ok := value.(interface{ Forgotten() }); ok {
+			one.Forgotten()
+		}
+	}
 }
 
 // startFollowing calls begin unless it runs already.

@@ -144,6 +144,7 @@ func (r *Run) Event(related runtime.Object, kind, reason, message string) {
 
 // Value returns what the deployer remembers about the item under a key, and
 // calls create when there is nothing yet. It is gone with Keeper.Forget and with
-// the process. Keys are of a type of one's own, as with contexts. create must
-// not call Value.
+// the process; Forget calls the value's method Forgotten() if it has one. Keys
+// are of a type of one's own, as with contexts. create must not call Value, and
+// Forgotten nothing of the Keeper.
 func (r *Run) Value(key any, create func() any) any { return r.item.value(key, create) }

@@ -59,7 +59,7 @@ func TestRun(t *testing.T) {
 		wants, observed []any
 		want            []string
 	}{
-		"create, change and delete [R13, R14, R16]": {
+		"create, change and delete [R13, R14, R16, R26]": {
 			[]any{service("a", "ClusterIP"), service("b", "NodePort")},
 			[]any{service("b", "ClusterIP"), service("c", "ClusterIP")},
 			[]string{"change Service b .spec.type", "delete Service c", "create Service shop/a"},
@@ -132,6 +132,29 @@ func TestPlanIsData(t *testing.T) {
 	}
 	if plan.Wait != "soon" || plan.ResyncAfter != time.Minute {
 		t.Errorf("got %+v", plan)
+	}
+}
+
+func TestStatusFollowsTheObservedChildren(t *testing.T) {
+	handler := declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+		pod, found, err := declarative.Find[corev1.Pod](req.Children, "Pod", "p")
+		if err != nil {
+			return nil, err
+		}
+		return declarative.Respond(map[string]any{"found": found, "phase": pod.Status.Phase}).Response()
+	})
+	for observed, want := range map[string]string{
+		"": `{"apiVersion":"declarative.deployerkit.dev/v1alpha1","found":false,"kind":"ProviderStatus","observedGeneration":1,"phase":""}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"status":{"phase":"Running"}}`: `{"apiVersion":"declarative.deployerkit.dev/v1alpha1","found":true,"kind":"ProviderStatus","observedGeneration":1,"phase":"Running"}`,
+	} {
+		children := []any{}
+		if observed != "" {
+			children = append(children, observed)
+		}
+		plan, err := Run(t.Context(), handler, options(), Item(t, "shop", "web", nil), children...)
+		if err != nil || string(plan.Status) != want {
+			t.Errorf("[R7, R8] got %+v, %v, want %s", plan, err, want)
+		}
 	}
 }
 

@@ -38,20 +38,32 @@ func (b *bare) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	if _, done := b.done.Load(di.Status.JobID); done || di.Status.JobID == di.Status.JobIDFinished {
 		return ctrl.Result{}, nil
 	}
+	if err := b.begin(ctx, di); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, b.end(ctx, di)
+}
+
+// begin writes that the job has begun, and the finalizer.
+func (b *bare) begin(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	now := metav1.Now()
 	if err := b.status(ctx, di, func(s *lsv1alpha1.DeployItemStatus) {
 		s.Phase, s.ObservedGeneration, s.LastReconcileTime = lsv1alpha1.DeployItemPhases.Init, di.Generation, &now
 		s.Deployer = lsv1alpha1.DeployerInformation{Name: "bare", Identity: "bare", Version: "v0"}
 		s.TransitionTimes = &lsv1alpha1.TransitionTimes{InitTime: &now}
 	}); err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
 	base := di.DeepCopy()
-	if controllerutil.AddFinalizer(di, lsv1alpha1.LandscaperFinalizer) {
-		if err := b.client.Patch(ctx, di, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-			return ctrl.Result{}, err
-		}
+	if !controllerutil.AddFinalizer(di, lsv1alpha1.LandscaperFinalizer) {
+		return nil
 	}
+	return b.client.Patch(ctx, di, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+}
+
+// end writes that the job is done.
+func (b *bare) end(ctx context.Context, di *lsv1alpha1.DeployItem) error {
+	now := metav1.Now()
 	err := b.status(ctx, di, func(s *lsv1alpha1.DeployItemStatus) {
 		s.Phase, s.JobIDFinished = lsv1alpha1.DeployItemPhases.Succeeded, s.JobID
 		s.TransitionTimes.FinishedTime = &now
@@ -59,7 +71,7 @@ func (b *bare) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	if err == nil {
 		b.done.Store(di.Status.JobID, nil)
 	}
-	return ctrl.Result{}, err
+	return err
 }
 
 // status changes the status in one write.

@@ -3,6 +3,7 @@
 package declarative_test
 
 import (
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -64,14 +65,24 @@ var _ = Describe("children that others change", func() {
 
 	It("are put right although it happened while nobody looked, and the handler is asked again [R8]", func(ctx SpecContext) {
 		w := newWorld(ctx, configMapKind).start(declarative.HandlerFunc(counting))
-		w.deploy(ctx, "item", config(two))
-		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", HaveLen(2)))
+		const items = 5
+		name := func(i int) string { return fmt.Sprint("item-", i) }
+		for i := range items {
+			w.create(ctx, name(i), config(map[string]map[string]string{name(i): {"key": "1"}}))
+		}
+		for i := range items {
+			Eventually(w.status(ctx, name(i))).WithTimeout(patience).Should(HaveKeyWithValue("seen", HaveLen(1)))
+		}
 		w.mgr.Stop()
-		w.edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
-		w.set(ctx, "b", "meanwhile")
+		w.edit(ctx, name(0), func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
+		for i := range items {
+			w.set(ctx, name(i), "meanwhile")
+		}
 		w.start(declarative.HandlerFunc(counting))
-		Eventually(w.data(ctx, "a")).WithTimeout(patience).Should(HaveField("Data", data{"key": "1"}))
-		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": "meanwhile"}))
+		for i := range items {
+			Eventually(w.status(ctx, name(i))).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{name(i): "meanwhile"}))
+		}
+		Eventually(w.data(ctx, name(0))).WithTimeout(patience).Should(HaveField("Data", data{"key": "1", "seen": "meanwhile"}))
 	}, SpecTimeout(time.Minute))
 
 	It("and belong to another item are an error for the second, which touches nothing [R35]", func(ctx SpecContext) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -163,20 +164,43 @@ var _ = Describe("an answer that cannot be", func() {
 	)
 })
 
+var _ = Describe("a status that cannot be stored", func() {
+	DescribeTable("is a clear error, and nothing is written",
+		func(ctx SpecContext, want string, status any) {
+			w := newWorld(ctx, configMapKind).start(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+				return &declarative.SyncResponse{Status: status, Children: []any{configMap("first", nil)}}, nil
+			}))
+			w.create(ctx, "item", config(nil))
+			Eventually(func() any { return w.get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
+				HaveValue(HaveField("Message", ContainSubstring(want))))
+			_, writes := w.spent(nil)
+			Expect(writes).To(BeZero(), "%s", w.counter.Snapshot())
+			Expect(w.get(ctx, "item").Status.ProviderStatus).To(BeNil())
+		},
+		Entry("no object [R12]", "no JSON object", []string{"a"}),
+		Entry("too large [R12]", "1048576", object{"a": strings.Repeat("a", 1<<20)}),
+		Entry("the library's own field [R12]", "deployerkit", object{"deployerkit": object{}}),
+	)
+})
+
 var _ = Describe("several children", func() {
 	It("are applied in the order in which they are returned, and one that fails does not stop the others [Rx2]", func(ctx SpecContext) {
 		bad := configMap("m-bad", data{"key": "1"})
 		bad["data"] = object{"not a key!": "x"}
-		w := newWorld(ctx, configMapKind).start(answering(configMap("z", data{"key": "1"}), bad, configMap("a", data{"key": "1"}), configMap("q", data{"key": "1"})))
+		first := object{ // of an earlier stage
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": object{"name": "bad"}, "rules": []any{object{"verbs": []any{}}},
+		}
+		clusterRole := declarative.ChildKind{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}
+		w := newWorld(ctx, configMapKind, clusterRole).start(answering(first, configMap("z", data{"key": "1"}), bad, configMap("a", data{"key": "1"}), configMap("q", data{"key": "1"})))
 		order := &writes{}
 		w.counter.Inject(deployertest.When(order.note, nil))
 		w.create(ctx, "item", config(nil))
 		Eventually(func() any { return w.get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
-			HaveValue(HaveField("Message", ContainSubstring("m-bad"))))
+			HaveValue(HaveField("Message", And(ContainSubstring("m-bad"), ContainSubstring("ClusterRole.rbac.authorization.k8s.io bad")))))
 		for _, name := range []string{"z", "a", "q"} {
 			Expect(w.read(ctx, name)).NotTo(BeNil(), name)
 		}
-		Expect(order.list()[:4]).To(Equal([]string{"z", "m-bad", "a", "q"}))
+		Expect(order.list()[:5]).To(Equal([]string{"bad", "z", "m-bad", "a", "q"}))
 	}, SpecTimeout(time.Minute))
 })
 

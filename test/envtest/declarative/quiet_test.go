@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
 // plain returns the children of the configuration and always the same status.
@@ -98,6 +100,23 @@ var _ = Describe("when nothing differs", func() {
 		calls, started := handler.count("item")(), time.Now()
 		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">=", calls+4))
 		Expect(time.Since(started)).To(BeNumerically(">", 600*time.Millisecond), "not a hot loop")
+	}, SpecTimeout(time.Minute))
+})
+
+var _ = Describe("a schedule that the author registers", func() {
+	It("gets its runs, and no more, also when nothing differs [R27]", func(ctx SpecContext) {
+		handler := watch(declarative.HandlerFunc(plain))
+		w := newWorld(ctx, configMapKind)
+		everySecond := func(_ context.Context, last time.Time, _ *lsv1alpha1.DeployItem) (*time.Time, error) {
+			return new(last.Add(time.Second)), nil
+		}
+		w.start(handler, continuousreconcile.ContinuousReconcileExtensionSetup(everySecond))
+		w.deploy(ctx, "item", config(two))
+		w.settles(ctx)
+		calls, last := handler.count("item")(), w.get(ctx, "item").Status.LastReconcileTime
+		Consistently(handler.count("item")).WithTimeout(3 * time.Second).Should(BeNumerically("<=", calls+5))
+		Expect(handler.count("item")()).To(BeNumerically(">", calls))
+		Expect(w.get(ctx, "item").Status.LastReconcileTime.After(last.Time)).To(BeTrue())
 	}, SpecTimeout(time.Minute))
 })
 

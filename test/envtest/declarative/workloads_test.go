@@ -4,6 +4,7 @@ package declarative_test
 
 import (
 	"context"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -12,9 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -106,9 +105,7 @@ func deployment(container object, pod object) object {
 func merged(a, b object) object {
 	out := object{}
 	for _, one := range []object{a, b} {
-		for key, value := range one {
-			out[key] = value
-		}
+		maps.Copy(out, one)
 	}
 	return out
 }
@@ -263,64 +260,4 @@ func (l *workload) scale(ctx context.Context, replicas int32) {
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
 	err := l.client.SubResource("scale").Update(ctx, l.deployment(ctx), client.WithSubResourceBody(scale), client.FieldOwner("horizontal-pod-autoscaler"))
 	Expect(err).NotTo(HaveOccurred())
-}
-
-var _ = Describe("what admission adds to a child", func() {
-	It("is not compared and not taken away [R39, R40, R41]", func(ctx SpecContext) {
-		w := newWorld(ctx, podKind)
-		w.inject(ctx)
-		pod := object{
-			"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "web"},
-			"spec": object{"containers": []any{object{"name": "web", "image": "web:1"}}, "terminationGracePeriodSeconds": 0},
-		}
-		l := run(ctx, w, pod)
-		got := child(ctx, l, "web", &corev1.Pod{})
-		Expect(got.Spec.Containers).To(HaveLen(3))
-		Expect(got.Spec.InitContainers).To(HaveLen(1))
-		l.quiet(ctx)
-		Expect(child(ctx, l, "web", &corev1.Pod{}).UID).To(Equal(got.UID))
-
-		By("an update of our container")
-		pod["spec"].(object)["containers"] = []any{object{"name": "web", "image": "web:2"}}
-		l.wants(ctx, pod)
-		now := child(ctx, l, "web", &corev1.Pod{})
-		Expect(now.UID).To(Equal(got.UID))
-		images := map[string]string{}
-		for _, container := range append(now.Spec.Containers, now.Spec.InitContainers...) {
-			images[container.Name] = container.Image
-		}
-		Expect(images).To(Equal(map[string]string{"web": "web:2", "sidecar": "sidecar:1", "logs": "logs:1", "init": "init:1"}))
-		l.quiet(ctx)
-	}, SpecTimeout(time.Minute))
-})
-
-// inject adds two containers and an initContainer to each Pod of the namespace that is created.
-func (w *world) inject(ctx context.Context) {
-	GinkgoHelper()
-	name := "inject-" + w.ns
-	policy := object{"metadata": object{"name": name}, "spec": object{
-		"failurePolicy": "Fail", "reinvocationPolicy": "Never",
-		"matchConstraints": object{
-			"namespaceSelector": object{"matchLabels": object{"kubernetes.io/metadata.name": w.ns}},
-			"resourceRules": []any{object{
-				"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"pods"},
-			}},
-		},
-		"mutations": []any{object{"patchType": "ApplyConfiguration", "applyConfiguration": object{"expression": `Object{spec: Object.spec{
-			containers: [Object.spec.containers{name: "sidecar", image: "sidecar:1"}, Object.spec.containers{name: "logs", image: "logs:1"}],
-			initContainers: [Object.spec.initContainers{name: "init", image: "init:1"}]}}`}}},
-	}}
-	binding := object{"metadata": object{"name": name}, "spec": object{"policyName": name}}
-	for kind, body := range map[string]object{"MutatingAdmissionPolicy": policy, "MutatingAdmissionPolicyBinding": binding} {
-		obj := &unstructured.Unstructured{Object: body}
-		obj.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
-		Expect(w.client.Create(ctx, obj)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(w.client.Delete(ctx, obj)).To(Succeed()) })
-	}
-	Eventually(func(g Gomega) {
-		probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, GenerateName: "probe-"}}
-		probe.Spec.Containers = []corev1.Container{{Name: "a", Image: "a"}}
-		g.Expect(w.client.Create(ctx, probe, client.DryRunAll)).To(Succeed())
-		g.Expect(probe.Spec.InitContainers).To(HaveLen(1))
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -65,9 +66,9 @@ func newWorld(ctx context.Context, kinds ...declarative.ChildKind) *world {
 }
 
 // start runs a deployer of the handler until the spec ends, or stop is called.
-func (w *world) start(handler declarative.Handler) *world {
+func (w *world) start(handler declarative.Handler, hooks ...extension.ReconcileExtensionHookSetup) *world {
 	GinkgoHelper()
-	args := declarative.Args("echo.deployer.example.com", w.kind(), handler, w.options)
+	args := declarative.Args("echo.deployer.example.com", w.kind(), handler, w.options, hooks...)
 	args.Backoff.Max = time.Second
 	w.mgr = deployertest.StartManager(GinkgoTB(), cp.Config, args)
 	return w
@@ -214,5 +215,5 @@ func (w *world) settles(ctx context.Context) {
 		before := last
 		last = w.counter.Snapshot().Total()
 		return before == last
-	}).WithContext(ctx).WithPolling(400 * time.Millisecond).WithTimeout(patience).Should(BeTrue())
+	}).WithContext(ctx).WithPolling(250*time.Millisecond).WithTimeout(patience).Should(BeTrue(), func() string { return w.counter.Snapshot().String() })
 }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+func nothing(context.Context, *SyncRequest) (*SyncResponse, error) { return &SyncResponse{}, nil }
+
+// cleaner has something to clean up.
+type cleaner struct{ HandlerFunc }
+
+// Finalize implements Finalizer.
+func (cleaner) Finalize(context.Context, *SyncRequest) (*FinalizeResponse, error) { return nil, nil }
+
+func TestArgs(t *testing.T) {
+	t.Run("backs off from 100 ms to 10 min [Rx8]", func(t *testing.T) {
+		args := Args("echo.example.com", "example.com/echo", HandlerFunc(nothing), Options{})
+		if want := (deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}); args.Backoff != want {
+			t.Errorf("backoff %v, want %v", args.Backoff, want)
+		}
+		if args.Name != "echo.example.com" || args.Type != "example.com/echo" {
+			t.Errorf("name and type are %q and %q", args.Name, args.Type)
+		}
+		args.Default()
+		if err := args.Validate(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("a handler needs no Finalize [R1, R2]", func(t *testing.T) {
+		for _, tc := range []struct {
+			handler Handler
+			want    bool
+		}{{HandlerFunc(nothing), false}, {cleaner{nothing}, true}} {
+			d, _ := New(tc.handler, Options{}).(*deployer)
+			if got := d.finalizer != nil; got != tc.want {
+				t.Errorf("%T: has a finalizer: %t", tc.handler, got)
+			}
+		}
+	})
+	t.Run("hooks of the author come after the deployer's own", func(t *testing.T) {
+		setup := extension.ReconcileExtensionHookSetup{HookTypes: []extension.HookType{extension.EndHook, extension.ShouldReconcileHook}}
+		hooks := New(HandlerFunc(nothing), Options{}, setup).ExtensionHooks()
+		if len(hooks[extension.EndHook]) != 1 || len(hooks[extension.ShouldReconcileHook]) != 2 || hooks[extension.ShouldReconcileHook][1] != nil {
+			t.Errorf("hooks: %v", hooks)
+		}
+	})
+}
+
+func TestFaultsAreFoundAtTheStart(t *testing.T) {
+	cases := map[string]struct {
+		handler Handler
+		options Options
+		want    string
+	}{
+		"no handler": {nil, Options{Children: []ChildKind{{APIVersion: "v1", Kind: "Pod"}}}, "handler: required"},
+		"no kinds":   {HandlerFunc(nothing), Options{}, "options of declarative: Children"},
+		"orphans that would be deleted": {
+			HandlerFunc(nothing),
+			Options{Children: []ChildKind{{APIVersion: "v1", Kind: "Pod"}}, OrphanChildren: true, Tracking: &Tracking{OwnerReference: true}},
+			"Tracking.OwnerReference: excludes OrphanChildren",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d, _ := New(tc.handler, tc.options).(*deployer)
+			if err := d.UseRuntime(deployerlib.Runtime{}); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestItemsOfARestartedProcessAreSpread(t *testing.T) {
+	seen := map[time.Duration]bool{}
+	for _, uid := range []types.UID{"a", "b", "c", "d"} {
+		at := spread(uid, resumeSpread)
+		if at < 0 || at >= resumeSpread || at != spread(uid, resumeSpread) {
+			t.Errorf("%s: %s", uid, at)
+		}
+		seen[at] = true
+	}
+	if len(seen) < 3 {
+		t.Errorf("not spread: %v", seen)
+	}
+}
+
+func TestFinalizedIsKeptBesideTheInventory(t *testing.T) {
+	di := item("a")
+	status, err := decodeStatus(nil)
+	if err != nil || status.finalized() {
+		t.Fatalf("a new status: %+v, %v", status, err)
+	}
+	if err := status.set(map[string]any{"a": 1}, 3); err != nil {
+		t.Fatal(err)
+	}
+	status.finalize()
+	if err := status.store(di); err != nil {
+		t.Fatal(err)
+	}
+	again, err := decodeStatus(di.Status.ProviderStatus)
+	if err != nil || !again.finalized() {
+		t.Errorf("read again: %+v, %v", again, err)
+	}
+	if diff := cmp.Diff(string(status.handler), string(again.handler)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNamedDoesNotNameEverything(t *testing.T) {
+	names := strings.Split("a b c d e f g", " ")
+	if got, want := named(names), "a, b, c, d, e, and 2 more"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := named(names[:5]); got != "a, b, c, d, e" || names[5] != "f" {
+		t.Errorf("%q of %v", got, names)
+	}
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"slices"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// prints are of children with a strategy that would read them each time: what is wanted, and the version that was
+// observed. The engine itself knows about server-side apply only when there is nothing to do.
+func (r *run) prints(desired []apply.Desired, children Children) map[apply.Ref]fingerprint {
+	versions := map[apply.Ref]string{}
+	for _, child := range children {
+		versions[child.Ref()] = string(child.content().GetUID()) + "/" + child.content().GetResourceVersion()
+	}
+	out := map[apply.Ref]fingerprint{}
+	for _, one := range desired {
+		ref := apply.RefOf(one.Object)
+		if version := versions[ref]; version != "" && one.Strategy != apply.Apply && one.Policy != policyRetain {
+			out[ref] = printOf(version, one.Strategy, one.Object.Object)
+		}
+	}
+	return out
+}
+
+// skip leaves out children that the engine has dealt with in the version that is observed now.
+func (r *run) skip(desired []apply.Desired, prints map[apply.Ref]fingerprint) []apply.Desired {
+	thorough, _ := r.up.Take()
+	if thorough || len(prints) == 0 {
+		return desired
+	}
+	entries := map[apply.Ref]apply.Entry{}
+	for _, entry := range r.up.Inventory.Entries {
+		entries[entry.Ref()] = entry
+	}
+	out := slices.Clone(desired)
+	r.skipped = map[apply.Ref]apply.Entry{}
+	for i := range out {
+		ref := apply.RefOf(out[i].Object)
+		now, known := prints[ref]
+		entry, listed := entries[ref]
+		if known && listed && r.memory.settled[ref] == now {
+			out[i].Policy = policyRetain
+			r.skipped[ref] = entry
+		}
+	}
+	return out
+}
+
+// keepSkipped returns the inventory with the entries of what was left out as they were.
+func (r *run) keepSkipped(inventory apply.Inventory) apply.Inventory {
+	if len(r.skipped) == 0 {
+		return inventory
+	}
+	entries := slices.Clone(inventory.Entries)
+	for i := range entries {
+		if before, skipped := r.skipped[entries[i].Ref()]; skipped {
+			entries[i] = before
+		}
+	}
+	return apply.Inventory{Entries: entries}
+}
+
+// settle remembers the versions that a run has brought to where they shall be. A child that the run changed gets another
+// version, and is looked at once more. One that keeps its version although it was written (a replacement that says
+// nothing of what the API server fills in) has become what it can become.
+func (r *run) settle(prints map[apply.Ref]fingerprint, err error) {
+	r.memory.settled = nil
+	if err == nil {
+		r.memory.settled = prints
+	}
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/deployerkit/deployerkit/docs/internal/markdown"
+)
+
+// declarativeExamples are the deployers of declarative.md.
+var declarativeExamples = filepath.Join(root, "examples", "declarative")
+
+// TestDeclarativeDeployer: the guide begins with the whole of a deployer that is tested, but for its licence line, and it is short.
+func TestDeclarativeDeployer(t *testing.T) {
+	const limit = 60
+	_, code, _ := strings.Cut(read(t, filepath.Join(declarativeExamples, "echo", "main.go")), "\n\n")
+	want := strings.Split(strings.TrimSuffix(code, "\n"), "\n")
+	if len(want) >= limit {
+		t.Errorf("the deployer has %d lines, want less than %d", len(want), limit)
+	}
+	blocks := markdown.GoBlocks(read(t, "declarative.md"))
+	if len(blocks) == 0 || !slices.Equal(blocks[0].Code, want) {
+		t.Error("declarative.md does not begin with examples/declarative/echo/main.go as it is")
+	}
+}
+
+// TestDeclarativeExamples: a spec deploys each of the examples' items.
+func TestDeclarativeExamples(t *testing.T) {
+	specs, items := "", 0
+	for _, path := range files(t, "_test.go") {
+		dir := filepath.Dir(path)
+		if dir == filepath.Join(root, "test", "envtest", "declarative") || dir == filepath.Join(declarativeExamples, "echo") {
+			specs += read(t, path)
+		}
+	}
+	for _, path := range files(t, ".yaml") {
+		if !strings.HasPrefix(path, declarativeExamples) {
+			continue
+		}
+		for document := range strings.SplitSeq(read(t, path), "\n---\n") {
+			if !strings.Contains(document, "kind: DeployItem") {
+				continue
+			}
+			for _, name := range names(document) {
+				if items++; !strings.Contains(specs, `"`+name+`"`) {
+					t.Errorf("%s: no spec deploys %q", path, name)
+				}
+			}
+		}
+	}
+	if items < 4 {
+		t.Errorf("found %d deploy items", items)
+	}
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package batch
+
+import (
+	"context"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// Type is the type of the deploy items.
+const Type = "example.org/batch"
+
+// Options name the kinds of the children. A Job cannot be changed: another image makes it anew.
+var Options = declarative.Options{
+	Children: []declarative.ChildKind{{APIVersion: "batch/v1", Kind: "Job", Update: declarative.Recreate}},
+}
+
+// Args is the deployer, for deployerlib.Add. policy is what the operator allows of Targets.
+func Args(policy targets.Policy) deployerlib.DeployerArgs {
+	options := Options
+	options.Targets = policy
+	return declarative.Args("batch-deployer", Type, Handler{}, options)
+}
+
+// Config is what spec.config holds.
+type Config struct {
+	// Image is run once, to its end.
+	Image string `json:"image"`
+}
+
+// Status is the provider status of an item.
+type Status struct {
+	// Job is how far the Job is: Missing, Outdated, Running, Complete or Failed.
+	Job string `json:"job"`
+}
+
+// How far a Job is.
+const (
+	missing  = "Missing"
+	outdated = "Outdated" // it is that of an earlier configuration
+	running  = "Running"
+	complete = "Complete"
+	failed   = "Failed"
+)
+
+// Handler runs Jobs.
+type Handler struct{}
+
+var (
+	_ declarative.Handler   = Handler{}
+	_ declarative.Finalizer = Handler{}
+)
+
+// Sync says what an item shall have: a Job. The item succeeds when the Job has ended.
+func (Handler) Sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+	config, err := declarative.Config[Config](req)
+	if err != nil {
+		return nil, err
+	}
+	if config.Image == "" {
+		return nil, deployerlib.ConfigError("spec.config.image", "required")
+	}
+	now, state, err := observed(req)
+	if err != nil {
+		return nil, err
+	}
+	if state != missing && imageOf(now) != config.Image {
+		state = outdated
+	}
+	response := declarative.Respond(Status{Job: state}).Add(job(req.Name("batch"), config.Image))
+	switch state {
+	case complete:
+	case failed:
+		return &declarative.SyncResponse{Status: Status{Job: state}}, deployerlib.ConfigError("spec.config.image", "the Job of %q failed", config.Image)
+	default:
+		response.Wait("the Job is %s", state)
+	}
+	return response.Response()
+}
+
+// Finalize waits for the end of the Job, good or bad. Then the library deletes it.
+func (Handler) Finalize(_ context.Context, req *declarative.SyncRequest) (*declarative.FinalizeResponse, error) {
+	_, state, err := observed(req)
+	if err != nil {
+		return nil, err
+	}
+	response := &declarative.FinalizeResponse{Status: Status{Job: state}}
+	if state == running {
+		response.Retry, response.Reason = time.Minute, "the Job is not to be interrupted"
+	}
+	return response, nil
+}
+
+// observed is the item's Job and how far it is.
+func observed(req *declarative.SyncRequest) (*batchv1.Job, string, error) {
+	job, found, err := declarative.Find[batchv1.Job](req.Children, "Job", req.Name("batch"))
+	if err != nil || !found {
+		return job, missing, err
+	}
+	for _, condition := range job.Status.Conditions {
+		ended := condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed
+		if ended && condition.Status == corev1.ConditionTrue {
+			return job, string(condition.Type), nil
+		}
+	}
+	return job, running, nil
+}
+
+// imageOf is what a Job runs.
+func imageOf(job *batchv1.Job) string {
+	for _, container := range job.Spec.Template.Spec.Containers {
+		return container.Image
+	}
+	return ""
+}
+
+// job runs an image once.
+func job(name, image string) *batchv1.Job {
+	job := &batchv1.Job{}
+	job.Name = name
+	job.Spec.BackoffLimit = new(int32(0))
+	job.Spec.Template.Spec = corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever,
+		Containers:    []corev1.Container{{Name: "batch", Image: image}},
+	}
+	return job
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+func TestEchoDeployer(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	RunSpecs(t, "the echo deployer")
+}
+
+var _ = Describe("the echo deployer of the guide", func() {
+	It("runs against any cluster, with the files that the guide applies [R46]", func(ctx SpecContext) {
+		cp, err := envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(cp.Stop)
+		scheme := runtime.NewScheme()
+		Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+		Expect(lsv1alpha1.AddToScheme(scheme)).To(Succeed())
+		c, err := client.New(cp.Config, client.Options{Scheme: scheme})
+		Expect(err).NotTo(HaveOccurred())
+		start(ctx, cp.Kubeconfig())
+
+		By("following the guide")
+		Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}})).To(Succeed())
+		Expect(c.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "cluster"}, Data: map[string][]byte{"kubeconfig": cp.Kubeconfig()},
+		})).To(Succeed())
+		files, err := os.ReadFile("items.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		for document := range bytes.SplitSeq(files, []byte("\n---\n")) {
+			object := &unstructured.Unstructured{}
+			Expect(yaml.UnmarshalStrict(document, object)).To(Succeed())
+			Expect(c.Create(ctx, object)).To(Succeed())
+		}
+		pod, item := &corev1.Pod{}, &lsv1alpha1.DeployItem{}
+		itemKey, key := client.ObjectKey{Namespace: "demo", Name: "hello"}, client.ObjectKey{Namespace: "demo", Name: "hello-echo"}
+		running := func(text string) {
+			GinkgoHelper()
+			Eventually(func(g Gomega) {
+				g.Expect(c.Get(ctx, key, pod)).To(Succeed())
+				g.Expect(pod.Spec.Containers[0].Args).To(Equal([]string{text}))
+				pod.Status.Phase = corev1.PodRunning
+				g.Expect(c.Status().Update(ctx, pod)).To(Succeed())
+			}, "30s").Should(Succeed())
+			Eventually(func(g Gomega) {
+				g.Expect(c.Get(ctx, itemKey, item)).To(Succeed())
+				g.Expect(item.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", item.Status)
+				g.Expect(string(item.Status.ProviderStatus.Raw)).To(ContainSubstring(`"pod":"Running"`))
+			}, "30s").Should(Succeed())
+		}
+		running("-text=hello")
+		service := &corev1.Service{}
+		Expect(c.Get(ctx, key, service)).To(Succeed())
+		Expect(service.Spec.Selector).To(Equal(map[string]string{"app": "hello-echo"}))
+		Expect(pod.Labels).To(HaveKeyWithValue("app", "hello-echo"))
+
+		By("changing the text")
+		base := item.DeepCopy()
+		item.Spec.Configuration.Raw = bytes.ReplaceAll(item.Spec.Configuration.Raw, []byte(`"text":"hello"`), []byte(`"text":"bye"`))
+		Expect(c.Patch(ctx, item, client.MergeFrom(base))).To(Succeed())
+		running("-text=bye")
+
+		By("deleting the Service")
+		Expect(c.Delete(ctx, service)).To(Succeed())
+		Eventually(func(g Gomega) {
+			again := &corev1.Service{}
+			g.Expect(c.Get(ctx, key, again)).To(Succeed())
+			g.Expect(again.UID).NotTo(Equal(service.UID))
+		}, "30s").Should(Succeed())
+
+		By("deleting the item")
+		Expect(c.Delete(ctx, item)).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(c.Get(ctx, itemKey, item)).To(MatchError(ContainSubstring("not found")))
+			g.Expect(c.Get(ctx, key, pod)).To(MatchError(ContainSubstring("not found")))
+			g.Expect(c.Get(ctx, key, service)).To(MatchError(ContainSubstring("not found")))
+		}, "30s").Should(Succeed())
+	})
+})
+
+// start runs the command until the spec ends, with the kubeconfig as its user has it.
+func start(ctx context.Context, kubeconfig []byte) {
+	GinkgoHelper()
+	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(os.WriteFile(path, kubeconfig, 0o600)).To(Succeed())
+	GinkgoT().Setenv("KUBECONFIG", path)
+	server.DefaultBindAddress = "127.0.0.1:0" // the suite may not be alone on this machine
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- run(running) }()
+	DeferCleanup(func() {
+		stop()
+		Eventually(ended, "30s").Should(Receive(BeNil()))
+	})
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package licence_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/declarative/declarativetest"
+	"github.com/deployerkit/deployerkit/examples/declarative/licence"
+)
+
+// serve is a licence service that knows acme-12; others are unknown, and broken-1 breaks it.
+func serve(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/licences/acme-12":
+			_, _ = w.Write([]byte("key of acme"))
+		case "/licences/broken-1":
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestLicence(t *testing.T) {
+	item := declarativetest.Item(t, "demo", "acme", licence.Config{Customer: "acme-12"})
+	handler := declarative.Failable(licence.New(serve(t)))
+	plan, err := declarativetest.Run(t.Context(), handler, licence.Options, item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "acme-licence", "namespace": "demo"},
+		"stringData": map[string]any{"customer": "acme-12", "licence": "key of acme"},
+	}
+	if diff := cmp.Diff(want, plan.Object("Secret demo/acme-licence")); diff != "" {
+		t.Error(diff)
+	}
+	again, err := declarativetest.Run(t.Context(), handler, licence.Options, item, plan.Observed...)
+	if err != nil || again.Steps() != nil {
+		t.Errorf("a second call: %v, %v", again, err)
+	}
+}
+
+func TestErrorsReachTheStatus(t *testing.T) {
+	handler := licence.New(serve(t))
+	for name, tc := range map[string]struct {
+		customer, want string
+		ends           bool
+	}{
+		"of Validate [R9, R24, R44]":  {"ACME", `spec.config.customer: "ACME" is no customer`, true},
+		"of SyncChildren [R24, R44]":  {"broken-1", "the licence service answers 503", false},
+		"of what nobody knows [R24]":  {"nobody-1", `spec.config.customer: the licence service does not know "nobody-1"`, true},
+		"not a path of another [R24]": {"../acme-12", "is no customer", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			item := declarativetest.Item(t, "demo", "acme", licence.Config{Customer: tc.customer})
+			secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, Data: map[string][]byte{"customer": []byte("acme-12")}}
+			secret.Name = "acme-licence"
+			req := request(t, item, secret)
+			response, err := declarative.Failable(handler).Sync(t.Context(), req)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || contract.Unrecoverable(contract.Codes(err)) != tc.ends {
+				t.Errorf("error %v, want %q, which ends the job: %t", err, tc.want, tc.ends)
+			}
+			status, _ := response.Status.(licence.Status)
+			if !strings.Contains(status.Error, tc.want) || status.Customer != "acme-12" {
+				t.Errorf("status %+v, want the error, and the customer whose licence is there", status)
+			}
+		})
+	}
+}
+
+func TestServiceDown(t *testing.T) {
+	server := httptest.NewServer(nil)
+	server.Close()
+	item := declarativetest.Item(t, "demo", "acme", licence.Config{Customer: "acme-12"})
+	_, err := declarativetest.Run(t.Context(), declarative.Failable(licence.New(server.URL)), licence.Options, item)
+	if err == nil || !strings.Contains(err.Error(), "ask the licence service") || contract.Unrecoverable(contract.Codes(err)) {
+		t.Errorf("got %v, want an error that is worth another try", err)
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redis
+
+import (
+	"context"
+	"crypto/rand"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// Type is the type of the deploy items.
+const Type = "example.org/redis"
+
+// Options name the kinds of the children.
+var Options = declarative.Options{
+	Children: []declarative.ChildKind{
+		{APIVersion: "v1", Kind: "Secret"},
+		{APIVersion: "v1", Kind: "Service"},
+		{APIVersion: "apps/v1", Kind: "Deployment"},
+	},
+	Labels: map[string]string{"example.org/team": "data"},
+}
+
+// Args is the deployer, for deployerlib.Add. policy is what the operator allows of Targets.
+func Args(policy targets.Policy) deployerlib.DeployerArgs {
+	options := Options
+	options.Targets = policy
+	return declarative.Args("redis-deployer", Type, declarative.HandlerFunc(Sync), options)
+}
+
+// Config is what spec.config holds.
+type Config struct {
+	// Version of Redis. Required.
+	Version string `json:"version"`
+	// Memory is how much it may use, such as "1Gi". Default: 256Mi.
+	Memory string `json:"memory,omitempty"`
+}
+
+// Status is the provider status of an item.
+type Status struct {
+	// Address is where clients find the server.
+	Address string `json:"address"`
+	// Secret has the password, under the key "password".
+	Secret string `json:"secret"`
+	// Ready tells that the server answers.
+	Ready bool `json:"ready"`
+	// Message is why it is not ready, as its Deployment puts it.
+	Message string `json:"message,omitempty"`
+}
+
+// Sync says what an item shall have.
+func Sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+	config, err := readConfig(req)
+	if err != nil {
+		return nil, err
+	}
+	name := req.Name("redis")
+	secret, err := password(req, name)
+	if err != nil {
+		return nil, err
+	}
+	status, err := statusOf(req, name)
+	if err != nil {
+		return nil, err
+	}
+	response := declarative.Respond(status).Add(secret, service(name), config.deployment(name))
+	if !status.Ready {
+		response.Wait("Redis is not ready: %s", status.Message)
+	}
+	return response.Response()
+}
+
+// password is a Secret with the password that there is, or with a new one.
+func password(req *declarative.SyncRequest, name string) (*corev1.Secret, error) {
+	now, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", name)
+	if err != nil {
+		return nil, err
+	}
+	value, err := declarative.ValueOr(now.Data["password"], func() ([]byte, error) { return []byte(rand.Text()), nil })
+	if err != nil {
+		return nil, err
+	}
+	secret := &corev1.Secret{Data: map[string][]byte{"password": value}}
+	secret.Name = name
+	return secret, nil
+}
+
+// statusOf reads the status off the Deployment.
+func statusOf(req *declarative.SyncRequest, name string) (Status, error) {
+	status := Status{Address: name + "." + req.Item.Namespace + ".svc:6379", Secret: name, Message: "it is not there yet"}
+	now, found, err := declarative.Find[appsv1.Deployment](req.Children, "Deployment", name)
+	if err != nil || !found {
+		return status, err
+	}
+	seen := now.Status.ObservedGeneration == now.Generation
+	status.Message = "its Deployment has just changed"
+	for _, condition := range now.Status.Conditions {
+		if seen && condition.Type == appsv1.DeploymentAvailable {
+			status.Message = condition.Message
+		}
+	}
+	if seen && now.Status.UpdatedReplicas == 1 && now.Status.AvailableReplicas == 1 {
+		status.Ready, status.Message = true, ""
+	}
+	return status, nil
+}

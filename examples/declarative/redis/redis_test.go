@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redis_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/declarative/declarativetest"
+	"github.com/deployerkit/deployerkit/examples/declarative/redis"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+var handler = declarative.HandlerFunc(redis.Sync)
+
+// login is the Secret of the item sessions.
+func login(password string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sessions-redis"}, Data: map[string][]byte{"password": []byte(password)}}
+}
+
+func TestPasswordIsMadeOnce(t *testing.T) {
+	item := declarativetest.Item(t, "demo", "sessions", redis.Config{Version: "8.2"})
+	first, err := declarativetest.Run(t.Context(), handler, redis.Options, item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"create Deployment.apps demo/sessions-redis", "create Secret demo/sessions-redis", "create Service demo/sessions-redis"}
+	if diff := cmp.Diff(want, first.Steps()); diff != "" {
+		t.Errorf("[R38] a new item:\n%s", diff)
+	}
+	second, err := declarativetest.Run(t.Context(), handler, redis.Options, item, first.Observed...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first.Object("Secret demo/sessions-redis"), second.Object("Secret demo/sessions-redis")); diff != "" {
+		t.Errorf("[R34] the second call made another password:\n%s", diff)
+	}
+	t.Run("and then the handler is pure [R27, R34]", func(t *testing.T) {
+		declarativetest.CheckPure(t, handler, redis.Options, item, first.Observed...)
+	})
+}
+
+func TestNewVersion(t *testing.T) {
+	item := declarativetest.Item(t, "demo", "sessions", redis.Config{Version: "8.2"})
+	first, err := declarativetest.Run(t.Context(), handler, redis.Options, item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	item = declarativetest.Item(t, "demo", "sessions", redis.Config{Version: "8.4"})
+	second, err := declarativetest.Run(t.Context(), handler, redis.Options, item, first.Observed...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"change Deployment.apps demo/sessions-redis .spec.template.spec.containers[redis].image"}
+	if diff := cmp.Diff(want, second.Steps()); diff != "" {
+		t.Errorf("[R14] %s", diff)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	deployment := func(change func(*appsv1.Deployment)) *appsv1.Deployment {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "sessions-redis", Generation: 2}}
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, UpdatedReplicas: 1, AvailableReplicas: 1, Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentProgressing, Message: "progress"}, {Type: appsv1.DeploymentAvailable, Message: "no pod is available"},
+		}}
+		if change != nil {
+			change(d)
+		}
+		return d
+	}
+	for name, tc := range map[string]struct {
+		observed []any
+		want     redis.Status
+		wait     string
+	}{
+		"nothing there": {nil, redis.Status{Message: "it is not there yet"}, "Redis is not ready: it is not there yet"},
+		"ready [R8]":    {[]any{deployment(nil)}, redis.Status{Ready: true}, ""},
+		"a change that its controller has not seen": {
+			[]any{deployment(func(d *appsv1.Deployment) { d.Generation = 3 })},
+			redis.Status{Message: "its Deployment has just changed"},
+			"Redis is not ready: its Deployment has just changed",
+		},
+		"an old pod only": {
+			[]any{deployment(func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 })},
+			redis.Status{Message: "no pod is available"},
+			"Redis is not ready: no pod is available",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			item := declarativetest.Item(t, "demo", "sessions", redis.Config{Version: "8.2"})
+			plan, err := declarativetest.Run(t.Context(), handler, redis.Options, item, append(tc.observed, login("p"))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got redis.Status
+			if err := json.Unmarshal(plan.Status, &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(redis.Status{}, "Address", "Secret")); diff != "" {
+				t.Error(diff)
+			}
+			if got.Address != "sessions-redis.demo.svc:6379" || got.Secret != "sessions-redis" {
+				t.Errorf("got %+v", got)
+			}
+			if plan.Wait != tc.wait {
+				t.Errorf("waits for %q, want %q", plan.Wait, tc.wait)
+			}
+		})
+	}
+}
+
+func TestBadConfig(t *testing.T) {
+	for name, config := range map[string]redis.Config{
+		"spec.config.version: required":               {},
+		`spec.config.memory: "plenty" is no quantity`: {Version: "8", Memory: "plenty"},
+		`spec.config.memory: "1 Gi" is no quantity`:   {Version: "8", Memory: "1 Gi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := declarativetest.Run(t.Context(), handler, redis.Options, declarativetest.Item(t, "demo", "sessions", config))
+			if err == nil || !strings.HasSuffix(err.Error(), name) || !contract.Unrecoverable(contract.Codes(err)) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestArgs(t *testing.T) {
+	args := redis.Args(targets.Policy{AllowPrivateHosts: true})
+	if args.Type != redis.Type || args.Deployer == nil || redis.Options.Targets.AllowPrivateHosts {
+		t.Errorf("got %+v; the policy of one deployer is no business of the next", args)
+	}
+}

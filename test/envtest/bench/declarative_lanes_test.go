@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+type estateSpec struct {
+	Values map[string]string `json:"values"`
+}
+
+// newHandled is the library with a handler.
+func newHandled() *estate {
+	e := &estate{name: "handler", target: &deployertest.Counter{}, own: &deployertest.Counter{}}
+	e.add = func(mgr ctrl.Manager, e *estate) error {
+		args := declarative.Args("bench.deployerkit.dev", estateType, declarative.HandlerFunc(estateHandler), declarative.Options{
+			Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}},
+			Targets:  targets.Policy{AllowPrivateHosts: true}, WrapTransport: e.target.Transport,
+		})
+		args.Registerer, args.Options = prometheus.NewRegistry(), controller.Options{MaxConcurrentReconciles: workers}
+		return deployerlib.Add(logr.Discard(), mgr, nil, args)
+	}
+	return e
+}
+
+// estateHandler wants a ConfigMap for each value, and tells how many there are.
+func estateHandler(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+	spec, err := declarative.Config[estateSpec](req)
+	if err != nil {
+		return nil, err
+	}
+	response := declarative.Respond(map[string]any{"wanted": len(spec.Values)})
+	for _, name := range slices.Sorted(maps.Keys(spec.Values)) {
+		response.Add(plot(req.Name(name), spec.Values[name]))
+	}
+	return response.Response()
+}
+
+// plot is a child.
+func plot(name, value string) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"value": value}}
+}
+
+// newUnhandled is the loop that somebody would write by hand, with the requests of the library: it notes what it is about
+// to make, applies what it did not apply yet, and writes the outcome. It knows nothing of inventories, drift, deletion or errors.
+func newUnhandled() *estate {
+	e := &estate{name: "bare", target: &deployertest.Counter{}, own: &deployertest.Counter{}}
+	e.add = func(mgr ctrl.Manager, e *estate) error {
+		target, err := client.New(e.target.Wrap(e.config), client.Options{})
+		if err != nil {
+			return err
+		}
+		u := &unhandled{bare: bare{client: mgr.GetClient()}, target: target}
+		return ctrl.NewControllerManagedBy(mgr).Named("unhandled").For(&lsv1alpha1.DeployItem{}).
+			WithOptions(controller.Options{MaxConcurrentReconciles: workers}).Complete(u)
+	}
+	return e
+}
+
+type unhandled struct {
+	bare
+
+	target  client.Client
+	applied sync.Map // the values by child
+}
+
+// Reconcile does the writes of a job that is not finished.
+func (u *unhandled) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	di := &lsv1alpha1.DeployItem{}
+	if err := u.client.Get(ctx, req.NamespacedName, di); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if _, done := u.done.Load(di.Status.JobID); done || di.Status.JobID == di.Status.JobIDFinished {
+		return ctrl.Result{}, nil
+	}
+	if err := u.begin(ctx, di); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := u.apply(ctx, di); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, u.end(ctx, di)
+}
+
+// apply applies the children that are not as they shall be, one after the other.
+func (u *unhandled) apply(ctx context.Context, di *lsv1alpha1.DeployItem) error {
+	spec := estateSpec{}
+	if err := json.Unmarshal(di.Spec.Configuration.Raw, &spec); err != nil {
+		return err
+	}
+	open := []map[string]any{}
+	fresh := false
+	for _, name := range slices.Sorted(maps.Keys(spec.Values)) {
+		child := fmt.Sprintf("%s-%s", di.Name, name)
+		before, known := u.applied.Load(child)
+		if fresh = fresh || !known; before != spec.Values[name] {
+			open = append(open, plot(child, spec.Values[name]))
+		}
+	}
+	if fresh {
+		if err := u.note(ctx, di, open); err != nil {
+			return err
+		}
+	}
+	for _, child := range open {
+		object := &unstructured.Unstructured{Object: child}
+		object.SetNamespace(di.Namespace)
+		value, _, _ := unstructured.NestedString(child, "data", "value")
+		if err := u.target.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("bare"), client.ForceOwnership); err != nil {
+			return err
+		}
+		u.applied.Store(object.GetName(), value)
+	}
+	return nil
+}
+
+// note stores the names of the children before they are made.
+func (u *unhandled) note(ctx context.Context, di *lsv1alpha1.DeployItem, children []map[string]any) error {
+	raw, err := json.Marshal(map[string]any{"apiVersion": "example.org/v1", "kind": "Status", "children": children})
+	if err != nil {
+		return err
+	}
+	return u.status(ctx, di, func(s *lsv1alpha1.DeployItemStatus) { s.ProviderStatus = &runtime.RawExtension{Raw: raw} })
+}

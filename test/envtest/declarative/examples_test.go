@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative_test
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"sync/atomic"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	examples "github.com/deployerkit/deployerkit/examples/declarative"
+	"github.com/deployerkit/deployerkit/examples/declarative/batch"
+	"github.com/deployerkit/deployerkit/examples/declarative/licence"
+	"github.com/deployerkit/deployerkit/examples/declarative/redis"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// local is what the operator of the specs allows: the target is on this machine.
+var local = targets.Policy{AllowPrivateHosts: true}
+
+// demo is the namespace of the examples; a spec puts its own in its place.
+var demo = regexp.MustCompile(`\bdemo\b`)
+
+// run runs the deployer of an example, for the items of this world only.
+func (w *world) run(args deployerlib.DeployerArgs) *world {
+	GinkgoHelper()
+	args.Type = w.kind()
+	args.Backoff.Max = time.Second
+	w.mgr = deployertest.StartManager(GinkgoTB(), cp.Config, args)
+	return w
+}
+
+// example deploys an example's item, and does not wait.
+func (w *world) example(ctx context.Context, name string) {
+	GinkgoHelper()
+	files, err := fs.Glob(examples.Items, "*/item.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	for _, file := range files {
+		body, err := examples.Items.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		di := &lsv1alpha1.DeployItem{}
+		Expect(yaml.UnmarshalStrict(demo.ReplaceAll(body, []byte(w.ns)), di)).To(Succeed(), file)
+		if di.Name == name {
+			di.Spec.Type = w.kind()
+			Expect(w.ls.Deploy(ctx, di)).To(Succeed())
+			return
+		}
+	}
+	Fail("there is no example " + name)
+}
+
+// finished waits for the end of an item's job.
+func (w *world) finished(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	di, err := w.ls.AwaitFinished(ctx, w.key(name))
+	Expect(err).NotTo(HaveOccurred())
+	return di
+}
+
+// change changes the configuration of an item and hands out a job; it does not wait.
+func (w *world) change(ctx context.Context, name string, config any) {
+	GinkgoHelper()
+	raw, err := json.Marshal(config)
+	Expect(err).NotTo(HaveOccurred())
+	body := map[string]any{}
+	Expect(json.Unmarshal(raw, &body)).To(Succeed())
+	body["apiVersion"], body["kind"] = "example.org/v1", "Config"
+	Expect(w.ls.Update(ctx, w.key(name), body)).To(Succeed())
+	_, err = w.ls.Trigger(ctx, w.key(name))
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// object polls an object of the target into obj; false when it is not there.
+func (w *world) object(ctx context.Context, name string, obj client.Object) func(Gomega) bool {
+	return func(g Gomega) bool {
+		err := w.client.Get(ctx, w.key(name), obj)
+		if !apierrors.IsNotFound(err) {
+			g.Expect(err).NotTo(HaveOccurred())
+		}
+		return err == nil
+	}
+}
+
+// play plays the kubelet: the pods with a label get a phase, and are ready when they run.
+func (w *world) play(ctx context.Context, phase corev1.PodPhase, label, value string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		pods := &corev1.PodList{}
+		g.Expect(w.client.List(ctx, pods, client.InNamespace(w.ns), client.MatchingLabels{label: value})).To(Succeed())
+		g.Expect(pods.Items).NotTo(BeEmpty())
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			pod.Status.Phase = phase
+			if phase == corev1.PodRunning {
+				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			}
+			g.Expect(w.client.Status().Update(ctx, pod)).To(Succeed())
+		}
+	}).WithTimeout(patience).Should(Succeed())
+}
+
+var _ = Describe("the examples of the guide", func() {
+	It("redis: typed children, a status read off them, a password that is made once [R8, R34, R37, R38]", func(ctx SpecContext) {
+		w := newWorld(ctx).run(redis.Args(local))
+		w.example(ctx, "sessions")
+		Eventually(w.condition(ctx, "sessions", "Waiting")).WithTimeout(patience).Should(HaveValue(HaveField("Message", ContainSubstring("Redis is not ready"))))
+		deployment, secret := &appsv1.Deployment{}, &corev1.Secret{}
+		Eventually(w.object(ctx, "sessions-redis", deployment)).WithTimeout(patience).Should(BeTrue())
+		w.play(ctx, corev1.PodRunning, "app", "sessions-redis")
+		Expect(w.finished(ctx, "sessions").Status.Phase).To(Equal(phases.Succeeded))
+		Eventually(w.status(ctx, "sessions")).WithTimeout(patience).Should(And(
+			HaveKeyWithValue("ready", true), HaveKeyWithValue("secret", "sessions-redis"), Not(HaveKey("message"))))
+		Expect(w.object(ctx, "sessions-redis", secret)(NewGomega(Fail))).To(BeTrue())
+		Expect(secret.Data["password"]).NotTo(BeEmpty())
+
+		By("a change, after a restart")
+		w.mgr.Stop()
+		w.run(redis.Args(local))
+		w.change(ctx, "sessions", redis.Config{Version: "8.4"})
+		Eventually(func(g Gomega) string {
+			g.Expect(w.object(ctx, "sessions-redis", deployment)(g)).To(BeTrue())
+			return deployment.Spec.Template.Spec.Containers[0].Image
+		}).WithTimeout(patience).Should(Equal("redis:8.4"))
+		Eventually(func(g Gomega) {
+			w.play(ctx, corev1.PodRunning, "app", "sessions-redis")
+			g.Expect(w.get(ctx, "sessions").Status.Phase).To(Equal(phases.Succeeded))
+		}).WithTimeout(patience).Should(Succeed())
+		again := &corev1.Secret{}
+		Expect(w.object(ctx, "sessions-redis", again)(NewGomega(Fail))).To(BeTrue())
+		Expect(again.ResourceVersion).To(Equal(secret.ResourceVersion), "the password is the same, and was not even written")
+
+		By("its deletion")
+		w.delete(ctx, "sessions")
+		Expect(w.object(ctx, "sessions-redis", secret)(NewGomega(Fail))).To(BeFalse())
+		Expect(w.object(ctx, "sessions-redis", deployment)(NewGomega(Fail))).To(BeFalse())
+	}, SpecTimeout(2*time.Minute))
+
+	It("licence: errors of validation and of a web service reach the status, and no child is touched [R9, R20, R24, R44]", func(ctx SpecContext) {
+		down := atomic.Bool{}
+		service := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			switch {
+			case down.Load():
+				rw.WriteHeader(http.StatusServiceUnavailable)
+			default:
+				_, _ = rw.Write([]byte("key of " + r.URL.Path))
+			}
+		}))
+		DeferCleanup(service.Close)
+		w := newWorld(ctx).run(licence.Args(service.URL, local))
+		secret := &corev1.Secret{}
+
+		By("the service is down")
+		down.Store(true)
+		w.example(ctx, "acme")
+		Eventually(w.status(ctx, "acme")).WithTimeout(patience).Should(HaveKeyWithValue("error", ContainSubstring("the licence service answers 503")))
+		Expect(w.get(ctx, "acme").Status.Phase.IsFinal()).To(BeFalse())
+		Expect(w.object(ctx, "acme-licence", secret)(NewGomega(Fail))).To(BeFalse())
+
+		By("it is up again")
+		down.Store(false)
+		Expect(w.finished(ctx, "acme").Status.Phase).To(Equal(phases.Succeeded))
+		Eventually(w.status(ctx, "acme")).WithTimeout(patience).Should(And(HaveKeyWithValue("customer", "acme-12"), Not(HaveKey("error"))))
+		Expect(w.object(ctx, "acme-licence", secret)(NewGomega(Fail))).To(BeTrue())
+		Expect(secret.Data).To(HaveKeyWithValue("licence", []byte("key of /licences/acme-12")))
+
+		By("a customer that is none")
+		w.change(ctx, "acme", licence.Config{Customer: "ACME"})
+		Eventually(func() lsv1alpha1.DeployItemPhase { return w.get(ctx, "acme").Status.Phase }).WithTimeout(patience).Should(Equal(phases.Failed))
+		Expect(w.status(ctx, "acme")(NewGomega(Fail))).To(And(
+			HaveKeyWithValue("error", ContainSubstring(`"ACME" is no customer`)), HaveKeyWithValue("customer", "acme-12")))
+		again := &corev1.Secret{}
+		Expect(w.object(ctx, "acme-licence", again)(NewGomega(Fail))).To(BeTrue())
+		Expect(again.ResourceVersion).To(Equal(secret.ResourceVersion))
+
+		By("its deletion")
+		w.delete(ctx, "acme")
+		Expect(w.object(ctx, "acme-licence", secret)(NewGomega(Fail))).To(BeFalse())
+	}, SpecTimeout(2*time.Minute))
+
+	It("batch: an item that is deleted waits for the end of its Job [R2, Rx9]", func(ctx SpecContext) {
+		w := newWorld(ctx).run(batch.Args(local))
+		w.example(ctx, "nightly")
+		job := &batchv1.Job{}
+		Eventually(w.object(ctx, "nightly-batch", job)).WithTimeout(patience).Should(BeTrue())
+		w.play(ctx, corev1.PodSucceeded, batchv1.ControllerUidLabel, string(job.UID))
+		Expect(w.finished(ctx, "nightly").Status.Phase).To(Equal(phases.Succeeded))
+		Eventually(w.status(ctx, "nightly")).WithTimeout(patience).Should(HaveKeyWithValue("job", "Complete"))
+
+		By("another image makes another Job")
+		first := job.UID
+		w.change(ctx, "nightly", batch.Config{Image: "example.org/reports:2.0"})
+		Eventually(func(g Gomega) {
+			g.Expect(w.object(ctx, "nightly-batch", job)(g)).To(BeTrue())
+			g.Expect(job.UID).NotTo(Equal(first))
+			g.Expect(job.Spec.Template.Spec.Containers[0].Image).To(Equal("example.org/reports:2.0"))
+		}).WithTimeout(patience).Should(Succeed())
+
+		By("its deletion while the Job runs")
+		Expect(w.ls.Mark(ctx, w.key("nightly"))).To(Succeed())
+		_, err := w.ls.Trigger(ctx, w.key("nightly"))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(w.condition(ctx, "nightly", "Waiting")).WithTimeout(patience).Should(
+			HaveValue(HaveField("Message", ContainSubstring("the Job is not to be interrupted"))))
+		Expect(w.object(ctx, "nightly-batch", job)(NewGomega(Fail))).To(BeTrue())
+		Expect(job.DeletionTimestamp).To(BeNil())
+		w.play(ctx, corev1.PodSucceeded, batchv1.ControllerUidLabel, string(job.UID))
+		gone, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		Expect(w.ls.AwaitGone(gone, w.key("nightly"))).To(Succeed())
+		Expect(w.object(ctx, "nightly-batch", job)(NewGomega(Fail))).To(BeFalse())
+	}, SpecTimeout(2*time.Minute))
+})

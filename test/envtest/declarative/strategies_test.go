@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative_test
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/declarative"
+)
+
+// withStrategy is the kind ConfigMap with a strategy.
+func withStrategy(update declarative.UpdateStrategy) declarative.ChildKind {
+	kind := configMapKind
+	kind.Update = update
+	return kind
+}
+
+var _ = Describe("a child that has to change [R15]", func() {
+	It("is applied by default: fields of others stay [R15]", func(ctx SpecContext) {
+		l := run(ctx, newWorld(ctx, withStrategy(declarative.Apply)), configMap("a", data{"key": "1", "gone": "x"}))
+		l.set(ctx, "a", "theirs")
+		uid := l.read(ctx, "a").UID
+		l.wants(ctx, configMap("a", data{"key": "2"}))
+		Expect(l.read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "2", "seen": "theirs"})))
+	}, SpecTimeout(time.Minute))
+
+	It("is replaced: fields of others go [R15]", func(ctx SpecContext) {
+		l := run(ctx, newWorld(ctx, withStrategy(declarative.Replace)), configMap("a", data{"key": "1"}))
+		uid := l.read(ctx, "a").UID
+		l.set(ctx, "a", "theirs")
+		Eventually(l.data(ctx, "a")).WithTimeout(patience).Should(HaveField("Data", data{"key": "1"}))
+		l.wants(ctx, configMap("a", data{"key": "2"}))
+		Expect(l.read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "2"})))
+		l.quiet(ctx)
+	}, SpecTimeout(time.Minute))
+
+	It("is deleted and created again: only if it differs [R15]", func(ctx SpecContext) {
+		l := run(ctx, newWorld(ctx, withStrategy(declarative.Recreate)), configMap("a", data{"key": "1"}))
+		uid := l.read(ctx, "a").UID
+		l.set(ctx, "a", "theirs")
+		l.wants(ctx, configMap("a", data{"key": "1"}))
+		Expect(l.read(ctx, "a").UID).To(Equal(uid))
+		l.quiet(ctx)
+		l.wants(ctx, configMap("a", data{"key": "2"}))
+		Eventually(l.data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(uid))), HaveField("Data", data{"key": "2"})))
+	}, SpecTimeout(time.Minute))
+
+	It("changes when somebody deletes it, and not before [R15]", func(ctx SpecContext) {
+		l := run(ctx, newWorld(ctx, withStrategy(declarative.OnDelete)), configMap("a", data{"key": "1"}))
+		uid := l.read(ctx, "a").UID
+		l.wants(ctx, configMap("a", data{"key": "2"}))
+		Expect(l.read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "1"})))
+		l.quiet(ctx)
+		Expect(l.client.Delete(ctx, l.read(ctx, "a"))).To(Succeed())
+		Eventually(l.data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("Data", data{"key": "2"})))
+		l.settles(ctx)
+		l.edit(ctx, "a", func(cm *configMapObject) { cm.Labels = nil })
+		Eventually(l.data(ctx, "a")).WithTimeout(patience).Should(HaveField("Labels", HaveKey(ownership.LabelItem)), "our mark is put back all the same")
+	}, SpecTimeout(time.Minute))
+})
+
+// grant lets a user do something in the world's namespace.
+func (w *world) grant(ctx context.Context, user string, verbs ...string) {
+	GinkgoHelper()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: user}}
+	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: user}}
+	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user}
+	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
+	Expect(w.client.Create(ctx, role)).To(Succeed())
+	Expect(w.client.Create(ctx, binding)).To(Succeed())
+}
+
+// as makes the world's Target that of a user with some rights.
+func (w *world) as(ctx context.Context, user string, verbs ...string) {
+	GinkgoHelper()
+	w.grant(ctx, user, verbs...)
+	access, err := cp.User(user)
+	Expect(err).NotTo(HaveOccurred())
+	config, err := clientcmd.Load(cp.Kubeconfig())
+	Expect(err).NotTo(HaveOccurred())
+	current := config.Contexts[config.CurrentContext]
+	config.AuthInfos[current.AuthInfo] = &clientcmdapi.AuthInfo{ClientCertificateData: access.CertData, ClientKeyData: access.KeyData}
+	kubeconfig, err := clientcmd.Write(*config)
+	Expect(err).NotTo(HaveOccurred())
+	raw, err := json.Marshal(map[string]any{"kubeconfig": string(kubeconfig)})
+	Expect(err).NotTo(HaveOccurred())
+	target := &lsv1alpha1.Target{}
+	Expect(w.client.Get(ctx, w.key("cluster"), target)).To(Succeed())
+	target.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer(raw)
+	Expect(w.client.Update(ctx, target)).To(Succeed())
+}
+
+var _ = Describe("children with a strategy that reads", func() {
+	It("are read at most once after each change, and not when nothing changed [R15, R27]", func(ctx SpecContext) {
+		w := newWorld(ctx, withStrategy(declarative.Recreate), secretKind)
+		w.options.Children[1].Update = declarative.OnDelete
+		w.options.Children = append(w.options.Children, declarative.ChildKind{APIVersion: "v1", Kind: "Service", Update: declarative.Replace})
+		w.options.Resync = 200 * time.Millisecond
+		l := run(ctx, w, configMap("a", data{"key": "1"}),
+			object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "b"}, "stringData": object{"password": "x"}},
+			object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "c"}, "spec": object{"ports": []any{object{"port": 80}}}},
+		)
+		calls, version := l.handler.count("item")(), l.world.get(ctx, "item").ResourceVersion
+		Eventually(l.handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", calls+3))
+		reads, writes := l.spent(l.before)
+		Expect(reads+writes).To(BeZero(), "%s", l.counter.Snapshot().Since(l.before))
+		Expect(l.world.get(ctx, "item").ResourceVersion).To(Equal(version))
+
+		By("a foreign change")
+		l.set(ctx, "a", "theirs")
+		Eventually(func() string {
+			child, _ := l.handler.last("item").Children.Named("ConfigMap", "a")
+			return child.Text("data", "seen")
+		}).WithTimeout(patience).Should(Equal("theirs"))
+		calls = l.handler.count("item")()
+		Eventually(l.handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", calls+3))
+		reads, writes = l.spent(l.before)
+		Expect(reads+writes).To(BeNumerically("<=", 1), "%s", l.counter.Snapshot().Since(l.before))
+	}, SpecTimeout(time.Minute))
+})
+
+var _ = Describe("a target that does not allow everything", func() {
+	It("is observed in the namespaces that it allows [R6, R8]", func(ctx SpecContext) {
+		w := newWorld(ctx, configMapKind)
+		w.as(ctx, "narrow-"+w.ns, "get", "list", "watch", "create", "patch", "delete")
+		handler := watch(declarative.HandlerFunc(counting))
+		w.start(handler)
+		w.deploy(ctx, "item", config(two))
+		w.settles(ctx)
+		before := w.counter.Snapshot()
+		w.set(ctx, "b", "here")
+		Eventually(w.status(ctx, "item")).WithTimeout(5 * time.Second).Should(HaveKeyWithValue("seen", object{"a": "", "b": "here"}))
+		w.again(ctx, "item")
+		reads, writes := w.spent(before)
+		Expect(reads+writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
+	}, SpecTimeout(time.Minute))
+
+	It("is asked at each call if it allows no watch at all [R6, R8]", func(ctx SpecContext) {
+		w := newWorld(ctx, configMapKind)
+		w.as(ctx, "blind-"+w.ns, "get", "create", "patch", "delete")
+		w.options.Resync = 300 * time.Millisecond
+		w.start(declarative.HandlerFunc(counting))
+		w.deploy(ctx, "item", config(two))
+		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": ""}))
+		w.set(ctx, "b", "here")
+		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": "here"}))
+		Expect(w.client.Delete(ctx, w.read(ctx, "a"))).To(Succeed())
+		Eventually(w.data(ctx, "a")).WithTimeout(patience).ShouldNot(BeNil())
+		w.delete(ctx, "item")
+		Expect(w.read(ctx, "b")).To(BeNil())
+	}, SpecTimeout(time.Minute))
+})

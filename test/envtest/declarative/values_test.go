@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative_test
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/declarative"
+)
+
+// password returns a Secret whose content is made once.
+func password(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+	secret, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", "secret")
+	if err != nil {
+		return nil, err
+	}
+	value, err := declarative.ValueOr(string(secret.Data["password"]), func() (string, error) { return rand.Text(), nil })
+	if err != nil {
+		return nil, err
+	}
+	child := object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "secret"}, "stringData": object{"password": value}}
+	return declarative.Respond(nil).Add(child).Response()
+}
+
+var _ = Describe("a value that is made once", func() {
+	It("stays, although jobs follow each other at once, somebody takes the mark away while the process is down, and the item is made anew [R34]", func(ctx SpecContext) {
+		w := newWorld(ctx, secretKind)
+		w.options.OrphanChildren = true
+		w.start(declarative.HandlerFunc(password))
+		w.deploy(ctx, "item", config(nil))
+		secret := &corev1.Secret{}
+		Expect(w.client.Get(ctx, w.key("secret"), secret)).To(Succeed())
+		first := string(secret.Data["password"])
+		Expect(first).NotTo(BeEmpty())
+		for range 5 {
+			w.again(ctx, "item")
+		}
+		w.mgr.Stop()
+		Expect(w.client.Get(ctx, w.key("secret"), secret)).To(Succeed())
+		secret.Labels, secret.Annotations = nil, nil
+		Expect(w.client.Update(ctx, secret, client.FieldOwner("kubectl-edit"))).To(Succeed())
+		w.start(declarative.HandlerFunc(password))
+		Eventually(func(g Gomega) {
+			g.Expect(w.client.Get(ctx, w.key("secret"), secret)).To(Succeed())
+			g.Expect(secret.Labels).To(HaveKey(ownership.LabelItem))
+		}).WithTimeout(patience).Should(Succeed())
+		w.settles(ctx)
+		w.again(ctx, "item")
+		w.delete(ctx, "item")
+		w.deploy(ctx, "item", config(nil))
+		w.again(ctx, "item")
+		Expect(w.client.Get(ctx, w.key("secret"), secret)).To(Succeed())
+		Expect(string(secret.Data["password"])).To(Equal(first))
+	}, SpecTimeout(time.Minute))
+})
+
+var _ = Describe("the status of a child", func() {
+	It("brings the handler back, in a job and after it [R7, R8]", func(ctx SpecContext) {
+		pod := object{
+			"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "web"},
+			"spec": object{"containers": []any{object{"name": "web", "image": "web:1"}}, "terminationGracePeriodSeconds": 0},
+		}
+		w := newWorld(ctx, podKind).start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+			live, _, err := declarative.Find[corev1.Pod](req.Children, "Pod", "web")
+			response := declarative.Respond(object{"phase": live.Status.Phase}).Add(pod)
+			if live.Status.Phase != corev1.PodRunning {
+				response.Wait("web is %s", live.Status.Phase)
+			}
+			answer, buildErr := response.Response()
+			if err == nil {
+				err = buildErr
+			}
+			return answer, err
+		}))
+		w.create(ctx, "item", config(nil))
+		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("phase", "Pending"))
+		w.runs(ctx, corev1.PodRunning)
+		Eventually(func() any { return w.get(ctx, "item").Status.Phase }).WithTimeout(5 * time.Second).Should(Equal(phases.Succeeded))
+		w.settles(ctx)
+		before := w.counter.Snapshot()
+		w.runs(ctx, corev1.PodFailed)
+		Eventually(w.status(ctx, "item")).WithTimeout(5 * time.Second).Should(HaveKeyWithValue("phase", "Failed"))
+		Expect(w.get(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+		reads, writes := w.spent(before)
+		Expect(reads+writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
+	}, SpecTimeout(time.Minute))
+})
+
+// runs does what a kubelet does.
+func (w *world) runs(ctx context.Context, phase corev1.PodPhase) {
+	GinkgoHelper()
+	pod := &corev1.Pod{}
+	Expect(w.client.Get(ctx, w.key("web"), pod)).To(Succeed())
+	pod.Status.Phase = phase
+	Expect(w.client.Status().Update(ctx, pod, client.FieldOwner("kubelet"))).To(Succeed())
+}
