@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// CutWatch breaks a watch after so many of its events (0: at once); what was
+// CutWatch breaks a watch after so many of its events (0: at once, maybe before
+// its headers arrive); what was
 // on its way is lost. All events count, bookmarks and the first state of a streamed list
 // too. The fault misses a watch that ends before that.
 func CutWatch(after int) Fault {

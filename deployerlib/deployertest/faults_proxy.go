@@ -5,11 +5,13 @@ package deployertest
 import (
 	"context"
 	"crypto/tls"
+	"encoding/pem"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -44,11 +46,7 @@ func (n *Network) proxy(cfg *rest.Config) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	ca, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
-	if err != nil {
-		return nil, err
-	}
-	pair, err := tls.X509KeyPair(ca, key)
+	pair, err := certificate()
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +63,18 @@ func (n *Network) proxy(cfg *rest.Config) (*rest.Config, error) {
 		return nil, err
 	}
 	access := &rest.Config{Host: "https://" + host, QPS: cfg.QPS, Burst: cfg.Burst}
-	access.CAData = ca
+	access.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[len(pair.Certificate)-1]})
 	return access, nil
 }
+
+// certificate is that of all proxies of this process: its key takes a while. The last of its chain is the CA.
+var certificate = sync.OnceValues(func() (tls.Certificate, error) {
+	chain, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(chain, key)
+})
 
 // serve serves on the loopback interface until the test ends, and returns the address.
 func (n *Network) serve(handler http.Handler, pair tls.Certificate) (string, error) {
