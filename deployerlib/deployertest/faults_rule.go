@@ -192,11 +192,14 @@ func (n *Network) throw(rule *ruleState, about Request) bool {
 	return rand.New(rand.NewPCG(n.seed, h.Sum64())).Float64() < rule.Chance //nolint:gosec // faults need to be repeatable, not secret
 }
 
-// Chaos is a scenario by seed: each write may be refused, fail before or after
-// it took effect, or meet a conflict or a webhook; each read may fail, be
-// answered late or with an old answer; each watch may be cut. chance is how
-// probable each of these is for a request that matches; Match.Verb is not used.
-// At least one fault must hit. A test with Chaos should Disarm before it looks at what came out.
+// Chaos is a scenario by seed: each write may fail before or after it took
+// effect, meet a conflict or a webhook that is away, or be late; each read may
+// fail or be answered late or with an old answer; each watch may be cut or
+// stalled. All of it passes: a job may take longer, but it should end well. So
+// nothing is Denied, which a deployer may take for final.
+//
+// chance is how probable each of these is for a request that matches; Match.Verb
+// is not used. At least one fault must hit. Disarm before you look at what came out, if you look through the network.
 func Chaos(seed uint64, match Match, chance float64) Scenario {
 	s := Scenario{Seed: seed, AtLeast: 1}
 	add := func(verb string, faults ...Fault) {
@@ -206,7 +209,7 @@ func Chaos(seed uint64, match Match, chance float64) Scenario {
 			s.Rules = append(s.Rules, rule)
 		}
 	}
-	add(WriteVerb, Conflict(), Reset(), LostAnswer(), Denied("chaos.example.com"), Status(500, "InternalError"), Delay(chaosDelay))
+	add(WriteVerb, Conflict(), Reset(), LostAnswer(), BrokenWebhook("chaos.example.com"), Delay(chaosDelay))
 	add(ReadVerb, Status(503, "ServiceUnavailable"), Stale(1), Delay(chaosDelay))
 	add(watchVerb, CutWatch(chaosEvents), StallWatch(0, chaosDelay))
 	return s
