@@ -77,7 +77,7 @@ func (n *network) stored(ctx context.Context) string {
 // proxied is the way of a program: a kubeconfig.
 func proxied(n *deployertest.Network, cfg *rest.Config) *rest.Config {
 	GinkgoHelper()
-	raw, err := deployertest.Kubeconfig(n.Proxy(cfg))
+	raw, err := deployertest.Kubeconfig(n.Proxy(cfg)) // for --kubeconfig
 	Expect(err).NotTo(HaveOccurred())
 	access, err := clientcmd.RESTConfigFromKubeConfig(raw)
 	Expect(err).NotTo(HaveOccurred())
