@@ -36,7 +36,6 @@ type Counter struct {
 	mu     sync.Mutex
 	counts Counts
 	inject Injector
-	cut    error
 }
 
 // Wrap returns a copy of cfg whose requests go through the counter.
@@ -58,14 +57,6 @@ func (c *Counter) Inject(f Injector) {
 	c.inject = f
 }
 
-// Cut fails every request from now on with err, those that are not counted
-// too: as if the process had lost its network. nil ends it.
-func (c *Counter) Cut(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cut = err
-}
-
 // Snapshot returns the counts so far. It is the caller's own.
 func (c *Counter) Snapshot() Counts {
 	c.mu.Lock()
@@ -76,17 +67,14 @@ func (c *Counter) Snapshot() Counts {
 }
 
 // count notes a request and returns what may answer it.
-func (c *Counter) count(r Request, counted bool) (Injector, error) {
+func (c *Counter) count(r Request) Injector {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cut != nil || !counted {
-		return nil, c.cut
-	}
 	if c.counts == nil {
 		c.counts = Counts{}
 	}
 	c.counts[r]++
-	return c.inject, nil
+	return c.inject
 }
 
 // countingTripper is the transport of a wrapped configuration.
@@ -98,11 +86,10 @@ type countingTripper struct {
 // RoundTrip counts the request and passes it on.
 func (t *countingTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	r, counted := requestOf(req)
-	inject, err := t.counter.count(r, counted)
-	if err != nil {
-		return nil, err
+	if !counted {
+		return t.next.RoundTrip(req)
 	}
-	if inject != nil {
+	if inject := t.counter.count(r); inject != nil {
 		if res, err := inject(req); res != nil || err != nil {
 			return res, err
 		}

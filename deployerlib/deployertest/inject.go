@@ -15,10 +15,15 @@ import (
 // Refuse answers requests with a status: 409 with metav1.StatusReasonConflict,
 // 429 with StatusReasonTooManyRequests, 500 with StatusReasonInternalError, and so on.
 func Refuse(code int, reason metav1.StatusReason) Injector {
+	return refuse(code, reason, "injected by the test")
+}
+
+// refuse is Refuse with a message.
+func refuse(code int, reason metav1.StatusReason, message string) Injector {
 	return func(req *http.Request) (*http.Response, error) {
 		status := metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-			Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "injected by the test", //nolint:gosec // HTTP codes are small
+			Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message, //nolint:gosec // HTTP codes are small
 		}
 		body, err := json.Marshal(status)
 		if err != nil {

@@ -58,7 +58,7 @@ type Manager struct {
 	// Registry has the metrics of the deployers that brought no registry of their own.
 	Registry *prometheus.Registry
 
-	network Counter
+	network *Network
 	cancel  context.CancelFunc
 	ended   chan struct{}
 	err     error
@@ -72,7 +72,7 @@ type Manager struct {
 // out are short. The test fails when the manager cannot start, ends by itself or does not stop.
 func StartManager(t testing.TB, cfg *rest.Config, args deployerlib.DeployerArgs, options ...ManagerOption) *Manager {
 	t.Helper()
-	m := &Manager{Registry: prometheus.NewRegistry(), ended: make(chan struct{}), t: t}
+	m := &Manager{Registry: prometheus.NewRegistry(), network: newNetwork(), ended: make(chan struct{}), t: t}
 	if err := m.make(cfg, args, options); err != nil {
 		t.Fatalf("make manager: %v", err)
 	}
@@ -178,7 +178,7 @@ var errKilled = errors.New("the process was killed")
 // requests reaches the API server, whatever still runs in it. It does not wait;
 // calls of deployers are told to end after the grace period.
 func (m *Manager) Kill() {
-	m.network.Cut(errKilled)
+	m.network.Kill()
 	m.cancel()
 	m.once.Do(func() {
 		m.t.Cleanup(func() {

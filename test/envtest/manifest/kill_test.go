@@ -4,9 +4,7 @@ package manifest_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -24,89 +21,29 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 )
 
-// killer is the network of one process, to Landscaper's cluster and to its targets. It kills the process at a
-// write: writes go one at a time, and after that one nothing gets through any more.
+// killer is the network of one process, to Landscaper's cluster and to its targets. It kills the process at a write.
 type killer struct {
-	at     int                             // the write that is the last; 0: never
-	before bool                            // not even that one takes effect
-	only   func(deployertest.Request) bool // the writes that count; nil: all
-	armed  bool
-
-	mu   sync.Mutex
-	done int
-	dead chan struct{}
+	*deployertest.Network
+	at     int  // the write that is the last; 0: never
+	before bool // not even that one takes effect
 }
 
-func newKiller(at int, before bool) *killer {
-	return &killer{at: at, before: before, dead: make(chan struct{})}
-}
-
-var errKilled = errors.New("the process was killed")
-
-// Transport puts the killer between a client and its API server.
-func (k *killer) Transport(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		r, counted := deployertest.RequestOf(req)
-		if !counted || r.Verb == "get" || r.Verb == "list" {
-			if k.isDead() {
-				return nil, errKilled
-			}
-			return next.RoundTrip(req)
-		}
-		return k.write(r, req, next)
-	})
-}
-
-// write lets one write through, if the process is alive.
-func (k *killer) write(r deployertest.Request, req *http.Request, next http.RoundTripper) (*http.Response, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.isDead() {
-		return nil, errKilled
+// newKiller makes one for the writes that only wants; nil: all. They count from Arm on.
+func newKiller(at int, before bool, only func(deployertest.Request) bool) *killer {
+	GinkgoHelper()
+	rule := deployertest.Rule{Match: deployertest.Match{Verb: deployertest.WriteVerb, Where: only}, Nth: at}
+	switch {
+	case at > 0 && before:
+		rule.Fault = deployertest.KillBefore()
+	case at > 0:
+		rule.Fault = deployertest.KillAfter()
 	}
-	if !k.armed || k.only != nil && !k.only(r) {
-		return next.RoundTrip(req)
-	}
-	k.done++
-	if k.done != k.at {
-		return next.RoundTrip(req)
-	}
-	defer close(k.dead)
-	if k.before {
-		return nil, errKilled
-	}
-	res, err := next.RoundTrip(req)
-	if err == nil {
-		err = errors.Join(errKilled, res.Body.Close())
-	}
-	return nil, err
+	k := &killer{Network: deployertest.Faults(GinkgoTB(), deployertest.Scenario{Rules: []deployertest.Rule{rule}}), at: at, before: before}
+	k.Disarm()
+	return k
 }
 
-func (k *killer) isDead() bool {
-	select {
-	case <-k.dead:
-		return true
-	default:
-		return false
-	}
-}
-
-// arm lets the writes count from now on.
-func (k *killer) arm() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.armed = true
-}
-
-func (k *killer) writes() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.done
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+func (k *killer) writes() int { return k.Report().Rules[0].Matched }
 
 // process starts the deployer as a process of its own.
 func (w *world) process(k *killer) *deployertest.Manager {
@@ -115,9 +52,7 @@ func (w *world) process(k *killer) *deployertest.Manager {
 	options.WrapTransport = k.Transport
 	args := manifest.Args(nil, options)
 	args.Type = w.kind()
-	cfg := rest.CopyConfig(cp.Config)
-	cfg.Wrap(k.Transport)
-	return deployertest.StartManager(GinkgoTB(), cfg, args)
+	return deployertest.StartManager(GinkgoTB(), k.Wrap(cp.Config), args)
 }
 
 // job is a job that a process is killed in.
@@ -175,7 +110,7 @@ func (j job) run(ctx context.Context, manifests func(*world) job, k *killer) int
 		item = w.deploy(ctx, "item", config(nil, j.before...))
 		Expect(item.Status.Phase).To(Equal(phases.Succeeded), "%+v", item.Status.LastError)
 	}
-	k.arm()
+	k.Arm()
 	j.begin(ctx, w)
 	if item == nil {
 		var err error
@@ -184,9 +119,9 @@ func (j job) run(ctx context.Context, manifests func(*world) job, k *killer) int
 	}
 	second := first
 	if k.at > 0 {
-		Eventually(k.dead).WithTimeout(patience).Should(BeClosed(), "the job made only %d writes", k.writes())
+		Eventually(k.Killed()).WithTimeout(patience).Should(BeClosed(), "the job made only %d writes", k.writes())
 		first.Kill()
-		second = w.process(newKiller(0, false))
+		second = w.process(newKiller(0, false, nil))
 	}
 	if j.calledOff && k.at > 0 {
 		Expect(w.ls.Delete(ctx, w.key("item"))).To(Succeed())
@@ -268,11 +203,11 @@ var killedJobs = map[string]func(*world) job{
 var _ = Describe("a process that is killed", func() {
 	for name, manifests := range killedJobs {
 		It("at any write of "+name+" leaves nothing that the next one cannot finish", func(ctx SpecContext) {
-			writes := job{}.run(ctx, manifests, newKiller(0, false))
+			writes := job{}.run(ctx, manifests, newKiller(0, false, nil))
 			Expect(writes).To(BeNumerically(">", 6), "the start, five objects and the end")
 			var runs []*killer
 			for n := range writes {
-				runs = append(runs, newKiller(n+1, false), newKiller(n+1, true))
+				runs = append(runs, newKiller(n+1, false, nil), newKiller(n+1, true, nil))
 			}
 			GinkgoWriter.Printf("%s: %d writes\n", name, writes)
 			inParallel(6, runs, func(k *killer) {
@@ -284,12 +219,11 @@ var _ = Describe("a process that is killed", func() {
 
 	It("leaves what others made under a name that it was about to use", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
-		k := newKiller(1, true)
-		k.only = func(r deployertest.Request) bool { return r.Resource == "configmaps" }
-		k.arm()
+		k := newKiller(1, true, func(r deployertest.Request) bool { return r.Resource == "configmaps" })
+		k.Arm()
 		first := w.process(k)
 		w.create(ctx, "item", config(nil, w.configMaps(3, "a")...))
-		Eventually(k.dead).WithTimeout(patience).Should(BeClosed())
+		Eventually(k.Killed()).WithTimeout(patience).Should(BeClosed())
 		first.Kill()
 		Expect(w.inventory(ctx, "item")).To(HaveLen(3), "it is known what may have been written")
 		cm := &corev1.ConfigMap{Data: map[string]string{"key": "theirs"}}
@@ -297,7 +231,7 @@ var _ = Describe("a process that is killed", func() {
 		Expect(w.client.Create(ctx, cm)).To(Succeed())
 		before := w.read(ctx, "cm-1")
 
-		w.process(newKiller(0, false))
+		w.process(newKiller(0, false, nil))
 		Expect(w.ls.Delete(ctx, w.key("item"))).To(Succeed())
 		Expect(w.read(ctx, "cm-1")).To(Equal(before))
 	}, SpecTimeout(2*time.Minute))

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployertest_test
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// A rule says which requests it is for, which of them it acts on, and what it does to them.
+func ExampleRule() {
+	rules := []deployertest.Rule{
+		{Match: deployertest.Match{Verb: "patch", Resource: "deployitems"}, Times: 3, Fault: deployertest.Conflict()},
+		{Match: deployertest.Match{Verb: deployertest.WriteVerb}, Nth: 4, Fault: deployertest.LostAnswer()},
+		{Match: deployertest.Match{Resource: "configmaps"}, Fault: deployertest.ReplayWatch(2)},
+	}
+	for _, rule := range rules {
+		fmt.Println(rule.Fault)
+	}
+	// Output:
+	// 409 Conflict
+	// reset after it took effect
+	// replayed after 2 events
+}
+
+// TestKillEverywhere is the example of the guide: a deployer of three writes is killed at each of them.
+func TestKillEverywhere(t *testing.T) {
+	var server *standIn
+	run := func(network *deployertest.Network) {
+		server = newStandIn(t)
+		deployer := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+		for range 3 {
+			deployer.send("PATCH", objectPath)
+		}
+	}
+	check := func(n int, _ deployertest.Fault) {
+		if stored := server.stored(); stored != n && stored != n-1 {
+			t.Errorf("killed at write %d, %d took effect", n, stored)
+		}
+	}
+
+	writes := deployertest.Match{Verb: deployertest.WriteVerb}
+	count := deployertest.Faults(t, deployertest.Scenario{Rules: []deployertest.Rule{{Match: writes}}}) // no fault: it only counts
+	run(count)
+	for n := 1; n <= count.Report().Rules[0].Matched; n++ {
+		for _, kill := range []deployertest.Fault{deployertest.KillBefore(), deployertest.KillAfter()} {
+			network := deployertest.Faults(t, deployertest.Scenario{Rules: []deployertest.Rule{{Match: writes, Nth: n, Fault: kill}}})
+			run(network)
+			<-network.Killed()
+			check(n, kill)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kit_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+const protobuf = "application/vnd.kubernetes.protobuf"
+
+// network is how a client gets to the API server.
+type network struct {
+	*deployertest.Network
+	access  *rest.Config
+	faulty  typedcorev1.ConfigMapInterface
+	healthy typedcorev1.ConfigMapInterface
+	ns      string
+}
+
+// set stores a value in the object "a", past the network.
+func (n *network) set(ctx context.Context, value string) {
+	GinkgoHelper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"key": value}}
+	_, err := n.healthy.Update(ctx, cm, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = n.healthy.Create(ctx, cm, metav1.CreateOptions{})
+	}
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// get reads the value through the network.
+func (n *network) get(ctx context.Context) string {
+	GinkgoHelper()
+	cm, err := n.faulty.Get(ctx, "a", metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return cm.Data["key"]
+}
+
+// patch sets the value through the network.
+func (n *network) patch(ctx context.Context, value string) error {
+	body := fmt.Appendf(nil, `{"data":{"key":%q}}`, value)
+	_, err := n.faulty.Patch(ctx, "a", types.MergePatchType, body, metav1.PatchOptions{})
+	return err
+}
+
+// stored is the value in truth.
+func (n *network) stored(ctx context.Context) string {
+	GinkgoHelper()
+	cm, err := n.healthy.Get(ctx, "a", metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return cm.Data["key"]
+}
+
+// proxied is the way of a program: a kubeconfig.
+func proxied(n *deployertest.Network, cfg *rest.Config) *rest.Config {
+	GinkgoHelper()
+	raw, err := deployertest.Kubeconfig(n.Proxy(cfg)) // for --kubeconfig
+	Expect(err).NotTo(HaveOccurred())
+	access, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	Expect(err).NotTo(HaveOccurred())
+	return access
+}
+
+var _ = Describe("the faults of the network, seen by client-go", Ordered, func() {
+	var cp *envtest.ControlPlane
+	BeforeAll(func(ctx SpecContext) { cp, _ = start(ctx, envtest.CRDs()) })
+
+	for way, through := range map[string]func(*deployertest.Network, *rest.Config) *rest.Config{
+		"in the process": (*deployertest.Network).Wrap, "as a proxy": proxied,
+	} {
+		for _, form := range []string{"application/json", protobuf} {
+			Describe(way+", "+form, func() {
+				seen(func(ctx context.Context, rules ...deployertest.Rule) *network {
+					GinkgoHelper()
+					n := &network{Network: deployertest.Faults(GinkgoTB(), deployertest.Scenario{Rules: rules})}
+					direct, err := kubernetes.NewForConfig(cp.Config)
+					Expect(err).NotTo(HaveOccurred())
+					ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "network-"}}
+					ns, err = direct.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+					Expect(err).NotTo(HaveOccurred())
+					n.ns, n.access = ns.Name, through(n.Network, cp.Config)
+					n.access.ContentType = form
+					faulty, err := kubernetes.NewForConfig(n.access)
+					Expect(err).NotTo(HaveOccurred())
+					n.healthy, n.faulty = direct.CoreV1().ConfigMaps(n.ns), faulty.CoreV1().ConfigMaps(n.ns)
+					return n
+				})
+			})
+		}
+	}
+
+	It("lets a deployer that is built with the library end its job", func(ctx SpecContext) {
+		t, cfg := GinkgoTB(), cp.Config
+		fake := deployertest.NewFake()
+		args := deployerlib.DeployerArgs{Type: "example.com/faults", Deployer: fake}
+		key := keyOf("faults")
+
+		network := deployertest.Faults(t, deployertest.Scenario{Rules: []deployertest.Rule{
+			// The first three writes of a status meet somebody else's.
+			{Match: deployertest.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Times: 3, Fault: deployertest.Conflict()},
+			// The next one is stored, but the deployer does not learn it.
+			{Match: deployertest.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Nth: 4, Fault: deployertest.LostAnswer()},
+			// The watch of deploy items breaks, and the next one repeats itself.
+			{Match: deployertest.Match{Resource: "deployitems"}, Fault: deployertest.CutWatch(1)},
+			{Match: deployertest.Match{Resource: "deployitems"}, Nth: 2, Fault: deployertest.ReplayWatch(2)},
+		}})
+		deployertest.StartManager(t, network.Wrap(cfg), args)
+
+		// What the test itself does goes past the network.
+		scheme, err := deployertest.Scheme()
+		Expect(err).NotTo(HaveOccurred())
+		c, err := client.New(cfg, client.Options{Scheme: scheme})
+		Expect(err).NotTo(HaveOccurred())
+		ls := deployertest.NewLandscaper(c, deployertest.LandscaperOptions{})
+		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, args.Type, config))).To(Succeed())
+		di, err := ls.AwaitFinished(ctx, key)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
+		Expect(fake.Count(key, contract.Reconcile)).To(Equal(1))
+	}, SpecTimeout(time.Minute))
+
+	It("lets it end its job under chaos, by seed", func(ctx SpecContext) {
+		t, cfg := GinkgoTB(), cp.Config
+		args := deployerlib.DeployerArgs{Type: "example.com/chaos", Deployer: deployertest.NewFake()}
+
+		network := deployertest.Faults(t, deployertest.Chaos(42, deployertest.Match{Resource: "deployitems"}, 0.1))
+		deployertest.StartManager(t, network.Wrap(cfg), args)
+
+		scheme, err := deployertest.Scheme()
+		Expect(err).NotTo(HaveOccurred())
+		c, err := client.New(cfg, client.Options{Scheme: scheme})
+		Expect(err).NotTo(HaveOccurred())
+		ls := deployertest.NewLandscaper(c, deployertest.LandscaperOptions{})
+		for i := range 10 {
+			Expect(ls.Deploy(ctx, ls.Item("default", fmt.Sprintf("chaos-%d", i), args.Type, config))).To(Succeed())
+		}
+		for i := range 10 {
+			di, err := ls.AwaitFinished(ctx, keyOf(fmt.Sprintf("chaos-%d", i)))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+		}
+	}, SpecTimeout(time.Minute))
+})
+
+// seen are the specs of one way.
+func seen(begin func(context.Context, ...deployertest.Rule) *network) {
+	It("shows the past to reads", func(ctx SpecContext) {
+		n := begin(ctx, deployertest.Rule{Match: deployertest.Match{Verb: "get", Name: "a"}, Fault: deployertest.Stale(1)},
+			deployertest.Rule{Match: deployertest.Match{Verb: "list", Resource: "configmaps"}, Nth: 2, Fault: deployertest.Stale(1)})
+		n.set(ctx, "old")
+		Expect(n.get(ctx)).To(Equal("old"))
+		before, err := n.faulty.List(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		n.set(ctx, "new")
+		Expect(n.get(ctx)).To(Equal("old"))
+		Expect(n.get(ctx)).To(Equal("new"))
+		after, err := n.faulty.List(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after).To(Equal(before))
+	}, SpecTimeout(time.Minute))
+
+	It("loses the answer to a write that took effect", func(ctx SpecContext) {
+		n := begin(ctx, deployertest.Rule{Match: deployertest.Match{Verb: deployertest.WriteVerb}, Fault: deployertest.LostAnswer()})
+		n.set(ctx, "old")
+		Expect(n.patch(ctx, "new")).NotTo(Succeed())
+		Expect(n.stored(ctx)).To(Equal("new"))
+	}, SpecTimeout(time.Minute))
+
+	It("loses a write before it takes effect, and kills", func(ctx SpecContext) {
+		n := begin(ctx, deployertest.Rule{Match: deployertest.Match{Verb: deployertest.WriteVerb}, Fault: deployertest.Reset()},
+			deployertest.Rule{Match: deployertest.Match{Verb: deployertest.WriteVerb}, Nth: 2, Fault: deployertest.KillAfter()})
+		n.set(ctx, "old")
+		Expect(n.patch(ctx, "new")).NotTo(Succeed())
+		Expect(n.stored(ctx)).To(Equal("old"))
+		Expect(n.patch(ctx, "last")).NotTo(Succeed())
+		Eventually(ctx, n.Killed()).Should(BeClosed())
+		Expect(n.patch(ctx, "never")).NotTo(Succeed())
+		Expect(n.stored(ctx)).To(Equal("last"))
+	}, SpecTimeout(time.Minute))
+
+	It("storms with conflicts", func(ctx SpecContext) {
+		n := begin(ctx, deployertest.Rule{Match: deployertest.Match{Verb: "patch"}, Times: 3, Fault: deployertest.Conflict()})
+		n.set(ctx, "old")
+		Expect(apierrors.IsConflict(n.patch(ctx, "new"))).To(BeTrue())
+		Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error { return n.patch(ctx, "new") })).To(Succeed())
+		Expect(n.Report().Hits()).To(Equal(3))
+	}, SpecTimeout(time.Minute))
+
+	It("takes the access away, and webhooks refuse", func(ctx SpecContext) {
+		n := begin(ctx, deployertest.Rule{Match: deployertest.Match{All: true}, Times: 2, Fault: deployertest.ExpiredToken()},
+			deployertest.Rule{Match: deployertest.Match{Verb: "patch"}, Nth: 2, Fault: deployertest.Denied("w.example.com")},
+			deployertest.Rule{Match: deployertest.Match{Verb: "patch"}, Nth: 3, Fault: deployertest.BrokenWebhook("w.example.com")})
+		n.set(ctx, "old")
+		_, err := n.faulty.Get(ctx, "a", metav1.GetOptions{})
+		Expect(apierrors.IsUnauthorized(err)).To(BeTrue(), "%v", err)
+		Expect(apierrors.IsUnauthorized(n.patch(ctx, "new"))).To(BeTrue())
+		Expect(n.get(ctx)).To(Equal("old"))
+		err = n.patch(ctx, "new")
+		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(ContainSubstring(`admission webhook "w.example.com" denied the request`)))
+		Expect(apierrors.IsInternalError(n.patch(ctx, "new"))).To(BeTrue())
+		Expect(n.stored(ctx)).To(Equal("old"))
+	}, SpecTimeout(time.Minute))
+
+	It("replays and cuts a watch", func(ctx SpecContext) {
+		n := begin(ctx, deployertest.Rule{Match: deployertest.Match{Resource: "configmaps"}, Fault: deployertest.ReplayWatch(2)},
+			deployertest.Rule{Match: deployertest.Match{Resource: "configmaps"}, Nth: 2, Fault: deployertest.CutWatch(1)})
+		n.set(ctx, "first")
+		for _, wanted := range [][]string{{"first", "second", "first", "second"}, {"second", "closed"}} {
+			n.watch(ctx, wanted)
+		}
+	}, SpecTimeout(time.Minute))
+
+	It("does not keep an informer from the truth", func(ctx SpecContext) {
+		n := begin(ctx, deployertest.Rule{Match: deployertest.Match{Resource: "configmaps"}, Fault: deployertest.CutWatch(3)},
+			deployertest.Rule{Match: deployertest.Match{Resource: "configmaps"}, Nth: 2, Fault: deployertest.ReplayWatch(1)},
+			deployertest.Rule{Match: deployertest.Match{Resource: "configmaps"}, Nth: 3, Fault: deployertest.StallWatch(1, time.Second), Optional: true})
+		n.set(ctx, "0")
+		set, err := kubernetes.NewForConfig(n.access)
+		Expect(err).NotTo(HaveOccurred())
+		factory := informers.NewSharedInformerFactoryWithOptions(set, 0, informers.WithNamespace(n.ns))
+		lister := factory.Core().V1().ConfigMaps().Lister().ConfigMaps(n.ns)
+		inner, stop := context.WithCancel(ctx)
+		DeferCleanup(factory.Shutdown)
+		DeferCleanup(stop)
+		factory.StartWithContext(inner)
+		factory.WaitForCacheSyncWithContext(inner)
+		i := 0
+		Eventually(func(g Gomega) {
+			i++
+			n.set(ctx, fmt.Sprint(i))
+			g.Expect(n.Report().Idle()).To(BeEmpty())
+		}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
+		Eventually(func(g Gomega) {
+			cm, err := lister.Get("a")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(cm.Data["key"]).To(Equal(fmt.Sprint(i)))
+		}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
+	}, SpecTimeout(time.Minute))
+}
+
+// watch watches from the beginning and wants to see values of "a". After the first event it stores "second".
+func (n *network) watch(ctx context.Context, wanted []string) {
+	GinkgoHelper()
+	w, err := n.faulty.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=a"})
+	Expect(err).NotTo(HaveOccurred())
+	defer w.Stop()
+	var got []string
+	for !slices.Equal(got, wanted) {
+		select {
+		case event, open := <-w.ResultChan():
+			cm, ok := event.Object.(*corev1.ConfigMap)
+			switch {
+			case ok:
+				got = append(got, cm.Data["key"])
+			case !open, event.Type == watch.Error: // a stream that broke, or a connection
+				got = append(got, "closed")
+			default:
+				Fail(fmt.Sprintf("got %+v", event))
+			}
+		case <-ctx.Done():
+			Fail(fmt.Sprintf("got %v, want %v", got, wanted))
+		}
+		Expect(len(got)).To(BeNumerically("<=", len(wanted)), "got %v, want %v", got, wanted)
+		if len(got) == 1 && got[0] == "first" {
+			n.set(ctx, "second")
+		}
+	}
+}
