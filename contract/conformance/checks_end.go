@@ -259,10 +259,18 @@ var restartChecks = []Check{
 		run: func(p *probe) {
 			running := p.working("slow")
 			p.restart(nil)
+			p.deploy("later", p.subject.Valid)
+			p.await(p.subject.Bounds.Start, "later", "finished", func(di item) bool { return contract.IsFinal(di.Status.Phase) })
+			for _, di := range p.after(running) {
+				p.hold(di.Status.Phase == phases.Progressing, "it showed phase %q after the restart", di.Status.Phase)
+				p.hold(di.Status.LastReconcileTime.Equal(running.Status.LastReconcileTime), "lastReconcileTime was %v and became %v",
+					running.Status.LastReconcileTime, di.Status.LastReconcileTime)
+			}
 			di := p.finish("slow")
 			p.hold(di.Status.Phase == phases.Succeeded, "it ended as %q%s", di.Status.Phase, errorOf(di))
-			p.hold(di.Status.LastReconcileTime.Equal(running.Status.LastReconcileTime), "lastReconcileTime was %v and became %v",
-				running.Status.LastReconcileTime, di.Status.LastReconcileTime)
+			if p.jobs() {
+				p.hold(di.Status.JobIDFinished == running.Status.JobID, "another job was finished: %q", di.Status.JobIDFinished)
+			}
 		},
 	},
 	{

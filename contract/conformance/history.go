@@ -27,6 +27,7 @@ type history struct {
 	mu       sync.Mutex
 	order    []string
 	versions map[string][]*lsv1alpha1.DeployItem
+	stopped  bool
 	broken   string // why there are no more versions
 }
 
@@ -42,26 +43,39 @@ func record(ctx context.Context, c client.WithWatch, namespace string) (*history
 		for event := range events.ResultChan() {
 			h.add(event)
 		}
+		h.end("the watch ended early")
 	}()
 	return h, nil
 }
 
 func (h *history) add(event watch.Event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	di, ok := event.Object.(*lsv1alpha1.DeployItem)
 	if !ok {
-		h.broken = fmt.Sprintf("the watch broke: %v", event.Object)
+		h.end(fmt.Sprintf("the watch broke: %v", event.Object))
 		return
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if _, known := h.versions[di.Name]; !known {
 		h.order = append(h.order, di.Name)
 	}
 	h.versions[di.Name] = append(h.versions[di.Name], di)
 }
 
+// end notes that there are no more versions, unless that is wanted.
+func (h *history) end(why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.stopped && h.broken == "" {
+		h.broken = why
+	}
+}
+
 // stop ends the watch.
 func (h *history) stop() {
+	h.mu.Lock()
+	h.stopped = true
+	h.mu.Unlock()
 	h.events.Stop()
 	<-h.drained
 }
