@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -95,8 +96,16 @@ func (p *probe) finished(name string) item {
 	ctx, cancel := context.WithTimeout(p.ctx, p.subject.Bounds.Finish)
 	defer cancel()
 	di, err := p.ls.AwaitFinished(ctx, p.key(name))
-	p.must(err)
+	p.inTime(di, err, "finished", p.subject.Bounds.Finish)
 	return di
+}
+
+// inTime ends the check when a wait for an item ended with an error.
+func (p *probe) inTime(di item, err error, what string, bound time.Duration) {
+	if err != nil && di != nil && errors.Is(err, context.DeadlineExceeded) {
+		p.fail("not %s within %s: %s", what, bound, stateOf(di))
+	}
+	p.must(err)
 }
 
 // succeeds deploys a valid item and waits for its success.
@@ -119,9 +128,7 @@ func (p *probe) await(bound time.Duration, name, what string, ok func(item) bool
 	ctx, cancel := context.WithTimeout(p.ctx, bound)
 	defer cancel()
 	di, err := p.ls.Await(ctx, p.key(name), func(di item) (bool, error) { return ok(di), nil })
-	if err != nil {
-		p.fail("not %s within %s: %v", what, bound, err)
-	}
+	p.inTime(di, err, what, bound)
 	return di
 }
 
@@ -150,7 +157,8 @@ func (p *probe) finish(name string) item {
 func (p *probe) delete(name string) {
 	p.must(p.ls.Mark(p.ctx, p.key(name)))
 	if p.jobs() {
-		p.trigger(name)
+		_, err := p.ls.Trigger(p.ctx, p.key(name))
+		p.must(client.IgnoreNotFound(err)) // another check is about deployers that do not wait
 	}
 }
 
@@ -165,7 +173,7 @@ func (p *probe) gone(name string) {
 	})
 	if wait.Interrupted(err) {
 		di := p.get(name)
-		p.fail("not deleted within %s: phase %q, finalizers %v%s", p.subject.Bounds.Finish, di.Status.Phase, di.Finalizers, errorOf(di))
+		p.fail("not deleted within %s: finalizers %v, %s", p.subject.Bounds.Finish, di.Finalizers, stateOf(di))
 	}
 	p.must(err)
 }
@@ -177,11 +185,14 @@ func (p *probe) quiet(di item) {
 	p.deploy(later, p.subject.Valid)
 	p.until(later, "finished", func(di item) bool { return contract.IsFinal(di.Status.Phase) })
 	p.g.Consistently(p.ctx, func() string {
-		now := p.get(di.Name)
+		now, err := p.ls.Get(p.ctx, p.key(di.Name))
+		if err != nil {
+			return err.Error()
+		}
 		if now.ResourceVersion == di.ResourceVersion {
 			return ""
 		}
-		return fmt.Sprintf("phase %q, annotations %v, written by %v%s", now.Status.Phase, now.Annotations, strangers(now), errorOf(now))
+		return fmt.Sprintf("written by %v, now %s", strangers(now), stateOf(now))
 	}).WithTimeout(p.subject.Bounds.Quiet).WithPolling(50*time.Millisecond).Should(gomega.BeEmpty(), "the item was written")
 }
 
@@ -228,6 +239,18 @@ func strangers(di item) []string {
 		}
 	}
 	return managers
+}
+
+// stateOf is an item as text for failures.
+func stateOf(di item) string {
+	text := fmt.Sprintf("phase %q", di.Status.Phase)
+	if s := di.Status; s.JobID != "" {
+		text += fmt.Sprintf(", job finished: %t", s.JobID == s.JobIDFinished)
+	}
+	if op := di.Annotations[lsv1alpha1.OperationAnnotation]; op != "" {
+		text += fmt.Sprintf(", operation %q", op)
+	}
+	return text + errorOf(di)
 }
 
 // errorOf is an item's last error as text for failures; empty when there is none.

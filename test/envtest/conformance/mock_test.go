@@ -76,7 +76,12 @@ func mockCommand() conformance.Subject {
 
 // finishMock lets a slow item of the mock deployer succeed.
 func finishMock(ctx context.Context, c client.Client, key types.NamespacedName) error {
-	body, err := json.Marshal(map[string]any{"spec": map[string]any{"config": map[string]any{"phase": "Succeeded"}}})
+	return patchConfig(ctx, c, key, map[string]any{"phase": "Succeeded"})
+}
+
+// patchConfig changes fields of an item's configuration.
+func patchConfig(ctx context.Context, c client.Client, key types.NamespacedName, fields map[string]any) error {
+	body, err := json.Marshal(map[string]any{"spec": map[string]any{"config": fields}})
 	if err != nil {
 		return err
 	}
