@@ -139,7 +139,7 @@ func plainDeployer() conformance.Subject {
 			err := c.Get(ctx, key, &corev1.ConfigMap{})
 			return err == nil, client.IgnoreNotFound(err)
 		},
-		Bounds: conformance.Bounds{Finish: 8 * time.Second, Cleanup: 4 * time.Second},
+		Bounds: conformance.Bounds{Finish: 6 * time.Second, Cleanup: 3 * time.Second},
 	}
 }
 
