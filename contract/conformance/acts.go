@@ -71,9 +71,9 @@ func (p *probe) invalid(note string) func(types.NamespacedName) any {
 	return func(key types.NamespacedName) any { return p.subject.Invalid(key, note) }
 }
 
-// change changes an item as somebody does who has the right to.
-func (p *probe) change(name string, m mod) item {
-	di := p.get(name)
+// change changes the valid item as somebody does who has the right to.
+func (p *probe) change(m mod) item {
+	di := p.get("valid")
 	old := di.DeepCopy()
 	m(di)
 	p.must(p.client.Patch(p.ctx, di, client.MergeFrom(old)))
@@ -108,10 +108,10 @@ func (p *probe) inTime(di item, err error, what string, bound time.Duration) {
 	p.must(err)
 }
 
-// succeeds deploys a valid item and waits for its success.
-func (p *probe) succeeds(name string, mods ...mod) item {
-	p.deploy(name, p.subject.Valid, mods...)
-	di := p.finished(name)
+// succeeds deploys the item "valid" and waits for its success.
+func (p *probe) succeeds(mods ...mod) item {
+	p.deploy("valid", p.subject.Valid, mods...)
+	di := p.finished("valid")
 	p.hold(di.Status.Phase == phases.Succeeded, "a valid item ended as %q%s", di.Status.Phase, errorOf(di))
 	return di
 }
@@ -136,10 +136,10 @@ func (p *probe) until(name, what string, ok func(item) bool) item {
 	return p.await(p.subject.Bounds.Finish, name, what, ok)
 }
 
-// working deploys a slow item and waits until it is in work.
-func (p *probe) working(name string, mods ...mod) item {
-	p.deploy(name, p.subject.Slow, mods...)
-	return p.until(name, "in phase Progressing", func(di item) bool { return di.Status.Phase == phases.Progressing })
+// working deploys the item "slow" and waits until it is in work.
+func (p *probe) working(mods ...mod) item {
+	p.deploy("slow", p.subject.Slow, mods...)
+	return p.until("slow", "in phase Progressing", func(di item) bool { return di.Status.Phase == phases.Progressing })
 }
 
 // finish lets a slow item end and waits for it.
@@ -227,7 +227,7 @@ func (p *probe) restart(meanwhile func()) {
 	}
 	next, err := launch(p.ctx, p.subject, p.config, p.kubeconfig)
 	p.must(err)
-	p.stage.deployer = next
+	p.deployer = next
 }
 
 // strangers are those who wrote an item beside Landscaper.

@@ -16,7 +16,7 @@ var deletionChecks = []Check{
 	{
 		Name: "delete", Rows: "[C13, L33]", Promise: "a deleted item goes",
 		run: func(p *probe) {
-			p.succeeds("valid")
+			p.succeeds()
 			p.delete("valid")
 			p.gone("valid")
 		},
@@ -24,7 +24,7 @@ var deletionChecks = []Check{
 	{
 		Name: "delete-phases", Rows: "[C9]", Promise: "a deletion that is at work shows the phase of a run",
 		run: func(p *probe) {
-			p.succeeds("valid")
+			p.succeeds()
 			p.delete("valid")
 			p.gone("valid")
 			var shown []lsv1alpha1.DeployItemPhase
@@ -43,7 +43,7 @@ var deletionChecks = []Check{
 	{
 		Name: "uninstall", Rows: "[C13, L33]", Promise: "an item is gone only after what it deployed", needs: []need{needsDeployed},
 		run: func(p *probe) {
-			p.succeeds("valid")
+			p.succeeds()
 			p.hold(p.deployed("valid"), "a valid item succeeded, and nothing is deployed")
 			p.delete("valid")
 			p.gone("valid")
@@ -53,7 +53,7 @@ var deletionChecks = []Check{
 	{
 		Name: "deletion-waits", Rows: "[C3, C13]", Revision: contract.JobID, Promise: "a deletion waits for its job",
 		run: func(p *probe) {
-			p.succeeds("valid")
+			p.succeeds()
 			p.must(p.ls.Mark(p.ctx, p.key("valid")))
 			p.quiet(p.get("valid"))
 			p.trigger("valid")
@@ -63,7 +63,7 @@ var deletionChecks = []Check{
 	{
 		Name: "delete-failed-item", Rows: "[C13]", Promise: "an item that failed can be deleted", needs: []need{needsInvalid},
 		run: func(p *probe) {
-			p.failsInvalid("invalid", "conformance")
+			p.failsInvalid("conformance")
 			p.delete("invalid")
 			p.gone("invalid")
 		},
@@ -72,8 +72,8 @@ var deletionChecks = []Check{
 		Name: "without-uninstall", Rows: "[C12]", Revision: contract.JobID, needs: []need{needsDeployed},
 		Promise: "delete-without-uninstall removes the finalizer and leaves what is deployed",
 		run: func(p *probe) {
-			p.succeeds("valid")
-			p.change("valid", withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true"))
+			p.succeeds()
+			p.change(withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true"))
 			p.delete("valid")
 			p.gone("valid")
 			p.hold(p.deployed("valid"), "what was deployed is gone")
@@ -83,9 +83,9 @@ var deletionChecks = []Check{
 		Name: "without-uninstall-target", Rows: "[C12]", Revision: contract.JobID, needs: []need{needsTarget},
 		Promise: "delete-without-uninstall needs no Target",
 		run: func(p *probe) {
-			p.succeeds("valid")
+			p.succeeds()
 			p.removeTarget()
-			p.change("valid", withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true"))
+			p.change(withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true"))
 			p.delete("valid")
 			p.gone("valid")
 		},
@@ -96,7 +96,7 @@ var cancelChecks = []Check{
 	{
 		Name: "abort", Rows: "[C4, C6, L31]", Promise: "an abort ends a run as Failed and is removed", needs: []need{needsSlow},
 		run: func(p *probe) {
-			p.working("slow")
+			p.working()
 			p.operate("slow", contract.AbortOperation)
 			di := p.until("slow", "failed", func(di item) bool { return di.Status.Phase == phases.Failed })
 			p.hold(di.Status.LastError != nil, "it failed without lastError")
@@ -106,7 +106,7 @@ var cancelChecks = []Check{
 	{
 		Name: "abort-late", Rows: "[C6, L30, Lx7]", Promise: "an abort that finds the run ended is only removed",
 		run: func(p *probe) {
-			done := p.succeeds("valid")
+			done := p.succeeds()
 			p.settled("valid")
 			p.operate("valid", contract.AbortOperation)
 			p.notAborting("valid")
@@ -119,7 +119,7 @@ var cancelChecks = []Check{
 		Name: "interrupt", Rows: "[C4]", Revision: contract.JobID, needs: []need{needsSlow},
 		Promise: "a job that Landscaper ended stays ended, and the next one runs",
 		run: func(p *probe) {
-			running := p.working("slow")
+			running := p.working()
 			p.must(p.ls.Interrupt(p.ctx, p.key("slow")))
 			p.settles("slow")
 			di := p.get("slow")
@@ -132,7 +132,7 @@ var cancelChecks = []Check{
 	{
 		Name: "force-reconcile", Rows: "[L32, Lx8]", Promise: "force-reconcile on a finished item is obeyed and removed",
 		run: func(p *probe) {
-			done := p.succeeds("valid")
+			done := p.succeeds()
 			p.settled("valid")
 			p.operate("valid", lsv1alpha1.ForceReconcileOperation)
 			p.settled("valid")
@@ -179,7 +179,7 @@ var optionChecks = []Check{
 	{
 		Name: "test-reconcile", Rows: "[C15]", Revision: contract.JobID, Promise: "test-reconcile on a finished item makes a job of its own and is removed",
 		run: func(p *probe) {
-			done := p.succeeds("valid")
+			done := p.succeeds()
 			p.operate("valid", lsv1alpha1.TestReconcileOperation)
 			p.until("valid", "finished with another job", func(di item) bool {
 				return di.Status.JobID != done.Status.JobID && di.Status.JobID == di.Status.JobIDFinished && di.Status.Phase == phases.Succeeded
@@ -190,7 +190,7 @@ var optionChecks = []Check{
 	{
 		Name: "unchanged", Rows: "[C15]", Revision: contract.JobID, Promise: "with updateOnChangeOnly the job of an unchanged item ends without a run",
 		run: func(p *probe) {
-			done := p.succeeds("valid", updateOnChangeOnly)
+			done := p.succeeds(updateOnChangeOnly)
 			p.trigger("valid")
 			p.succeededAgain("valid")
 			for _, di := range p.after(done) {
@@ -201,8 +201,8 @@ var optionChecks = []Check{
 	{
 		Name: "changed", Rows: "[C15, L27]", Revision: contract.JobID, Promise: "with updateOnChangeOnly the job of a changed item runs",
 		run: func(p *probe) {
-			done := p.succeeds("valid", updateOnChangeOnly)
-			p.change("valid", withTimeout(contract.DefaultTimeout+time.Second))
+			done := p.succeeds(updateOnChangeOnly)
+			p.change(withTimeout(contract.DefaultTimeout+time.Second))
 			p.trigger("valid")
 			p.succeededAgain("valid")
 			p.beganAfter(done)
@@ -233,7 +233,7 @@ var responsibilityChecks = []Check{
 	{
 		Name: "target-missing", Rows: "[C2, Lx9]", Promise: "an item whose Target is gone says so and does not succeed; with the Target back it does", needs: []need{needsTarget},
 		run: func(p *probe) {
-			done := p.succeeds("valid")
+			done := p.succeeds()
 			p.settled("valid")
 			p.removeTarget()
 			p.trigger("valid")
@@ -257,7 +257,7 @@ var restartChecks = []Check{
 	{
 		Name: "resume", Rows: "[C14]", Promise: "a run goes on after the deployer was killed, and is not begun again", needs: []need{needsSlow},
 		run: func(p *probe) {
-			running := p.working("slow")
+			running := p.working()
 			p.restart(nil)
 			p.deploy("later", p.subject.Valid)
 			p.await(p.subject.Bounds.Start, "later", "finished", func(di item) bool { return contract.IsFinal(di.Status.Phase) })
@@ -284,7 +284,7 @@ var restartChecks = []Check{
 	{
 		Name: "restart-rests", Rows: "[C8, L29]", Promise: "a finished item is not written after a restart",
 		run: func(p *probe) {
-			p.succeeds("valid")
+			p.succeeds()
 			p.settles("valid")
 			done := p.get("valid")
 			p.restart(nil)

@@ -135,7 +135,7 @@ func (j *judged) add(revision contract.Revision, h *history) {
 
 // firstFault is the first fault of a rule in the versions of an item.
 func firstFault(c Check, versions []item) string {
-	before := &lsv1alpha1.DeployItem{}
+	before := versions[0]
 	for _, now := range versions {
 		if fault := strings.TrimSpace(c.rule(before, now)); fault != "" {
 			return fmt.Sprintf("%s/%s@%s: %s", now.Namespace, now.Name, now.ResourceVersion, fault)

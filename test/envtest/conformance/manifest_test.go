@@ -5,6 +5,7 @@ package conformance_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -64,9 +65,7 @@ func manifestConfig(fields map[string]any, object any) any {
 		"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
 		"manifests": []any{map[string]any{"manifest": object}},
 	}
-	for key, value := range fields {
-		out[key] = value
-	}
+	maps.Copy(out, fields)
 	return out
 }
 
