@@ -202,7 +202,7 @@ var optionChecks = []Check{
 		Name: "changed", Rows: "[C15, L27]", Revision: contract.JobID, Promise: "with updateOnChangeOnly the job of a changed item runs",
 		run: func(p *probe) {
 			done := p.succeeds(updateOnChangeOnly)
-			p.change(withTimeout(contract.DefaultTimeout+time.Second))
+			p.change(withTimeout(contract.DefaultTimeout + time.Second))
 			p.trigger("valid")
 			p.succeededAgain("valid")
 			p.beganAfter(done)

@@ -89,7 +89,7 @@ var runChecks = []Check{
 		Name: "generation", Rows: "[C7, L27]", Revision: contract.Annotation, Promise: "a changed spec alone makes a run",
 		run: func(p *probe) {
 			first := p.succeeds()
-			changed := p.change(withTimeout(contract.DefaultTimeout+time.Second))
+			changed := p.change(withTimeout(contract.DefaultTimeout + time.Second))
 			di := p.succeededAgain("valid")
 			p.hold(di.Status.ObservedGeneration == changed.Generation, "observedGeneration %d", di.Status.ObservedGeneration)
 			p.beganAfter(first)
@@ -99,7 +99,7 @@ var runChecks = []Check{
 		Name: "spec-waits", Rows: "[C3, C8]", Revision: contract.JobID, Promise: "a changed spec waits for its job, which then observes the generation",
 		run: func(p *probe) {
 			p.succeeds()
-			changed := p.change(withTimeout(contract.DefaultTimeout+time.Second))
+			changed := p.change(withTimeout(contract.DefaultTimeout + time.Second))
 			p.quiet(changed)
 			p.trigger("valid")
 			di := p.succeededAgain("valid")
