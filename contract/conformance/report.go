@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// Outcome is how a check ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Pass          Outcome = "pass"
+	Fail          Outcome = "FAIL"
+	NotApplicable Outcome = "n/a"
+)
+
+// Result is what a check showed under one revision.
+type Result struct {
+	// Check is what was checked.
+	Check Check
+	// Revision is the contract that was spoken.
+	Revision contract.Revision
+	// Outcome: pass, fail or not applicable.
+	Outcome Outcome
+	// Seen is the evidence: what is wrong, or why it does not apply; and the phases that items showed.
+	Seen string
+	// Took is how long it took.
+	Took time.Duration
+}
+
+// Report is the outcome of all checks of a subject, in the order in which they ran.
+type Report struct {
+	// Subject is the name of the subject.
+	Subject string
+	// Results are one per check and revision.
+	Results []Result
+}
+
+// Failed returns the names of the checks that failed under a revision, in order.
+func (r *Report) Failed(revision contract.Revision) []string {
+	names := []string{}
+	for _, result := range r.Results {
+		if result.Outcome == Fail && result.Revision == revision {
+			names = append(names, result.Check.Name)
+		}
+	}
+	return names
+}
+
+// Count returns how many checks ended with an outcome.
+func (r *Report) Count(o Outcome) int {
+	n := 0
+	for _, result := range r.Results {
+		if result.Outcome == o {
+			n++
+		}
+	}
+	return n
+}
+
+// Err is an error that names all checks that failed; nil when none did.
+func (r *Report) Err() error {
+	var errs []error
+	for _, result := range r.Results {
+		if result.Outcome == Fail {
+			errs = append(errs, fmt.Errorf("%s revision, %s %s: %s", result.Revision, result.Check.Name, result.Check.Rows, result.Seen))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Row is the verdict about one row of the specification.
+type Row struct {
+	// ID is the row's, like C10.
+	ID string
+	// Outcome is fail if one of its checks failed, else pass if one passed.
+	Outcome Outcome
+	// Failed are the checks that failed, as revision/name.
+	Failed []string
+}
+
+// Rows returns the verdict about each row that a check stands for, sorted by family and number.
+func (r *Report) Rows() []Row {
+	byID := map[string]*Row{}
+	var rows []*Row
+	for _, result := range r.Results {
+		for _, id := range result.Check.RowIDs() {
+			if byID[id] == nil {
+				byID[id] = &Row{ID: id, Outcome: NotApplicable}
+				rows = append(rows, byID[id])
+			}
+			byID[id].add(result)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b *Row) int { return compareIDs(a.ID, b.ID) })
+	sorted := make([]Row, 0, len(rows))
+	for _, row := range rows {
+		sorted = append(sorted, *row)
+	}
+	return sorted
+}
+
+func (w *Row) add(result Result) {
+	switch result.Outcome {
+	case Fail:
+		w.Outcome = Fail
+		w.Failed = append(w.Failed, fmt.Sprintf("%s/%s", result.Revision, result.Check.Name))
+	case Pass:
+		if w.Outcome == NotApplicable {
+			w.Outcome = Pass
+		}
+	case NotApplicable:
+	}
+}
+
+// compareIDs sorts C2 before C10, and families by name.
+func compareIDs(a, b string) int {
+	familyA, familyB := strings.TrimRight(a, "0123456789"), strings.TrimRight(b, "0123456789")
+	if familyA != familyB {
+		return strings.Compare(familyA, familyB)
+	}
+	if len(a) != len(b) {
+		return len(a) - len(b)
+	}
+	return strings.Compare(a, b)
+}
+
+// WriteTable writes the report for people: a line per check with what was seen below it, then a line per row.
+func (r *Report) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Conformance of %s: %d passed, %d failed, %d not applicable\n",
+		r.Subject, r.Count(Pass), r.Count(Fail), r.Count(NotApplicable))
+	name, rows := r.widths()
+	revision := contract.Revision("")
+	for _, result := range r.Results {
+		if result.Revision != revision {
+			revision = result.Revision
+			fmt.Fprintf(&b, "\n%s revision\n", revision)
+		}
+		fmt.Fprintf(&b, "  %-4s  %-*s  %-*s  %s\n", result.Outcome, name, result.Check.Name, rows, result.Check.Rows, result.Check.Promise)
+		for line := range strings.Lines(result.Seen) {
+			fmt.Fprintf(&b, "        %*s  %s\n", name, "", strings.TrimRight(line, "\n"))
+		}
+	}
+	fmt.Fprintf(&b, "\nrows\n")
+	for _, row := range r.Rows() {
+		fmt.Fprintf(&b, "  %-4s  %-4s  %s\n", row.Outcome, row.ID, strings.Join(row.Failed, ", "))
+	}
+	if _, err := io.WriteString(w, trimLines(b.String())); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// widths are those of the columns.
+func (r *Report) widths() (name, rows int) {
+	for _, result := range r.Results {
+		name, rows = max(name, len(result.Check.Name)), max(rows, len(result.Check.Rows))
+	}
+	return name, rows
+}
+
+// trimLines removes blanks at the ends of lines.
+func trimLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// rules hold for every stored version of every item.
+var rules = []Check{
+	{
+		Name: "finished-is-final", Rows: "[C10]", Revision: contract.JobID,
+		Promise: "at every moment: while jobIDFinished equals jobID the phase is final",
+		rule: func(_, now item) string {
+			s := now.Status
+			return broken(s.JobID == "" || s.JobID != s.JobIDFinished || contract.IsFinal(s.Phase), "finished job with phase %q", s.Phase)
+		},
+	},
+	{
+		Name: "one-write", Rows: "[C10]", Revision: contract.JobID,
+		Promise: "at every moment: a final phase and jobIDFinished appear in one write",
+		rule: func(before, now item) string {
+			ends := contract.IsFinal(now.Status.Phase) && now.Status.Phase != before.Status.Phase
+			return broken(!ends || now.Status.JobID == now.Status.JobIDFinished, "phase %q came without jobIDFinished", now.Status.Phase)
+		},
+	},
+	{
+		Name: "job-ids", Rows: "[C3]", Revision: contract.JobID,
+		Promise: "at every moment: jobIDFinished is the job's and never vanishes, the ID of an unfinished job stays",
+		rule: func(before, now item) string {
+			b, s := before.Status, now.Status
+			return broken(b.JobIDFinished == s.JobIDFinished || s.JobIDFinished == s.JobID, "jobIDFinished is %q, jobID %q", s.JobIDFinished, s.JobID) +
+				broken(b.JobID == s.JobID || b.JobID == b.JobIDFinished, "the ID of an unfinished job became %q", s.JobID)
+		},
+	},
+	{
+		Name: "failed-has-error", Rows: "[C10]", Promise: "at every moment: a failed item has a lastError",
+		rule: func(before, now item) string {
+			began := now.Status.JobID != before.Status.JobID // a new job was handed out, its run has not begun
+			failed := now.Status.Phase == phases.Failed || now.Status.Phase == phases.DeleteFailed
+			return broken(!failed || began || now.Status.LastError != nil, "phase %q without lastError", now.Status.Phase)
+		},
+	},
+	{
+		Name: "error-shape", Rows: "[C10]", Promise: "at every moment: lastError has operation, reason, message and times",
+		rule: func(_, now item) string {
+			e := now.Status.LastError
+			return broken(e == nil || e.Operation != "" && e.Reason != "" && e.Message != "" && !e.LastTransitionTime.IsZero() && !e.LastUpdateTime.IsZero(),
+				"lastError is %+v", e)
+		},
+	},
+	{
+		Name: "observed-generation", Rows: "[C7]", Promise: "at every moment: observedGeneration is not ahead of the generation and never goes back",
+		rule: func(before, now item) string {
+			b, s := before.Status.ObservedGeneration, now.Status.ObservedGeneration
+			return broken(s <= now.Generation && s >= b, "observedGeneration %d after %d, generation %d", s, b, now.Generation)
+		},
+	},
+	{
+		Name: "known-phases", Rows: "[C9]", Promise: "at every moment: the phase is one that the revision's Landscaper knows",
+		rule: func(_, now item) string {
+			known := []lsv1alpha1.DeployItemPhase{"", phases.Init, phases.Progressing, phases.Deleting, phases.Succeeded, phases.Failed}
+			if now.Status.JobID != "" {
+				known = append(known, phases.InitDelete, phases.DeleteFailed)
+			}
+			return broken(slices.Contains(known, now.Status.Phase), "phase %q", now.Status.Phase)
+		},
+	},
+	{
+		Name: "spec-untouched", Rows: "[C7, L25]", Promise: "at every moment: only Landscaper writes the spec",
+		rule: func(_, now item) string {
+			for _, entry := range now.ManagedFields {
+				if entry.Manager != landscaper && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
+					return fmt.Sprintf("%s wrote the spec", entry.Manager)
+				}
+			}
+			return ""
+		},
+	},
+	{
+		Name: "finalizer", Rows: "[C13, Lx6]", Promise: "at every moment: an item in work or deployed has Landscaper's finalizer, until it is deleted",
+		rule: func(_, now item) string {
+			fresh := now.Status.Phase == "" || now.Status.Phase == phases.Init
+			return broken(fresh || now.DeletionTimestamp != nil || contract.HasOurFinalizer(now), "phase %q without the finalizer", now.Status.Phase)
+		},
+	},
+	{
+		Name: "says-who", Rows: "[C5, C11]", Promise: "at every moment: an item with a phase says since when and by whom it is processed",
+		rule: func(_, now item) string {
+			s := now.Status
+			return broken(s.Phase == "" || !s.LastReconcileTime.IsZero() && s.Deployer.Name != "", "phase %q, lastReconcileTime %v, deployer %q", s.Phase, s.LastReconcileTime, s.Deployer.Name)
+		},
+	},
+}
+
+// broken is the text of a rule that does not hold.
+func broken(ok bool, format string, args ...any) string {
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf(format, args...) + " "
+}
+
+// judged is what the rules found in all histories of a revision.
+type judged struct {
+	mu              sync.Mutex
+	items, versions int
+	faults          map[string][]string // by the name of the rule
+}
+
+// add holds a history to the rules.
+func (j *judged) add(revision contract.Revision, h *history) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, name := range h.names() {
+		versions := h.of(name)
+		j.items, j.versions = j.items+1, j.versions+len(versions)
+		for _, c := range rules {
+			if c.Revision != "" && c.Revision != revision {
+				continue
+			}
+			if fault := firstFault(c, versions); fault != "" {
+				j.faults[c.Name] = append(j.faults[c.Name], fault)
+			}
+		}
+	}
+}
+
+// firstFault is the first fault of a rule in the versions of an item.
+func firstFault(c Check, versions []item) string {
+	before := versions[0]
+	for _, now := range versions {
+		if fault := strings.TrimSpace(c.rule(before, now)); fault != "" {
+			return fmt.Sprintf("%s/%s@%s: %s", now.Namespace, now.Name, now.ResourceVersion, fault)
+		}
+		before = now
+	}
+	return ""
+}
+
+// shownFaults is how many faults of a rule are shown.
+const shownFaults = 3
+
+// verdict is what is known about a rule so far.
+func (j *judged) verdict(c Check) (failed, seen string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	seen = fmt.Sprintf("%d versions of %d items", j.versions, j.items)
+	faults := j.faults[c.Name]
+	if len(faults) > shownFaults {
+		faults = append(slices.Clone(faults[:shownFaults]), fmt.Sprintf("and %d more items", len(faults)-shownFaults))
+	}
+	return strings.Join(faults, "\n"), seen
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// good is an item in the middle of its job that breaks no rule.
+func good() item {
+	at := metav1.NewTime(time.Unix(1, 0))
+	di := &lsv1alpha1.DeployItem{}
+	di.Namespace, di.Name, di.Generation, di.Finalizers = "ns", "a", 2, []string{lsv1alpha1.LandscaperFinalizer}
+	di.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: landscaper, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
+	di.Status = lsv1alpha1.DeployItemStatus{
+		Phase: phases.Progressing, ObservedGeneration: 2, LastReconcileTime: &at, Deployer: lsv1alpha1.DeployerInformation{Name: "d"},
+		JobID: "2", JobIDFinished: "1",
+		LastError: &lsv1alpha1.Error{Operation: "o", Reason: "r", Message: "m", LastTransitionTime: at, LastUpdateTime: at},
+	}
+	return di
+}
+
+func TestRules(t *testing.T) {
+	for rule, tc := range map[string]struct {
+		now  func(item)
+		want string
+	}{
+		"finished-is-final":   {func(di item) { di.Status.JobIDFinished = "2" }, `finished job with phase "Progressing"`},
+		"one-write":           {func(di item) { di.Status.Phase = phases.Succeeded }, `phase "Succeeded" came without jobIDFinished`},
+		"job-ids":             {func(di item) { di.Status.JobID = "3" }, `the ID of an unfinished job became "3"`},
+		"failed-has-error":    {func(di item) { di.Status.Phase, di.Status.LastError = phases.Failed, nil }, `phase "Failed" without lastError`},
+		"error-shape":         {func(di item) { di.Status.LastError.Reason = "" }, "lastError is"},
+		"observed-generation": {func(di item) { di.Status.ObservedGeneration = 3 }, "observedGeneration 3 after 2, generation 2"},
+		"known-phases":        {func(di item) { di.Status.Phase = "Completing" }, `phase "Completing"`},
+		"spec-untouched":      {func(di item) { di.ManagedFields[0].Manager = "somebody" }, "somebody wrote the spec"},
+		"finalizer":           {func(di item) { di.Finalizers = nil }, `phase "Progressing" without the finalizer`},
+		"says-who":            {func(di item) { di.Status.LastReconcileTime = nil }, `phase "Progressing", lastReconcileTime <nil>`},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			bad := good()
+			tc.now(bad)
+			found := false
+			for _, c := range rules {
+				if fault := firstFault(c, []item{good(), good()}); fault != "" {
+					t.Errorf("rule %s on a good history: got %q", c.Name, fault)
+				}
+				if c.Name == rule {
+					found = true
+					if fault := firstFault(c, []item{good(), bad}); !strings.Contains(fault, tc.want) {
+						t.Errorf("rule %s: want %q, got %q", c.Name, tc.want, fault)
+					}
+				}
+			}
+			if !found {
+				t.Errorf("there is no rule %q", rule)
+			}
+		})
+	}
+	for name, now := range map[string]func(item){
+		"vanished":     func(di item) { di.Status.JobIDFinished = "" },
+		"another's":    func(di item) { di.Status.JobIDFinished = "7" },
+		"old phase":    func(di item) { di.Status.JobID, di.Status.JobIDFinished, di.Status.Phase = "", "", phases.InitDelete },
+		"went back":    func(di item) { di.Status.ObservedGeneration = 1 },
+		"no deployer":  func(di item) { di.Status.Deployer.Name = "" },
+		"Delete fails": func(di item) { di.Status.Phase, di.Status.LastError = phases.DeleteFailed, nil },
+	} {
+		bad := good()
+		now(bad)
+		broken := ""
+		for _, c := range rules {
+			broken += firstFault(c, []item{good(), bad})
+		}
+		if broken == "" {
+			t.Errorf("%s: no rule is broken", name)
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	j := judged{faults: map[string][]string{"one-write": {"a", "b", "c", "d", "e"}}, items: 7, versions: 30}
+	failed, seen := j.verdict(Check{Name: "one-write"})
+	if failed != "a\nb\nc\nand 2 more items" || seen != "30 versions of 7 items" {
+		t.Errorf("verdict(...): got %q, %q", failed, seen)
+	}
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/contract/conformance"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+const plainType lsv1alpha1.DeployItemType = "conformance.deployerkit.dev/plain"
+
+// plainConfig is the configuration of the plain deployer.
+type plainConfig struct {
+	metav1.TypeMeta `json:",inline"`
+
+	Value string `json:"value,omitempty"`
+	Wrong string `json:"wrong,omitempty"`
+	Slow  bool   `json:"slow,omitempty"`
+}
+
+// plain is a deployer as somebody writes it in an hour, with controller-runtime alone: it deploys a ConfigMap. It works, and
+// it knows of the contract what a first look at Landscaper shows.
+type plain struct{ client client.Client }
+
+func (d *plain) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	di := &lsv1alpha1.DeployItem{}
+	if err := d.client.Get(ctx, req.NamespacedName, di); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	switch {
+	case di.Spec.Type != plainType:
+		return reconcile.Result{}, nil
+	case di.DeletionTimestamp != nil:
+		return reconcile.Result{}, d.delete(ctx, di)
+	case di.Status.JobID == di.Status.JobIDFinished:
+		return reconcile.Result{}, nil
+	}
+	c := plainConfig{}
+	if err := json.Unmarshal(di.Spec.Configuration.Raw, &c); err != nil {
+		return reconcile.Result{}, err
+	}
+	switch {
+	case c.Wrong != "":
+		now := metav1.Now()
+		di.Status.LastError = &lsv1alpha1.Error{
+			Operation: "Reconcile", Reason: "Wrong", Message: "this is wrong: " + c.Wrong, LastTransitionTime: now, LastUpdateTime: now,
+		}
+		return reconcile.Result{}, d.end(ctx, di, lsv1alpha1.DeployItemPhases.Failed)
+	case c.Slow:
+		di.Status.Phase = lsv1alpha1.DeployItemPhases.Progressing
+		return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, d.client.Status().Update(ctx, di)
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: di.Namespace, Name: di.Name}, Data: map[string]string{"value": c.Value}}
+	if err := d.client.Create(ctx, cm); err != nil && !apierrors.IsAlreadyExists(err) {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, d.end(ctx, di, lsv1alpha1.DeployItemPhases.Succeeded)
+}
+
+// end ends the job, in two writes.
+func (d *plain) end(ctx context.Context, di *lsv1alpha1.DeployItem, phase lsv1alpha1.DeployItemPhase) error {
+	di.Status.Phase = phase
+	if err := d.client.Status().Update(ctx, di); err != nil {
+		return err
+	}
+	di.Status.JobIDFinished = di.Status.JobID
+	return d.client.Status().Update(ctx, di)
+}
+
+func (d *plain) delete(ctx context.Context, di *lsv1alpha1.DeployItem) error {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: di.Namespace, Name: di.Name}}
+	if err := d.client.Delete(ctx, cm); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	controllerutil.RemoveFinalizer(di, lsv1alpha1.LandscaperFinalizer)
+	return d.client.Update(ctx, di)
+}
+
+// startPlain runs the plain deployer.
+func startPlain(ctx context.Context, cfg *rest.Config) error {
+	scheme, err := deployertest.Scheme()
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, Logger: logr.Discard(),
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err != nil {
+		return err
+	}
+	if err := ctrl.NewControllerManagedBy(mgr).Named("plain").For(&lsv1alpha1.DeployItem{}).Complete(&plain{client: mgr.GetClient()}); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// plainDeployer is the plain deployer as a subject.
+func plainDeployer() conformance.Subject {
+	making := func(c plainConfig) any {
+		c.APIVersion, c.Kind = "conformance.deployerkit.dev/v1", "Plain"
+		return c
+	}
+	return conformance.Subject{
+		Name: "plain", Type: plainType, Start: startPlain, Revisions: []contract.Revision{contract.JobID}, Logs: GinkgoWriter,
+		Target: func(*rest.Config) (lsv1alpha1.TargetSpec, error) {
+			return lsv1alpha1.TargetSpec{Type: "conformance.deployerkit.dev/nowhere"}, nil
+		},
+		OtherTargetLabels: otherTargets,
+		Valid:             func(types.NamespacedName) any { return making(plainConfig{Value: "1"}) },
+		Invalid:           func(_ types.NamespacedName, note string) any { return making(plainConfig{Wrong: note}) },
+		Slow:              func(types.NamespacedName) any { return making(plainConfig{Slow: true}) },
+		Finish: func(ctx context.Context, c client.Client, key types.NamespacedName) error {
+			return patchConfig(ctx, c, key, map[string]any{"slow": nil})
+		},
+		Deployed: func(ctx context.Context, c client.Client, key types.NamespacedName) (bool, error) {
+			err := c.Get(ctx, key, &corev1.ConfigMap{})
+			return err == nil, client.IgnoreNotFound(err)
+		},
+		Bounds: conformance.Bounds{Finish: 6 * time.Second, Cleanup: 3 * time.Second},
+	}
+}
+
+var _ = Describe("a deployer that knows little of the contract", func() {
+	It("fails exactly where it does not keep it", func(ctx SpecContext) {
+		report, err := conformance.Execute(ctx, plainDeployer())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(report.WriteTable(GinkgoWriter)).To(Succeed())
+		Expect(report.Failed(contract.JobID)).To(ConsistOf(
+			"pickup",            // [C5, C7, L27, L28] it writes at the end only
+			"deployer",          // [C11] it does not say who it is
+			"next-job",          // [C3, L27] the second run is not begun, only ended
+			"spec-waits",        // [C3, C8] it does not observe the generation
+			"invalid-code",      // [C10] its error has no code
+			"error-length",      // [C10] nor an end
+			"recovers",          // [C7, C10] its error stays for ever
+			"timeout",           // [C10] it has all the time in the world
+			"delete-phases",     // [C9] a deletion is not shown
+			"deletion-waits",    // [C3, C13] it does not wait for Landscaper
+			"without-uninstall", // [C12] it always uninstalls
+			"abort",             // [C4, C6, L31] it does not listen
+			"abort-late",        // [C6, L30, Lx7]
+			"force-reconcile",   // [L32, Lx8]
+			"test-reconcile",    // [C15]
+			"changed",           // [C15, L27] as next-job
+			"other-target",      // [C2, L24, L25] it takes what it can get
+			"target-missing",    // [C2, Lx9] and does not miss a Target
+			"one-write",         // [C10] phase and jobIDFinished are two writes
+			"says-who",          // [C5, C11] as pickup and deployer, at every moment
+		), "%v", report.Err())
+		Expect(fmt.Sprint(report.Err())).To(ContainSubstring("phase \"Succeeded\" came without jobIDFinished"))
+	})
+})

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package conformance_test holds the deployers of this module to the contract, and the conformance suite to its word.
+package conformance_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/deployerkit/deployerkit/contract/conformance"
+)
+
+// mockProgram is the mock deployer as a program.
+var mockProgram string
+
+func TestConformance(t *testing.T) {
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	SetDefaultEventuallyTimeout(time.Minute)
+	conformance.Run(t, mockDeployer(), manifestDeployer())
+}
+
+var _ = BeforeSuite(func() {
+	var err error
+	mockProgram, err = gexec.Build("github.com/deployerkit/deployerkit/cmd/mock-deployer")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(gexec.CleanupBuildArtifacts)
+})
