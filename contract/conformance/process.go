@@ -25,7 +25,7 @@ import (
 // process is the running deployer. Exactly one of command and network is set.
 type process struct {
 	command *exec.Cmd
-	network *deployertest.Counter
+	network *deployertest.Network
 	cancel  context.CancelFunc
 	bound   time.Duration
 
@@ -39,7 +39,7 @@ func launch(ctx context.Context, s Subject, cfg *rest.Config, kubeconfig string)
 	if s.Command != nil {
 		return p, p.exec(s.Command(kubeconfig), s.Logs)
 	}
-	p.network = &deployertest.Counter{}
+	p.network = deployertest.NewNetwork()
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(p.ended)
@@ -83,9 +83,6 @@ func (p *process) stop() error {
 	return p.await()
 }
 
-// errKilled is what requests of a killed deployer get.
-var errKilled = errors.New("the deployer was killed")
-
 // kill ends the deployer without giving it a chance to write anything.
 func (p *process) kill() error {
 	if p.command != nil {
@@ -93,7 +90,7 @@ func (p *process) kill() error {
 			return fmt.Errorf("kill deployer: %w", err)
 		}
 	} else {
-		p.network.Cut(errKilled)
+		p.network.Kill()
 		p.cancel()
 	}
 	return p.await()

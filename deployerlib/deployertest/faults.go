@@ -30,7 +30,7 @@ type Scenario struct {
 }
 
 // Network lies between a deployer and its API servers and goes wrong by a
-// scenario. [Faults] makes one. It is safe for concurrent use.
+// scenario. [Faults] makes one for a test, [NewNetwork] one that only Kill disturbs. It is safe for concurrent use.
 type Network struct {
 	t     testing.TB
 	clock clock.Clock
@@ -61,7 +61,7 @@ type Network struct {
 // Optional: a test must not pass because no fault hit. What was done is logged.
 func Faults(t testing.TB, s Scenario) *Network {
 	t.Helper()
-	n := newNetwork()
+	n := NewNetwork()
 	n.t, n.clock, n.log, n.seed, n.least = t, s.Clock, s.Log, s.Seed, s.AtLeast
 	if n.clock == nil {
 		n.clock = clock.RealClock{}
@@ -80,8 +80,8 @@ func Faults(t testing.TB, s Scenario) *Network {
 	return n
 }
 
-// newNetwork makes a network that passes everything, until it is killed.
-func newNetwork() *Network {
+// NewNetwork makes a network that passes everything, until it is killed. For programs; tests use [Faults].
+func NewNetwork() *Network {
 	return &Network{armed: true, ended: make(chan struct{}), killed: make(chan struct{}), dice: map[diceKey]uint64{}}
 }
 

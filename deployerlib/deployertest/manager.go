@@ -72,7 +72,7 @@ type Manager struct {
 // out are short. The test fails when the manager cannot start, ends by itself or does not stop.
 func StartManager(t testing.TB, cfg *rest.Config, args deployerlib.DeployerArgs, options ...ManagerOption) *Manager {
 	t.Helper()
-	m := &Manager{Registry: prometheus.NewRegistry(), network: newNetwork(), ended: make(chan struct{}), t: t}
+	m := &Manager{Registry: prometheus.NewRegistry(), network: NewNetwork(), ended: make(chan struct{}), t: t}
 	if err := m.make(cfg, args, options); err != nil {
 		t.Fatalf("make manager: %v", err)
 	}
