@@ -264,41 +264,6 @@ func (l *Landscaper) Get(ctx context.Context, item types.NamespacedName) (*lsv1a
 	return di, nil
 }
 
-// patch sends a merge patch of the main resource.
-func (l *Landscaper) patch(ctx context.Context, item types.NamespacedName, body map[string]any) error {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return fmt.Errorf("encode patch: %w", err)
-	}
-	if err := l.client.Patch(ctx, shell(item), client.RawPatch(types.MergePatchType, raw)); err != nil {
-		return fmt.Errorf("patch deploy item %s: %w", item, err)
-	}
-	return nil
-}
-
-// patchStatus sends a merge patch of the status. "observedGeneration": nil
-// stands for: keep it, 0 if there is none, because the schema wants one.
-func (l *Landscaper) patchStatus(ctx context.Context, item types.NamespacedName, status map[string]any) error {
-	if known, ok := status["observedGeneration"]; ok && known == nil {
-		di, err := l.Get(ctx, item)
-		if err != nil {
-			return err
-		}
-		delete(status, "observedGeneration")
-		if di.Status.ObservedGeneration == 0 {
-			status["observedGeneration"] = 0
-		}
-	}
-	raw, err := json.Marshal(map[string]any{"status": status})
-	if err != nil {
-		return fmt.Errorf("encode patch: %w", err)
-	}
-	if err := l.client.Status().Patch(ctx, shell(item), client.RawPatch(types.MergePatchType, raw)); err != nil {
-		return fmt.Errorf("patch status of deploy item %s: %w", item, err)
-	}
-	return nil
-}
-
 // shell is an item with nothing but its name.
 func shell(item types.NamespacedName) *lsv1alpha1.DeployItem {
 	return &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name}}

@@ -13,6 +13,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
@@ -84,6 +85,41 @@ func TestTrigger(t *testing.T) {
 			t.Errorf("item %+v", di)
 		}
 	})
+}
+
+// A deployer may start an item of its own accord before the first job ID is there.
+func TestTriggerKeepsWhatTheDeployerObserved(t *testing.T) {
+	scheme, err := deployertest.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Generation: 1}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(di).WithStatusSubresource(&lsv1alpha1.DeployItem{}).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			if stored := get(t, c); stored.Status.ObservedGeneration == 0 {
+				stored.Status.ObservedGeneration = 1
+				if err := c.Status().Update(ctx, stored); err != nil {
+					return err
+				}
+			}
+			return c.SubResource(sub).Patch(ctx, obj, p, opts...)
+		},
+	}).Build()
+	if _, err := deployertest.NewLandscaper(c, deployertest.LandscaperOptions{}).Trigger(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	if got := get(t, c).Status; got.ObservedGeneration != 1 || got.JobID == "" {
+		t.Errorf("status %+v: the generation that the deployer observed is gone, or there is no job", got)
+	}
+}
+
+func get(t *testing.T, c client.Client) *lsv1alpha1.DeployItem {
+	t.Helper()
+	di := &lsv1alpha1.DeployItem{}
+	if err := c.Get(t.Context(), key, di); err != nil {
+		t.Fatal(err)
+	}
+	return di
 }
 
 func TestUpdateReplacesTheConfiguration(t *testing.T) {
