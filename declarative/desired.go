@@ -15,16 +15,9 @@ import (
 	"github.com/deployerkit/deployerkit/declarative/internal/objects"
 )
 
-// What the engine does with children that say nothing but their name, and with those of an update strategy.
-const (
-	policyRetain     = apply.Policy("retain")
-	strategyRecreate = apply.Strategy("recreate")
-	strategyOnDelete = apply.Strategy("onDelete")
-)
-
 // strategyOf translates an update strategy.
 var strategyOf = map[UpdateStrategy]apply.Strategy{
-	Apply: apply.Apply, Replace: apply.Update, Recreate: strategyRecreate, OnDelete: strategyOnDelete,
+	Apply: apply.Apply, Replace: apply.Update, Recreate: apply.Recreate, OnDelete: apply.OnDelete,
 }
 
 // Desired turns the children of a response into what the engine applies, without asking a cluster. owns tells which
@@ -104,7 +97,7 @@ func (s *shaping) object(at string, m objects.Object) {
 	s.checkPlace(f)
 	d := apply.Desired{Object: object, Strategy: strategyOf[kind.Update]}
 	if isMinimal(m) {
-		d.Policy = policyRetain
+		d.Policy = apply.Retain
 	} else {
 		s.label(f, object)
 		s.own(f, object)

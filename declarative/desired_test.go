@@ -284,16 +284,16 @@ func TestMinimalChildrenAreRetained(t *testing.T) {
 		child any
 		want  apply.Policy
 	}{
-		"four fields [R28]":              {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"shop"}}`, policyRetain},
-		"without a namespace [R28]":      {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`, policyRetain},
-		"Child.Keep [R28]":               {observed.Keep(), policyRetain},
-		"the rest is null [R28]":         {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":null},"spec":null}`, policyRetain},
-		"a typed one [R28, R38]":         {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, policyRetain},
+		"four fields [R28]":              {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"shop"}}`, apply.Retain},
+		"without a namespace [R28]":      {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`, apply.Retain},
+		"Child.Keep [R28]":               {observed.Keep(), apply.Retain},
+		"the rest is null [R28]":         {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":null},"spec":null}`, apply.Retain},
+		"a typed one [R28, R38]":         {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, apply.Retain},
 		"an empty field in text counts":  {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{}}`, ""},
 		"a label counts":                 {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"a":"b"}}}`, ""},
 		"a label of a typed one counts":  {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}}}, ""},
 		"a data field of a typed one":    {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Data: map[string]string{"a": ""}}, ""},
-		"a name alone of a Namespace":    {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, policyRetain},
+		"a name alone of a Namespace":    {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, apply.Retain},
 		"a finalizer says something too": {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","finalizers":["a/b"]}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -306,7 +306,7 @@ func TestMinimalChildrenAreRetained(t *testing.T) {
 				t.Errorf("policy %q, want %q", got[0].Policy, tc.want)
 			}
 			labelled := got[0].Object.GetLabels()["l"] == "v"
-			if retained := tc.want == policyRetain; labelled == retained {
+			if retained := tc.want == apply.Retain; labelled == retained {
 				t.Errorf("labels are %v", got[0].Object.GetLabels())
 			}
 		})
@@ -315,7 +315,7 @@ func TestMinimalChildrenAreRetained(t *testing.T) {
 
 func TestUpdateStrategies(t *testing.T) {
 	for kind, want := range map[string]apply.Strategy{
-		"Service": apply.Apply, "ConfigMap": apply.Update, "Pod": strategyRecreate, "Secret": strategyOnDelete,
+		"Service": apply.Apply, "ConfigMap": apply.Update, "Pod": apply.Recreate, "Secret": apply.OnDelete,
 	} {
 		t.Run(kind, func(t *testing.T) {
 			got, err := shape(t, Options{}, `{"apiVersion":"v1","kind":"`+kind+`","metadata":{"name":"x"},"spec":{}}`)

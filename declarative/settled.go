@@ -18,7 +18,7 @@ func (r *run) prints(desired []apply.Desired, children Children) map[apply.Ref]f
 	out := map[apply.Ref]fingerprint{}
 	for _, one := range desired {
 		ref := apply.RefOf(one.Object)
-		if version := versions[ref]; version != "" && one.Strategy != apply.Apply && one.Policy != policyRetain {
+		if version := versions[ref]; version != "" && one.Strategy != apply.Apply && one.Policy != apply.Retain {
 			out[ref] = printOf(version, one.Strategy, one.Object.Object)
 		}
 	}
@@ -42,7 +42,7 @@ func (r *run) skip(desired []apply.Desired, prints map[apply.Ref]fingerprint) []
 		now, known := prints[ref]
 		entry, listed := entries[ref]
 		if known && listed && r.memory.settled[ref] == now {
-			out[i].Policy = policyRetain
+			out[i].Policy = apply.Retain
 			r.skipped[ref] = entry
 		}
 	}

@@ -59,7 +59,7 @@ func (r *run) tellMissing(desired []apply.Desired, children Children) {
 		ref := apply.RefOf(one.Object)
 		whole := ref
 		whole.Namespace = "" // only the target knows that a kind has none
-		if one.Policy == policyRetain && !there[ref] && !there[whole] {
+		if one.Policy == apply.Retain && !there[ref] && !there[whole] {
 			missing = append(missing, ref.String())
 		}
 	}
