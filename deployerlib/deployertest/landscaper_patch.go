@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -25,11 +27,14 @@ func (l *Landscaper) patch(ctx context.Context, item types.NamespacedName, body 
 	return nil
 }
 
+// stubborn is how often a write is tried again that others come before: for some ten seconds.
+var stubborn = wait.Backoff{Steps: 300, Duration: 20 * time.Millisecond, Factor: 1, Jitter: 1}
+
 // patchStatus sends a merge patch of the status. "observedGeneration": nil
 // stands for: keep it, 0 if there is none, because the schema wants one. A
 // deployer that writes the first one at the same time is not overwritten.
 func (l *Landscaper) patchStatus(ctx context.Context, item types.NamespacedName, status map[string]any) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return l.tryPatchStatus(ctx, item, maps.Clone(status)) })
+	return retry.RetryOnConflict(stubborn, func() error { return l.tryPatchStatus(ctx, item, maps.Clone(status)) })
 }
 
 func (l *Landscaper) tryPatchStatus(ctx context.Context, item types.NamespacedName, status map[string]any) error {
