@@ -47,25 +47,26 @@ func Fill(doc []byte, tests Tests) (filled []byte, missing []string, err error) 
 	return []byte(strings.Join(lines, "\n")), missing, nil
 }
 
-// cell lists tests by file.
+// cell lists tests by file. A file whose table names only the ID stands alone.
 func cell(tests []Test) string {
 	if len(tests) == 0 {
 		return none
 	}
 	var b strings.Builder
-	file := ""
+	file, before := "", ""
 	for _, t := range tests {
-		switch {
-		case t.File != file && file != "":
-			b.WriteString("; ")
-			fallthrough
-		case file == "":
-			fmt.Fprintf(&b, "`%s` › ", t.File)
-		default:
-			b.WriteString(", ")
+		if t.File != file {
+			if file != "" {
+				b.WriteString("; ")
+			}
+			fmt.Fprintf(&b, "`%s`", t.File)
+			file, before = t.File, " › "
 		}
-		file = t.File
-		b.WriteString(strings.NewReplacer("|", "/", "\n", " ").Replace(t.Name))
+		if t.Name == "" {
+			continue
+		}
+		b.WriteString(before + strings.NewReplacer("|", "/", "\n", " ").Replace(t.Name))
+		before = ", "
 	}
 	return b.String()
 }

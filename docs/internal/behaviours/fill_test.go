@@ -12,11 +12,13 @@ import (
 func TestFill(t *testing.T) {
 	tests := Tests{
 		"L901": {{"a_test.go", "TestA"}, {"a_test.go", "TestB"}, {"b_test.go", "a | b"}},
+		"L903": {{"a.go", ""}, {"b_test.go", ""}, {"b_test.go", "TestB"}},
 		"L999": {{"c_test.go", "TestC"}},
 	}
-	doc := "# Title\n\n| ID | Promise | Proved by |\n|---|---|---|\n| L901 | first | old |\n| Lx902 | second |  |\n\nEnd.\n"
+	doc := "# Title\n\n| ID | Promise | Proved by |\n|---|---|---|\n| L901 | first | old |\n| Lx902 | second |  |\n| L903 | third |  |\n\nEnd.\n"
 	want := "# Title\n\n| ID | Promise | Proved by |\n|---|---|---|\n" +
-		"| L901 | first | `a_test.go` › TestA, TestB; `b_test.go` › a / b |\n| Lx902 | second | **none** |\n\nEnd.\n"
+		"| L901 | first | `a_test.go` › TestA, TestB; `b_test.go` › a / b |\n| Lx902 | second | **none** |\n" +
+		"| L903 | third | `a.go`; `b_test.go` › TestB |\n\nEnd.\n"
 	got, missing, err := Fill([]byte(doc), tests)
 	if err != nil {
 		t.Fatal(err)
