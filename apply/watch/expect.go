@@ -66,7 +66,7 @@ func (w *Watcher) Expect(item types.UID, objects []Expected) {
 			w.expected[gvr] = expectations{}
 		}
 		e := &expectation{item: item, uid: o.UID, key: o.Key, version: o.ResourceVersion}
-		if old := before[o.Object]; old != nil && old.uid == e.uid && old.key == e.key {
+		if old := before[o.Object]; old != nil && old.isSame(e) {
 			e.reported = old.reported // the same state is not reported twice
 		}
 		w.expected[gvr][o.Object.NamespacedName] = e
@@ -158,6 +158,12 @@ func (w *Watcher) judge(events []Event, o Object, deleted bool) []Event {
 		event.By = r.seen().By
 	}
 	return append(events, event)
+}
+
+// isSame tells that nothing was put right between two expectations. After a write the same drift is a new one, even if
+// the state between was never seen: who insists is often faster than the watch.
+func (e *expectation) isSame(now *expectation) bool {
+	return e.uid == now.uid && e.key == now.key && (now.version == "" || now.version == e.version)
 }
 
 // isNews says whether a state is a drift that was not reported yet, and remembers it.

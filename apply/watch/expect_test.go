@@ -143,6 +143,28 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// TestInsistence: somebody changes an object back right after the item's write, before the watch showed that write.
+func TestInsistence(t *testing.T) {
+	w, s, l := fed(t)
+	must(t, s.Replace([]any{object(ours(both))}, "10"))
+	w.Expect(item, []Expected{expected(object(ours(both), at("10")))})
+	must(t, s.Update(object(ours(one), at("11"))))
+	want := []string{"4f1e configmaps shop/settings: changed"}
+	if diff := cmp.Diff(want, l.take()); diff != "" {
+		t.Fatalf("-want +got:\n%s", diff)
+	}
+	w.Hold(item) // the item writes 12
+	must(t, s.Update(object(ours(one), at("13"))))
+	w.Expect(item, []Expected{expected(object(ours(both), at("12")))})
+	if diff := cmp.Diff(want, l.take()); diff != "" {
+		t.Errorf("after the write (-want +got):\n%s", diff)
+	}
+	w.Expect(item, []Expected{expected(object(ours(both), at("12")))})
+	if got := l.take(); got != nil {
+		t.Errorf("nothing was written, and yet %v", got)
+	}
+}
+
 // TestRestored: a restored target starts again with lower versions; what it lost is drift.
 func TestRestored(t *testing.T) {
 	w, s, l := fed(t)
