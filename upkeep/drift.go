@@ -4,6 +4,7 @@ package upkeep
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,8 @@ func newDriftCounter() *prometheus.CounterVec {
 type drift struct {
 	watch.Event
 	watch.Heal
+
+	notBefore time.Time // when to heal it; a fight is healed later
 }
 
 // String is for events.
@@ -40,7 +43,7 @@ func (s *clusters) drifted(e watch.Event) {
 		return
 	}
 	heal := s.guard.Heal(e)
-	it.drifted(drift{Event: e, Heal: heal}, s.keeper.rt.Clock.Now().Add(heal.Delay))
+	it.drifted(drift{Event: e, Heal: heal, notBefore: s.keeper.rt.Clock.Now().Add(heal.Delay)})
 	s.seen.WithLabelValues(string(e.What)).Inc()
 	s.keeper.rt.Trigger(it.key)
 }

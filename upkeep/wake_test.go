@@ -138,8 +138,9 @@ func TestFights(t *testing.T) {
 			w.begin(true).Take()
 			w.drift("fought")
 		}
-		w.drift("edited")
 		w.wants(false, 10*time.Second)
+		w.drift("edited")
+		w.wants(true, 0)
 		return w
 	}
 	entry := apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "fought", UID: "u", Key: "ours"}
@@ -148,18 +149,23 @@ func TestFights(t *testing.T) {
 		seen, known := r.Options(apply.Options{}).Seen.Seen(configMaps, entry.Ref().Key())
 		return known && seen == apply.Seen{UID: "u", Key: "ours"}
 	}
-	t.Run("are left for later by a run that somebody woke", func(t *testing.T) {
+	t.Run("are left for later by a run that heals others", func(t *testing.T) {
 		w := fight(t)
-		w.keeper.Wake(w.item.UID, time.Time{})
-		w.wants(true, 0)
 		r := w.begin(true)
 		r.Take()
 		if len(r.taken.drifts) != 1 || !looksUntouched(r) {
 			t.Errorf("the run heals %v, and writes what is fought about", r.taken.drifts)
 		}
 		r.giveBack()
+		w.wants(true, 0)
 		w.begin(true).Take()
 		w.wants(false, 10*time.Second)
+		w.keeper.Wake(w.item.UID, time.Time{})
+		w.wants(true, 0)
+		r = w.begin(true)
+		if r.Take(); len(r.taken.drifts) != 0 || !looksUntouched(r) {
+			t.Errorf("a run that somebody woke heals %v", r.taken.drifts)
+		}
 		w.clock.Step(10 * time.Second)
 		w.wants(true, 0)
 		r = w.begin(true)

@@ -17,22 +17,52 @@ const maxDrifts = 8
 type wants struct {
 	thorough  bool      // it asks for every object
 	drifts    []drift   // not healed yet
-	heal      time.Time // not before
 	woken     bool      // somebody called Wake
 	notBefore time.Time // the earliest that the callers named
 
 	later map[watch.Object]bool // of a run: what is fought about and not healed yet
 }
 
-// due tells whether a run is wanted, and when.
-func (w *wants) due() (bool, time.Time) {
-	switch drifted := len(w.drifts) > 0; {
-	case !drifted:
-		return w.woken, w.notBefore
-	case w.woken && w.notBefore.Before(w.heal):
-		return true, w.notBefore
+// due tells whether a run is wanted, and when: an object that is fought about
+// does not make others wait.
+func (w *wants) due() (wanted bool, at time.Time) {
+	wanted, at = w.woken, w.notBefore
+	for _, heal := range w.heals() {
+		if !wanted || heal.Before(at) {
+			wanted, at = true, heal
+		}
 	}
-	return true, w.heal
+	return wanted, at
+}
+
+// heals is when each object that drifted is to be put right. All that happened
+// to it is put right in one.
+func (w *wants) heals() map[watch.Object]time.Time {
+	out := map[watch.Object]time.Time{}
+	for _, d := range w.drifts {
+		if at, known := out[d.Object]; !known || d.notBefore.After(at) {
+			out[d.Object] = d.notBefore
+		}
+	}
+	return out
+}
+
+// add notes a drift. If there are too many, the one that is put right last is
+// given up: a run then puts it right without telling.
+func (w *wants) add(d drift) {
+	if len(w.drifts) < maxDrifts {
+		w.drifts = append(w.drifts, d)
+		return
+	}
+	last := 0
+	for i := range w.drifts {
+		if w.drifts[i].notBefore.After(w.drifts[last].notBefore) {
+			last = i
+		}
+	}
+	if d.notBefore.Before(w.drifts[last].notBefore) {
+		w.drifts[last] = d
+	}
 }
 
 // alarm triggers an item when its wish is due. It holds no wish itself.
@@ -91,16 +121,11 @@ func (i *item) setThorough() {
 	i.wants.thorough = true
 }
 
-// drifted notes a drift. A fight is healed later.
-func (i *item) drifted(d drift, notBefore time.Time) {
+// drifted notes a drift.
+func (i *item) drifted(d drift) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if len(i.wants.drifts) < maxDrifts {
-		i.wants.drifts = append(i.wants.drifts, d)
-	}
-	if notBefore.After(i.wants.heal) {
-		i.wants.heal = notBefore
-	}
+	i.wants.add(d)
 }
 
 // due tells whether a run is wanted, and when.
@@ -110,35 +135,37 @@ func (i *item) due() (bool, time.Time) {
 	return i.wants.due()
 }
 
-// take returns what a run is about to do. A background run that comes before a
-// fight is to be healed leaves that for later.
+// take returns what a run is about to do. A background run leaves for later
+// what is fought about and not to be healed yet.
 func (i *item) take(background bool, now time.Time) wants {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	taken := i.wants
 	i.wants = wants{}
 	i.alarm.stop()
-	if background && !taken.thorough && now.Before(taken.heal) {
-		i.wants.heal = taken.heal
-		taken.drifts, i.wants.drifts = split(taken.drifts)
-		taken.later = map[watch.Object]bool{}
-		for _, d := range i.wants.drifts {
-			taken.later[d.Object] = true
-		}
+	if background && !taken.thorough {
+		taken.leave(&i.wants, now)
 	}
 	return taken
 }
 
-// split parts drifts into those to heal now and the fights.
-func split(drifts []drift) (now, later []drift) {
-	for _, d := range drifts {
-		if d.Fight {
-			later = append(later, d)
-		} else {
-			now = append(now, d)
+// leave moves the drifts of objects that are not to be healed yet to other wants.
+func (w *wants) leave(to *wants, now time.Time) {
+	w.later = map[watch.Object]bool{}
+	for object, at := range w.heals() {
+		if at.After(now) {
+			w.later[object] = true
 		}
 	}
-	return now, later
+	all := w.drifts
+	w.drifts = nil
+	for _, d := range all {
+		if w.later[d.Object] {
+			to.drifts = append(to.drifts, d)
+		} else {
+			w.drifts = append(w.drifts, d)
+		}
+	}
 }
 
 // putBack notes again what a run wanted to do and could not: neither a watch
@@ -147,8 +174,11 @@ func (i *item) putBack(taken wants) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	w := &i.wants
-	w.drifts = append(taken.drifts, w.drifts...)
-	w.drifts = w.drifts[:min(len(w.drifts), maxDrifts)]
+	since := w.drifts
+	w.drifts = taken.drifts
+	for _, d := range since {
+		w.add(d)
+	}
 	w.thorough = w.thorough || taken.thorough
 	if taken.woken && (!w.woken || taken.notBefore.Before(w.notBefore)) {
 		w.woken, w.notBefore = true, taken.notBefore

@@ -113,6 +113,11 @@ var _ = Describe("drift", func() {
 		Eventually(writes).WithTimeout(patience).Should(Equal(2))
 		Consistently(writes).WithTimeout(4*time.Second).Should(Equal(2), "the third time it takes a while")
 
+		By("another object meanwhile, which is put right at once and alone")
+		w.edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "theirs" })
+		Eventually(w.data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
+		Expect(writes()).To(Equal(3))
+
 		By("a job meanwhile")
 		started := time.Now()
 		w.again(ctx, "item")
@@ -120,7 +125,7 @@ var _ = Describe("drift", func() {
 		Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(And(
 			HavePrefix("Warning item: configmaps "+w.ns+"/cm-0"), ContainSubstring("a fight with fighter about data.key"))))
 
-		By("other objects of the item")
+		By("after the job")
 		now := w.counter.Snapshot()
 		Consistently(func() int { _, writes := w.spent(now); return writes }).WithTimeout(3*time.Second).
 			Should(BeNumerically("<=", 1), "no hot loop after the job either")
