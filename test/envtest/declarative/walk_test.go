@@ -51,6 +51,7 @@ var _ = Describe("random walks", func() {
 			select {
 			case <-restart.C:
 				w.mgr.Stop()
+				w.forgive()
 				w.start(declarative.HandlerFunc(w.sync))
 			case <-steps.Done():
 			}
@@ -81,6 +82,7 @@ type walk struct {
 	mu     sync.Mutex
 	wanted map[string]map[string]data // what the items are configured for; an item that is absent is deleted
 	busy   map[string]bool            // items that an actor works on
+	hurt   map[string]int             // how often each child was disturbed in the life of the deployer that runs
 }
 
 func newWalk(ctx context.Context) *walk {
@@ -89,7 +91,7 @@ func newWalk(ctx context.Context) *walk {
 	secrets.Update = declarative.Recreate
 	return &walk{
 		world: newWorld(ctx, configMapKind, secrets), seed: uint64(GinkgoRandomSeed()),
-		wanted: map[string]map[string]data{}, busy: map[string]bool{},
+		wanted: map[string]map[string]data{}, busy: map[string]bool{}, hurt: map[string]int{},
 	}
 }
 

@@ -4,6 +4,7 @@ package declarative_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 
@@ -97,7 +98,7 @@ func (w *walk) disturbChild(ctx context.Context, random *rand.Rand) error {
 		return nil
 	}
 	child := all[pick%len(all)]
-	if child.GetLabels()[ownership.LabelItem] == "" {
+	if child.GetLabels()[ownership.LabelItem] == "" || !w.mayDisturb(child) {
 		return nil
 	}
 	switch what {
@@ -115,6 +116,23 @@ func (w *walk) disturbChild(ctx context.Context, random *rand.Rand) error {
 		return ignoreRaces(w.client.Delete(ctx, child, client.Preconditions{UID: new(child.GetUID())}))
 	}
 	return ignoreRaces(w.client.Update(ctx, child, client.FieldOwner("kubectl-edit")))
+}
+
+// mayDisturb allows two disturbances of a child: the third one in a short time is a fight, and the deployer would wait with
+// putting it right, longer each time, beyond the end of the walk.
+func (w *walk) mayDisturb(child client.Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := fmt.Sprintf("%T %s", child, child.GetName())
+	w.hurt[name]++
+	return w.hurt[name] <= 2
+}
+
+// forgive allows disturbances anew: a deployer that starts has seen no fights.
+func (w *walk) forgive() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.hurt)
 }
 
 // squat makes a ConfigMap under the name of a child, which may be wanted or not.
@@ -143,6 +161,7 @@ func (w *walk) isAsWanted(ctx context.Context) func(Gomega) {
 		for item, wanted := range w.wanted {
 			di := w.get(ctx, item)
 			g.Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%s: %+v", item, di.Status)
+			g.Expect(w.status(ctx, item)(g)).To(HaveKeyWithValue("children", BeNumerically("==", 2*len(wanted))), "the status of %s; %q", item, w.notes(ctx, "Drift")(g))
 			for name, values := range wanted {
 				for _, kind := range []string{"ConfigMap ", "Secret "} {
 					missing[kind+item+"-"+name] = values
