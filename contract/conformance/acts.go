@@ -200,8 +200,8 @@ func (p *probe) quiet(di item) {
 func (p *probe) versions(name string) []item {
 	ctx, cancel := context.WithTimeout(p.ctx, p.subject.Bounds.Finish)
 	defer cancel()
-	p.must(p.sync(ctx))
-	return p.history.of(name)
+	p.must(p.history.Sync(ctx))
+	return p.history.Versions(name)
 }
 
 // after are the versions from a given one on.

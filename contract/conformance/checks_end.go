@@ -28,7 +28,7 @@ var deletionChecks = []Check{
 			p.delete("valid")
 			p.gone("valid")
 			var shown []lsv1alpha1.DeployItemPhase
-			for _, di := range p.history.of("valid") {
+			for _, di := range p.history.Versions("valid") {
 				if di.DeletionTimestamp != nil {
 					shown = append(shown, di.Status.Phase)
 				}

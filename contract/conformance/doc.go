@@ -37,6 +37,11 @@
 // wrong), then the verdict about each row. [Report.WriteJUnit] is the same for machines. [Execute] makes the report without
 // Ginkgo, for programs and for tests that expect failures.
 //
+// # In tests of your own
+//
+// [Record] holds what happens in a namespace to the same rules while a test of your own runs there, whatever that does:
+// kills, faults of the network, stale reads. [History.Versions] are all versions of an item, for what else you promise.
+//
 // # Time
 //
 // There are no fixed sleeps: everything waits for what it needs, at most for the time in [Bounds]. "Is not written" is seen

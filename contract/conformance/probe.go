@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +36,7 @@ type probe struct {
 
 	ctx     context.Context
 	ns      string
-	history *history
+	history *History
 	foreign map[string]bool // items that the subject must not touch, so that it does not delete them either
 	barrier int
 
@@ -55,7 +54,7 @@ func (st *stage) enter(ctx context.Context) (*probe, error) {
 	p := &probe{stage: st, ctx: ctx, ns: ns.Name, foreign: map[string]bool{}}
 	p.g = gomega.NewGomega(func(message string, _ ...int) { p.fail("%s", message) })
 	var err error
-	if p.history, err = record(ctx, st.watcher, p.ns); err != nil {
+	if p.history, err = Record(ctx, st.watcher, p.ns, st.revision); err != nil {
 		return nil, err
 	}
 	if err := st.ls.EnsureContext(ctx, p.ns); err != nil {
@@ -130,26 +129,10 @@ func (p *probe) jobs() bool { return p.revision == contract.JobID }
 func (p *probe) leave() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.subject.Bounds.Finish)
 	defer cancel()
-	err := p.sync(ctx)
-	p.history.stop()
-	p.judged.add(p.revision, p.history)
-	if fault := p.history.fault(); fault != "" && err == nil {
-		err = errors.New(fault)
-	}
+	err := p.history.Sync(ctx)
+	p.history.Stop()
+	p.judged.add(p.history)
 	return errors.Join(err, p.clean(ctx))
-}
-
-// sync waits until the recorder has the newest version of every item.
-func (p *probe) sync(ctx context.Context) error {
-	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		list := &lsv1alpha1.DeployItemList{}
-		if err := p.client.List(ctx, list, client.InNamespace(p.ns)); err != nil {
-			return false, err
-		}
-		return p.history.fault() != "" || !slices.ContainsFunc(list.Items, func(di lsv1alpha1.DeployItem) bool {
-			return !p.history.has(di.Name, di.ResourceVersion)
-		}), nil
-	})
 }
 
 // clean lets the deployer delete its items, takes the finalizers of what is left, and deletes the namespace.

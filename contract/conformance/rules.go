@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 
@@ -38,6 +39,16 @@ var rules = []Check{
 			b, s := before.Status, now.Status
 			return broken(b.JobIDFinished == s.JobIDFinished || s.JobIDFinished == s.JobID, "jobIDFinished is %q, jobID %q", s.JobIDFinished, s.JobID) +
 				broken(b.JobID == s.JobID || b.JobID == b.JobIDFinished, "the ID of an unfinished job became %q", s.JobID)
+		},
+	},
+	{
+		Name: "ends-once", Rows: "[C10]", Revision: contract.JobID,
+		Promise: "at every moment: a job that ended stays as it ended",
+		rule: func(before, now item) string {
+			b, s := before.Status, now.Status
+			ended := b.JobID != "" && b.JobID == b.JobIDFinished && b.JobID == s.JobID
+			return broken(!ended || b.Phase == s.Phase && finishedAt(b) == finishedAt(s),
+				"the job ended with phase %q at %s, and again with %q at %s", b.Phase, finishedAt(b), s.Phase, finishedAt(s))
 		},
 	},
 	{
@@ -100,6 +111,14 @@ var rules = []Check{
 	},
 }
 
+// finishedAt is when a job ended.
+func finishedAt(s lsv1alpha1.DeployItemStatus) string {
+	if s.TransitionTimes == nil || s.TransitionTimes.FinishedTime == nil {
+		return "no time"
+	}
+	return s.TransitionTimes.FinishedTime.UTC().Format(time.RFC3339)
+}
+
 // broken is the text of a rule that does not hold.
 func broken(ok bool, format string, args ...any) string {
 	if ok {
@@ -115,17 +134,19 @@ type judged struct {
 	faults          map[string][]string // by the name of the rule
 }
 
+// rulesOf are the rules of a revision.
+func rulesOf(revision contract.Revision) []Check {
+	return slices.DeleteFunc(slices.Clone(rules), func(c Check) bool { return c.Revision != "" && c.Revision != revision })
+}
+
 // add holds a history to the rules.
-func (j *judged) add(revision contract.Revision, h *history) {
+func (j *judged) add(h *History) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, name := range h.names() {
-		versions := h.of(name)
+	for _, name := range h.Names() {
+		versions := h.Versions(name)
 		j.items, j.versions = j.items+1, j.versions+len(versions)
-		for _, c := range rules {
-			if c.Revision != "" && c.Revision != revision {
-				continue
-			}
+		for _, c := range rulesOf(h.revision) {
 			if fault := firstFault(c, versions); fault != "" {
 				j.faults[c.Name] = append(j.faults[c.Name], fault)
 			}

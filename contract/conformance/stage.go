@@ -219,7 +219,7 @@ func (st *stage) try(ctx context.Context, c Check) (failed, seen string) {
 	if err := p.leave(); err != nil {
 		failed = join(failed, err.Error())
 	}
-	return failed, p.history.summary()
+	return failed, p.history.String()
 }
 
 // join puts two texts into two lines.

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// recorded is a cluster, and the history of its namespace "ns".
+func recorded(t *testing.T) (client.WithWatch, *History) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := lsv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).Build()
+	h, err := Record(t.Context(), c, "ns", contract.JobID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, h
+}
+
+func TestRecord(t *testing.T) {
+	c, h := recorded(t)
+	ctx := t.Context()
+	di := good()
+	di.ResourceVersion, di.ManagedFields = "", nil
+	elsewhere := di.DeepCopy()
+	elsewhere.Namespace = "elsewhere"
+	late := di.DeepCopy()
+	late.Name = "late"
+	for _, one := range []item{di, elsewhere, late} {
+		if err := c.Create(ctx, one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	di.Status.Phase = phases.Succeeded // without jobIDFinished
+	if err := c.Update(ctx, di); err != nil {
+		t.Fatal(err)
+	}
+	late.Finalizers = nil
+	if err := c.Update(ctx, late); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(ctx, late); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Sync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	h.Stop()
+	if diff := cmp.Diff([]string{"a", "late"}, h.Names()); diff != "" {
+		t.Errorf("Names(): -want, +got:\n%s", diff)
+	}
+	if got := len(h.Versions("a")); got != 2 {
+		t.Errorf("Versions(a): got %d, want 2", got)
+	}
+	if got := len(h.Versions("late")); got != 3 {
+		t.Errorf("Versions(late): got %d, want 3: created, changed, deleted", got)
+	}
+	if got := h.Versions("nobody"); got != nil {
+		t.Errorf("Versions(nobody): got %v, want none", got)
+	}
+	want := []string{
+		`one-write: ns/a@` + di.ResourceVersion + `: phase "Succeeded" came without jobIDFinished`,
+		`finalizer: ns/late@` + h.Versions("late")[1].ResourceVersion + `: phase "Progressing" without the finalizer`,
+	}
+	if diff := cmp.Diff(want, h.Faults()); diff != "" {
+		t.Errorf("Faults(): -want, +got:\n%s", diff)
+	}
+	if got, want := h.String(), "a: Progressing > Succeeded (2 versions); r []: m"; !strings.HasPrefix(got, want) {
+		t.Errorf("String(): got %q, want %q first", got, want)
+	}
+}
+
+func TestHistoryThatIsNotWhole(t *testing.T) {
+	_, h := recorded(t)
+	h.add(watch.Event{Type: watch.Error, Object: &metav1.Status{Message: "too old"}})
+	if got := h.Faults(); len(got) != 1 || !strings.Contains(got[0], "history of namespace ns: the watch broke") {
+		t.Errorf("Faults(): got %q", got)
+	}
+	if err := h.Sync(t.Context()); err == nil {
+		t.Error("Sync(): got no error")
+	}
+	h.Stop()
+}
+
+func TestJobThatEndsTwice(t *testing.T) {
+	ended := func(phase lsv1alpha1.DeployItemPhase, seconds int64) item {
+		di := good()
+		di.Status.Phase, di.Status.JobIDFinished = phase, di.Status.JobID
+		di.Status.TransitionTimes = &lsv1alpha1.TransitionTimes{FinishedTime: new(metav1.NewTime(time.Unix(seconds, 0)))}
+		return di
+	}
+	next := ended(phases.Failed, 9)
+	next.Status.JobID = "3" // the next job; phase and times are those of the last
+	for name, tc := range map[string]struct {
+		versions []item
+		want     bool
+	}{
+		"once":               {[]item{good(), ended(phases.Succeeded, 5), ended(phases.Succeeded, 5)}, false},
+		"with another phase": {[]item{good(), ended(phases.Succeeded, 5), ended(phases.Failed, 5)}, true},
+		"at another time":    {[]item{good(), ended(phases.Succeeded, 5), ended(phases.Succeeded, 6)}, true},
+		"of two jobs":        {[]item{ended(phases.Failed, 9), next}, false},
+	} {
+		found := ""
+		for _, c := range rules {
+			if c.Name == "ends-once" {
+				found = firstFault(c, tc.versions)
+			}
+		}
+		if (found != "") != tc.want {
+			t.Errorf("%s: got %q, want a fault: %t", name, found, tc.want)
+		}
+	}
+}
