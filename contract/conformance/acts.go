@@ -221,6 +221,7 @@ func (p *probe) deployed(name string) bool {
 
 // restart kills the deployer, does something and starts it again.
 func (p *probe) restart(meanwhile func()) {
+	p.hold(p.alone, "a check that restarts the deployer belongs to the restart checks")
 	p.must(p.deployer.kill())
 	if meanwhile != nil {
 		meanwhile()

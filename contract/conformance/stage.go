@@ -210,6 +210,7 @@ func (st *stage) try(ctx context.Context, c Check) (failed, seen string) {
 	if err != nil {
 		return err.Error(), ""
 	}
+	p.alone = c.alone
 	failed = p.do(ctx, c.run)
 	select {
 	case <-st.deployer.ended:
