@@ -136,7 +136,8 @@ func plainDeployer() conformance.Subject {
 			return patchConfig(ctx, c, key, map[string]any{"slow": nil})
 		},
 		Deployed: configMapStands,
-		Bounds:   conformance.Bounds{Finish: 6 * time.Second, Cleanup: 3 * time.Second},
+		Bounds:   conformance.Bounds{Finish: 10 * time.Second, Cleanup: 3 * time.Second},
+		Parallel: 16,
 	}
 }
 
