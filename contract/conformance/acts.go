@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	"github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -184,16 +184,22 @@ func (p *probe) quiet(di item) {
 	later := fmt.Sprintf("later-%d", p.barrier)
 	p.deploy(later, p.subject.Valid)
 	p.until(later, "finished", func(di item) bool { return contract.IsFinal(di.Status.Phase) })
-	p.g.Consistently(p.ctx, func() string {
-		now, err := p.ls.Get(p.ctx, p.key(di.Name))
-		if err != nil {
-			return err.Error()
-		}
-		if now.ResourceVersion == di.ResourceVersion {
-			return ""
-		}
-		return fmt.Sprintf("written by %v, now %s", strangers(now), stateOf(now))
-	}).WithTimeout(p.subject.Bounds.Quiet).WithPolling(50*time.Millisecond).Should(gomega.BeEmpty(), "the item was written")
+	now := di
+	changed := func(ctx context.Context) (bool, error) {
+		var err error
+		now, err = p.ls.Get(ctx, p.key(di.Name))
+		return err == nil && now.ResourceVersion != di.ResourceVersion, err
+	}
+	err := wait.PollUntilContextTimeout(p.ctx, 50*time.Millisecond, p.subject.Bounds.Quiet, true, changed)
+	p.must(p.ctx.Err())
+	switch {
+	case err == nil:
+		p.fail("the item was written; writers until now: %s; it is now: %s", strings.Join(strangers(now), ", "), stateOf(now))
+	case apierrors.IsNotFound(err):
+		p.fail("the item was deleted")
+	case !wait.Interrupted(err):
+		p.must(err)
+	}
 }
 
 // versions are all stored versions of an item until now.
@@ -221,6 +227,7 @@ func (p *probe) deployed(name string) bool {
 
 // restart kills the deployer, does something and starts it again.
 func (p *probe) restart(meanwhile func()) {
+	p.hold(p.alone, "a check that restarts the deployer belongs to the restart checks")
 	p.must(p.deployer.kill())
 	if meanwhile != nil {
 		meanwhile()

@@ -24,6 +24,8 @@ type Check struct {
 
 	needs []need
 	run   func(p *probe)
+	// alone: the check has the deployer to itself, for it ends it.
+	alone bool
 	// rule holds for every stored version of every item of all checks, in the light of the version before it; it returns
 	// what is broken. A check has either run or rule.
 	rule func(before, now *lsv1alpha1.DeployItem) string
@@ -39,5 +41,16 @@ func (c Check) Title() string { return c.Promise + " " + c.Rows }
 
 // Checks returns the table of all checks in the order in which they run; those that judge the whole history come last.
 func Checks() []Check {
-	return slices.Concat(runChecks, failureChecks, deletionChecks, cancelChecks, optionChecks, responsibilityChecks, restartChecks, rules)
+	all := slices.Concat(runChecks, failureChecks, deletionChecks, cancelChecks, optionChecks, responsibilityChecks, restartChecks, rules)
+	for i := range restartChecks {
+		all[len(all)-len(rules)-1-i].alone = true
+	}
+	return all
+}
+
+// checks are those of a revision that the subject wants.
+func (s Subject) checks(revision contract.Revision) []Check {
+	return slices.DeleteFunc(Checks(), func(c Check) bool {
+		return c.Revision != "" && c.Revision != revision || len(s.Only) > 0 && !slices.Contains(s.Only, c.Name)
+	})
 }

@@ -10,30 +10,48 @@ import (
 // Execute holds a subject to the contract and returns what was seen, whatever it is: a deployer that fails is no error.
 // It is [Run] for programs, and for tests that expect failures.
 //
-// Errors: a subject that is not valid, a cluster that cannot be started or reached, a deployer that does not start. The
-// report has what was checked until then.
+// Errors: a subject that is not valid, a cluster that cannot be started or reached, a deployer that does not start, the end
+// of ctx. The report has what was checked until then.
 func Execute(ctx context.Context, s Subject) (*Report, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
 	s = s.withDefaults()
 	report := &Report{Subject: s.Name}
-	for _, revision := range s.Revisions {
-		st, err := open(ctx, s, revision)
-		if err != nil {
-			return report, err
-		}
-		for _, c := range Checks() {
-			if c.Revision == "" || c.Revision == revision {
-				report.Results = append(report.Results, st.check(ctx, c))
-			}
-			if err := ctx.Err(); err != nil {
-				return report, errors.Join(err, st.close())
-			}
-		}
-		if err := st.close(); err != nil {
-			return report, err
+	var errs []error
+	for courses := range s.courses(ctx) {
+		for _, c := range courses {
+			<-c.done
+			report.add(c)
+			errs = append(errs, c.fault())
 		}
 	}
-	return report, nil
+	return report, errors.Join(errs...)
+}
+
+// courses starts the courses of all revisions, and hands out those that run at the same time.
+func (s Subject) courses(ctx context.Context) func(func([]*course) bool) {
+	return func(yield func([]*course) bool) {
+		var together []*course
+		for _, revision := range s.Revisions {
+			if ctx.Err() != nil {
+				break
+			}
+			if c := begin(ctx, s, revision); s.SideBySide {
+				together = append(together, c)
+			} else if !yield([]*course{c}) {
+				return
+			}
+		}
+		yield(together)
+	}
+}
+
+// add adds the results of a course that has ended.
+func (r *Report) add(c *course) {
+	for _, check := range c.checks {
+		if result, ok := <-c.results[check.Name]; ok {
+			r.Results = append(r.Results, result)
+		}
+	}
 }

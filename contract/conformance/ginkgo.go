@@ -3,6 +3,7 @@
 package conformance
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -40,37 +41,57 @@ func Specs(s Subject) bool {
 	}
 	s = s.withDefaults()
 	report := &Report{Subject: s.Name}
+	courses := make([]*course, len(s.Revisions))
 	return ginkgo.Describe("conformance of "+s.Name, ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
-		for _, revision := range s.Revisions {
-			ginkgo.Describe(fmt.Sprintf("under the %s revision", revision), func() { specsOf(s, revision, report) })
+		ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
+			for i, revision := range s.Revisions {
+				if s.SideBySide && !filtered() {
+					courses[i] = begin(context.WithoutCancel(ctx), s, revision)
+				}
+			}
+		})
+		for i, revision := range s.Revisions {
+			ginkgo.Describe(fmt.Sprintf("under the %s revision", revision), func() { specsOf(s, revision, &courses[i], report) })
 		}
 		ginkgo.AfterAll(func() { gomega.Expect(write(report, s)).To(gomega.Succeed()) })
 	})
 }
 
-// specsOf makes the specs of one revision.
-func specsOf(s Subject, revision contract.Revision, report *Report) {
-	var st *stage
+// filtered tells that not all specs are wanted. Then each check is made when its spec runs.
+func filtered() bool {
+	c, _ := ginkgo.GinkgoConfiguration()
+	return len(c.FocusStrings)+len(c.SkipStrings)+len(c.FocusFiles)+len(c.SkipFiles) > 0 || c.LabelFilter != ""
+}
+
+// specsOf makes the specs of one revision. Its course may have begun before.
+func specsOf(s Subject, revision contract.Revision, under **course, report *Report) {
+	var result func(context.Context, Check) (Result, error)
 	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
-		var err error
-		st, err = open(ctx, s, revision)
-		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	})
-	ginkgo.AfterAll(func() {
-		if st != nil {
-			gomega.Expect(st.close()).To(gomega.Succeed())
+		if filtered() {
+			st, err := open(ctx, s, revision)
+			gomega.Expect(err).NotTo(gomega.HaveOccurred())
+			ginkgo.DeferCleanup(st.close)
+			result = func(ctx context.Context, c Check) (Result, error) {
+				seen := st.check(ctx, c)
+				s.Observe(seen)
+				return seen, nil
+			}
+			return
 		}
-	})
-	for _, c := range Checks() {
-		if c.Revision != "" && c.Revision != revision {
-			continue
+		if *under == nil {
+			*under = begin(context.WithoutCancel(ctx), s, revision)
 		}
+		ginkgo.DeferCleanup((*under).stop)
+		result = (*under).result
+	})
+	for _, c := range s.checks(revision) {
 		ginkgo.It(c.Title(), func(ctx ginkgo.SpecContext) {
-			result := st.check(ctx, c)
-			report.Results = append(report.Results, result)
-			ginkgo.AddReportEntry(string(result.Outcome), result.Seen, ginkgo.ReportEntryVisibilityFailureOrVerbose)
-			if result.Outcome == Fail {
-				ginkgo.Fail(result.Seen)
+			seen, err := result(ctx, c)
+			gomega.Expect(err).NotTo(gomega.HaveOccurred())
+			report.Results = append(report.Results, seen)
+			ginkgo.AddReportEntry(string(seen.Outcome), seen.Seen, ginkgo.ReportEntryVisibilityFailureOrVerbose)
+			if seen.Outcome == Fail {
+				ginkgo.Fail(seen.Seen)
 			}
 		})
 	}

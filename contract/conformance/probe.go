@@ -39,6 +39,7 @@ type probe struct {
 	history *History
 	foreign map[string]bool // items that the subject must not touch, so that it does not delete them either
 	barrier int
+	alone   bool // nobody else needs the deployer
 
 	g       gomega.Gomega
 	failure string
@@ -137,26 +138,27 @@ func (p *probe) leave() error {
 
 // clean lets the deployer delete its items, takes the finalizers of what is left, and deletes the namespace.
 func (p *probe) clean(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, p.subject.Bounds.Cleanup)
+	defer cancel()
 	list := &lsv1alpha1.DeployItemList{}
-	if err := p.client.List(ctx, list, client.InNamespace(p.ns)); err != nil {
+	gone := func(ctx context.Context) (bool, error) {
+		if err := p.client.List(ctx, list, client.InNamespace(p.ns)); err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			if err := p.askForDeletion(ctx, &list.Items[i]); err != nil {
+				return false, err
+			}
+		}
+		return len(list.Items) == 0, nil
+	}
+	err := wait.PollUntilContextCancel(bounded, 20*time.Millisecond, true, gone)
+	if err != nil && bounded.Err() == nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	for i := range list.Items {
-		if err := p.askForDeletion(ctx, &list.Items[i]); err != nil {
+		if err := p.release(ctx, &list.Items[i]); err != nil {
 			return fmt.Errorf("clean up: %w", err)
-		}
-	}
-	bounded, cancel := context.WithTimeout(ctx, p.subject.Bounds.Cleanup)
-	defer cancel()
-	gone := func(ctx context.Context) (bool, error) {
-		err := p.client.List(ctx, list, client.InNamespace(p.ns))
-		return len(list.Items) == 0, err
-	}
-	if err := wait.PollUntilContextCancel(bounded, 20*time.Millisecond, true, gone); err != nil {
-		for i := range list.Items {
-			if err := p.release(ctx, &list.Items[i]); err != nil {
-				return fmt.Errorf("clean up: %w", err)
-			}
 		}
 	}
 	ns := &corev1.Namespace{}
@@ -167,19 +169,22 @@ func (p *probe) clean(ctx context.Context) error {
 	return nil
 }
 
-// askForDeletion deletes an item as Landscaper does.
+// askForDeletion deletes an item as Landscaper does. It is called until the item is gone: one whose run was still going on
+// needs a job for its deletion afterwards.
 func (p *probe) askForDeletion(ctx context.Context, di item) error {
 	key := client.ObjectKeyFromObject(di)
-	if err := p.ls.Mark(ctx, key); err != nil {
-		return err
-	}
-	if p.foreign[di.Name] {
-		return p.release(ctx, di)
-	}
-	if p.jobs() && di.Status.JobID == di.Status.JobIDFinished {
+	switch {
+	case di.DeletionTimestamp == nil:
+		if err := p.ls.Mark(ctx, key); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	case p.jobs() && di.Status.JobID == di.Status.JobIDFinished && !p.foreign[di.Name]:
 		if _, err := p.ls.Trigger(ctx, key); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
+	}
+	if p.foreign[di.Name] {
+		return p.release(ctx, di)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ package conformance
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +30,8 @@ type Result struct {
 	Revision contract.Revision
 	// Outcome: pass, fail or not applicable.
 	Outcome Outcome
+	// Fault tells what is wrong. Empty unless the check failed.
+	Fault string
 	// Seen is the evidence: what is wrong, or why it does not apply; and the phases that items showed.
 	Seen string
 	// Took is how long it took.
@@ -132,48 +133,4 @@ func compareIDs(a, b string) int {
 		return len(a) - len(b)
 	}
 	return strings.Compare(a, b)
-}
-
-// WriteTable writes the report for people: a line per check with what was seen below it, then a line per row.
-func (r *Report) WriteTable(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Conformance of %s: %d passed, %d failed, %d not applicable\n",
-		r.Subject, r.Count(Pass), r.Count(Fail), r.Count(NotApplicable))
-	name, rows := r.widths()
-	revision := contract.Revision("")
-	for _, result := range r.Results {
-		if result.Revision != revision {
-			revision = result.Revision
-			fmt.Fprintf(&b, "\n%s revision\n", revision)
-		}
-		fmt.Fprintf(&b, "  %-4s  %-*s  %-*s  %s\n", result.Outcome, name, result.Check.Name, rows, result.Check.Rows, result.Check.Promise)
-		for line := range strings.Lines(result.Seen) {
-			fmt.Fprintf(&b, "        %*s  %s\n", name, "", strings.TrimRight(line, "\n"))
-		}
-	}
-	fmt.Fprintf(&b, "\nrows\n")
-	for _, row := range r.Rows() {
-		fmt.Fprintf(&b, "  %-4s  %-4s  %s\n", row.Outcome, row.ID, strings.Join(row.Failed, ", "))
-	}
-	if _, err := io.WriteString(w, trimLines(b.String())); err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	return nil
-}
-
-// widths are those of the columns.
-func (r *Report) widths() (name, rows int) {
-	for _, result := range r.Results {
-		name, rows = max(name, len(result.Check.Name)), max(rows, len(result.Check.Rows))
-	}
-	return name, rows
-}
-
-// trimLines removes blanks at the ends of lines.
-func trimLines(s string) string {
-	lines := strings.Split(s, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return strings.Join(lines, "\n")
 }

@@ -33,9 +33,9 @@ func report(t *testing.T) *conformance.Report {
 	t.Helper()
 	return &conformance.Report{Subject: "sample", Results: []conformance.Result{
 		{Check: check(t, "succeeds"), Revision: contract.JobID, Outcome: conformance.Pass, Seen: "valid: Init > Succeeded (4 versions)", Took: 1500 * time.Millisecond},
-		{Check: check(t, "deployer"), Revision: contract.JobID, Outcome: conformance.Fail, Seen: "status.deployer is {}\nvalid: Succeeded (2 versions)"},
+		{Check: check(t, "deployer"), Revision: contract.JobID, Outcome: conformance.Fail, Fault: "status.deployer is {}", Seen: "status.deployer is {}\nvalid: Succeeded (2 versions)", Took: 61 * time.Millisecond},
 		{Check: check(t, "uninstall"), Revision: contract.JobID, Outcome: conformance.NotApplicable, Seen: "the subject does not tell what is deployed"},
-		{Check: check(t, "succeeds"), Revision: contract.Annotation, Outcome: conformance.Fail, Seen: "a valid item ended as \"Failed\""},
+		{Check: check(t, "succeeds"), Revision: contract.Annotation, Outcome: conformance.Fail, Fault: "a valid item ended as \"Failed\"", Seen: "a valid item ended as \"Failed\""},
 	}}
 }
 
@@ -47,27 +47,62 @@ func TestWriteTable(t *testing.T) {
 	want := `Conformance of sample: 1 passed, 2 failed, 1 not applicable
 
 job-id revision
-  pass  succeeds   [C10, L34]  a valid item ends as Succeeded, without an error
-                   valid: Init > Succeeded (4 versions)
-  FAIL  deployer   [C11]       status.deployer has name, identity and version
-                   status.deployer is {}
-                   valid: Succeeded (2 versions)
-  n/a   uninstall  [C13, L33]  an item is gone only after what it deployed
-                   the subject does not tell what is deployed
+  pass   1.5s  succeeds   a valid item ends as Succeeded, without an error [C10, L34]
+                 valid: Init > Succeeded (4 versions)
+  FAIL   0.1s  deployer   status.deployer has name, identity and version [C11]
+               ! status.deployer is {}
+                 valid: Succeeded (2 versions)
+  n/a          uninstall  an item is gone only after what it deployed [C13, L33]
+                 the subject does not tell what is deployed
 
 annotation revision
-  FAIL  succeeds   [C10, L34]  a valid item ends as Succeeded, without an error
-                   a valid item ended as "Failed"
+  FAIL   0.0s  succeeds   a valid item ends as Succeeded, without an error [C10, L34]
+               ! a valid item ended as "Failed"
 
 rows
-  FAIL  C10   annotation/succeeds
-  FAIL  C11   job-id/deployer
-  n/a   C13
-  n/a   L33
-  FAIL  L34   annotation/succeeds
+  n/a   C13 L33
+  FAIL  C10  annotation/succeeds
+  FAIL  C11  job-id/deployer
+  FAIL  L34  annotation/succeeds
+
+1 passed, 2 failed, 1 not applicable:
+  job-id/deployer: status.deployer is {}
+  annotation/succeeds: a valid item ended as "Failed"
 `
 	if diff := cmp.Diff(want, got.String()); diff != "" {
 		t.Errorf("WriteTable(...): -want, +got:\n%s", diff)
+	}
+}
+
+func TestWriteTableTellsARevisionThatDoesNotApplyInOneLine(t *testing.T) {
+	r := &conformance.Report{Subject: "sample"}
+	for _, name := range []string{"succeeds", "deployer"} {
+		r.Results = append(r.Results, conformance.Result{
+			Check: check(t, name), Revision: contract.Annotation, Outcome: conformance.NotApplicable, Seen: "another revision",
+		})
+	}
+	var got strings.Builder
+	if err := r.WriteTable(&got); err != nil {
+		t.Fatal(err)
+	}
+	want := `Conformance of sample: 0 passed, 0 failed, 2 not applicable
+
+annotation revision
+  n/a   all 2 checks: another revision
+
+rows
+  n/a   C10 C11 L34
+
+0 passed, 0 failed, 2 not applicable
+`
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("WriteTable(...): -want, +got:\n%s", diff)
+	}
+}
+
+func TestLine(t *testing.T) {
+	if got, want := report(t).Results[0].Line(), "pass    1.5s  job-id/succeeds"; got != want {
+		t.Errorf("Line(): want %q, got %q", want, got)
 	}
 }
 

@@ -199,7 +199,7 @@ func (st *stage) check(ctx context.Context, c Check) Result {
 	}
 	result.Took, result.Outcome, result.Seen = time.Since(begin), Pass, seen
 	if failed != "" {
-		result.Outcome, result.Seen = Fail, failed+"\n"+seen
+		result.Outcome, result.Fault, result.Seen = Fail, failed, failed+"\n"+seen
 	}
 	return result
 }
@@ -210,6 +210,7 @@ func (st *stage) try(ctx context.Context, c Check) (failed, seen string) {
 	if err != nil {
 		return err.Error(), ""
 	}
+	p.alone = c.alone
 	failed = p.do(ctx, c.run)
 	select {
 	case <-st.deployer.ended:

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os/exec"
 	"slices"
+	"sync"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -56,6 +57,8 @@ type Subject struct {
 	// Deployed tells whether what a valid item deploys is there. nil: that cannot be told.
 	Deployed func(ctx context.Context, c client.Client, item types.NamespacedName) (bool, error)
 
+	// Only are the names of the checks to make; those about every moment judge what these did. nil: all.
+	Only []string
 	// Exceptions are checks that the deployer does not pass, with the reason. They are shown in the report.
 	Exceptions []Exception
 
@@ -64,8 +67,15 @@ type Subject struct {
 	Kubeconfig string
 	// Revisions are the revisions to check. nil: both; on a cluster of the caller the one that its definitions know.
 	Revisions []contract.Revision
+	// Parallel is how many checks run at the same time, each with items of its own in a namespace of its own; those that
+	// restart the deployer run alone. Default 4.
+	Parallel int
+	// SideBySide checks all revisions at the same time. For deployers that can run twice on a machine: without a fixed port.
+	SideBySide bool
 	// Bounds say how long things may take.
 	Bounds Bounds
+	// Observe is told each result when it is known, one at a time, beside what Run and Execute report. nil: nobody.
+	Observe func(Result)
 	// Logs gets what a command writes and what takes long. nil: nowhere, under [Run] the log of the spec.
 	Logs io.Writer
 	// Report gets the table at the end of [Run]. nil: standard output.
@@ -113,10 +123,26 @@ func (s Subject) withDefaults() Subject {
 	if s.Logs == nil {
 		s.Logs = io.Discard
 	}
+	if s.Parallel == 0 {
+		s.Parallel = 4
+	}
 	if len(s.Revisions) == 0 {
 		s.Revisions = []contract.Revision{contract.JobID, contract.Annotation}
 	}
+	s.Observe = oneAtATime(s.Observe)
 	return s
+}
+
+// oneAtATime lets a function be called by many.
+func oneAtATime(f func(Result)) func(Result) {
+	var mu sync.Mutex
+	return func(r Result) {
+		mu.Lock()
+		defer mu.Unlock()
+		if f != nil {
+			f(r)
+		}
+	}
 }
 
 // Validate reports every fault of the subject at once.
@@ -131,9 +157,15 @@ func (s Subject) Validate() error {
 	check(s.Type != "", "type: required")
 	check(s.Valid != nil, "valid: required")
 	check((s.Start == nil) != (s.Command == nil), "start, command: want one of them")
+	check(s.Parallel >= 0, "parallel: is %d, want at least 1", s.Parallel)
+	known := func(name string) bool {
+		return slices.ContainsFunc(Checks(), func(c Check) bool { return c.Name == name })
+	}
+	for i, name := range s.Only {
+		check(known(name), "only[%d]: there is no check %q", i, name)
+	}
 	for i, e := range s.Exceptions {
-		known := slices.ContainsFunc(Checks(), func(c Check) bool { return c.Name == e.Check })
-		check(known, "exceptions[%d]: there is no check %q", i, e.Check)
+		check(known(e.Check), "exceptions[%d]: there is no check %q", i, e.Check)
 		check(e.Reason != "", "exceptions[%d]: reason: required", i)
 	}
 	for _, r := range s.Revisions {

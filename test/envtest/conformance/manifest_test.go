@@ -46,16 +46,9 @@ func manifestDeployer() conformance.Subject {
 				}},
 			}}}}, configMap(key))
 		},
-		Finish: func(ctx context.Context, c client.Client, key types.NamespacedName) error {
-			cm := &corev1.ConfigMap{}
-			cm.Namespace, cm.Name = key.Namespace, key.Name
-			return c.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"ready":"true"}}`)))
-		},
-		Deployed: func(ctx context.Context, c client.Client, key types.NamespacedName) (bool, error) {
-			err := c.Get(ctx, key, &corev1.ConfigMap{})
-			return err == nil, client.IgnoreNotFound(err)
-		},
-		Bounds: conformance.Bounds{Finish: time.Minute, Timeout: 4 * time.Second},
+		Finish: sayReady, Deployed: configMapStands,
+		SideBySide: true,
+		Bounds:     conformance.Bounds{Finish: time.Minute, Timeout: 4 * time.Second},
 	}
 }
 
@@ -75,6 +68,24 @@ func configMap(key types.NamespacedName) any {
 		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"value": "1"},
 		"metadata": map[string]any{"namespace": key.Namespace, "name": key.Name},
 	}
+}
+
+// sayReady puts what slow items of several subjects wait for into their ConfigMap.
+func sayReady(ctx context.Context, c client.Client, key types.NamespacedName) error {
+	cm := &corev1.ConfigMap{}
+	cm.Namespace, cm.Name = key.Namespace, key.Name
+	return c.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"ready":"true"}}`)))
+}
+
+// configMapStands tells whether there is a ConfigMap named like the item.
+func configMapStands(ctx context.Context, c client.Client, key types.NamespacedName) (bool, error) {
+	return stands(ctx, c, &corev1.ConfigMap{}, key.Namespace, key.Name)
+}
+
+// stands tells whether an object exists.
+func stands(ctx context.Context, c client.Client, object client.Object, namespace, name string) (bool, error) {
+	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, object)
+	return err == nil, client.IgnoreNotFound(err)
 }
 
 // clusterTarget is the content of a Target that is the cluster of the items itself.

@@ -59,7 +59,8 @@ func mockDeployer() conformance.Subject {
 		},
 		Slow:   func(types.NamespacedName) any { return mockConfig(map[string]any{"initialPhase": "Progressing"}) },
 		Finish: finishMock, Deployed: exported,
-		Bounds: conformance.Bounds{Finish: time.Minute},
+		SideBySide: true,
+		Bounds:     conformance.Bounds{Finish: time.Minute},
 	}
 }
 

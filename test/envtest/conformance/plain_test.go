@@ -135,11 +135,9 @@ func plainDeployer() conformance.Subject {
 		Finish: func(ctx context.Context, c client.Client, key types.NamespacedName) error {
 			return patchConfig(ctx, c, key, map[string]any{"slow": nil})
 		},
-		Deployed: func(ctx context.Context, c client.Client, key types.NamespacedName) (bool, error) {
-			err := c.Get(ctx, key, &corev1.ConfigMap{})
-			return err == nil, client.IgnoreNotFound(err)
-		},
-		Bounds: conformance.Bounds{Finish: 6 * time.Second, Cleanup: 3 * time.Second},
+		Deployed: configMapStands,
+		Bounds:   conformance.Bounds{Finish: 10 * time.Second, Cleanup: 3 * time.Second},
+		Parallel: 16,
 	}
 }
 

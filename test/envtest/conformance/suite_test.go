@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 	ctrl.SetLogger(GinkgoLogr)
 	klog.SetLogger(GinkgoLogr)
 	SetDefaultEventuallyTimeout(time.Minute)
-	conformance.Run(t, mockDeployer(), manifestDeployer())
+	conformance.Run(t, mockDeployer(), manifestDeployer(), declarativeDeployer(), stategraphDeployer())
 }
 
 var _ = BeforeSuite(func() {

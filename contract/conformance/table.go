@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// WriteTable writes the report for people: a line per check with what was seen below it, the verdict about each row, and
+// at the end, where the eye is, what failed.
+func (r *Report) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Conformance of %s: %s\n", r.Subject, r.counts())
+	for _, revision := range r.revisions() {
+		fmt.Fprintf(&b, "\n%s revision\n", revision)
+		r.writeRevision(&b, revision)
+	}
+	r.writeRows(&b)
+	r.writeFailures(&b)
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+func (r *Report) counts() string {
+	return fmt.Sprintf("%d passed, %d failed, %d not applicable", r.Count(Pass), r.Count(Fail), r.Count(NotApplicable))
+}
+
+// revisions are those with results, in order.
+func (r *Report) revisions() []contract.Revision {
+	var seen []contract.Revision
+	for _, result := range r.Results {
+		if !slices.Contains(seen, result.Revision) {
+			seen = append(seen, result.Revision)
+		}
+	}
+	return seen
+}
+
+// writeRevision writes the checks of a revision; only one line if none of them applies, all for the same reason.
+func (r *Report) writeRevision(b *strings.Builder, revision contract.Revision) {
+	reasons := map[string]int{}
+	width, all := 0, 0
+	for _, result := range r.Results {
+		width = max(width, len(result.Check.Name))
+		if result.Revision != revision {
+			continue
+		}
+		all++
+		if result.Outcome == NotApplicable {
+			reasons[result.Seen]++
+		}
+	}
+	for reason, n := range reasons {
+		if n == all && all > 1 {
+			fmt.Fprintf(b, "  n/a   all %d checks: %s\n", all, reason)
+			return
+		}
+	}
+	for _, result := range r.Results {
+		if result.Revision == revision {
+			result.write(b, width)
+		}
+	}
+}
+
+// evidence is where the lines below a check begin.
+const evidence = "              "
+
+// write writes a check: outcome, duration, name, promise and rows; below it first what is wrong, then what was seen.
+func (r Result) write(b *strings.Builder, width int) {
+	took := ""
+	if r.Outcome != NotApplicable {
+		took = fmt.Sprintf("%.1fs", r.Took.Seconds())
+	}
+	fmt.Fprintf(b, "  %-4s  %5s  %-*s  %s\n", r.Outcome, took, width, r.Check.Name, r.Check.Title())
+	for line := range strings.Lines(r.Fault) {
+		fmt.Fprintf(b, "%s ! %s\n", evidence, strings.TrimSpace(line))
+	}
+	for line := range strings.Lines(strings.TrimSpace(strings.TrimPrefix(r.Seen, r.Fault))) {
+		fmt.Fprintf(b, "%s   %s\n", evidence, strings.TrimSpace(line))
+	}
+}
+
+// writeRows writes the verdict about each row.
+func (r *Report) writeRows(b *strings.Builder) {
+	rows := r.Rows()
+	fmt.Fprint(b, "\nrows\n")
+	for _, outcome := range []Outcome{Pass, NotApplicable} {
+		var ids []string
+		for _, row := range rows {
+			if row.Outcome == outcome {
+				ids = append(ids, row.ID)
+			}
+		}
+		if len(ids) > 0 {
+			fmt.Fprintf(b, "  %-4s  %s\n", outcome, strings.Join(ids, " "))
+		}
+	}
+	for _, row := range rows {
+		if row.Outcome == Fail {
+			fmt.Fprintf(b, "  %-4s  %-3s  %s\n", row.Outcome, row.ID, strings.Join(row.Failed, ", "))
+		}
+	}
+}
+
+// writeFailures writes what failed, a line each, with the first line of what is wrong.
+func (r *Report) writeFailures(b *strings.Builder) {
+	if r.Count(Fail) == 0 {
+		fmt.Fprintf(b, "\n%s\n", r.counts())
+		return
+	}
+	fmt.Fprintf(b, "\n%s:\n", r.counts())
+	for _, result := range r.Results {
+		if result.Outcome == Fail {
+			first, _, _ := strings.Cut(result.Seen, "\n")
+			fmt.Fprintf(b, "  %s/%s: %s\n", result.Revision, result.Check.Name, first)
+		}
+	}
+}
+
+// Line is the result in one line: outcome, duration, revision and name.
+func (r Result) Line() string {
+	return fmt.Sprintf("%-4s  %6s  %s/%s", r.Outcome, r.Took.Round(10*time.Millisecond), r.Revision, r.Check.Name)
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance_test
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/contract/conformance"
+	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// note is a handler as docs/declarative.md teaches it: an item is a ConfigMap with a text.
+func note(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+	config, err := declarative.Config[struct {
+		Text string `json:"text"`
+		Mode string `json:"mode"` // "asking": it is ready when somebody says so in the ConfigMap
+	}](req)
+	if err != nil {
+		return nil, err
+	}
+	if config.Mode != "" && config.Mode != "asking" {
+		return nil, deployerlib.ConfigError("spec.config.mode", "want asking or nothing, is %q", config.Mode)
+	}
+	name := req.Item.Name
+	now, _ := req.Children.Named("ConfigMap", name)
+	response := declarative.Respond(map[string]any{"text": config.Text}).Add(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"text": config.Text},
+	})
+	if config.Mode == "asking" && now.Text("data", "ready") != "true" {
+		response.Wait("nobody has said yet that it is ready")
+	}
+	return response.Response()
+}
+
+// declarativeDeployer is a deployer written with package declarative as a subject.
+func declarativeDeployer() conformance.Subject {
+	making := func(fields map[string]any) any {
+		fields["apiVersion"], fields["kind"] = "conformance.deployerkit.dev/v1", "Note"
+		return fields
+	}
+	options := declarative.Options{
+		Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}}, Targets: targets.Policy{AllowPrivateHosts: true},
+	}
+	return conformance.Subject{
+		Name: "declarative", Type: "conformance.deployerkit.dev/note",
+		Start: conformance.Library(func() deployerlib.DeployerArgs {
+			args := declarative.Args("note-deployer", "conformance.deployerkit.dev/note", declarative.HandlerFunc(note), options)
+			args.TargetSelectors = selectors()
+			return args
+		}),
+		Target: clusterTarget, TargetLabels: ourTargets, OtherTargetLabels: otherTargets,
+		Valid:   func(types.NamespacedName) any { return making(map[string]any{"text": "a"}) },
+		Invalid: func(_ types.NamespacedName, note string) any { return making(map[string]any{"mode": note}) },
+		Slow:    func(types.NamespacedName) any { return making(map[string]any{"mode": "asking"}) },
+		Finish:  sayReady, Deployed: configMapStands,
+		Exceptions: []conformance.Exception{{
+			Check: "restart-rests", Revision: contract.Annotation,
+			Reason: "the handler is called once after a restart, and without job IDs each call is a run with its phases (docs/declarative.md)",
+		}},
+		SideBySide: true,
+		Bounds:     conformance.Bounds{Finish: time.Minute, Timeout: 4 * time.Second},
+	}
+}
