@@ -34,10 +34,14 @@ func (c Check) RowIDs() []string {
 	return strings.Split(strings.Trim(c.Rows, "[]"), ", ")
 }
 
+// IsRule tells that the check judges the history of all scenarios rather than making one.
+func (c Check) IsRule() bool { return c.rule != nil }
+
 // Title is promise and rows, as a spec is named.
 func (c Check) Title() string { return c.Promise + " " + c.Rows }
 
 // Checks returns the table of all checks in the order in which they run; those that judge the whole history come last.
 func Checks() []Check {
-	return slices.Concat(runChecks, failureChecks, deletionChecks, cancelChecks, optionChecks, responsibilityChecks, restartChecks, rules)
+	return slices.Concat(runChecks, failureChecks, deletionChecks, midrunChecks, cancelChecks, optionChecks, responsibilityChecks,
+		restartChecks, writeChecks, rules)
 }

@@ -27,6 +27,7 @@ type history struct {
 	mu       sync.Mutex
 	order    []string
 	versions map[string][]*lsv1alpha1.DeployItem
+	gone     map[string]bool
 	stopped  bool
 	broken   string // why there are no more versions
 }
@@ -37,7 +38,7 @@ func record(ctx context.Context, c client.WithWatch, namespace string) (*history
 	if err != nil {
 		return nil, fmt.Errorf("watch deploy items of namespace %s: %w", namespace, err)
 	}
-	h := &history{events: events, drained: make(chan struct{}), versions: map[string][]*lsv1alpha1.DeployItem{}}
+	h := &history{events: events, drained: make(chan struct{}), versions: map[string][]*lsv1alpha1.DeployItem{}, gone: map[string]bool{}}
 	go func() {
 		defer close(h.drained)
 		for event := range events.ResultChan() {
@@ -60,6 +61,7 @@ func (h *history) add(event watch.Event) {
 		h.order = append(h.order, di.Name)
 	}
 	h.versions[di.Name] = append(h.versions[di.Name], di)
+	h.gone[di.Name] = event.Type == watch.Deleted
 }
 
 // end notes that there are no more versions, unless that is wanted.
@@ -85,6 +87,13 @@ func (h *history) of(name string) []*lsv1alpha1.DeployItem {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.versions[name])
+}
+
+// deleted tells that the end of an item was recorded; no version follows, as long as nobody makes it again.
+func (h *history) deleted(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.gone[name]
 }
 
 // names are the items so far, in the order of their creation.

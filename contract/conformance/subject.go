@@ -59,6 +59,10 @@ type Subject struct {
 	// Exceptions are checks that the deployer does not pass, with the reason. They are shown in the report.
 	Exceptions []Exception
 
+	// Only names the checks to run; all others are "n/a" in the report. A rule judges what the chosen scenarios made. Empty:
+	// all.
+	Only []string
+
 	// Kubeconfig is the file of a cluster with Landscaper's definitions on which to work, in namespaces of our own. Empty:
 	// a control plane is started for each revision.
 	Kubeconfig string
@@ -131,9 +135,14 @@ func (s Subject) Validate() error {
 	check(s.Type != "", "type: required")
 	check(s.Valid != nil, "valid: required")
 	check((s.Start == nil) != (s.Command == nil), "start, command: want one of them")
+	known := func(name string) bool {
+		return slices.ContainsFunc(Checks(), func(c Check) bool { return c.Name == name })
+	}
+	for i, name := range s.Only {
+		check(known(name), "only[%d]: there is no check %q", i, name)
+	}
 	for i, e := range s.Exceptions {
-		known := slices.ContainsFunc(Checks(), func(c Check) bool { return c.Name == e.Check })
-		check(known, "exceptions[%d]: there is no check %q", i, e.Check)
+		check(known(e.Check), "exceptions[%d]: there is no check %q", i, e.Check)
 		check(e.Reason != "", "exceptions[%d]: reason: required", i)
 	}
 	for _, r := range s.Revisions {
@@ -149,6 +158,9 @@ func (s Subject) Validate() error {
 func (s Subject) lacks(c Check, r contract.Revision) string {
 	if c.Revision != "" && c.Revision != r {
 		return fmt.Sprintf("only of the %s revision", c.Revision)
+	}
+	if len(s.Only) > 0 && !slices.Contains(s.Only, c.Name) {
+		return "not asked for"
 	}
 	for _, e := range s.Exceptions {
 		if e.Check == c.Name && (e.Revision == "" || e.Revision == r) {

@@ -39,6 +39,7 @@ func TestSubjectValidate(t *testing.T) {
 		"NoStart":        {"Nothing could be started.", func(s *conformance.Subject) { s.Start = nil }, "start, command: want one of them"},
 		"StartTwice":     {"It is not clear what to start.", func(s *conformance.Subject) { s.Command = func(string) *exec.Cmd { return nil } }, "start, command: want one of them"},
 		"UnknownCheck":   {"A misspelt exception would be none.", except(conformance.Exception{Check: "abbort", Reason: "x"}), `there is no check "abbort"`},
+		"UnknownOnly":    {"A misspelt choice would check nothing.", func(s *conformance.Subject) { s.Only = []string{"abbort"} }, `only[0]: there is no check "abbort"`},
 		"NoReason":       {"An exception needs a reason.", except(conformance.Exception{Check: "abort"}), "exceptions[0]: reason: required"},
 		"OtherRevisions": {"There are two revisions.", func(s *conformance.Subject) { s.Revisions = []contract.Revision{"v3"} }, `there is no revision "v3"`},
 	} {
