@@ -72,8 +72,11 @@ func (p *probe) invalid(note string) func(types.NamespacedName) any {
 }
 
 // change changes the valid item as somebody does who has the right to.
-func (p *probe) change(m mod) item {
-	di := p.get("valid")
+func (p *probe) change(m mod) item { return p.changeOf("valid", m) }
+
+// changeOf is change for any item.
+func (p *probe) changeOf(name string, m mod) item {
+	di := p.get(name)
 	old := di.DeepCopy()
 	m(di)
 	p.must(p.client.Patch(p.ctx, di, client.MergeFrom(old)))
@@ -162,18 +165,39 @@ func (p *probe) delete(name string) {
 	}
 }
 
-// gone waits until an item is not there any more.
-func (p *probe) gone(name string) {
-	err := wait.PollUntilContextTimeout(p.ctx, 20*time.Millisecond, p.subject.Bounds.Finish, true, func(ctx context.Context) (bool, error) {
-		_, err := p.ls.Get(ctx, p.key(name))
+// gone waits until an item is not there any more, and its whole history is recorded.
+func (p *probe) gone(name string) { p.goneWithin(p.subject.Bounds.Finish, name) }
+
+// goneWithin is gone with a bound of its own. A deletion whose job ended as failed is not waited for.
+func (p *probe) goneWithin(bound time.Duration, name string) {
+	p.goneOr(bound, name, func(di item) bool {
+		if over := p.jobs() && di.Status.JobID != "" && di.Status.JobID == di.Status.JobIDFinished; over {
+			p.fail("the job of the deletion ended, and the item is still there: %s", stateOf(di))
+		}
+		return false
+	})
+	err := wait.PollUntilContextTimeout(p.ctx, 20*time.Millisecond, p.subject.Bounds.Finish, true, func(context.Context) (bool, error) {
+		return p.history.deleted(name) || p.history.fault() != "", nil
+	})
+	p.must(err)
+}
+
+// goneOr waits until an item is not there any more, or as wanted.
+func (p *probe) goneOr(bound time.Duration, name string, ok func(item) bool) {
+	var last item
+	err := wait.PollUntilContextTimeout(p.ctx, 20*time.Millisecond, bound, true, func(ctx context.Context) (bool, error) {
+		di, err := p.ls.Get(ctx, p.key(name))
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
-		return false, err
+		if err != nil {
+			return false, err
+		}
+		last = di
+		return ok(di), nil
 	})
-	if wait.Interrupted(err) {
-		di := p.get(name)
-		p.fail("not deleted within %s: finalizers %v, %s", p.subject.Bounds.Finish, di.Finalizers, stateOf(di))
+	if wait.Interrupted(err) && last != nil {
+		p.fail("not deleted within %s: finalizers %v, %s", bound, last.Finalizers, stateOf(last))
 	}
 	p.must(err)
 }

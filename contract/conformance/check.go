@@ -36,16 +36,25 @@ func (c Check) RowIDs() []string {
 	return strings.Split(strings.Trim(c.Rows, "[]"), ", ")
 }
 
+// IsRule tells that the check judges the history of all scenarios rather than making one.
+func (c Check) IsRule() bool { return c.rule != nil }
+
 // Title is promise and rows, as a spec is named.
 func (c Check) Title() string { return c.Promise + " " + c.Rows }
 
 // Checks returns the table of all checks in the order in which they run; those that judge the whole history come last.
 func Checks() []Check {
-	all := slices.Concat(runChecks, failureChecks, deletionChecks, cancelChecks, optionChecks, responsibilityChecks, restartChecks, rules)
-	for i := range restartChecks {
-		all[len(all)-len(rules)-1-i].alone = true
+	return slices.Concat(runChecks, failureChecks, deletionChecks, midrunChecks, cancelChecks, optionChecks, responsibilityChecks,
+		alone(restartChecks), writeChecks, rules)
+}
+
+// alone marks checks beside which no other may run.
+func alone(checks []Check) []Check {
+	checks = slices.Clone(checks)
+	for i := range checks {
+		checks[i].alone = true
 	}
-	return all
+	return checks
 }
 
 // checks are those of a revision that the subject wants.

@@ -12,86 +12,6 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-var deletionChecks = []Check{
-	{
-		Name: "delete", Rows: "[C13, L33]", Promise: "a deleted item goes",
-		run: func(p *probe) {
-			p.succeeds()
-			p.delete("valid")
-			p.gone("valid")
-		},
-	},
-	{
-		Name: "delete-phases", Rows: "[C9]", Promise: "a deletion that is at work shows the phase of a run",
-		run: func(p *probe) {
-			p.succeeds()
-			p.delete("valid")
-			p.gone("valid")
-			var shown []lsv1alpha1.DeployItemPhase
-			for _, di := range p.history.Versions("valid") {
-				if di.DeletionTimestamp != nil {
-					shown = append(shown, di.Status.Phase)
-				}
-			}
-			p.hold(slices.ContainsFunc(shown, isWorking), "it showed %q only", slices.Compact(shown))
-			if p.jobs() {
-				ok := slices.Contains(shown, phases.InitDelete) || slices.Contains(shown, phases.Deleting)
-				p.hold(ok, "it showed neither InitDelete nor Deleting, only %q", slices.Compact(shown))
-			}
-		},
-	},
-	{
-		Name: "uninstall", Rows: "[C13, L33]", Promise: "an item is gone only after what it deployed", needs: []need{needsDeployed},
-		run: func(p *probe) {
-			p.succeeds()
-			p.hold(p.deployed("valid"), "a valid item succeeded, and nothing is deployed")
-			p.delete("valid")
-			p.gone("valid")
-			p.hold(!p.deployed("valid"), "the item is gone, and what it deployed is still there")
-		},
-	},
-	{
-		Name: "deletion-waits", Rows: "[C3, C13]", Revision: contract.JobID, Promise: "a deletion waits for its job",
-		run: func(p *probe) {
-			p.succeeds()
-			p.must(p.ls.Mark(p.ctx, p.key("valid")))
-			p.quiet(p.get("valid"))
-			p.trigger("valid")
-			p.gone("valid")
-		},
-	},
-	{
-		Name: "delete-failed-item", Rows: "[C13]", Promise: "an item that failed can be deleted", needs: []need{needsInvalid},
-		run: func(p *probe) {
-			p.failsInvalid("conformance")
-			p.delete("invalid")
-			p.gone("invalid")
-		},
-	},
-	{
-		Name: "without-uninstall", Rows: "[C12]", Revision: contract.JobID, needs: []need{needsDeployed},
-		Promise: "delete-without-uninstall removes the finalizer and leaves what is deployed",
-		run: func(p *probe) {
-			p.succeeds()
-			p.change(withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true"))
-			p.delete("valid")
-			p.gone("valid")
-			p.hold(p.deployed("valid"), "what was deployed is gone")
-		},
-	},
-	{
-		Name: "without-uninstall-target", Rows: "[C12]", Revision: contract.JobID, needs: []need{needsTarget},
-		Promise: "delete-without-uninstall needs no Target",
-		run: func(p *probe) {
-			p.succeeds()
-			p.removeTarget()
-			p.change(withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true"))
-			p.delete("valid")
-			p.gone("valid")
-		},
-	},
-}
-
 var cancelChecks = []Check{
 	{
 		Name: "abort", Rows: "[C4, C6, L31]", Promise: "an abort ends a run as Failed and is removed", needs: []need{needsSlow},
@@ -177,6 +97,18 @@ func (p *probe) removeTarget() {
 
 var optionChecks = []Check{
 	{
+		Name: "ignore", Rows: "[C8]", Promise: "a finished item with the annotation ignore is not written, whatever is asked; without it that is done",
+		run: func(p *probe) {
+			p.succeeds()
+			p.settled("valid")
+			p.change(withAnnotation(lsv1alpha1.IgnoreAnnotation, "true"))
+			p.trigger("valid")
+			p.quiet(p.get("valid"))
+			p.change(withAnnotation(lsv1alpha1.IgnoreAnnotation, "false"))
+			p.succeededAgain("valid")
+		},
+	},
+	{
 		Name: "test-reconcile", Rows: "[C15]", Revision: contract.JobID, Promise: "test-reconcile on a finished item makes a job of its own and is removed",
 		run: func(p *probe) {
 			done := p.succeeds()
@@ -188,7 +120,7 @@ var optionChecks = []Check{
 		},
 	},
 	{
-		Name: "unchanged", Rows: "[C15]", Revision: contract.JobID, Promise: "with updateOnChangeOnly the job of an unchanged item ends without a run",
+		Name: "unchanged", Rows: "[C15]", Revision: contract.JobID, Promise: "with updateOnChangeOnly the job of an unchanged item ends in one write, without a run",
 		run: func(p *probe) {
 			done := p.succeeds(updateOnChangeOnly)
 			p.trigger("valid")
@@ -196,6 +128,8 @@ var optionChecks = []Check{
 			for _, di := range p.after(done) {
 				p.hold(di.Status.Phase == phases.Succeeded, "it showed phase %q", di.Status.Phase)
 			}
+			n := writes(append([]item{done}, p.after(done)...)) - 1
+			p.hold(n <= anUnchangedJob, "it cost %d writes", n)
 		},
 	},
 	{
@@ -217,7 +151,27 @@ var responsibilityChecks = []Check{
 		Name: "other-type", Rows: "[C1, L24, L25]", Promise: "an item of another type is never written",
 		run: func(p *probe) {
 			p.foreign["foreign"] = true
-			p.deploy("foreign", p.subject.Valid, func(di item) { di.Spec.Type = p.subject.Type + "-other" })
+			p.deploy("foreign", p.subject.Valid, p.otherType)
+			p.quiet(p.get("foreign"))
+		},
+	},
+	{
+		Name: "other-type-deleted", Rows: "[C1, L25]", Promise: "an item of another type is not written when it is deleted either",
+		run: func(p *probe) {
+			p.foreign["foreign"] = true
+			p.make("foreign", p.subject.Valid, p.otherType, p.withFinalizer)
+			p.delete("foreign")
+			p.quiet(p.get("foreign"))
+		},
+	},
+	{
+		Name: "type-annotation", Rows: "[C1, L24, L25]", Revision: contract.JobID,
+		Promise: "the type of an item is that of its spec, whatever the annotation deployer-type says",
+		run: func(p *probe) {
+			p.foreign["foreign"] = true
+			p.make("foreign", p.subject.Valid, p.otherType)
+			p.must(p.ls.Annotate(p.ctx, p.key("foreign"), map[string]string{lsv1alpha1.DeployerTypeAnnotation: string(p.subject.Type)}))
+			p.trigger("foreign")
 			p.quiet(p.get("foreign"))
 		},
 	},
@@ -252,6 +206,9 @@ var responsibilityChecks = []Check{
 		},
 	},
 }
+
+// otherType gives an item a type that the subject is not responsible for.
+func (p *probe) otherType(di item) { di.Spec.Type = p.subject.Type + "-other" }
 
 var restartChecks = []Check{
 	{

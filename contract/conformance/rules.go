@@ -85,6 +85,12 @@ var rules = []Check{
 		},
 	},
 	{
+		Name: "deprecated", Rows: "[C9]", Revision: contract.JobID, Promise: "at every moment: the deprecated field deployItemPhase is empty",
+		rule: func(_, now item) string {
+			return broken(now.Status.DeployerPhase == nil, "deployItemPhase is set")
+		},
+	},
+	{
 		Name: "spec-untouched", Rows: "[C7, L25]", Promise: "at every moment: only Landscaper writes the spec",
 		rule: func(_, now item) string {
 			for _, entry := range now.ManagedFields {

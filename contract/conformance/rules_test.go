@@ -37,6 +37,7 @@ func TestRules(t *testing.T) {
 		"error-shape":         {func(di item) { di.Status.LastError.Reason = "" }, "lastError is"},
 		"observed-generation": {func(di item) { di.Status.ObservedGeneration = 3 }, "observedGeneration 3 after 2, generation 2"},
 		"known-phases":        {func(di item) { di.Status.Phase = "Completing" }, `phase "Completing"`},
+		"deprecated":          {func(di item) { di.Status.DeployerPhase = new("Init") }, "deployItemPhase is set"},
 		"spec-untouched":      {func(di item) { di.ManagedFields[0].Manager = "somebody" }, "somebody wrote the spec"},
 		"finalizer":           {func(di item) { di.Finalizers = nil }, `phase "Progressing" without the finalizer`},
 		"says-who":            {func(di item) { di.Status.LastReconcileTime = nil }, `phase "Progressing", lastReconcileTime <nil>`},

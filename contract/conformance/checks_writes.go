@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// What jobs may cost. Writes.
+const (
+	// A first job: its begin, finalizer and annotations, its end. The next: its begin and its end.
+	twoJobs = 3 + 2
+	// Its begin, and the finalizer.
+	aDeletion = 2
+	// Begin and end in one.
+	anUnchangedJob = 1
+)
+
+var writeChecks = []Check{
+	{
+		Name: "writes", Rows: "[C5, C10, C13]", Promise: "an item is not written more often than needed: twice for a job and for its deletion, once to prepare it",
+		run: func(p *probe) {
+			p.succeeds()
+			p.trigger("valid")
+			p.succeededAgain("valid")
+			p.settled("valid")
+			jobs, mine := twoJobs, 1 // the trigger
+			if !p.jobs() {
+				jobs++ // the operation has to go
+			}
+			done := p.versions("valid")
+			if p.jobs() {
+				mine++ // the first trigger
+			}
+			n := writes(done) - mine
+			p.hold(n <= jobs, "two jobs cost %d writes, want at most %d", n, jobs)
+			p.delete("valid")
+			p.gone("valid")
+			// The last version is the end itself: it shows the item as it was before its finalizer went.
+			all := p.history.Versions("valid")
+			n = writes(all[len(done)-1:len(all)-1]) - mine + 1
+			p.hold(n <= aDeletion, "the deletion cost %d writes, want at most %d", n, aDeletion)
+		},
+	},
+}
+
+// writes counts the changes of an item, except those of what its deployer keeps and shows of its own: providerStatus,
+// exportRef and conditions.
+func writes(versions []item) int {
+	n := 0
+	for i := 1; i < len(versions); i++ {
+		if !equality.Semantic.DeepEqual(bare(versions[i-1]), bare(versions[i])) {
+			n++
+		}
+	}
+	return n
+}
+
+// bare is an item as the contract sees it.
+func bare(di item) item {
+	out := di.DeepCopy()
+	out.ResourceVersion, out.ManagedFields = "", nil
+	out.Status.ProviderStatus, out.Status.ExportReference, out.Status.Conditions = nil, nil, nil
+	return out
+}

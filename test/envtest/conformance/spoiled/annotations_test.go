@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spoiled_test
+
+import (
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// annotationFaults are tried under the annotation revision.
+var annotationFaults = []fault{
+	{
+		name: "leaves reconcile-time", waits: true, spoil: keeps(func(di item) {
+			di.Annotations[lsv1alpha1.ReconcileTimestampAnnotation] = "2020-01-01T00:00:00Z"
+		}),
+		fails: seen{"annotations-taken": "not rid of its annotations within"},
+	},
+	{
+		name: "shows no begin", spoil: stores(begins(phases.Progressing)),
+		fails: seen{
+			"pickup": `the first phase is "Progressing"`, "reconcile-operation": `the first phase is "Progressing"`,
+			"generation": `the first phase is "Progressing"`, "generation-midrun": "no run was begun",
+		},
+		passes: []string{"succeeds", "delete"},
+	},
+	{
+		name: "only removes the operation reconcile", spoil: sees(func(di item) {
+			if contract.IsFinal(di.Status.Phase) {
+				exchange(di, lsv1alpha1.ReconcileOperation, contract.AbortOperation)
+			}
+		}),
+		fails:  seen{"reconcile-operation": "no run was begun"},
+		passes: []string{"generation", "succeeds"},
+	},
+	{
+		name: "does not hear the operation reconcile in the middle of a run", waits: true,
+		spoil: sees(hides(func(di item) bool { return di.Status.Phase == phases.Progressing })),
+		fails: seen{"reconcile-midrun": "not rid of its operation within"},
+	},
+	{
+		name: "does not look at the generation", waits: true, spoil: sees(func(di item) { di.Status.ObservedGeneration = di.Generation }),
+		fails: seen{"generation": "not finished within"},
+	},
+	{
+		name: "does not hear an abort", waits: true, spoil: sees(hides(aborting)),
+		fails: seen{"abort": "not failed within"},
+	},
+	{
+		name: "deletes rather than aborts", spoil: sees(hides(func(di item) bool { return di.DeletionTimestamp != nil && aborting(di) })),
+		fails:  seen{"abort-deletion": "the abort was passed over"},
+		passes: []string{"abort", "delete"},
+	},
+	{
+		name: "only removes the operation force-reconcile", spoil: sees(func(di item) {
+			if contract.IsFinal(di.Status.Phase) {
+				exchange(di, lsv1alpha1.ForceReconcileOperation, contract.AbortOperation)
+			}
+		}),
+		fails:  seen{"force-reconcile": "no run was begun"},
+		passes: []string{"reconcile-operation"},
+	},
+	{
+		name: "never lets an item go", waits: true, spoil: keeps(func(di item) {
+			controllerutil.AddFinalizer(di, lsv1alpha1.LandscaperFinalizer)
+		}),
+		fails: seen{"delete": "not deleted within"},
+	},
+	{
+		name: "sets no finalizer", spoil: keeps(func(di item) { controllerutil.RemoveFinalizer(di, lsv1alpha1.LandscaperFinalizer) }),
+		fails:  seen{"finalizer": `phase "Succeeded" without the finalizer`, "uninstall": "what it deployed is still there"},
+		passes: []string{"succeeds"},
+	},
+	{
+		name: "writes the spec", spoil: keeps(func(di item) { di.Spec.UpdateOnChangeOnly = true }),
+		fails:  seen{"spec-untouched": "wrote the spec"},
+		passes: []string{"known-phases"},
+	},
+	{
+		name: "has phases of the other revision", spoil: stores(func(di item) {
+			if di.DeletionTimestamp != nil {
+				begins(phases.InitDelete)(di)
+			}
+		}),
+		fails:  seen{"known-phases": `phase "InitDelete"`},
+		passes: []string{"delete"},
+	},
+	{
+		name: "does not know ignore", spoil: sees(func(di item) { delete(di.Annotations, lsv1alpha1.IgnoreAnnotation) }),
+		fails:  seen{"ignore": "the item was written"},
+		passes: []string{"finished-rests"},
+	},
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spoiled_test
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+type item = *lsv1alpha1.DeployItem
+
+var phases = lsv1alpha1.DeployItemPhases
+
+// poll is the time between two looks at a slow item.
+const poll = 50 * time.Millisecond
+
+// configuration is what items of the deployer have.
+type configuration struct {
+	metav1.TypeMeta `json:",inline"`
+
+	Wrong string `json:"wrong,omitempty"`
+	Slow  bool   `json:"slow,omitempty"`
+}
+
+// deployer keeps the contract in both revisions: it deploys a ConfigMap named like the item. It reads live and remembers
+// nothing, so each pass depends on nothing but what is stored.
+type deployer struct {
+	client client.Client
+	kind   lsv1alpha1.DeployItemType
+}
+
+func (d *deployer) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	di := &lsv1alpha1.DeployItem{}
+	if err := d.client.Get(ctx, req.NamespacedName, di); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if di.Spec.Type != d.kind {
+		return reconcile.Result{}, nil
+	}
+	p := &pass{deployer: d, di: di, base: di.DeepCopy()}
+	ours, err := p.ours(ctx)
+	if err != nil || !ours {
+		return reconcile.Result{}, err
+	}
+	again, err := p.do(ctx)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return reconcile.Result{RequeueAfter: poll}, nil
+	}
+	return reconcile.Result{RequeueAfter: again}, err
+}
+
+// pass is one look at an item.
+type pass struct {
+	*deployer
+	di, base item
+	lost     bool // its Target is not there
+}
+
+// ours tells whether the deployer is responsible for an item of its type: by its Target, or because it was.
+func (p *pass) ours(ctx context.Context) (bool, error) {
+	ref := p.di.Spec.Target
+	if ref == nil {
+		return true, nil
+	}
+	target := &lsv1alpha1.Target{}
+	err := p.client.Get(ctx, client.ObjectKey{Namespace: p.di.Namespace, Name: ref.Name}, target)
+	if p.lost = apierrors.IsNotFound(err); p.lost {
+		return p.di.Status.Deployer.Name == string(p.kind), nil
+	}
+	return target.Labels["environment"] == "conformance", err
+}
+
+// do does what is due, and tells when to look again.
+func (p *pass) do(ctx context.Context) (time.Duration, error) {
+	switch op := p.operation(); {
+	case p.di.Annotations[lsv1alpha1.IgnoreAnnotation] == "true" && p.final(), p.deleting() && !contract.HasOurFinalizer(p.di):
+		return 0, nil
+	case op == contract.AbortOperation:
+		return 0, p.abort(ctx)
+	case op == lsv1alpha1.ForceReconcileOperation && p.jobs() && !p.pending():
+		return 0, p.again(ctx)
+	case op == lsv1alpha1.TestReconcileOperation && p.jobs() && !p.pending():
+		p.newJob()
+	case !p.due():
+		return 0, nil
+	case p.unchanged():
+		p.fill()
+		return 0, p.end(ctx, phases.Succeeded, nil)
+	}
+	if p.fresh() {
+		if err := p.begin(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if p.deleting() {
+		return 0, p.delete(ctx)
+	}
+	return p.work(ctx)
+}
+
+// work deploys.
+func (p *pass) work(ctx context.Context) (time.Duration, error) {
+	c := configuration{}
+	if err := json.Unmarshal(p.di.Spec.Configuration.Raw, &c); err != nil {
+		return 0, p.fail(ctx, "Decode", err.Error(), lsv1alpha1.ErrorConfigurationProblem)
+	}
+	switch {
+	case p.timedOut():
+		return 0, p.fail(ctx, "Timeout", "it takes too long", lsv1alpha1.ErrorTimeout)
+	case p.lost:
+		return 0, p.fail(ctx, "TargetNotFound", "the Target is not there")
+	case c.Wrong != "":
+		return 0, p.fail(ctx, "Wrong", contract.OneLine("this is wrong: "+c.Wrong, 1024), lsv1alpha1.ErrorConfigurationProblem)
+	}
+	if err := p.install(ctx); err != nil {
+		return 0, err
+	}
+	if c.Slow {
+		p.di.Status.Phase = phases.Progressing
+		return poll, p.save(ctx)
+	}
+	return 0, p.end(ctx, phases.Succeeded, nil)
+}
+
+func (p *pass) install(ctx context.Context) error {
+	return client.IgnoreAlreadyExists(p.client.Create(ctx, p.configMap()))
+}
+
+// delete uninstalls, unless Landscaper says otherwise, and lets the item go.
+func (p *pass) delete(ctx context.Context) error {
+	if p.di.Annotations[lsv1alpha1.DeleteWithoutUninstallAnnotation] != "true" {
+		if p.lost {
+			return p.fail(ctx, "TargetNotFound", "cannot uninstall without the Target")
+		}
+		if err := p.client.Delete(ctx, p.configMap()); client.IgnoreNotFound(err) != nil {
+			return p.fail(ctx, "Uninstall", err.Error())
+		}
+	}
+	controllerutil.RemoveFinalizer(p.di, lsv1alpha1.LandscaperFinalizer)
+	return p.saveMeta(ctx)
+}
+
+func (p *pass) configMap() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.di.Namespace, Name: p.di.Name}}
+}
+
+// abort ends a run; one that ended before is left alone.
+func (p *pass) abort(ctx context.Context) error {
+	if !p.final() {
+		if err := p.fail(ctx, "Aborted", "the run was aborted"); err != nil {
+			return err
+		}
+	}
+	return p.tidy(ctx)
+}
+
+// again deploys once more, outside of a job.
+func (p *pass) again(ctx context.Context) error {
+	if err := p.install(ctx); err != nil {
+		return err
+	}
+	return p.tidy(ctx)
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spoiled_test
+
+import (
+	"errors"
+	"strings"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// jobFaults are tried under the job-ID revision.
+var jobFaults = []fault{
+	{
+		name: "ends a valid item as failed", spoil: stores(func(di item) { replace(di, phases.Succeeded, phases.Failed); blame(di) }),
+		fails:  seen{"succeeds": `ended as "Failed"`},
+		passes: []string{"invalid", "abort"},
+	},
+	{
+		name: "shows an error of old", spoil: stores(func(di item) {
+			if di.Status.Phase == phases.Succeeded {
+				blame(di)
+			}
+		}),
+		fails:  seen{"succeeds": "it succeeded, lastError Spoiled", "recovers": "it succeeded, lastError Spoiled"},
+		passes: []string{"pickup", "error-shape"},
+	},
+	{
+		name: "shows no begin", spoil: stores(begins(phases.Progressing)),
+		fails: seen{
+			"pickup": `the first phase is "Progressing"`, "next-job": `the first phase is "Progressing"`, "changed": `the first phase is "Progressing"`,
+			"delete-phases": "neither InitDelete nor Deleting",
+		},
+		passes: []string{"succeeds", "unchanged", "delete"},
+	},
+	{
+		name: "has a phase of its own", spoil: stores(func(di item) { replace(di, phases.Init, "Preparing") }),
+		fails: seen{
+			"pickup": `the first phase is "Preparing"`, "progressing": `phase "Preparing" in the middle of a run`, "known-phases": `phase "Preparing"`,
+		},
+		passes: []string{"succeeds"},
+	},
+	{
+		name: "does not say who it is", spoil: stores(func(di item) { di.Status.Deployer.Name = "" }),
+		fails:  seen{"deployer": "status.deployer is", "says-who": `deployer ""`},
+		passes: []string{"succeeds", "pickup"},
+	},
+	{
+		name: "observes what is not there yet", spoil: stores(func(di item) { di.Status.ObservedGeneration = di.Generation + 1 }),
+		fails:  seen{"pickup": "began with observedGeneration 2, generation 1", "observed-generation": "observedGeneration 2 after 0, generation 1"},
+		passes: []string{"succeeds"},
+	},
+	{
+		name: "runs a changed spec without a job", spoil: sees(func(di item) {
+			if done(di) && di.Generation != di.Status.ObservedGeneration {
+				di.Status.JobIDFinished = ""
+			}
+		}),
+		fails:  seen{"spec-waits": "the item was written"},
+		passes: []string{"next-job", "finished-rests"},
+	},
+	{
+		name: "writes a finished item when it looks at it",
+		spoil: sees(once(func(di item) bool { return done(di) && di.Annotations["example.com/note"] != "" }, func(di item) {
+			di.Status.JobIDFinished = ""
+		})),
+		fails:  seen{"finished-rests": "the item was written"},
+		passes: []string{"restart-rests", "succeeds"},
+	},
+	{
+		name: "takes finished jobs up again after a restart", spoil: atFirst(done, func(di item) { di.Status.JobIDFinished = "" }),
+		fails:  seen{"restart-rests": "the item was written"},
+		passes: []string{"finished-rests", "resume"},
+	},
+	{
+		name:   "begins runs again after a restart",
+		spoil:  atFirst(inPhase(phases.Progressing), func(di item) { di.Status.Phase = phases.Failed }),
+		fails:  seen{"resume": `it showed phase "Init" after the restart`},
+		passes: []string{"restart-rests", "handed-out-meanwhile"},
+	},
+	{
+		name: "fails what it finds at its start", spoil: func(found func(item) bool) *spoiler {
+			return &spoiler{stores: func(di item) {
+				if found(di) {
+					replace(di, phases.Succeeded, phases.Failed)
+					blame(di)
+				}
+			}}
+		},
+		fails:  seen{"handed-out-meanwhile": `it ended as "Failed", lastError Spoiled`},
+		passes: []string{"succeeds"},
+	},
+	{
+		name: "fails without an error", spoil: stores(func(di item) { di.Status.LastError = nil }),
+		fails: seen{
+			"invalid": "failed without lastError", "abort": "it failed without lastError", "failed-has-error": `phase "Failed" without lastError`,
+		},
+		passes: []string{"succeeds"},
+	},
+	{
+		name: "knows no codes", spoil: stores(func(di item) { onError(di, func(e *lsv1alpha1.Error) { e.Codes = nil }) }),
+		fails:  seen{"invalid-code": "the codes are []", "timeout": "the codes are []"},
+		passes: []string{"invalid", "error-shape"},
+	},
+	{
+		name: "tells everything", spoil: stores(func(di item) {
+			onError(di, func(e *lsv1alpha1.Error) { e.Message += strings.Repeat(" and more", 200) })
+		}),
+		fails:  seen{"error-length": "the message has"},
+		passes: []string{"invalid"},
+	},
+	{
+		name: "gives no reason", spoil: stores(func(di item) { onError(di, func(e *lsv1alpha1.Error) { e.Reason = "" }) }),
+		fails:  seen{"error-shape": "lastError is"},
+		passes: []string{"invalid", "failed-has-error"},
+	},
+	{
+		name: "cannot uninstall", spoil: uninstalls(errors.New("no")),
+		fails: seen{
+			"delete": stillThere, "uninstall": stillThere, "delete-failed-item": stillThere, "delete-undeployed": stillThere, "deletion-midrun": stillThere,
+		},
+		passes: []string{"succeeds", "without-uninstall"},
+	},
+	{
+		name: "leaves what it deployed", spoil: uninstalls(nil),
+		fails:  seen{"uninstall": "what it deployed is still there", "deletion-midrun": "what it deployed is still there"},
+		passes: []string{"delete", "without-uninstall"},
+	},
+	{
+		name: "deletes before it is told to", spoil: sees(func(di item) {
+			if done(di) && di.DeletionTimestamp != nil {
+				di.Status.JobIDFinished = ""
+			}
+		}),
+		fails:  seen{"deletion-waits": "not found"},
+		passes: []string{"delete", "uninstall"},
+	},
+	{
+		name: "always uninstalls", spoil: sees(func(di item) { delete(di.Annotations, lsv1alpha1.DeleteWithoutUninstallAnnotation) }),
+		fails:  seen{"without-uninstall": "what was deployed is gone", "without-uninstall-target": "cannot uninstall without the Target"},
+		passes: []string{"delete"},
+	},
+	{
+		name: "deploys what was deleted before it came", spoil: sees(undead()),
+		fails:  seen{"delete-undeployed": stillThere},
+		passes: []string{"delete", "delete-failed-item"},
+	},
+	{
+		name: "takes the finalizers of others", spoil: keeps(func(di item) {
+			if di.DeletionTimestamp != nil && !contract.HasOurFinalizer(di) {
+				di.Finalizers = nil
+			}
+		}),
+		fails:  seen{"foreign-finalizer": "not found"},
+		passes: []string{"delete", "uninstall"},
+	},
+	{
+		name: "aborts what has ended", spoil: sees(func(di item) {
+			if done(di) && aborting(di) {
+				di.Status.Phase, di.Status.JobIDFinished = phases.Progressing, ""
+			}
+		}),
+		fails:  seen{"abort-late": `it showed phase "Failed"`},
+		passes: []string{"abort"},
+	},
+	{
+		name: "deletes rather than aborts", spoil: sees(hides(func(di item) bool { return di.DeletionTimestamp != nil && aborting(di) })),
+		fails:  seen{"abort-deletion": "the abort was passed over"},
+		passes: []string{"abort", "delete", "deletion-midrun"},
+	},
+	{
+		name: "goes on with an interrupted job", spoil: sees(once(interrupted, func(di item) {
+			di.Status.Phase, di.Status.JobIDFinished = phases.Succeeded, ""
+		})),
+		fails:  seen{"interrupt": `it became "Progressing"`, "finished-is-final": `finished job with phase "Init"`},
+		passes: []string{"abort"},
+	},
+	{
+		name: "makes a job of a forced reconcile", spoil: sees(exchanges(lsv1alpha1.ForceReconcileOperation, lsv1alpha1.TestReconcileOperation)),
+		fails:  seen{"force-reconcile": "the job ID became"},
+		passes: []string{"test-reconcile"},
+	},
+	{
+		name: "makes no job of a test", spoil: sees(exchanges(lsv1alpha1.TestReconcileOperation, lsv1alpha1.ForceReconcileOperation)), waits: true,
+		fails: seen{"test-reconcile": "not finished with another job within"},
+	},
+	{
+		name: "runs what is unchanged", spoil: sees(func(di item) { di.Spec.UpdateOnChangeOnly = false }),
+		fails:  seen{"unchanged": `it showed phase "Init"`},
+		passes: []string{"changed"},
+	},
+	{
+		name: "takes changed items for unchanged", spoil: sees(func(di item) {
+			if di.Spec.UpdateOnChangeOnly && contract.IsFinal(di.Status.Phase) {
+				di.Status.ObservedGeneration = di.Generation
+			}
+		}),
+		fails:  seen{"changed": "no run was begun"},
+		passes: []string{"unchanged", "next-job"},
+	},
+	{
+		name: "runs only what changed", spoil: sees(func(di item) { di.Spec.UpdateOnChangeOnly = true }),
+		fails:  seen{"next-job": "no run was begun"},
+		passes: []string{"changed", "succeeds"},
+	},
+	{
+		name: "takes items of other types", spoil: sees(func(di item) {
+			di.Spec.Type = lsv1alpha1.DeployItemType(strings.TrimSuffix(string(di.Spec.Type), "-other"))
+		}),
+		fails:  seen{"other-type": "the item was written", "other-type-deleted": "not found", "type-annotation": "the item was written"},
+		passes: []string{"succeeds"},
+	},
+	{
+		name: "believes the annotation of the type", spoil: sees(func(di item) {
+			di.Spec.Type = lsv1alpha1.DeployItemType(di.Annotations[lsv1alpha1.DeployerTypeAnnotation])
+		}),
+		fails:  seen{"type-annotation": "the item was written"},
+		passes: []string{"other-type"},
+	},
+	{
+		name: "takes every Target", spoil: finds(func(err error, target *lsv1alpha1.Target) error {
+			target.Labels = map[string]string{"environment": "conformance"}
+			return err
+		}),
+		fails:  seen{"other-target": "the item was written"},
+		passes: []string{"target-missing"},
+	},
+	{
+		name: "does not miss a Target", waits: true, spoil: finds(func(_ error, target *lsv1alpha1.Target) error {
+			target.Labels = map[string]string{"environment": "conformance"}
+			return nil
+		}),
+		fails: seen{"target-missing": "not telling about its Target within"},
+	},
+	{
+		name: "ends in two writes", spoil: func(func(item) bool) *spoiler { return &spoiler{halves: true} },
+		fails: seen{
+			"one-write": `phase "Succeeded" came without jobIDFinished`, "writes": "two jobs cost 6 writes", "unchanged": "it cost 2 writes",
+		},
+		passes: []string{"succeeds"},
+	},
+	{
+		name: "loses jobIDFinished", spoil: stores(func(di item) {
+			if di.Status.Phase == phases.Init {
+				di.Status.JobIDFinished = ""
+			}
+		}),
+		fails:  seen{"job-ids": `jobIDFinished is ""`},
+		passes: []string{"succeeds", "next-job"},
+	},
+	{
+		name: "writes a field that is no longer used", spoil: stores(func(di item) { di.Status.DeployerPhase = new(string(di.Status.Phase)) }),
+		fails:  seen{"deprecated": "deployItemPhase is set"},
+		passes: []string{"succeeds"},
+	},
+	{
+		name: "does not know ignore", spoil: sees(func(di item) { delete(di.Annotations, lsv1alpha1.IgnoreAnnotation) }),
+		fails:  seen{"ignore": "the item was written"},
+		passes: []string{"finished-rests"},
+	},
+}

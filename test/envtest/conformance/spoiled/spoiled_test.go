@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spoiled_test
+
+import (
+	"maps"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/contract/conformance"
+)
+
+var (
+	revisions = []contract.Revision{contract.JobID, contract.Annotation}
+	faults    = map[contract.Revision][]fault{contract.JobID: jobFaults, contract.Annotation: annotationFaults}
+)
+
+// parts is into how many subjects the checks of the good deployer are divided, so that they run beside each other.
+const parts = 3
+
+var _ = Describe("a deployer that keeps the contract", func() {
+	for _, revision := range revisions {
+		var all []*trial
+		for part := range parts {
+			all = append(all, try(revision, false, newSubject("good", nil, share(part)...)))
+		}
+		It("passes every check under the "+string(revision)+" revision", func(ctx SpecContext) {
+			passed := map[string]bool{}
+			for _, t := range all {
+				report := t.await(ctx)
+				Expect(report.Err()).NotTo(HaveOccurred())
+				for _, result := range report.Results {
+					passed[result.Check.Name] = passed[result.Check.Name] || result.Outcome == conformance.Pass
+				}
+			}
+			for _, c := range conformance.Checks() {
+				if c.Revision == "" || c.Revision == revision {
+					Expect(passed).To(HaveKeyWithValue(c.Name, true))
+				}
+			}
+		})
+	}
+})
+
+// share is a part of the scenarios, and all rules.
+func share(part int) []string {
+	var names []string
+	for i, c := range conformance.Checks() {
+		if i%parts == part || c.IsRule() {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+var _ = Describe("a deployer", func() {
+	for _, revision := range revisions {
+		for _, f := range faults[revision] {
+			t := try(revision, f.waits, newSubject(f.name, f.spoil, slices.Concat(f.passes, slices.Collect(maps.Keys(f.fails)))...))
+			It("that "+f.name+" fails where it does so, under the "+string(revision)+" revision", func(ctx SpecContext) {
+				report := t.await(ctx)
+				Expect(report.WriteTable(GinkgoWriter)).To(Succeed())
+				for _, result := range report.Results {
+					want, fails := f.fails[result.Check.Name]
+					switch {
+					case fails:
+						Expect(result.Outcome).To(Equal(conformance.Fail), result.Check.Name)
+						Expect(result.Seen).To(ContainSubstring(want), result.Check.Name)
+					case slices.Contains(f.passes, result.Check.Name):
+						Expect(result.Outcome).To(Equal(conformance.Pass), "%s: %s", result.Check.Name, result.Seen)
+					}
+				}
+			})
+		}
+	}
+})
+
+var _ = Describe("the table", func() {
+	It("shows of every check that it can fail", func() {
+		proven := map[string]bool{}
+		for _, f := range slices.Concat(jobFaults, annotationFaults) {
+			for name := range f.fails {
+				proven[name] = true
+			}
+		}
+		for _, c := range conformance.Checks() {
+			Expect(proven).To(HaveKey(c.Name))
+		}
+	})
+})

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spoiled_test
+
+import (
+	"context"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+func (p *pass) operation() lsv1alpha1.Operation {
+	return lsv1alpha1.Operation(p.di.Annotations[lsv1alpha1.OperationAnnotation])
+}
+
+func (p *pass) deleting() bool { return p.di.DeletionTimestamp != nil }
+
+func (p *pass) final() bool { return contract.IsFinal(p.di.Status.Phase) }
+
+// jobs tells that the item follows the job-ID revision.
+func (p *pass) jobs() bool {
+	return p.di.Status.JobID != "" || p.di.Annotations[lsv1alpha1.DeployerTypeAnnotation] != ""
+}
+
+// pending tells that a job is not finished.
+func (p *pass) pending() bool {
+	return p.di.Status.JobID != "" && p.di.Status.JobID != p.di.Status.JobIDFinished
+}
+
+func (p *pass) changed() bool { return p.di.Generation != p.di.Status.ObservedGeneration }
+
+// asked tells that an operation asks for a run under the annotation revision.
+func (p *pass) asked() bool {
+	return p.operation() == lsv1alpha1.ReconcileOperation || p.operation() == lsv1alpha1.ForceReconcileOperation
+}
+
+// due tells that a run is to begin or to go on. Deletion makes a new generation.
+func (p *pass) due() bool {
+	if p.jobs() {
+		return p.pending()
+	}
+	return p.asked() || p.changed() || !p.final()
+}
+
+// fresh tells that a run that is due was not begun yet.
+func (p *pass) fresh() bool {
+	s := p.di.Status
+	if p.final() || s.Phase == "" || s.LastReconcileTime == nil {
+		return true
+	}
+	if p.jobs() {
+		return s.LastReconcileTime.Before(s.JobIDGenerationTime)
+	}
+	return p.asked() || p.changed()
+}
+
+// unchanged tells that a job asks for what was done.
+func (p *pass) unchanged() bool {
+	return p.jobs() && p.di.Spec.UpdateOnChangeOnly && !p.deleting() && !p.changed() && p.di.Status.Phase == phases.Succeeded
+}
+
+func (p *pass) timedOut() bool {
+	timeout := p.di.Spec.Timeout
+	return timeout != nil && time.Since(p.di.Status.LastReconcileTime.Time) > timeout.Duration
+}
+
+// newJob makes a job without Landscaper.
+func (p *pass) newJob() {
+	p.di.Status.JobID = uuid.NewString()
+	p.di.Status.JobIDGenerationTime = new(metav1.Now())
+}
+
+// fill writes into the status what the begin of a run shows, except its phase.
+func (p *pass) fill() {
+	s := &p.di.Status
+	now := metav1.Now()
+	if now.Before(s.JobIDGenerationTime) {
+		now = *s.JobIDGenerationTime
+	}
+	s.LastReconcileTime, s.ObservedGeneration, s.LastError = &now, p.di.Generation, nil
+	s.Deployer = lsv1alpha1.DeployerInformation{Name: string(p.kind), Identity: "only", Version: "1"}
+}
+
+// begin begins a run: one write of the status, then one of the rest if there is need.
+func (p *pass) begin(ctx context.Context) error {
+	p.fill()
+	p.di.Status.Phase = phases.Init
+	if p.jobs() && p.deleting() {
+		p.di.Status.Phase = phases.InitDelete
+	}
+	if err := p.save(ctx); err != nil {
+		return err
+	}
+	return p.tidy(ctx)
+}
+
+// fail ends a run badly.
+func (p *pass) fail(ctx context.Context, reason, message string, codes ...lsv1alpha1.ErrorCode) error {
+	now := metav1.Now()
+	phase := phases.Failed
+	if p.jobs() && p.deleting() {
+		phase = phases.DeleteFailed
+	}
+	return p.end(ctx, phase, &lsv1alpha1.Error{
+		Operation: "Deploy", Reason: reason, Message: message, Codes: codes, LastTransitionTime: now, LastUpdateTime: now,
+	})
+}
+
+// end ends a run in one write.
+func (p *pass) end(ctx context.Context, phase lsv1alpha1.DeployItemPhase, e *lsv1alpha1.Error) error {
+	p.di.Status.Phase, p.di.Status.LastError = phase, e
+	if p.jobs() {
+		p.di.Status.JobIDFinished = p.di.Status.JobID
+	}
+	return p.save(ctx)
+}
+
+// tidy adds the finalizer, and removes annotations that were obeyed.
+func (p *pass) tidy(ctx context.Context) error {
+	if !p.deleting() {
+		controllerutil.AddFinalizer(p.di, lsv1alpha1.LandscaperFinalizer)
+	}
+	for _, key := range []string{lsv1alpha1.OperationAnnotation, lsv1alpha1.ReconcileTimestampAnnotation, contract.AbortTimestampAnnotation} {
+		delete(p.di.Annotations, key)
+	}
+	return p.saveMeta(ctx)
+}
+
+// save writes the status if it changed, and only over what was read.
+func (p *pass) save(ctx context.Context) error {
+	if equality.Semantic.DeepEqual(p.base.Status, p.di.Status) {
+		return nil
+	}
+	err := p.client.Status().Patch(ctx, p.di, client.MergeFromWithOptions(p.base, client.MergeFromWithOptimisticLock{}))
+	p.base = p.di.DeepCopy()
+	return err
+}
+
+// saveMeta is save for everything else.
+func (p *pass) saveMeta(ctx context.Context) error {
+	if equality.Semantic.DeepEqual(p.base.ObjectMeta, p.di.ObjectMeta) {
+		return nil
+	}
+	err := p.client.Patch(ctx, p.di, client.MergeFromWithOptions(p.base, client.MergeFromWithOptimisticLock{}))
+	p.base = p.di.DeepCopy()
+	return err
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spoiled_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/deployerkit/deployerkit/contract/conformance"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// newSpoiler makes the spoiler of a process; found tells whether an item was there when it started. nil: nothing is spoiled.
+type newSpoiler func(found func(di item) bool) *spoiler
+
+// start runs a deployer, spoiled or not.
+func start(kind lsv1alpha1.DeployItemType, spoil newSpoiler) func(context.Context, *rest.Config) error {
+	return func(ctx context.Context, cfg *rest.Config) error {
+		scheme, err := deployertest.Scheme()
+		if err != nil {
+			return err
+		}
+		live, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+		if err != nil {
+			return err
+		}
+		found, err := itemsOf(ctx, live)
+		if err != nil {
+			return err
+		}
+		d := &deployer{client: live, kind: kind}
+		if spoil != nil {
+			d.client = spoil(found).client(live)
+		}
+		mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+			Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, Logger: logr.Discard(),
+			Controller: config.Controller{SkipNameValidation: new(true)},
+		})
+		if err != nil {
+			return err
+		}
+		if err := ctrl.NewControllerManagedBy(mgr).Named("spoiled").For(&lsv1alpha1.DeployItem{}).Complete(d); err != nil {
+			return err
+		}
+		return mgr.Start(ctx)
+	}
+}
+
+// itemsOf lists the items of now.
+func itemsOf(ctx context.Context, c client.Client) (func(di item) bool, error) {
+	list := &lsv1alpha1.DeployItemList{}
+	if err := c.List(ctx, list); err != nil {
+		return nil, err
+	}
+	uids := map[types.UID]bool{}
+	for i := range list.Items {
+		uids[list.Items[i].UID] = true
+	}
+	return func(di item) bool { return uids[di.UID] }, nil
+}
+
+// subjects counts those that were made, for types of their own on one cluster.
+var subjects = 0
+
+// newSubject makes a deployer with a type of its own a subject.
+func newSubject(name string, spoil newSpoiler, only ...string) conformance.Subject {
+	subjects++
+	kind := lsv1alpha1.DeployItemType(fmt.Sprintf("spoiled.deployerkit.dev/kind-%03d", subjects))
+	config := func(c configuration) any {
+		c.APIVersion, c.Kind = "spoiled.deployerkit.dev/v1", "Configuration"
+		return c
+	}
+	return conformance.Subject{
+		Name: name, Type: kind, Start: start(kind, spoil), Only: only,
+		Target: func(*rest.Config) (lsv1alpha1.TargetSpec, error) {
+			return lsv1alpha1.TargetSpec{Type: "spoiled.deployerkit.dev/nowhere", Configuration: lsv1alpha1.NewAnyJSONPointer([]byte(`{}`))}, nil
+		},
+		TargetLabels: map[string]string{"environment": "conformance"}, OtherTargetLabels: map[string]string{"environment": "other"},
+		Valid:   func(types.NamespacedName) any { return config(configuration{}) },
+		Invalid: func(_ types.NamespacedName, note string) any { return config(configuration{Wrong: note}) },
+		Slow:    func(types.NamespacedName) any { return config(configuration{Slow: true}) },
+		Finish: func(ctx context.Context, c client.Client, key types.NamespacedName) error {
+			di := &lsv1alpha1.DeployItem{}
+			di.Namespace, di.Name = key.Namespace, key.Name
+			return c.Patch(ctx, di, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"config":{"slow":null}}}`)))
+		},
+		Deployed: func(ctx context.Context, c client.Client, key types.NamespacedName) (bool, error) {
+			err := c.Get(ctx, key, &corev1.ConfigMap{})
+			return err == nil, client.IgnoreNotFound(err)
+		},
+		Bounds: conformance.Bounds{Finish: time.Minute, Cleanup: time.Second},
+	}
+}

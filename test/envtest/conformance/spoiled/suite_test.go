@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spoiled_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/contract/conformance"
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+const (
+	// busy is how many subjects are at work at a time, beside those that wait.
+	busy = 6
+	// notHappening is the bound of a check that sees that something does not happen.
+	notHappening = 15 * time.Second
+)
+
+func TestSpoiled(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	RunSpecs(t, "spoiled")
+}
+
+// clusters are one for each revision, shared by all subjects.
+var clusters = map[contract.Revision]string{}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	for revision, o := range map[contract.Revision]envtest.Options{
+		contract.JobID:      {Progress: GinkgoWriter},
+		contract.Annotation: {Progress: GinkgoWriter, CRDs: envtest.ClassicCRDs()},
+	} {
+		cp, err := envtest.Start(ctx, o)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(cp.Stop)
+		clusters[revision], err = cp.KubeconfigFile("")
+		Expect(err).NotTo(HaveOccurred())
+	}
+	ctx2, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	DeferCleanup(func() {
+		cancel()
+		for _, t := range trials {
+			<-t.ended
+		}
+	})
+	slots := make(chan struct{}, busy)
+	for _, t := range trials {
+		t.subject.Kubeconfig = clusters[t.revision]
+		go t.run(ctx2, slots)
+	}
+})
+
+// trial is a subject on its way through the checks.
+type trial struct {
+	subject  conformance.Subject
+	revision contract.Revision
+	waits    bool
+
+	report *conformance.Report
+	err    error
+	ended  chan struct{}
+}
+
+// trials are all, in the order in which they begin. They begin before the first spec and run beside each other.
+var trials []*trial
+
+// try makes a trial.
+func try(revision contract.Revision, waits bool, s conformance.Subject) *trial {
+	s.Revisions = []contract.Revision{revision}
+	if waits {
+		s.Bounds.Finish = notHappening
+	}
+	t := &trial{subject: s, revision: revision, waits: waits, ended: make(chan struct{})}
+	trials = append(trials, t)
+	return t
+}
+
+func (t *trial) run(ctx context.Context, slots chan struct{}) {
+	defer close(t.ended)
+	if !t.waits {
+		slots <- struct{}{}
+		defer func() { <-slots }()
+	}
+	t.report, t.err = conformance.Execute(ctx, t.subject)
+}
+
+// await waits for the end and shows the report if the spec fails.
+func (t *trial) await(ctx SpecContext) *conformance.Report {
+	GinkgoHelper()
+	Eventually(ctx, t.ended).WithTimeout(5 * time.Minute).Should(BeClosed())
+	Expect(t.err).NotTo(HaveOccurred())
+	return t.report
+}
