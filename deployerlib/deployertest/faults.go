@@ -22,6 +22,8 @@ type Scenario struct {
 	Seed uint64
 	// Survey remembers every request that goes through, for Report.Points.
 	Survey bool
+	// Alias gives the objects of a survey that have another name in each run one name for all of them. nil: there are none.
+	Alias func(Request) string
 	// AtLeast is how many faults must have hit in all, for scenarios of optional rules. Default: 0.
 	AtLeast int
 	// Clock measures delays. Default: the real one.
@@ -80,7 +82,7 @@ func Faults(t testing.TB, s Scenario) *Network {
 		n.remembers = n.remembers || rule.Fault.remembers
 	}
 	if s.Survey {
-		n.survey, n.remembers = &survey{}, true
+		n.survey, n.remembers = &survey{alias: s.Alias}, true
 	}
 	t.Cleanup(n.end)
 	return n

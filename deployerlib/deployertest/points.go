@@ -8,12 +8,14 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // Point is a place of a run at which something can go wrong: one request, found again in another run of the same. A
 // [Scenario] with Survey finds the points of a run.
 type Point struct {
 	// Request says what the request is about. Its namespace is that of the surveyed run; another run may have another one.
+	// Its name is that of Scenario.Alias.
 	Request Request
 	// Nth is which of the requests with this verb, resource, subresource and name it is, from 1. So it is the same
 	// request although others came in another order.
@@ -23,6 +25,8 @@ type Point struct {
 	Past bool
 	// Events is how many events a watch delivered so far, the first state of a streamed list among them.
 	Events int
+
+	alias func(Request) string
 }
 
 // IsWrite tells that the request may change something.
@@ -34,27 +38,49 @@ func (p Point) IsRead() bool { return p.Request.isRead() }
 // IsWatch tells that it is a watch.
 func (p Point) IsWatch() bool { return p.Request.Verb == watchVerb }
 
+// places is at how many places of its events something happens to a watch.
+const places = 3
+
+// stall is how long a watch that stalls is behind.
+const stall = 300 * time.Millisecond
+
 // Faults are those that a systematic run tries at the point: the process is killed right before and right after a write;
-// a read with a past gets the answer before; a watch repeats all that it has delivered, half way through its events.
-// Nothing for reads without a past and for watches that delivered nothing.
+// a read with a past gets the answer before; a watch repeats all that it has delivered, or is silent for a moment, at
+// each quarter of its events. Nothing for reads without a past and for watches that delivered nothing.
 func (p Point) Faults() []Fault {
 	switch {
 	case p.IsWrite():
 		return []Fault{KillBefore(), KillAfter()}
 	case p.Past:
 		return []Fault{Stale(1)}
-	case p.Events > 0:
-		return []Fault{ReplayWatch((p.Events + 1) / 2)}
 	}
-	return nil
+	var faults []Fault
+	last := 0
+	for i := range places {
+		if at := p.Events * (i + 1) / (places + 1); at > last {
+			faults = append(faults, ReplayWatch(at), StallWatch(at, stall))
+			last = at
+		}
+	}
+	return faults
 }
 
 // Rule does a fault to the request, in a run like the surveyed one and in any namespace. A fault that misses there acts
 // on a later request of the same kind; Hit tells. Like any rule that is not Optional, it fails the test if it did nothing.
 func (p Point) Rule(f Fault) Rule {
-	m := Match{Verb: p.Request.Verb, Resource: p.Request.Resource, Subresource: p.Request.Subresource, Name: p.Request.Name}
-	m.Where = func(r Request) bool { return r.Subresource == p.Request.Subresource && r.Name == p.Request.Name }
+	m := Match{Verb: p.Request.Verb, Resource: p.Request.Resource, Subresource: p.Request.Subresource}
+	m.Where = func(r Request) bool {
+		return r.Subresource == p.Request.Subresource && nameOf(r, p.alias) == p.Request.Name
+	}
 	return Rule{Name: fmt.Sprintf("%s: %s", p, f), Match: m, Nth: p.Nth, Fault: f}
+}
+
+// nameOf is the name of an object in all runs.
+func nameOf(r Request, alias func(Request) string) string {
+	if alias == nil {
+		return r.Name
+	}
+	return alias(r)
 }
 
 // Hit tells that the only rule of a scenario was Rule, and hit this very request.
@@ -76,6 +102,7 @@ func (p Point) String() string {
 
 // survey collects the points of a run.
 type survey struct {
+	alias  func(Request) string
 	mu     sync.Mutex
 	points []*pointState
 	counts map[Request]int // without namespace
@@ -97,10 +124,11 @@ func (s *survey) add(r Request) *pointState {
 	if s.counts == nil {
 		s.counts = map[Request]int{}
 	}
+	r.Name = nameOf(r, s.alias)
 	kind := r
 	kind.Namespace = ""
 	s.counts[kind]++
-	p := &pointState{survey: s, Point: Point{Request: r, Nth: s.counts[kind]}}
+	p := &pointState{survey: s, Point: Point{Request: r, Nth: s.counts[kind], alias: s.alias}}
 	s.points = append(s.points, p)
 	return p
 }

@@ -55,7 +55,9 @@ func TestPoints(t *testing.T) {
 				"create configmaps #1: [killed before it took effect killed after it took effect]; " +
 					last + list + "200 v1 error error error]; " + last + list + "200 v1 error error error]",
 				"get configmaps a #3: [1 answers old]; " + all + list + "200 v1 200 v2 200 v1 e1 e2 e3]",
-				"watch configmaps #1: [replayed after 2 events]; " + all + list + "200 v1 200 v2 200 v2 e1 e2 e1]",
+				"watch configmaps #1: [replayed after 1 events stalled for 300ms after 1 events replayed after 2 events stalled for 300ms after 2 events]; " +
+					all + list + "200 v1 200 v2 200 v2 e1 e1 e2]; " + all + list + "200 v1 200 v2 200 v2 e1 e2 e3]; " +
+					all + list + "200 v1 200 v2 200 v2 e1 e2 e1]; " + all + list + "200 v1 200 v2 200 v2 e1 e2 e3]",
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -75,5 +77,25 @@ func TestPointOfAnotherNamespace(t *testing.T) {
 	}
 	if p.Request.Namespace = ""; p.Hit(deployertest.Report{}) {
 		t.Error("Hit of an empty report: got true")
+	}
+}
+
+// TestAlias: objects whose names differ from run to run are one and the same.
+func TestAlias(t *testing.T) {
+	begin := func(s deployertest.Scenario) (*deployertest.Network, *user) {
+		n := deployertest.Faults(t, s)
+		return n, newUser(t, n.Wrap(&rest.Config{Host: newStandIn(t).URL}))
+	}
+	network, u := begin(deployertest.Scenario{Survey: true, Alias: func(r deployertest.Request) string { return strings.TrimRight(r.Name, "0123456789") }})
+	u.send("PATCH", listPath+"/a17")
+	u.send("PATCH", listPath+"/a18")
+	points := network.Report().Points
+	if len(points) != 2 || points[1].String() != "patch configmaps a #2" {
+		t.Fatalf("got %v", points)
+	}
+	network, u = begin(deployertest.Scenario{Rules: []deployertest.Rule{points[1].Rule(deployertest.Conflict())}})
+	got := []string{u.send("PATCH", listPath+"/a3"), u.send("PATCH", listPath+"/b4"), u.send("PATCH", listPath+"/a5")}
+	if !points[1].Hit(network.Report()) || got[1] != "200 v2" || !strings.HasPrefix(got[2], "409") {
+		t.Errorf("got %v, want a conflict at the third", got)
 	}
 }
