@@ -20,6 +20,10 @@ type Scenario struct {
 	// Seed decides for rules with a Chance. Each kind of request (verb, resource, object) has dice of its
 	// own, so that the order in which a deployer's requests about different objects come makes no difference.
 	Seed uint64
+	// Survey remembers every request that goes through, for Report.Points.
+	Survey bool
+	// Alias gives the objects of a survey that have another name in each run one name for all of them. nil: there are none.
+	Alias func(Request) string
 	// AtLeast is how many faults must have hit in all, for scenarios of optional rules. Default: 0.
 	AtLeast int
 	// Clock measures delays. Default: the real one.
@@ -40,6 +44,7 @@ type Network struct {
 	// remembers tells that some rule needs earlier answers.
 	remembers bool
 	memory    memory
+	survey    *survey // nil: none
 	ended     chan struct{}
 	killed    chan struct{}
 
@@ -75,6 +80,9 @@ func Faults(t testing.TB, s Scenario) *Network {
 		}
 		n.rules = append(n.rules, &ruleState{Rule: rule, number: i + 1})
 		n.remembers = n.remembers || rule.Fault.remembers
+	}
+	if s.Survey {
+		n.survey, n.remembers = &survey{alias: s.Alias}, true
 	}
 	t.Cleanup(n.end)
 	return n
@@ -160,17 +168,15 @@ func (l *link) RoundTrip(req *http.Request) (*http.Response, error) {
 	x := &exchange{network: l.network, next: l.next, req: req}
 	var counted bool
 	x.about, counted = requestOf(req)
-	rule, err := l.network.decide(x.about, counted)
-	x.rule = rule
-	switch {
-	case err != nil:
+	if err := l.network.decide(x, counted); err != nil {
 		x.drop()
 		return nil, err
-	case rule == nil:
+	}
+	if x.rule == nil {
 		return x.pass()
 	}
 	defer x.drop()
-	return rule.Fault.inflict(x)
+	return x.rule.Fault.inflict(x)
 }
 
 // exchange is one request on its way.
@@ -180,6 +186,8 @@ type exchange struct {
 	req     *http.Request
 	about   Request
 	rule    *ruleState
+	nth     int         // of the requests of the rule
+	point   *pointState // nil: it is not surveyed
 	passed  bool
 }
 
@@ -187,10 +195,13 @@ type exchange struct {
 func (x *exchange) pass() (*http.Response, error) {
 	x.passed = true
 	res, err := x.next.RoundTrip(x.req)
-	if err != nil || !x.network.remembers || !x.about.isRead() {
-		return res, err
+	if err == nil && x.network.remembers && x.about.isRead() {
+		err = x.network.memory.note(x.req, res)
 	}
-	return res, x.network.memory.note(x.req, res)
+	if err == nil && x.point != nil {
+		x.surveyed(res)
+	}
+	return res, err
 }
 
 // drop ends a request that was not sent.
@@ -201,7 +212,7 @@ func (x *exchange) drop() {
 }
 
 // hit notes that the rule did what it should.
-func (x *exchange) hit() { x.network.hit(x.rule, x.about) }
+func (x *exchange) hit() { x.network.hit(x) }
 
 // miss gives the rule its chance back: it could do nothing here.
 func (x *exchange) miss() { x.network.miss(x.rule) }

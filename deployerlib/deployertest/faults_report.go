@@ -17,8 +17,9 @@ type Injected struct {
 	// Rule is the number of the rule, from 1, and Fault what it did.
 	Rule  int
 	Fault string
-	// Request is what it did it to.
+	// Request is what it did it to, and Nth which of the requests that match the rule it was, from 1.
 	Request Request
+	Nth     int
 }
 
 // RuleReport tells what became of a rule.
@@ -39,6 +40,8 @@ type Report struct {
 	Rules []RuleReport
 	// Injected are the first faults that hit, in order, 1000 at most.
 	Injected []Injected
+	// Points are the requests that were made, in order, if the scenario has a Survey.
+	Points []Point
 }
 
 // maxInjected bounds Report.Injected.
@@ -48,7 +51,7 @@ const maxInjected = 1000
 func (n *Network) Report() Report {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	report := Report{Injected: slices.Clone(n.injected)}
+	report := Report{Injected: slices.Clone(n.injected), Points: n.survey.list()}
 	for _, r := range n.rules {
 		optional := r.Optional || r.Fault.inflict == nil
 		report.Rules = append(report.Rules, RuleReport{Number: r.number, Name: r.Name, Matched: r.matched, Hits: r.hits, Optional: optional})
@@ -80,12 +83,13 @@ func (r Report) String() string {
 }
 
 // hit notes that a rule did what it should. It logs with the lock held: not after the end of the test.
-func (n *Network) hit(rule *ruleState, about Request) {
+func (n *Network) hit(x *exchange) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	rule, about := x.rule, x.about
 	rule.hits++
 	if len(n.injected) < maxInjected {
-		n.injected = append(n.injected, Injected{Rule: rule.number, Fault: rule.Fault.String(), Request: about})
+		n.injected = append(n.injected, Injected{Rule: rule.number, Fault: rule.Fault.String(), Request: about, Nth: x.nth})
 	}
 	if n.over {
 		return

@@ -144,32 +144,33 @@ type diceKey struct {
 	about Request
 }
 
-// decide counts a request and returns the rule that has it; nil: none.
-func (n *Network) decide(about Request, counted bool) (*ruleState, error) {
+// decide counts a request and gives it the rule that has it, if any.
+func (n *Network) decide(x *exchange, counted bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.dead {
-		return nil, errKilled
+		return errKilled
 	}
 	if !n.armed {
-		return nil, nil
+		return nil
 	}
-	var first *ruleState
+	if n.survey != nil {
+		x.point = n.survey.add(x.about)
+	}
 	for _, rule := range n.rules {
-		if !rule.Match.matches(about, counted) {
+		if !rule.Match.matches(x.about, counted) {
 			continue
 		}
 		rule.matched++
-		if n.due(rule, about) && first == nil {
-			first = rule
+		if n.due(rule, x.about) && x.rule == nil {
+			x.rule, x.nth = rule, rule.matched
 		}
 	}
-	if first == nil {
-		return nil, nil
+	if x.rule != nil {
+		x.rule.taken++
+		n.dead = x.rule.Fault.kills
 	}
-	first.taken++
-	n.dead = first.Fault.kills
-	return first, nil
+	return nil
 }
 
 // due tells whether a rule acts on a request.

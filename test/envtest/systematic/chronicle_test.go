@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package systematic_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// chronicle is every version of every ConfigMap and Secret of the cluster, by namespace.
+type chronicle struct {
+	watches []watch.Interface
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	versions map[string][]version
+	broken   error
+}
+
+// version is an object as it was stored, or as it went.
+type version struct {
+	event  watch.EventType
+	kind   string
+	object client.Object
+}
+
+// at is when it was stored. One etcd numbers the versions of everything.
+func (v version) at() uint64 { return numberOf(v.object) }
+
+func numberOf(obj client.Object) uint64 {
+	n, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// String names an object as "ConfigMap item-main".
+func (v version) String() string { return v.kind + " " + v.object.GetName() }
+
+// newChronicle watches until stop.
+func newChronicle(ctx context.Context, c client.WithWatch) (*chronicle, error) {
+	r := &chronicle{versions: map[string][]version{}}
+	for kind, list := range map[string]client.ObjectList{"ConfigMap": &corev1.ConfigMapList{}, "Secret": &corev1.SecretList{}} {
+		events, err := c.Watch(context.WithoutCancel(ctx), list)
+		if err != nil {
+			return nil, fmt.Errorf("watch %ss: %w", kind, err)
+		}
+		r.watches = append(r.watches, events)
+		r.running.Go(func() { r.collect(kind, events) })
+	}
+	return r, nil
+}
+
+func (r *chronicle) collect(kind string, events watch.Interface) {
+	for event := range events.ResultChan() {
+		obj, ok := event.Object.(client.Object)
+		r.mu.Lock()
+		if ok && event.Type != watch.Error {
+			r.versions[obj.GetNamespace()] = append(r.versions[obj.GetNamespace()], version{event: event.Type, kind: kind, object: obj})
+		} else {
+			r.broken = fmt.Errorf("the watch of %ss broke: %v", kind, event.Object)
+		}
+		r.mu.Unlock()
+	}
+}
+
+func (r *chronicle) stop() {
+	for _, w := range r.watches {
+		w.Stop()
+	}
+	r.running.Wait()
+}
+
+// of returns what happened in a namespace so far, each kind in order.
+func (r *chronicle) of(namespace string) ([]version, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]version{}, r.versions[namespace]...), r.broken
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package systematic_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// asWanted tells what is not as a value wants it: every ConfigMap and Secret of the namespace, whoever made it, and the
+// account. No value: nothing shall be left.
+func (r *run) asWanted(ctx context.Context, value string) error {
+	got, err := r.found(ctx)
+	if err != nil {
+		return err
+	}
+	account, made, removed := r.registry.state(itemName)
+	wantMade := 0
+	if r.subject.account {
+		got, wantMade = append(got, fmt.Sprintf("account %q", account)), 1
+	}
+	if diff := cmp.Diff(r.wanted(value), got); diff != "" {
+		return fmt.Errorf("not as wanted with value %q: -want +got:\n%s", value, diff)
+	}
+	if wantRemoved := wantMade; made != wantMade || value == "" && removed != wantRemoved || value != "" && removed != 0 {
+		return fmt.Errorf("with value %q the account was made %d and removed %d times", value, made, removed)
+	}
+	return nil
+}
+
+// wanted are lines for all that shall be there.
+func (r *run) wanted(value string) []string {
+	lines := []string{}
+	if value != "" && r.subject.objects != nil {
+		for _, name := range r.subject.objects(value) {
+			lines = append(lines, fmt.Sprintf("ConfigMap %s: %s", name, value))
+		}
+	}
+	if value != "" && r.subject.exports {
+		lines = append(lines, "Secret item-export: "+value)
+	}
+	if value != "" && r.subject.login {
+		lines = append(lines, "Secret item-login")
+	}
+	if r.subject.account {
+		lines = append(lines, fmt.Sprintf("account %q", value))
+	}
+	return lines
+}
+
+// found are lines for all ConfigMaps and Secrets but the foreign ones.
+func (r *run) found(ctx context.Context) ([]string, error) {
+	configMaps, secrets := &corev1.ConfigMapList{}, &corev1.SecretList{}
+	if err := c.List(ctx, configMaps, client.InNamespace(r.ns)); err != nil {
+		return nil, err
+	}
+	if err := c.List(ctx, secrets, client.InNamespace(r.ns)); err != nil {
+		return nil, err
+	}
+	lines := []string{}
+	for i := range configMaps.Items {
+		cm := &configMaps.Items[i]
+		name := cm.Name
+		if strings.HasPrefix(name, "item-settings-") { // the rest comes from its content
+			name = "item-settings"
+		}
+		if !r.isForeign("ConfigMap", cm) {
+			lines = append(lines, fmt.Sprintf("ConfigMap %s: %s", name, cm.Data["value"]))
+		}
+	}
+	for i := range secrets.Items {
+		secret := &secrets.Items[i]
+		switch {
+		case r.isForeign("Secret", secret):
+		case secret.Name == "item-export":
+			lines = append(lines, "Secret item-export: "+exported(secret))
+		default:
+			lines = append(lines, "Secret "+secret.Name)
+		}
+	}
+	slices.Sort(lines)
+	return lines, nil
+}
+
+// exported is the value in the Secret of an export.
+func exported(secret *corev1.Secret) string {
+	content := map[string]string{}
+	if err := json.Unmarshal(secret.Data[lsv1alpha1.DataObjectSecretDataKey], &content); err != nil {
+		return err.Error()
+	}
+	return content["value"]
+}
+
+// judge holds the whole history to the invariants.
+func (r *run) judge(ctx context.Context) []string {
+	if err := r.synced(ctx); err != nil {
+		return []string{"the history is not whole: " + err.Error()}
+	}
+	objects, err := records.of(r.ns)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	faults := r.history.Faults()
+	faults = append(faults, r.jobsEndedOnce()...)
+	faults = append(faults, r.finalizerStayed(ctx, objects)...)
+	faults = append(faults, r.objectsWereKnown(objects)...)
+	faults = append(faults, r.foreignUntouched(objects)...)
+	return append(faults, onePassword(objects)...)
+}
+
+// jobsEndedOnce: the item reached the end of each of its four jobs once; the fifth one took it away.
+func (r *run) jobsEndedOnce() []string {
+	var faults []string
+	ends := map[string]int{}
+	finals := 0
+	before := &lsv1alpha1.DeployItem{}
+	for _, di := range r.history.Versions(itemName) {
+		if di.Status.JobIDFinished != before.Status.JobIDFinished {
+			ends[di.Status.JobIDFinished]++
+		}
+		if contract.IsFinal(di.Status.Phase) && !contract.IsFinal(before.Status.Phase) && di.DeletionTimestamp == nil {
+			finals++
+		}
+		before = di
+	}
+	if finals != r.jobs {
+		faults = append(faults, fmt.Sprintf("%d jobs ended %d times", r.jobs, finals))
+	}
+	if r.subject.revision == contract.JobID {
+		for n := range r.jobs {
+			if job := fmt.Sprintf("job-%d", n+1); ends[job] != 1 {
+				faults = append(faults, fmt.Sprintf("%s was finished %d times", job, ends[job]))
+			}
+		}
+	}
+	return faults
+}
+
+// finalizerStayed: from the first object to the last one the item had its finalizer, and now it is gone.
+func (r *run) finalizerStayed(ctx context.Context, objects []version) []string {
+	versions := r.history.Versions(itemName)
+	begin := slices.IndexFunc(versions, func(di *lsv1alpha1.DeployItem) bool { return contract.HasOurFinalizer(di) })
+	if begin < 0 {
+		return []string{"the item never had a finalizer"}
+	}
+	var faults []string
+	for _, di := range versions[begin : len(versions)-1] {
+		if !contract.HasOurFinalizer(di) {
+			faults = append(faults, "the finalizer was lost at version "+di.ResourceVersion)
+		}
+	}
+	since, until := numberOf(versions[begin]), numberOf(versions[len(versions)-1])
+	for _, v := range objects {
+		switch {
+		case r.isForeign(v.kind, v.object):
+		case v.event == watch.Added && v.at() < since:
+			faults = append(faults, fmt.Sprintf("%s was there before the finalizer", v))
+		case v.at() > until && len(v.object.GetOwnerReferences()) == 0: // those are the garbage collector's
+			faults = append(faults, fmt.Sprintf("%s: %s after the item was gone", v, v.event))
+		}
+	}
+	if c.Get(ctx, r.key, &lsv1alpha1.DeployItem{}) == nil {
+		faults = append(faults, "the item is still there")
+	}
+	return faults
+}
+
+// objectsWereKnown: when an object was made, the item's inventory named it already.
+func (r *run) objectsWereKnown(objects []version) []string {
+	var faults []string
+	versions := r.history.Versions(itemName)
+	for _, v := range objects {
+		if v.event != watch.Added || v.object.GetLabels()[ownership.LabelItem] == "" || r.isForeign(v.kind, v.object) {
+			continue
+		}
+		known := ""
+		for _, di := range versions {
+			if numberOf(di) < v.at() && di.Status.ProviderStatus != nil {
+				known = string(di.Status.ProviderStatus.Raw)
+			}
+		}
+		if !strings.Contains(known, `"`+v.object.GetName()+`"`) {
+			faults = append(faults, fmt.Sprintf("%s was made before the inventory had it", v))
+		}
+	}
+	return faults
+}
+
+// foreignUntouched: what was planted has the one version that it was planted with.
+func (r *run) foreignUntouched(objects []version) []string {
+	var faults []string
+	for _, v := range objects {
+		if planted, found := r.foreign[v.String()]; found && (v.event != watch.Added || v.object.GetResourceVersion() != planted) {
+			faults = append(faults, fmt.Sprintf("foreign %s was touched: %s", v, v.event))
+		}
+	}
+	for _, name := range foreignItems {
+		versions := r.history.Versions(name)
+		if now := versions[len(versions)-1]; now.ResourceVersion != r.foreign["DeployItem "+name] || now.DeletionTimestamp != nil {
+			faults = append(faults, "foreign DeployItem "+name+" was touched")
+		}
+	}
+	return faults
+}
+
+// onePassword: the password never changed.
+func onePassword(objects []version) []string {
+	known := ""
+	for _, v := range objects {
+		secret, ok := v.object.(*corev1.Secret)
+		if !ok || secret.Name != "item-login" {
+			continue
+		}
+		if now := string(secret.Data["value"]); known != "" && now != known {
+			return []string{"the password changed"}
+		}
+		known = string(secret.Data["value"])
+	}
+	return nil
+}
+
+// synced waits until everything that happened in the namespace was seen.
+func (r *run) synced(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := r.history.Sync(ctx); err != nil {
+		return err
+	}
+	for _, obj := range []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}} {
+		obj.SetNamespace(r.ns)
+		obj.SetName("the-end")
+		if err := c.Create(ctx, obj); err != nil {
+			return err
+		}
+	}
+	return wait.PollUntilContextCancel(ctx, look, true, func(context.Context) (bool, error) {
+		objects, err := records.of(r.ns)
+		ends := 0
+		for _, v := range objects {
+			if v.object.GetName() == "the-end" {
+				ends++
+			}
+		}
+		return ends == 2, err
+	})
+}

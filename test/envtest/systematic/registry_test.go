@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package systematic_test
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// registry is a system beside the cluster that handlers keep accounts in: their side effects.
+type registry struct {
+	mu            sync.Mutex
+	accounts      map[string]string
+	made, removed int
+}
+
+// line is the way of one process to the registry. It is cut when the process is killed.
+type line struct {
+	registry *registry
+	network  *deployertest.Network
+}
+
+var errCut = errors.New("the registry cannot be reached")
+
+// ensure makes an account, or changes it.
+func (l line) ensure(name, value string) error {
+	return l.do(func(r *registry) {
+		if _, found := r.accounts[name]; !found {
+			r.made++
+		}
+		r.accounts[name] = value
+	})
+}
+
+// remove removes an account, if there is one.
+func (l line) remove(name string) error {
+	return l.do(func(r *registry) {
+		if _, found := r.accounts[name]; found {
+			r.removed++
+		}
+		delete(r.accounts, name)
+	})
+}
+
+func (l line) do(act func(*registry)) error {
+	select {
+	case <-l.network.Killed():
+		return errCut
+	default:
+	}
+	l.registry.mu.Lock()
+	defer l.registry.mu.Unlock()
+	act(l.registry)
+	return nil
+}
+
+// state returns the value of an account, and how often one was made and removed.
+func (r *registry) state(name string) (value string, made, removed int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.accounts[name], r.made, r.removed
+}

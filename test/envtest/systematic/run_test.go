@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package systematic_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/contract/conformance"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// run is one telling of the story, in a namespace of its own.
+type run struct {
+	*episode
+	subject  *subject
+	ns       string
+	key      types.NamespacedName
+	ls       *deployertest.Landscaper
+	registry *registry
+	history  *conformance.History
+	foreign  map[string]string // resourceVersions
+	jobs     int               // that were asked for, the deletion left out
+}
+
+// episode is a test of its own within a spec: its failures are its faults, and it cleans up when it ends.
+type episode struct {
+	testing.TB
+	mu       sync.Mutex
+	cleanups []func()
+	faults   []string
+}
+
+func (e *episode) Helper()             {}
+func (e *episode) Log(...any)          {}
+func (e *episode) Logf(string, ...any) {}
+
+func (e *episode) Cleanup(f func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cleanups = append(e.cleanups, f)
+}
+
+func (e *episode) Errorf(format string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.faults = append(e.faults, fmt.Sprintf(format, args...))
+}
+
+func (e *episode) Fatalf(format string, args ...any) {
+	e.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// end cleans up and returns the faults.
+func (e *episode) end() []string {
+	for i := len(e.cleanups) - 1; i >= 0; i-- {
+		e.cleanups[i]()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.faults
+}
+
+// try tells the story of a subject with a rule and returns what the network saw and all faults.
+func (s *subject) try(ctx context.Context, scenario deployertest.Scenario) (deployertest.Report, []string) {
+	r := &run{episode: &episode{TB: GinkgoTB()}, subject: s, registry: &registry{accounts: map[string]string{}}}
+	var report deployertest.Report
+	done := make(chan struct{})
+	go func() { // Fatalf ends it
+		defer close(done)
+		defer GinkgoRecover()
+		if err := r.begin(ctx); err != nil {
+			r.Fatalf("set-up: %v", err)
+		}
+		network := deployertest.Faults(r, scenario)
+		defer func() { report = network.Report() }()
+		if err := r.live(ctx, network); err != nil {
+			r.Errorf("%v\n%s", err, r.history)
+		}
+		for _, fault := range r.judge(ctx) {
+			r.Errorf("%s", fault)
+		}
+		r.history.Stop()
+	}()
+	<-done
+	return report, r.end()
+}
+
+// live tells the story with a process that the network may kill, and with a fresh one after that.
+func (r *run) live(ctx context.Context, network *deployertest.Network) error {
+	process := r.process(network)
+	over := make(chan struct{})
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		select {
+		case <-network.Killed():
+			process.Kill()
+			process = r.process(deployertest.Faults(r, deployertest.Scenario{}))
+		case <-over:
+		}
+	})
+	err := r.tell(ctx)
+	close(over)
+	watcher.Wait()
+	return errors.Join(err, process.End())
+}
+
+// process starts the deployer as a process of its own, for the items of the namespace.
+func (r *run) process(network *deployertest.Network) *deployertest.Manager {
+	args := r.subject.args(line{r.registry, network})
+	return deployertest.StartManager(r, network.Wrap(cp.Config), args, deployertest.WithOptions(func(o *ctrl.Options) {
+		o.Cache.DefaultNamespaces = map[string]cache.Config{r.ns: {}}
+	}))
+}
+
+// kind is the type of the item.
+func (r *run) kind() lsv1alpha1.DeployItemType { return r.subject.args(line{}).Type }
+
+// begin makes the namespace with all that is in it before the story, and begins to record.
+func (r *run) begin(ctx context.Context) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "systematic-"}}
+	if err := c.Create(ctx, ns); err != nil {
+		return err
+	}
+	r.ns, r.key = ns.Name, types.NamespacedName{Namespace: ns.Name, Name: itemName}
+	r.ls = deployertest.NewLandscaper(client.WithFieldOwner(c, "landscaper"), deployertest.LandscaperOptions{
+		Revision: r.subject.revision, DeployerType: r.subject.revision == contract.JobID,
+	})
+	if err := r.ls.EnsureContext(ctx, r.ns); err != nil {
+		return err
+	}
+	var err error
+	if r.history, err = conformance.Record(ctx, c, r.ns, r.subject.revision); err != nil {
+		return err
+	}
+	return errors.Join(r.target(ctx), r.plant(ctx))
+}
+
+func (r *run) target(ctx context.Context) error {
+	raw, err := json.Marshal(map[string]any{"kubeconfig": string(cp.Kubeconfig())})
+	if err != nil {
+		return err
+	}
+	target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: r.ns, Name: "cluster"}}
+	target.Spec.Type = "landscaper.gardener.cloud/kubernetes-cluster"
+	target.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer(raw)
+	return c.Create(ctx, target)
+}
+
+// foreignItems belong to another deployer.
+var foreignItems = []string{"item-2", "items"}
+
+// plant makes objects and items that the deployer has no business with; some look as if.
+func (r *run) plant(ctx context.Context) error {
+	r.foreign = map[string]string{}
+	for name, labels := range map[string]map[string]string{
+		"nobodys": nil, "item": nil, "item-main-2": nil, "item-settings": nil, "item-2-main": {ownership.LabelItem: "00000000-0000-0000-0000-000000000001"},
+	} {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.ns, Name: name, Labels: labels}, Data: map[string]string{"value": "theirs"}}
+		secret := &corev1.Secret{ObjectMeta: *cm.ObjectMeta.DeepCopy(), StringData: cm.Data}
+		if err := errors.Join(c.Create(ctx, cm), c.Create(ctx, secret)); err != nil {
+			return err
+		}
+		r.foreign["ConfigMap "+name], r.foreign["Secret "+name] = cm.ResourceVersion, secret.ResourceVersion
+	}
+	for _, name := range foreignItems {
+		di := r.ls.Item(r.ns, name, "example.com/foreign", r.subject.config(r.ns, first, false))
+		if err := r.ls.Deploy(ctx, di); err != nil {
+			return err
+		}
+		di, err := r.ls.Get(ctx, client.ObjectKeyFromObject(di))
+		if err != nil {
+			return err
+		}
+		r.foreign["DeployItem "+name] = di.ResourceVersion
+	}
+	return nil
+}
+
+// isForeign tells that an object was not made by the deployer.
+func (r *run) isForeign(kind string, obj client.Object) bool {
+	_, planted := r.foreign[kind+" "+obj.GetName()]
+	return planted || obj.GetName() == "the-end"
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package systematic_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+var phases = lsv1alpha1.DeployItemPhases
+
+const (
+	// patience is how long a step may take on a slow machine.
+	patience = 60 * time.Second
+	// look is how often something is looked at.
+	look = 20 * time.Millisecond
+)
+
+// step is a part of the story.
+type step struct {
+	name string
+	do   func(*run, context.Context) error
+}
+
+// story is what each item lives through.
+var story = []step{
+	{"install", func(r *run, ctx context.Context) error { return r.job(ctx, first, r.create) }},
+	{"update", func(r *run, ctx context.Context) error { return r.job(ctx, second, r.update) }},
+	{"drift", (*run).drift},
+	{"abort", (*run).abort},
+	{"update after the abort", func(r *run, ctx context.Context) error { return r.job(ctx, last, r.update) }},
+	{"delete", (*run).delete},
+}
+
+// tell lives through the story, up to the first step that goes wrong.
+func (r *run) tell(ctx context.Context) error {
+	for _, s := range story {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		err := s.do(r, ctx)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// job begins a job with a value and waits for its success. Then everything is as the value wants it.
+func (r *run) job(ctx context.Context, value string, begin func(context.Context, string, bool) error) error {
+	if err := begin(ctx, value, false); err != nil {
+		return err
+	}
+	di, err := r.ls.AwaitFinished(ctx, r.key)
+	if err != nil {
+		return err
+	}
+	if di.Status.Phase != phases.Succeeded {
+		return fmt.Errorf("phase %q, %+v", di.Status.Phase, di.Status.LastError)
+	}
+	return r.asWanted(ctx, value)
+}
+
+// create creates the item with its first job.
+func (r *run) create(ctx context.Context, value string, slow bool) error {
+	di := r.ls.Item(r.ns, itemName, r.kind(), r.subject.config(r.ns, value, slow))
+	if r.subject.objects != nil {
+		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
+	}
+	if err := r.ls.Create(ctx, di); err != nil {
+		return err
+	}
+	return r.trigger(ctx)
+}
+
+// update changes the item and asks for a job.
+func (r *run) update(ctx context.Context, value string, slow bool) error {
+	if err := r.ls.Update(ctx, r.key, r.subject.config(r.ns, value, slow)); err != nil {
+		return err
+	}
+	return r.trigger(ctx)
+}
+
+// trigger hands out the next job, where there are jobs.
+func (r *run) trigger(ctx context.Context) error {
+	r.jobs++
+	if r.subject.revision == contract.Annotation {
+		return nil
+	}
+	return r.ls.TriggerAs(ctx, r.key, fmt.Sprintf("job-%d", r.jobs))
+}
+
+// drift deletes an object and then changes another, and waits each time until they are as they were.
+func (r *run) drift(ctx context.Context) error {
+	if r.subject.objects == nil {
+		return nil
+	}
+	deleted := &corev1.ConfigMap{}
+	if err := c.Get(ctx, types.NamespacedName{Namespace: r.ns, Name: "item-side"}, deleted); err != nil {
+		return err
+	}
+	if err := c.Delete(ctx, deleted.DeepCopy()); err != nil {
+		return err
+	}
+	if err := r.healed(ctx, second); err != nil {
+		return err
+	}
+	changed := &corev1.ConfigMap{}
+	changed.Namespace, changed.Name = r.ns, "item-main"
+	edit := client.RawPatch(types.MergePatchType, []byte(`{"data":{"value":"by hand"}}`))
+	if err := c.Patch(ctx, changed, edit, client.FieldOwner("kubectl-edit")); err != nil {
+		return err
+	}
+	return r.healed(ctx, second)
+}
+
+// healed waits until all is as a value wants it.
+func (r *run) healed(ctx context.Context, value string) error {
+	var why error
+	err := wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
+		why = r.asWanted(ctx, value)
+		return why == nil, nil
+	})
+	if err != nil {
+		return errors.Join(err, why)
+	}
+	return nil
+}
+
+// abort begins a job that never ends and lets it be ended: by Landscaper, or by the deployer where it is asked to.
+func (r *run) abort(ctx context.Context) error {
+	if err := r.update(ctx, interrupted, true); err != nil {
+		return err
+	}
+	if _, err := r.ls.AwaitPhase(ctx, r.key, phases.Progressing); err != nil {
+		return err
+	}
+	if r.subject.revision == contract.JobID {
+		return r.ls.Interrupt(ctx, r.key)
+	}
+	if err := r.ls.Operate(ctx, r.key, contract.AbortOperation); err != nil {
+		return err
+	}
+	_, err := r.ls.Await(ctx, r.key, func(di *lsv1alpha1.DeployItem) (bool, error) {
+		return di.Status.Phase == phases.Failed && di.Annotations[lsv1alpha1.OperationAnnotation] == "", nil
+	})
+	return err
+}
+
+// delete deletes the item. Then nothing is left, but for the Secret of its export, which the garbage collector takes.
+func (r *run) delete(ctx context.Context) error {
+	if err := r.ls.Delete(ctx, r.key); err != nil {
+		return err
+	}
+	if r.subject.exports {
+		return r.healed(ctx, "")
+	}
+	return r.asWanted(ctx, "")
+}
