@@ -307,29 +307,3 @@ func TestDecodeRefuses(t *testing.T) {
 		}
 	})
 }
-
-func FuzzDecode(f *testing.F) {
-	for _, name := range []string{"v1alpha1.yaml", "v1alpha2.yaml"} {
-		body, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			f.Fatal(err)
-		}
-		raw, err := yaml.YAMLToJSON(body)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(raw)
-	}
-	f.Add([]byte(`{"apiVersion":"manifest.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration","manifests":[null]}`))
-	f.Add([]byte(`{"apiVersion":"manifest.deployer.landscaper.gardener.cloud/v1alpha2","kind":"ProviderConfiguration","manifests":[{"manifest":{"kind":"List","items":[{}]}}]}`))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		config, err := Decode(itemOf(raw), Options{})
-		if err != nil {
-			if codes := contract.Codes(err); len(codes) != 1 || codes[0] != lsv1alpha1.ErrorConfigurationProblem || strings.Contains(err.Error(), "\n") {
-				t.Errorf("Decode(...): %q with %v", err, codes)
-			}
-			return
-		}
-		again(t, config)
-	})
-}
