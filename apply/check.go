@@ -61,9 +61,11 @@ func (p *preparing) checkStringData(o *object) {
 
 // check finds what is wrong without asking anybody.
 func (p *preparing) check(o *object) {
-	for path, value := range map[string]string{".apiVersion": o.ref.APIVersion, ".kind": o.ref.Kind, ".metadata.name": o.ref.Name} {
-		if value == "" {
-			p.fault(invalid(o.ref, path, "is required"))
+	for _, field := range [...]struct{ path, value string }{
+		{".apiVersion", o.ref.APIVersion}, {".kind", o.ref.Kind}, {".metadata.name", o.ref.Name},
+	} {
+		if field.value == "" {
+			p.fault(invalid(o.ref, field.path, "is required"))
 		}
 	}
 	if !slices.Contains([]Policy{"", Manage, Fallback, Keep, Ignore, Immutable, Retain}, o.Policy) {

@@ -47,7 +47,7 @@ func (e *Error) Error() string {
 	if e.Path != "" {
 		parts = append(parts, e.Path)
 	}
-	return strings.Join(append(parts, e.Reason), ": ")
+	return hidden{}.clean(strings.Join(append(parts, e.Reason), ": ")) // names in a manifest may be anything
 }
 
 // Unwrap returns what is below an error that does not come from the API server, above all an ended context.

@@ -3,12 +3,15 @@
 package apply
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
@@ -24,24 +27,91 @@ func FuzzPrepare(f *testing.F) {
 		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","spec":{"versions":[1,{"name":2}],"names":[]}}`,
 		`{"apiVersion":"a/b/c","kind":"","metadata":{"labels":{"deployerkit.dev/item":"x"}}}`,
 		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","namespace":"b"},"stringData":{"k":1},"data":[]}`,
+		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","namespace":"b"},"stringData":{"k":"v","l":["v"]},"data":{"v":"v"}}`,
+		`{"apiVersion":"v1","kind":"Secret\n","metadata":{"namespace":"b\r","labels":{"deployerkit.dev/\n":"v"}},"stringData":"v"}`,
 	} {
 		f.Add([]byte(seed))
 	}
-	engine := New(nil, configMaps(), Options{})
+	mapper := secretsToo()
+	engine := New(nil, mapper, Options{})
 	owner := ownership.Owner{UID: "item", Landscape: "l", Namespace: "n", Name: "i"}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		body := map[string]any{}
-		if json.Unmarshal(data, &body) != nil {
+		if len(data) > 1<<14 || json.Unmarshal(data, &map[string]any{}) != nil {
 			return
 		}
-		objects, _, err := engine.prepare(t.Context(), owner, []Desired{{Object: &unstructured.Unstructured{Object: body}}})
-		if _, ok := errors.AsType[Errors](err); err != nil && (!ok || ClassOf(err) != Permanent || strings.Contains(err.Error(), "\n")) {
-			t.Errorf("%v", err)
-		}
-		for _, o := range objects {
-			if o.hash == "" || o.ref.Name == "" || o.ref.Namespace == "" {
-				t.Errorf("%+v", o)
+		// What is secret is long enough to be told from other words.
+		data = bytes.ReplaceAll(data, []byte(`"v"`), []byte(`"`+prepareCanary+`"`))
+		first, err := prepared(t, engine, owner, data)
+		_, again := prepared(t, engine, owner, data)
+		if err != nil {
+			checkFaults(t, err)
+			if again == nil || err.Error() != again.Error() {
+				t.Errorf("first %q, then %q", err, again)
 			}
 		}
+		seen := map[Ref]bool{}
+		for _, o := range first {
+			labels, isMap, _ := unstructured.NestedFieldNoCopy(o.Object.Object, "metadata", "labels")
+			values, _ := labels.(map[string]any)
+			if isMap && values != nil && values[ownership.LabelItem] != "item" { // what is no map is refused by the API server
+				t.Errorf("%s does not belong to the item: %v", o.ref, labels)
+			}
+			if o.hash == "" || o.ref.Name == "" || o.ref.Namespace == "" || seen[o.ref] {
+				t.Errorf("%+v", o)
+			}
+			seen[o.ref] = true
+		}
 	})
+}
+
+// prepareCanary is what no error may show.
+const prepareCanary = "CANARY-4711"
+
+// secretsToo knows ConfigMaps and Secrets.
+func secretsToo() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"ConfigMap", "Secret"} {
+		mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: kind}, meta.RESTScopeNamespace)
+	}
+	return mapper
+}
+
+// prepared prepares one manifest, and its data as patches.
+func prepared(t *testing.T, engine *Engine, owner ownership.Owner, data []byte) ([]*object, error) {
+	t.Helper()
+	bodies := make([]map[string]any, 3)
+	for i := range bodies {
+		if err := json.Unmarshal(data, &bodies[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	objects, _, err := engine.prepare(t.Context(), owner, []Desired{{
+		Object: &unstructured.Unstructured{Object: bodies[0]}, PatchAfterDeployment: bodies[1], PatchBeforeDelete: bodies[2],
+	}})
+	return objects, err
+}
+
+// checkFaults wants short single lines without secrets, and all of them permanent.
+func checkFaults(t *testing.T, err error) {
+	t.Helper()
+	all, isErrors := errors.AsType[Errors](err)
+	if !isErrors || ClassOf(err) != Permanent {
+		t.Errorf("%T %v", err, err)
+	}
+	for _, text := range append(texts(all), err.Error()) {
+		if strings.ContainsAny(text, "\n\r") || strings.Contains(text, prepareCanary) {
+			t.Errorf("error %q", text)
+		}
+	}
+	if len(err.Error()) > longestText {
+		t.Errorf("the error has %d bytes", len(err.Error()))
+	}
+}
+
+func texts(all Errors) []string {
+	var out []string
+	for _, one := range all {
+		out = append(out, one.Error())
+	}
+	return out
 }

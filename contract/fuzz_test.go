@@ -4,6 +4,7 @@ package contract_test
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // FuzzEvaluate feeds whatever decodes as a deploy item through every function, under every revision: no panic, no change
-// by a reader, every law of a decision holds.
+// by a reader, every law of a decision holds, and a run is only ever written in the fields of its revision.
 func FuzzEvaluate(f *testing.F) {
 	for _, di := range []*lsv1alpha1.DeployItem{
 		item(), ran(phProgressing, job("b", "a", -6), oldErrors), ran(phSucceeded, job("a", "a", -6), owed(-2), op("force-reconcile")),
@@ -40,19 +41,134 @@ func FuzzEvaluate(f *testing.F) {
 			contract.NeverDeployed(one)
 			contract.AbortDeadline(one, now)
 			contract.SameRun(one, one, d)
+			if diff := cmp.Diff(d, contract.Evaluate(one, contract.Options{Revision: r, Now: now})); diff != "" {
+				t.Fatalf("asked again it says something else: %s", diff)
+			}
 			if diff := cmp.Diff(&di, one); diff != "" {
 				t.Fatalf("a reader wrote: %s", diff)
 			}
-			d = d.Force()
-			contract.Start(one, d, contract.StartInfo{Now: now, JobID: "fresh"})
-			contract.FinishUnchanged(one, d, contract.StartInfo{Now: now})
-			o := contract.Judge(contract.Return{Revision: d.Revision, Action: d.Action, Phase: di.Status.Phase, LastError: di.Status.LastError, Now: now})
-			contract.Apply(one, d, o, now, now)
-			contract.Protect(&di.Status, &one.Status, d.Revision)
-			contract.Mask(d.Revision, &di.Status, &one.Status)
-			contract.Bound(&one.Status)
-			_ = contract.CheckProviderStatus(one.Status.ProviderStatus)
+			lead(t, one, d.Force(), now)
 		}
+	})
+}
+
+// lead leads an item through a run: start, call, end.
+func lead(t *testing.T, di *lsv1alpha1.DeployItem, d contract.Decision, now time.Time) {
+	t.Helper()
+	if d.Due && !d.Background && !d.Unchanged {
+		before := di.Status.DeepCopy()
+		contract.Start(di, d, contract.StartInfo{Now: now, JobID: "fresh"})
+		checkFields(t, d, before, &di.Status)
+	}
+	before := di.Status.DeepCopy()
+	contract.FinishUnchanged(di, d, contract.StartInfo{Now: now})
+	o := contract.Judge(contract.Return{
+		Revision: d.Revision, Action: d.Action, Deleting: di.DeletionTimestamp != nil, Phase: di.Status.Phase, LastError: di.Status.LastError, Now: now,
+	})
+	contract.Apply(di, d, o, now, now)
+	if d.Due && !d.Unchanged {
+		checkFields(t, d, before, &di.Status)
+		checkEnd(t, d, o, before, &di.Status)
+	}
+	contract.Protect(before, &di.Status, d.Revision)
+	contract.Mask(d.Revision, before, &di.Status)
+	contract.Bound(&di.Status)
+	checkBounds(t, &di.Status)
+	_ = contract.CheckProviderStatus(di.Status.ProviderStatus)
+}
+
+// checkFields: the annotation revision leaves alone what only jobs have [C10], and nobody touches what is not the library's.
+func checkFields(t *testing.T, d contract.Decision, before, after *lsv1alpha1.DeployItemStatus) {
+	t.Helper()
+	type job struct {
+		ID, Finished string
+		Times        *lsv1alpha1.TransitionTimes
+		First        *lsv1alpha1.Error
+		All          []*lsv1alpha1.Error
+	}
+	of := func(s *lsv1alpha1.DeployItemStatus) job {
+		return job{s.JobID, s.JobIDFinished, s.TransitionTimes, s.FirstError, s.LastErrors}
+	}
+	if diff := cmp.Diff(of(before), of(after)); d.Revision == contract.Annotation && diff != "" {
+		t.Fatalf("%+v writes fields of jobs: %s", d, diff)
+	}
+	if after.JobID != before.JobID && !d.NewJob {
+		t.Fatalf("%+v writes job ID %q", d, after.JobID)
+	}
+	if diff := cmp.Diff(before.ProviderStatus, after.ProviderStatus); diff != "" || before.DeployerPhase != after.DeployerPhase {
+		t.Fatalf("%+v writes what is not its own: %s", d, diff)
+	}
+}
+
+// checkEnd: phase and jobIDFinished end together [C10], and a background run shows neither.
+func checkEnd(t *testing.T, d contract.Decision, o contract.Outcome, before, after *lsv1alpha1.DeployItemStatus) {
+	t.Helper()
+	finished := after.JobIDFinished == after.JobID
+	switch {
+	case d.Background && (after.Phase != before.Phase || after.JobIDFinished != before.JobIDFinished):
+		t.Fatalf("%+v: a background run shows: %+v", d, after)
+	case d.Background:
+	case o.Final && !contract.IsFinal(after.Phase):
+		t.Fatalf("%+v ended with phase %q", d, after.Phase)
+	case !o.Final && after.Phase != before.Phase && contract.IsFinal(after.Phase):
+		t.Fatalf("%+v did not end, but shows %q", d, after.Phase)
+	case d.Revision == contract.JobID && o.Final && !finished:
+		t.Fatalf("%+v ended, but job %q is not finished", d, after.JobID)
+	case d.Revision == contract.JobID && !o.Final && after.JobIDFinished != before.JobIDFinished:
+		t.Fatalf("%+v did not end, but job %q is finished", d, after.JobID)
+	}
+}
+
+// checkBounds: what people read stays small, and bounding again changes nothing.
+func checkBounds(t *testing.T, s *lsv1alpha1.DeployItemStatus) {
+	t.Helper()
+	body, err := json.Marshal([]any{s.LastError, s.FirstError, s.LastErrors, s.Conditions})
+	if err != nil || len(body) > contract.MaxTexts+64 {
+		t.Fatalf("errors and conditions take %d bytes, %v", len(body), err)
+	}
+	again := s.DeepCopy()
+	contract.Bound(again)
+	if diff := cmp.Diff(s, again); diff != "" {
+		t.Fatalf("bound again: %s", diff)
+	}
+}
+
+// choices are the bytes of a fuzz input as random numbers, followed by others.
+type choices struct {
+	bytes []byte
+	after *rand.PCG
+}
+
+// Uint64 shows a byte at both ends, for small numbers are made of either.
+func (c *choices) Uint64() uint64 {
+	if len(c.bytes) == 0 {
+		return c.after.Uint64()
+	}
+	b := uint64(c.bytes[0])
+	c.bytes = c.bytes[1:]
+	return b<<56 | b<<24 | b
+}
+
+// FuzzLaws is TestLaws with worlds in which the input decides what happens.
+func FuzzLaws(f *testing.F) {
+	for seed := range uint64(20) {
+		r, data := rand.New(rand.NewPCG(seed, 2)), make([]byte, 120)
+		for i := range data {
+			data[i] = byte(r.Uint32())
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := &choices{bytes: data, after: rand.NewPCG(3, 4)}
+		w := newWorldOf(t, rand.New(c))
+		for step := 0; step < 60 && !w.gone && len(c.bytes) > 0; step++ {
+			if w.r.IntN(2) == 0 {
+				w.event()
+			} else {
+				w.pass()
+			}
+		}
+		w.settle()
 	})
 }
 

@@ -32,7 +32,11 @@ type world struct {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
-	r := rand.New(rand.NewPCG(seed, 1)) // the same numbers in every run
+	return newWorldOf(t, rand.New(rand.NewPCG(seed, 1))) // the same numbers in every run
+}
+
+func newWorldOf(t *testing.T, r *rand.Rand) *world {
+	t.Helper()
 	w := &world{t: t, r: r, di: item(), now: epoch, jobs: r.IntN(2) == 0, finished: map[string]bool{"": true}}
 	if r.IntN(2) == 0 {
 		managed(w.di)

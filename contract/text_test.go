@@ -3,10 +3,16 @@
 package contract_test
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	lserrors "github.com/gardener/landscaper/apis/errors"
 
 	"github.com/deployerkit/deployerkit/contract"
 )
@@ -53,6 +59,38 @@ func FuzzOneLine(f *testing.F) {
 		}
 		if again := contract.OneLine(got, limit); again != got {
 			t.Errorf("not stable: %q, then %q", got, again)
+		}
+	})
+}
+
+// FuzzNewError builds trees of errors: whatever they say, the status gets one short line with every code in the tree,
+// once.
+func FuzzNewError(f *testing.F) {
+	f.Add("get Context ns/a", "not found", "Reconcile\n", "", "ERR_TIMEOUT", byte(0))
+	f.Add("a\x00\u2028b", strings.Repeat("ä\r\n", 2000), "op", "reason", "", byte(0xff))
+	f.Add("%!s(nil)", "Op:  - Reason:  - Message: ", "Op: ", "\xff", "a\nb", byte(0x5a))
+	f.Fuzz(func(t *testing.T, outer, inner, operation, reason, code string, shape byte) {
+		var err error = &contract.Fault{Operation: operation, Reason: reason, Message: inner, Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorCode(code)}}
+		for bit := range 7 {
+			switch shape >> bit & 3 {
+			case 0:
+				err = fmt.Errorf("%s: %w", outer, err)
+			case 1:
+				err = errors.Join(errors.New(inner), err, (*contract.Fault)(nil))
+			case 2:
+				err = &contract.Fault{Message: outer, Err: err, Codes: contract.Codes(err)}
+			case 3:
+				err = lserrors.NewWrappedError(err, operation, reason, outer, lsv1alpha1.ErrorTimeout)
+			}
+		}
+		got := contract.NewError(err, "Op", "Reason", epoch)
+		for text, limit := range map[string]int{got.Message: 1024, got.Operation: 128, got.Reason: 128} {
+			if text != contract.OneLine(text, limit) {
+				t.Errorf("not one line of at most %d bytes: %q", limit, text)
+			}
+		}
+		if !slices.Contains(got.Codes, lsv1alpha1.ErrorCode(code)) || len(slices.Compact(slices.Sorted(slices.Values(got.Codes)))) != len(got.Codes) {
+			t.Errorf("codes %q", got.Codes)
 		}
 	})
 }

@@ -3,10 +3,16 @@
 package extension_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deployerkit/deployerkit/extension"
@@ -86,5 +92,89 @@ func FuzzAggregate(f *testing.F) {
 		if diff := cmp.Diff(before, in); diff != "" {
 			t.Errorf("the input changed: -want +got:\n%s", diff)
 		}
+		for name, merge := range map[string]func(...*result) *result{
+			"any": extension.AggregateHookResults, "all": extension.AggregateHookResultsWithInvertedAbortPriority,
+		} {
+			checkMergeLaws(t, name, merge, in)
+		}
 	})
+}
+
+// checkMergeLaws: neither the order of results matters, nor how they are grouped, nor those without an opinion; and
+// what comes out is within what went in.
+func checkMergeLaws(t *testing.T, name string, merge func(...*result) *result, in []*result) {
+	t.Helper()
+	whole := merge(in...)
+	backwards := slices.Clone(in)
+	slices.Reverse(backwards)
+	others := map[string]*result{"backwards": merge(backwards...), "with nil": merge(append(slices.Clone(in), nil)...), "alone": merge(whole)}
+	for cut := range in {
+		others["in two groups"] = merge(merge(in[:cut]...), merge(in[cut:]...))
+	}
+	for how, got := range others {
+		if diff := cmp.Diff(whole, got); diff != "" {
+			t.Errorf("%s, %s: -at once +so:\n%s", name, how, diff)
+		}
+	}
+	if whole == nil {
+		return
+	}
+	after := whole.ReconcileResult.RequeueAfter
+	if after != 0 && !slices.ContainsFunc(in, func(r *result) bool { return r != nil && r.ReconcileResult.RequeueAfter == after }) {
+		t.Errorf("%s: nobody asked for %s", name, after)
+	}
+}
+
+// FuzzExecute runs hooks of all kinds as ExecuteHooks does for each hook type: they are called in order up to the first that
+// fails, and their results are merged by the rule of the type.
+func FuzzExecute(f *testing.F) {
+	f.Add(uint8(0), []byte{})
+	f.Add(uint8(3), []byte{1, 0, 0, 0, 3, 5, 9, 3})
+	f.Add(uint8(5), []byte{1, 0, 0, 1, 3, 5})
+	f.Add(uint8(250), []byte{5, 5, 0, 2, 1, 1})
+	f.Fuzz(func(t *testing.T, place uint8, data []byte) {
+		types := extension.HookTypes()
+		typ := types[int(place)%len(types)]
+		results := decode(data)
+		var calls []int
+		hooks, failsAt := extension.ReconcileExtensionHooks{}, -1
+		for i, r := range results {
+			fails := r == nil && 2*i+1 < len(data) && data[2*i+1]%4 == 1
+			panics := r == nil && 2*i+1 < len(data) && data[2*i+1]%4 == 2
+			if (fails || panics) && failsAt < 0 {
+				failsAt = i
+			}
+			hooks = hooks.RegisterHook(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*result, error) {
+				calls = append(calls, i)
+				if panics {
+					panic("a hook")
+				}
+				if fails {
+					return hookResult(true, true, 1), errors.New("a hook")
+				}
+				return r, nil
+			}, typ)
+		}
+		got, err := execute(t, hooks, typ)
+		want, last := oracle(results, mergesAll(typ)), len(results)
+		if failsAt >= 0 {
+			want, last = nil, failsAt+1
+		}
+		if diff := cmp.Diff(want, got); diff != "" || (err != nil) != (failsAt >= 0) {
+			t.Errorf("%s: error %v, -want +got:\n%s", typ, err, diff)
+		}
+		if err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%s[%d]", typ, failsAt)) {
+			t.Errorf("%v does not name hook %d", err, failsAt)
+		}
+		for i := range last {
+			if len(calls) != last || calls[i] != i {
+				t.Fatalf("%s: calls %v, want the first %d in order", typ, calls, last)
+			}
+		}
+	})
+}
+
+// mergesAll tells for which types everybody must abort.
+func mergesAll(typ extension.HookType) bool {
+	return typ == extension.DuringResponsibilityCheckHook || typ == extension.ShouldReconcileHook
 }

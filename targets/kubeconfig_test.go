@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -109,9 +111,21 @@ func mustBeSafe(t *testing.T, c *rest.Config, p targets.Policy) {
 		t.Error("insecure TLS")
 	case !strings.HasPrefix(c.Host, "https://") && !p.AllowHTTP:
 		t.Errorf("host %q", c.Host)
+	case c.Proxy != nil && !p.AllowProxy && proxyOf(t, c) != "":
+		t.Errorf("proxy %s", proxyOf(t, c))
 	case c.Dial == nil, c.Proxy == nil, c.WrapTransport == nil, c.WarningHandler == nil:
 		t.Error("a guard is missing")
 	}
+}
+
+// proxyOf is the proxy for a request to a host of the internet; there is none in the environment of a test.
+func proxyOf(t *testing.T, c *rest.Config) string {
+	t.Helper()
+	proxy, err := c.Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: "api.example.com"}})
+	if err != nil || proxy == nil {
+		return fmt.Sprint(err)[:0]
+	}
+	return proxy.String()
 }
 
 // hostile are the kubeconfigs that must be refused, each by the path of the field.
@@ -310,4 +324,53 @@ func FuzzRESTConfig(f *testing.F) {
 			t.Errorf("accepted, but of no use: %v", err)
 		}
 	})
+}
+
+// FuzzRESTConfigField puts any field with any value at any level of a good kubeconfig: what is accepted is safe, and
+// what is refused repeats nothing of the value.
+func FuzzRESTConfigField(f *testing.F) {
+	for _, name := range []string{"exec", "Exec", "auth-provider", "client-key", "tokenFile", "as", "username", "token", "<<", "proxy-url", "server", "insecure-skip-tls-verify", "certificate-authority", "name", "namespace", "users", ""} {
+		for level := range uint8(6) {
+			f.Add(level, name, `"x"`, false)
+		}
+		f.Add(uint8(0), name, `{command: x, args: [&a y, *a]}`, true)
+	}
+	f.Add(uint8(1), "server", `https://example.com@169.254.169.254/`, true)
+	f.Add(uint8(1), "proxy-url", `socks5://a:b@c`, true)
+	f.Fuzz(func(t *testing.T, level uint8, name, value string, loose bool) {
+		text := placed(level, name, strings.ReplaceAll(value, "x", canary))
+		p := targets.Policy{AllowHTTP: loose, AllowProxy: loose, AllowPrivateHosts: loose}
+		cfg, err := targets.RESTConfig([]byte(text), p)
+		if err == nil {
+			mustBeSafe(t, cfg, p)
+			if again, err := targets.RESTConfig([]byte(text), targets.Policy{AllowHTTP: true, AllowProxy: true, AllowPrivateHosts: true, AllowInsecureTLS: true}); err != nil || again.Host != cfg.Host {
+				t.Errorf("more is allowed, and now it is refused: %v", err)
+			}
+			return
+		}
+		typed, ok := errors.AsType[*targets.ConfigError](err)
+		if !ok || strings.ContainsAny(err.Error(), "\n\r\x00") {
+			t.Errorf("error %q of type %T, field %v", err, err, typed)
+		}
+		mustHideCanary(t, err)
+	})
+}
+
+// placed is a kubeconfig with one more field: of the user, the cluster, the context, a list's entry, the top, or instead of the
+// token.
+func placed(level uint8, name, value string) string {
+	field := fmt.Sprintf("%q: %s", name, value)
+	switch level % 6 {
+	case 0:
+		return kubeconfig(okCluster, okUser+", "+field, "")
+	case 1:
+		return kubeconfig(okCluster+", "+field, okUser, "")
+	case 2:
+		return strings.Replace(kubeconfig(okCluster, okUser, ""), "namespace: default", field, 1)
+	case 3:
+		return strings.Replace(kubeconfig(okCluster, okUser, ""), "- name: u\n", "- name: u\n  "+field+"\n", 1)
+	case 4:
+		return kubeconfig(okCluster, okUser, field)
+	}
+	return kubeconfig(okCluster, field, "")
 }

@@ -3,12 +3,17 @@
 package jsonpath
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 const object = `{
@@ -111,26 +116,44 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
+// FuzzPath: whatever is accepted finds values that are JSON or says that there are none, the same each time, in a short
+// time, and leaves the object alone.
 func FuzzPath(f *testing.F) {
-	for _, seed := range []string{"a.b", "{.a}", "..a", ".a[?(@.b=='c')].d", ".a[1:2,3]", `['a\.b']`, "$", "{range .a}{end}", ".a[-1:]", "[", "{", ".a[?(", "['", "\x00"} {
+	for _, seed := range []string{"a.b", "{.a}", "..a", ".a[?(@.b=='c')].d", ".a[1:2,3]", `['a\.b']`, "$", "{range .a}{end}", ".a[-1:]", "[", "{", ".a[?(", "['", "\x00", "..[*]..[*]", "$..*", ".a[::0]", ".a[::-1]", ".a[9223372036854775807]", "[0,0,0,0,0]"} {
 		f.Add(seed, object)
 	}
+	f.Add("..[*]..[*]", `{"a":`+strings.Repeat(`[{"b":`, 40)+`1`+strings.Repeat(`}]`, 40)+`}`)
 	f.Fuzz(func(t *testing.T, text, body string) {
-		_, _ = ParseKey(text)
+		if key, err := ParseKey(text); err == nil && (len(key) == 0 || slices.Contains(key, "")) {
+			t.Errorf("ParseKey(%q) = %q", text, key)
+		}
 		path, err := Parse(text)
 		if err != nil {
 			return
 		}
 		values := map[string]any{}
-		if json.Unmarshal([]byte(body), &values) != nil {
+		if len(body) > 1<<12 || json.Unmarshal([]byte(body), &values) != nil {
 			return
 		}
+		before := runtime.DeepCopyJSON(values)
+		began := time.Now()
 		got, err := path.Find(values)
-		if (err == nil) != (len(got) > 0) {
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("Find took %s", took)
+		}
+		if (err == nil) != (len(got) > 0) || err != nil && !errors.Is(err, ErrNotFound) {
 			t.Errorf("Find: %d values, error %v", len(got), err)
 		}
-		if _, err := json.Marshal(got); err != nil {
-			t.Errorf("Find gave what is no JSON: %v", err)
+		first, bad := json.Marshal(got)
+		if bad != nil {
+			t.Errorf("Find gave what is no JSON: %v", bad)
+		}
+		again, err2 := path.Find(values)
+		if second, _ := json.Marshal(again); len(values) < 2 && !bytes.Equal(first, second) || (err == nil) != (err2 == nil) || len(got) != len(again) {
+			t.Errorf("Find: first %s, %v, then %s, %v", first, err, second, err2)
+		}
+		if !reflect.DeepEqual(before, values) { // cmp takes for ever on deep lists
+			t.Errorf("Find changed the object: %v", values)
 		}
 	})
 }

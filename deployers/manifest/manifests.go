@@ -254,10 +254,16 @@ func checkPatch(at string, raw *runtime.RawExtension) error {
 	return checkMetadata(at+".metadata", metadata)
 }
 
-// quoted is a value for an error; what is absent is missing.
+// quoted is a value for an error: a number, a text or a flag; of lists and objects, which may hold anything, only what
+// they are. What is absent is missing.
 func quoted(value any) string {
-	if value == nil {
+	switch value.(type) {
+	case nil:
 		return "missing"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
 	}
 	raw, err := json.Marshal(value)
 	if err != nil || len(raw) > 80 {

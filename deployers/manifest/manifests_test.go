@@ -31,6 +31,8 @@ func TestManifests(t *testing.T) {
 		"NamespaceUp [H-29]":          {"{manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ..}}}", `manifests[0].manifest.metadata.namespace: ".."`},
 		"RoleWithColon":               {"{manifest: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: 'a:b', namespace: ''}}}", ""},
 		"NumberLabel [H-29]":          {"{manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app: 7}}}}", `manifests[0].manifest.metadata.labels["app"]: is 7, want a string`},
+		"ListLabel [H-29]":            {"{patchAfterDeployment: {metadata: {labels: {app: [secret]}}}, manifest: " + configMap + "}", `manifests[0].patchAfterDeployment.metadata.labels["app"]: is a list, want a string`},
+		"ObjectName [H-29]":           {"{manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: {a: secret}}}}", "manifests[0].manifest.metadata.name: is an object, want a name"},
 		"LabelsNoMap [H-29]":          {"{manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: [a]}}}", "manifests[0].manifest.metadata.labels: must be an object"},
 		"BadKey [H-29]":               {"{manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {'a b': c}}}}", `manifests[0].manifest.metadata.annotations: "a b"`},
 		"CapitalAnnotation":           {"{manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {'Example.com/A': c}}}}", ""},

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// fuzzSeeds are configurations of all kinds, as JSON.
+func fuzzSeeds(f *testing.F) [][]byte {
+	f.Helper()
+	texts := []string{
+		v1 + "manifests: [null]", v2 + "manifests: [{manifest: {kind: List, items: [{}]}}]", v2 + "manifests: [{policy: keep, manifest: " + configMap + "}]",
+		v2 + "manifests: [{manifest: {apiVersion: v1, kind: Secret, metadata: {name: s, labels: {a: 1}}, stringData: {k: v}, data: {k: [dg==]}}}]",
+		v2 + "manifests: [{manifest: " + configMap + ", patchAfterDeployment: {metadata: {labels: {a: [b]}}, data: {k: v}}, patchBeforeDelete: [x]}]",
+		v2 + "manifests: [{manifest: {apiVersion: v1, kind: List, items: [" + configMap + ", " + configMap + "]}}, {policy: ignore, manifest: " + configMap + "}]",
+		v2 + "readinessChecks: {custom: [{name: a, resourceSelector: [{apiVersion: v1, kind: Pod, name: x}], requirements: [{jsonPath: .status, operator: in, values: [{value: a}]}]}]}",
+		v2 + "exports: {defaultTimeout: 1m, exports: [{key: a.b, jsonPath: .spec, fromResource: {apiVersion: v1, kind: Pod, name: x, namespace: y}}]}",
+		v2 + "deletionGroups: [{predefinedResourceGroup: {type: crds}}, {customResourceGroup: {resources: [{apiVersion: v1, kind: Pod, names: [x]}]}}]",
+		v2 + "deletionGroupsDuringUpdate: [{}]\ndeleteTimeout: -1s\ncontinuousReconcile: {every: 1ns}\nupdateStrategy: 'x\\ny'", v1 + "kubeconfig: eA==",
+	}
+	for _, name := range []string{"v1alpha1.yaml", "v1alpha2.yaml"} {
+		body, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		texts = append(texts, string(body))
+	}
+	seeds := [][]byte{nil, []byte("\x00"), []byte(`{"apiVersion":"\u2028\n","kind":"` + strings.Repeat("x", 5000) + `"}`)}
+	for _, text := range texts {
+		raw, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			f.Fatal(err)
+		}
+		seeds = append(seeds, raw)
+	}
+	return seeds
+}
+
+// FuzzDecode decodes anything: it is refused in one line with its path and code; or what was understood can be written
+// and read again without a loss, and gives objects that each have a name and are there once.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range fuzzSeeds(f) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		config, err := Decode(itemOf(raw), Options{})
+		if _, bad := Schedule(itemOf(raw)); bad != nil {
+			t.Errorf("Schedule(...): %v", bad)
+		}
+		if err != nil {
+			checkRefusal(t, err)
+			return
+		}
+		again(t, config)
+		desired, err := config.Desired()
+		if err != nil {
+			t.Fatalf("Decode accepts what Desired refuses: %v", err)
+		}
+		seen := map[identity]bool{}
+		for _, d := range desired {
+			id := identityOf(d.Object)
+			if id.name == "" || id.kind == "" || seen[id] || d.Policy == "" || d.Strategy == "" {
+				t.Errorf("Desired(): %s, there already: %t, policy %q, strategy %q", id, seen[id], d.Policy, d.Strategy)
+			}
+			seen[id] = true
+		}
+	})
+}
+
+// checkRefusal wants one line with path and code.
+func checkRefusal(t *testing.T, err error) {
+	t.Helper()
+	if diff := cmp.Diff([]lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}, contract.Codes(err)); diff != "" {
+		t.Errorf("codes of %v: -want, +got:\n%s", err, diff)
+	}
+	message := contract.NewError(err, "", "", time.Time{}).Message
+	if text := err.Error(); !strings.HasPrefix(message, "spec.config") || text != contract.OneLine(text, 2048) {
+		t.Errorf("want one line that begins with the path, got %q", text)
+	}
+}
+
+// canary is what must not be seen.
+const canary = "CANARY-4711"
+
+// confidential are the fields whose texts nobody may show.
+var confidential = map[string]bool{"data": true, "stringData": true, "kubeconfig": true, "patchAfterDeployment": true, "patchBeforeDelete": true}
+
+// withCanary replaces all texts below confidential fields.
+func withCanary(value any, hide bool) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, member := range v {
+			v[key] = withCanary(member, hide || confidential[key])
+		}
+	case []any:
+		for i, member := range v {
+			v[i] = withCanary(member, hide)
+		}
+	case string:
+		if hide {
+			return canary
+		}
+	}
+	return value
+}
+
+// FuzzSecrets puts a canary into all that may be secret, in a configuration of any shape: no error shows it, nor does
+// anything that goes into the provider status beside what patchBeforeDelete asks to be kept there.
+func FuzzSecrets(f *testing.F) {
+	for _, seed := range fuzzSeeds(f) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var body any
+		if json.Unmarshal(raw, &body) != nil {
+			return
+		}
+		raw, err := json.Marshal(withCanary(body, false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := Decode(itemOf(raw), Options{})
+		if err != nil {
+			if strings.Contains(err.Error(), canary) {
+				t.Errorf("the canary shows: %v", err)
+			}
+			return
+		}
+		desired, err := config.Desired()
+		if err != nil {
+			t.Fatal(err)
+		}
+		inventory := apply.Inventory{}
+		for _, d := range desired {
+			ref := apply.RefOf(d.Object)
+			inventory.Entries = append(inventory.Entries, apply.Entry{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Policy: d.Policy})
+		}
+		di := itemOf(raw)
+		if err := (&Status{}).note(di, inventory); err != nil {
+			t.Fatalf("note(...): %v", err)
+		}
+		if di.Status.ProviderStatus != nil && strings.Contains(string(di.Status.ProviderStatus.Raw), canary) {
+			t.Errorf("the canary shows in %s", di.Status.ProviderStatus.Raw)
+		}
+	})
+}

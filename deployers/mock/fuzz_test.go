@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mock
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// FuzzConfig runs items of any configuration on a fake cluster: one is refused in a single line with its path and code,
+// and then nothing is written; or it does what it says, and the same again when it is run again.
+func FuzzConfig(f *testing.F) {
+	for _, seed := range []string{
+		"", `"phase":"Succeeded"`, `"initialPhase":"Progressing"`, `"phase":"Failed","initialPhase":"Succeeded"`, `"phase":"Done"`,
+		`"providerStatus":{"apiVersion":"v1","kind":"S","n":[1,null]}`, `"providerStatus":{"n":1}`, `"providerStatus":null,"export":null`,
+		`"export":{"b": 1,  "a":"x"}`, `"export":"<&>\u2028"`, `"export":[1e400]`, `"phase":"","phase":""`, `"Phase":"Failed"`,
+		`"continuousReconcile":{"every":"3s"}`, `"continuousReconcile":{"cron":"@daily","every":"1s"}`, `"continuousReconcile":{"cron":"\n"}`,
+	} {
+		f.Add([]byte(itemWith(seed).Spec.Configuration.Raw))
+	}
+	f.Add([]byte("\x00"))
+	f.Add([]byte(`{"apiVersion":"v1\nv2","kind":"` + strings.Repeat("x", 5000) + `"}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		di := itemWith("")
+		di.Spec.Configuration = &runtime.RawExtension{Raw: raw}
+		d := newDeployer()
+		if err := d.Reconcile(t.Context(), nil, di, nil); err != nil {
+			checkRefusal(t, d, di, err)
+			return
+		}
+		checkRun(t, d, di)
+	})
+}
+
+// checkRefusal looks at an item that was refused.
+func checkRefusal(t *testing.T, d *deployer, di *lsv1alpha1.DeployItem, err error) {
+	t.Helper()
+	if diff := cmp.Diff([]lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}, contract.Codes(err)); diff != "" {
+		t.Errorf("codes of %v: -want, +got:\n%s", err, diff)
+	}
+	text := contract.NewError(err, "", "", noon).Message
+	if plain := err.Error(); !strings.HasPrefix(text, "spec.config") && !strings.HasPrefix(text, "status.exportRef") || strings.ContainsAny(plain, "\n\r\x00") {
+		t.Errorf("want one line that begins with the path, got %q", plain)
+	}
+	if export(t, d) != nil || di.Status.ExportReference != nil || di.Status.ProviderStatus != nil || di.Status.Phase != "" {
+		t.Errorf("refused with %v, but something was written: %+v", err, di.Status)
+	}
+}
+
+// checkRun looks at an item that was run, runs it again and deletes it.
+func checkRun(t *testing.T, d *deployer, di *lsv1alpha1.DeployItem) {
+	t.Helper()
+	config, err := decode(di)
+	if err != nil {
+		t.Fatalf("it ran, but decode says %v", err)
+	}
+	if !slices.Contains(phases, di.Status.Phase) {
+		t.Errorf("phase %q", di.Status.Phase)
+	}
+	if err := contract.CheckProviderStatus(di.Status.ProviderStatus); err != nil {
+		t.Errorf("a provider status that would poison the item: %v", err)
+	}
+	secret := export(t, d)
+	if (secret != nil) != (config.Export != nil) || secret != nil && string(secret.Data["config"]) != string(*config.Export) {
+		t.Errorf("export %s: got %v", config.Export, secret)
+	}
+	if _, err := schedule(di); err != nil {
+		t.Errorf("schedule(...): %v", err)
+	}
+	first := di.Status.DeepCopy()
+	if err := d.Reconcile(t.Context(), nil, di, nil); err != nil {
+		t.Fatalf("the second time: %v", err)
+	}
+	if diff := cmp.Diff(first, &di.Status); diff != "" {
+		t.Errorf("the second time: -first, +second\n%s", diff)
+	}
+	if diff := cmp.Diff(secret, export(t, d)); diff != "" {
+		t.Errorf("the export was written again: %s", diff)
+	}
+	if err := d.Delete(t.Context(), nil, di, nil); err != nil || export(t, d) != nil || di.Status.ExportReference != nil {
+		t.Errorf("Delete: %v, export %v", err, export(t, d))
+	}
+}
