@@ -102,7 +102,10 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil && output.String() != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "the deployer wrote last:\n%s\n", output)
 	}
-	return errors.Join(f.write(cmd.OutOrStdout(), report), err, verdict(report))
+	if err := errors.Join(f.write(cmd.OutOrStdout(), report), err); err != nil {
+		return errors.Join(err, verdict(report))
+	}
+	return verdict(report)
 }
 
 // log lets a file have what the deployer writes, if the user wants one.

@@ -17,7 +17,7 @@ import (
 type flags struct {
 	name, command                       string
 	item, invalid, slow, finish, target string // files
-	targetLabels, otherLabels           map[string]string
+	otherLabels                         map[string]string
 	finishCommand, deployedCommand      string
 	kubeconfig, junit, logFile          string
 	revisions, only, except             []string

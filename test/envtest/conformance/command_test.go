@@ -35,7 +35,7 @@ func run(ctx SpecContext, args ...string) *gexec.Session {
 	return session
 }
 
-var _ = Describe("deployerkit conformance", Ordered, func() {
+var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 	var kubeconfig string
 	var c client.Client
 
