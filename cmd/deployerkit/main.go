@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command deployerkit shows what the library does: `deployerkit demo`; and what
-// a deploy item would do: `deployerkit plan`.
+// a deploy item would do: `deployerkit plan`; and what a deployer keeps of the
+// contract: `deployerkit conformance`.
 package main
 
 import (
@@ -16,22 +17,23 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/deployerkit/deployerkit/cmd/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/demo"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
 )
 
 func main() {
 	root := &cobra.Command{Use: "deployerkit", Short: "Shows what DeployerKit does", SilenceUsage: true}
-	root.AddCommand(demoCommand(), planCommand(), versionCommand())
+	root.AddCommand(demoCommand(), planCommand(), conformanceCommand(), versionCommand())
 	os.Exit(exitCode(root.ExecuteContext(ctrl.SetupSignalHandler())))
 }
 
-// exitCode is 0 without an error, and 2 for a plan with something to do.
+// exitCode is 0 without an error, and 2 for a plan with something to do and for wrong usage of conformance.
 func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, plan.ErrToDo):
+	case errors.Is(err, plan.ErrToDo), errors.Is(err, conformance.ErrUsage):
 		return 2
 	}
 	return 1
@@ -59,6 +61,13 @@ func demoCommand() *cobra.Command {
 // planCommand logs nothing: what goes wrong is in its errors.
 func planCommand() *cobra.Command {
 	cmd := plan.Command()
+	cmd.PreRunE = func(*cobra.Command, []string) error { return logTo("") }
+	return cmd
+}
+
+// conformanceCommand logs nothing: the deployer's log is its own.
+func conformanceCommand() *cobra.Command {
+	cmd := conformance.Command()
 	cmd.PreRunE = func(*cobra.Command, []string) error { return logTo("") }
 	return cmd
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/deployerkit/deployerkit/cmd/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
 )
 
@@ -17,6 +18,8 @@ func TestExitCode(t *testing.T) {
 	}{
 		"done":         {want: 0},
 		"to do":        {err: fmt.Errorf("plan: %w", plan.ErrToDo), want: 2},
+		"failed":       {err: conformance.ErrFailed, want: 1},
+		"wrong usage":  {err: fmt.Errorf("conformance: %w", conformance.ErrUsage), want: 2},
 		"did not work": {err: errors.New("boom"), want: 1},
 	} {
 		if got := exitCode(tc.err); got != tc.want {

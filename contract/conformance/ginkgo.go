@@ -74,7 +74,7 @@ func specsOf(s Subject, revision contract.Revision, under **course, report *Repo
 			result = func(ctx context.Context, c Check) (Result, error) {
 				seen := st.check(ctx, c)
 				s.Observe(seen)
-				return seen, nil
+				return seen, ctx.Err()
 			}
 			return
 		}

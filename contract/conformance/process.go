@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -48,21 +49,29 @@ func launch(ctx context.Context, s Subject, cfg *rest.Config, kubeconfig string)
 	return p, nil
 }
 
-// exec starts a command.
+// exec starts a command, in a process group of its own: what it starts itself ends with it.
 func (p *process) exec(command *exec.Cmd, logs io.Writer) error {
 	p.command = command
 	if command.Stdout == nil && command.Stderr == nil {
 		command.Stdout, command.Stderr = logs, logs
 	}
 	command.WaitDelay = p.bound
-	if err := command.Start(); err != nil {
+	ownGroup(command)
+	started := make(chan error)
+	go func() {
+		// Where the kernel ends a child with its parent, it does so when the thread that started it ends.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		started <- err
+		if err == nil {
+			p.err = command.Wait()
+		}
 		close(p.ended)
+	}()
+	if err := <-started; err != nil {
 		return fmt.Errorf("start deployer: %w", err)
 	}
-	go func() {
-		defer close(p.ended)
-		p.err = command.Wait()
-	}()
 	return nil
 }
 
@@ -74,7 +83,7 @@ func (p *process) stop() error {
 	default:
 	}
 	if p.command != nil {
-		if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := signalGroup(p.command, syscall.SIGTERM); err != nil {
 			return fmt.Errorf("stop deployer: %w", err)
 		}
 	} else {
@@ -86,7 +95,7 @@ func (p *process) stop() error {
 // kill ends the deployer without giving it a chance to write anything.
 func (p *process) kill() error {
 	if p.command != nil {
-		if err := p.command.Process.Kill(); err != nil {
+		if err := signalGroup(p.command, syscall.SIGKILL); err != nil {
 			return fmt.Errorf("kill deployer: %w", err)
 		}
 	} else {
@@ -107,7 +116,7 @@ func (p *process) await() error {
 	}
 	err := fmt.Errorf("the deployer did not end within %s", p.bound)
 	if p.command != nil {
-		err = errors.Join(err, p.command.Process.Kill())
+		err = errors.Join(err, signalGroup(p.command, syscall.SIGKILL))
 	}
 	return err
 }

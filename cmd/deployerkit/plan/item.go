@@ -3,25 +3,18 @@
 package plan
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	sigsjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
+	"github.com/deployerkit/deployerkit/cmd/internal/objectfile"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 )
 
@@ -58,75 +51,14 @@ func (f *flags) item(ctx context.Context, ls *landscaper, stdin io.Reader) (*lsv
 	return wanted, nil
 }
 
-// readItem reads a file with exactly one deploy item. Its errors show none of
-// its values: they may be secret.
+// readItem reads a file with exactly one deploy item.
 func readItem(path string, stdin io.Reader) (*lsv1alpha1.DeployItem, error) {
-	var body []byte
-	var err error
-	if path == "-" {
-		body, err = io.ReadAll(stdin)
-	} else {
-		body, err = os.ReadFile(path) //nolint:gosec // the user says which file
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read deploy item: %w", err)
-	}
-	di, err := decodeItem(body)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return di, nil
-}
-
-// decodeItem is strict: a field that does not exist, or is there twice, is an error.
-func decodeItem(body []byte) (*lsv1alpha1.DeployItem, error) {
-	body, err := onlyDocument(body)
-	if err != nil {
-		return nil, err
-	}
-	var kind metav1.TypeMeta
-	if err := json.Unmarshal(body, &kind); err != nil {
-		return nil, err
-	}
-	if want := lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"); kind.GroupVersionKind() != want {
-		return nil, fmt.Errorf("is %s %q, want %s %q", kind.APIVersion, kind.Kind, want.GroupVersion(), want.Kind)
-	}
 	di := &lsv1alpha1.DeployItem{}
-	faults, err := sigsjson.UnmarshalStrict(body, di)
-	if err := errors.Join(append(faults, err)...); err != nil {
+	if err := objectfile.Read(path, stdin, objectfile.DeployItem, di); err != nil {
 		return nil, err
 	}
 	if di.Name == "" {
-		return nil, errors.New("metadata.name: required")
+		return nil, fmt.Errorf("%s: metadata.name: required", path)
 	}
 	return di, nil
-}
-
-// onlyDocument returns the one document of a file that is not empty, as JSON.
-func onlyDocument(body []byte) ([]byte, error) {
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(body)))
-	var only []byte
-	for {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		content, err := yaml.YAMLToJSONStrict(document)
-		switch {
-		case err != nil:
-			return nil, err
-		case string(content) == "null": // comments
-		case only != nil:
-			return nil, errors.New("holds several documents, want one deploy item")
-		default:
-			only = content
-		}
-	}
-	if only == nil {
-		return nil, errors.New("is empty, want a deploy item")
-	}
-	return only, nil
 }

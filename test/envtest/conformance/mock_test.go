@@ -5,7 +5,6 @@ package conformance_test
 import (
 	"context"
 	"encoding/json"
-	"os/exec"
 	"strings"
 	"time"
 
@@ -62,17 +61,6 @@ func mockDeployer() conformance.Subject {
 		SideBySide: true,
 		Bounds:     conformance.Bounds{Finish: time.Minute},
 	}
-}
-
-// mockCommand is the mock deployer as a subject, as its users start it.
-func mockCommand() conformance.Subject {
-	s := mockDeployer()
-	s.Name, s.Start, s.OtherTargetLabels = "mock-deployer", nil, nil
-	s.Command = func(kubeconfig string) *exec.Cmd {
-		return exec.Command(mockProgram, "--kubeconfig="+kubeconfig, "--leader-elect=false", //nolint:gosec // built here
-			"--metrics-bind-address=0", "--health-probe-bind-address=0", "--grace-period=5s")
-	}
-	return s
 }
 
 // finishMock lets a slow item of the mock deployer succeed.

@@ -16,8 +16,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract/conformance"
 )
 
-// mockProgram is the mock deployer as a program.
-var mockProgram string
+// mockProgram and deployerkit are programs, built for the suite.
+var mockProgram, deployerkit string
 
 func TestConformance(t *testing.T) {
 	ctrl.SetLogger(GinkgoLogr)
@@ -29,6 +29,8 @@ func TestConformance(t *testing.T) {
 var _ = BeforeSuite(func() {
 	var err error
 	mockProgram, err = gexec.Build("github.com/deployerkit/deployerkit/cmd/mock-deployer")
+	Expect(err).NotTo(HaveOccurred())
+	deployerkit, err = gexec.Build("github.com/deployerkit/deployerkit/cmd/deployerkit")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(gexec.CleanupBuildArtifacts)
 })

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/deployerkit/deployerkit/cmd/internal/objectfile"
+	"github.com/deployerkit/deployerkit/contract/conformance"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// readItem reads the deploy item of a flag, whose type is another one's if that is given.
+func readItem(flag, path string, of lsv1alpha1.DeployItemType, stdin io.Reader) (*lsv1alpha1.DeployItem, error) {
+	if path == "-" && flag != "--item" {
+		return nil, fmt.Errorf("%s: only --item can be the standard input", flag)
+	}
+	di := &lsv1alpha1.DeployItem{}
+	if err := objectfile.Read(path, stdin, objectfile.DeployItem, di); err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	switch {
+	case di.Spec.Type == "":
+		return nil, fmt.Errorf("%s: %s: spec.type: required", flag, path)
+	case of != "" && di.Spec.Type != of:
+		return nil, fmt.Errorf("%s: %s: spec.type: is %q, that of --item is %q", flag, path, di.Spec.Type, of)
+	case di.Spec.Configuration == nil || len(di.Spec.Configuration.Raw) == 0:
+		return nil, fmt.Errorf("%s: %s: spec.config: required", flag, path)
+	}
+	return di, nil
+}
+
+// configOf makes the configuration of an item of that of a file.
+func configOf(di *lsv1alpha1.DeployItem) func(types.NamespacedName) any {
+	return func(item types.NamespacedName) any { return fill(di, of(item)) }
+}
+
+// invalidOf is configOf for the invalid item.
+func invalidOf(di *lsv1alpha1.DeployItem) func(types.NamespacedName, string) any {
+	return func(item types.NamespacedName, note string) any {
+		values := of(item)
+		values[noteHere] = note
+		return fill(di, values)
+	}
+}
+
+// fill replaces the placeholders in a configuration. One that is no JSON cannot have come out of a file.
+func fill(di *lsv1alpha1.DeployItem, values placeholders) []byte {
+	raw, err := values.inJSON(di.Spec.Configuration.Raw)
+	if err != nil {
+		return di.Spec.Configuration.Raw
+	}
+	return raw
+}
+
+// addTarget reads the Target.
+func (f *flags) addTarget(s *conformance.Subject, stdin io.Reader) error {
+	target := &lsv1alpha1.Target{}
+	if f.target == "-" {
+		return errors.New("--target: only --item can be the standard input")
+	}
+	if err := objectfile.Read(f.target, stdin, objectfile.Target, target); err != nil {
+		return fmt.Errorf("--target: %w", err)
+	}
+	if target.Spec.SecretRef != nil {
+		return fmt.Errorf("--target: %s: spec.secretRef: the namespaces of the checks have no such Secret: give spec.config", f.target)
+	}
+	s.TargetLabels, s.OtherTargetLabels = target.Labels, f.otherLabels
+	s.Target = func(cfg *rest.Config) (lsv1alpha1.TargetSpec, error) {
+		spec := *target.Spec.DeepCopy()
+		if spec.Configuration == nil {
+			return spec, nil
+		}
+		cfg = rest.CopyConfig(cfg)
+		if err := rest.LoadTLSFiles(cfg); err != nil {
+			return spec, fmt.Errorf("make kubeconfig: %w", err)
+		}
+		kubeconfig, err := deployertest.Kubeconfig(cfg)
+		if err != nil {
+			return spec, fmt.Errorf("make kubeconfig: %w", err)
+		}
+		spec.Configuration.RawMessage, err = placeholders{kubeconfigHere: string(kubeconfig)}.inJSON(spec.Configuration.RawMessage)
+		return spec, err
+	}
+	return nil
+}

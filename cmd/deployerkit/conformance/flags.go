@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/contract/conformance"
+)
+
+// flags are what the command line says.
+type flags struct {
+	name, command                       string
+	item, invalid, slow, finish, target string // files
+	otherLabels                         map[string]string
+	finishCommand, deployedCommand      string
+	kubeconfig, junit, logFile          string
+	revisions, only, except             []string
+	parallel                            int
+	bounds                              conformance.Bounds
+}
+
+func (f *flags) addTo(fs *pflag.FlagSet) {
+	fs.StringVar(&f.command, "command", "", "command line that starts the deployer; required")
+	fs.StringVar(&f.item, "item", "", `file with a deploy item that succeeds soon; "-" for the standard input; required`)
+	fs.StringVar(&f.invalid, "invalid-item", "", "file with a deploy item that can never succeed")
+	fs.StringVar(&f.slow, "slow-item", "", "file with a deploy item that stays in work until it is finished, or for some seconds at least")
+	fs.StringVar(&f.finish, "finish-item", "", "file with a deploy item: its configuration lets the slow item succeed")
+	fs.StringVar(&f.finishCommand, "finish-command", "", "command line that lets the slow item {namespace}, {name} succeed")
+	fs.StringVar(&f.deployedCommand, "deployed-command", "",
+		"command line that ends with 0 when what the item {namespace}, {name} deploys is there, with 1 when not")
+	fs.StringVar(&f.target, "target", "", "file with the Target that items name (default: they name none)")
+	fs.StringToStringVar(&f.otherLabels, "other-target-labels", nil, "labels of Targets that the deployer must not take (default: it takes all)")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster to work on (default: a control plane is started)")
+	fs.StringSliceVar(&f.revisions, "revision", nil, "revision of the contract to check, job-id or annotation; repeatable (default: both)")
+	fs.StringSliceVar(&f.only, "only", nil, "check to make; repeatable (default: all)")
+	fs.StringArrayVar(&f.except, "except", nil, "[revision/]check=reason: a check that the deployer is known not to pass; repeatable")
+	fs.StringVar(&f.junit, "junit", "", "file for the report as JUnit")
+	fs.StringVar(&f.logFile, "log-file", "", "file for what the deployer writes")
+	fs.StringVar(&f.name, "name", "", "name of the deployer in the report (default: the type of the item)")
+	fs.IntVar(&f.parallel, "parallel", 0, "how many checks run at the same time (default 4)")
+	fs.DurationVar(&f.bounds.Start, "start-within", 0, "the deployer does something within this time of its start (default 1m)")
+	fs.DurationVar(&f.bounds.Finish, "finish-within", 0, "a run ends within this time (default 30s)")
+	fs.DurationVar(&f.bounds.Stop, "stop-within", 0, "the deployer ends within this time of being told to (default 30s)")
+	fs.DurationVar(&f.bounds.Timeout, "item-timeout", 0, "spec.timeout of an item that runs out of time; long enough for the deployer to show its phase (default 2s)")
+}
+
+// exceptions reads --except.
+func (f *flags) exceptions() ([]conformance.Exception, error) {
+	var all []conformance.Exception
+	for _, text := range f.except {
+		check, reason, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, fmt.Errorf("--except %q: want [revision/]check=reason", text)
+		}
+		e := conformance.Exception{Check: check, Reason: reason}
+		if revision, name, ok := strings.Cut(check, "/"); ok {
+			e.Revision, e.Check = contract.Revision(revision), name
+		}
+		if known := []contract.Revision{"", contract.JobID, contract.Annotation}; !slices.Contains(known, e.Revision) {
+			return nil, fmt.Errorf("--except %q: there is no revision %q", text, e.Revision)
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}

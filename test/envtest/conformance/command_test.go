@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance_test
+
+import (
+	"encoding/xml"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+// mockLine is the command line of docs/testing-your-deployer.md.
+const mockLine = " --kubeconfig={kubeconfig} --leader-elect=false --metrics-bind-address=0 --health-probe-bind-address=0 --grace-period=5s"
+
+// run runs `deployerkit conformance` to its end.
+func run(ctx SpecContext, args ...string) *gexec.Session {
+	GinkgoHelper()
+	command := exec.CommandContext(ctx, deployerkit, append([]string{"conformance"}, args...)...) //nolint:gosec // built here
+	command.Dir = filepath.Join("..", "..", "..", "examples", "conformance")
+	session, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(session).WithContext(ctx).WithTimeout(5 * time.Minute).Should(gexec.Exit())
+	return session
+}
+
+var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
+	var kubeconfig string
+	var c client.Client
+
+	BeforeAll(func(ctx SpecContext) {
+		cp, err := envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(cp.Stop)
+		kubeconfig, err = cp.KubeconfigFile("")
+		Expect(err).NotTo(HaveOccurred())
+		scheme, err := deployertest.Scheme()
+		Expect(err).NotTo(HaveOccurred())
+		c, err = client.New(cp.Config, client.Options{Scheme: scheme})
+		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("checks a program on a cluster of the caller, under the revision that it knows, and leaves it clean", func(ctx SpecContext) {
+		junit, log := filepath.Join(GinkgoT().TempDir(), "report.xml"), filepath.Join(GinkgoT().TempDir(), "deployer.log")
+		session := run(ctx, "--command="+mockProgram+mockLine, "--kubeconfig="+kubeconfig, "--name=mock-deployer",
+			"--item=item.yaml", "--invalid-item=invalid-item.yaml", "--slow-item=slow-item.yaml", "--finish-item=finish-item.yaml", "--target=target.yaml",
+			"--except=job-id/interrupt=to be seen in the report", "--finish-within=1m", "--item-timeout=4s", "--junit="+junit, "--log-file="+log)
+		Expect(session).To(gexec.Exit(0))
+		table := string(session.Out.Contents())
+		Expect(table).To(HavePrefix("Conformance of mock-deployer: 38 passed, 0 failed, 36 not applicable\n"))
+		Expect(table).To(MatchRegexp(`(?m)^  pass   *[0-9.]+s  resume  .*\[C14\]$`))
+		Expect(table).To(ContainSubstring("exception: to be seen in the report"))
+		Expect(table).To(ContainSubstring("the subject takes all Targets"))
+		Expect(table).To(ContainSubstring("annotation revision\n  n/a   all 32 checks: the cluster's definitions are those of the job-id revision\n"))
+		Expect(table).To(HaveSuffix("\n38 passed, 0 failed, 36 not applicable\n"))
+		Expect(strings.Count(string(session.Err.Contents()), "pass  ")).To(Equal(38), "a line per result as it comes")
+		Expect(suitesOf(junit)).To(Equal([]suite{{"mock-deployer.job-id", 42, 0, 4}, {"mock-deployer.annotation", 32, 0, 32}}))
+		Expect(os.ReadFile(log)).To(ContainSubstring("mock"), "what the deployer wrote")
+
+		items := &lsv1alpha1.DeployItemList{}
+		Expect(c.List(ctx, items)).To(Succeed())
+		Expect(items.Items).To(BeEmpty())
+		namespaces := &corev1.NamespaceList{}
+		Expect(c.List(ctx, namespaces)).To(Succeed())
+		for _, ns := range namespaces.Items {
+			if ns.GenerateName != "" {
+				Expect(ns.DeletionTimestamp).NotTo(BeNil(), ns.Name)
+			}
+		}
+	})
+
+	It("tells by its exit status what failed, and makes only the checks that are wanted", func(ctx SpecContext) {
+		junit := filepath.Join(GinkgoT().TempDir(), "report.xml")
+		session := run(ctx, "--command="+mockProgram+mockLine, "--kubeconfig="+kubeconfig, "--item=invalid-item.yaml",
+			"--revision=job-id", "--only=succeeds,error-shape", "--junit="+junit)
+		Expect(session).To(gexec.Exit(1))
+		table := string(session.Out.Contents())
+		Expect(table).To(HavePrefix("Conformance of landscaper.gardener.cloud/mock: 1 passed, 1 failed, 0 not applicable\n"))
+		Expect(table).To(ContainSubstring(" ! a valid item ended as \"Failed\", lastError InvalidConfiguration: "))
+		Expect(table).To(ContainSubstring("\n  FAIL  L34  job-id/succeeds\n"))
+		Expect(string(session.Err.Contents())).NotTo(ContainSubstring("Error:"), "the report says it")
+		Expect(suitesOf(junit)).To(Equal([]suite{{"landscaper.gardener.cloud/mock.job-id", 2, 1, 0}}))
+	})
+
+	It("shows the last words of a deployer that does not stay", func(ctx SpecContext) {
+		session := run(ctx, "--command=sh -c 'echo cannot read {kubeconfig}, $KUBECONFIG; exit 7'", "--kubeconfig="+kubeconfig, "--item=item.yaml")
+		Expect(session).To(gexec.Exit(1))
+		Expect(session.Out.Contents()).To(BeEmpty())
+		Expect(string(session.Err.Contents())).To(ContainSubstring("the deployer wrote last:\ncannot read " + kubeconfig + ", " + kubeconfig + "\n"))
+		Expect(string(session.Err.Contents())).To(ContainSubstring("job-id revision: the deployer ended by itself: exit status 7\n"))
+	})
+
+	It("tells wrong usage apart", func(ctx SpecContext) {
+		Expect(run(ctx, "--command=true", "--item=missing.yaml")).To(gexec.Exit(2))
+	})
+})
+
+// suite is a JUnit suite.
+type suite struct {
+	Name     string `xml:"name,attr"`
+	Tests    int    `xml:"tests,attr"`
+	Failures int    `xml:"failures,attr"`
+	Skipped  int    `xml:"skipped,attr"`
+}
+
+// suitesOf reads a JUnit file.
+func suitesOf(path string) []suite {
+	GinkgoHelper()
+	raw, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	var report struct {
+		Suites []suite `xml:"testsuite"`
+	}
+	Expect(xml.Unmarshal(raw, &report)).To(Succeed())
+	return report.Suites
+}
