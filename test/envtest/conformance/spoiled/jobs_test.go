@@ -138,7 +138,7 @@ var jobFaults = []fault{
 				di.Status.JobIDFinished = ""
 			}
 		}),
-		fails:  seen{"deletion-waits": "not found"},
+		fails:  seen{"deletion-waits": "the item was deleted"},
 		passes: []string{"delete", "uninstall"},
 	},
 	{
@@ -213,7 +213,7 @@ var jobFaults = []fault{
 		name: "takes items of other types", spoil: sees(func(di item) {
 			di.Spec.Type = lsv1alpha1.DeployItemType(strings.TrimSuffix(string(di.Spec.Type), "-other"))
 		}),
-		fails:  seen{"other-type": "the item was written", "other-type-deleted": "not found", "type-annotation": "the item was written"},
+		fails:  seen{"other-type": "the item was written", "other-type-deleted": "the item was deleted", "type-annotation": "the item was written"},
 		passes: []string{"succeeds"},
 	},
 	{
