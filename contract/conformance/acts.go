@@ -176,10 +176,7 @@ func (p *probe) goneWithin(bound time.Duration, name string) {
 		}
 		return false
 	})
-	err := wait.PollUntilContextTimeout(p.ctx, 20*time.Millisecond, p.subject.Bounds.Finish, true, func(context.Context) (bool, error) {
-		return p.history.deleted(name) || p.history.fault() != "", nil
-	})
-	p.must(err)
+	p.versions(name)
 }
 
 // goneOr waits until an item is not there any more, or as wanted.
@@ -251,7 +248,7 @@ func (p *probe) deployed(name string) bool {
 
 // restart kills the deployer, does something and starts it again.
 func (p *probe) restart(meanwhile func()) {
-	p.hold(p.alone, "a check that restarts the deployer belongs to the restart checks")
+	p.hold(p.alone, "a check that restarts the deployer has to be alone")
 	p.must(p.deployer.kill())
 	if meanwhile != nil {
 		meanwhile()

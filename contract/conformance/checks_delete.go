@@ -90,7 +90,7 @@ var deletionChecks = []Check{
 		},
 	},
 	{
-		Name: "delete-undeployed", Rows: "[C13, L33]", Promise: "an item that never had a run can be deleted",
+		Name: "delete-undeployed", Rows: "[C13, L33]", Promise: "an item that never had a run can be deleted", alone: true,
 		run: func(p *probe) {
 			p.restart(func() {
 				p.make("valid", p.subject.Valid, p.withFinalizer)

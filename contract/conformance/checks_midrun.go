@@ -29,7 +29,7 @@ var midrunChecks = []Check{
 		},
 	},
 	{
-		Name: "abort-deletion", Rows: "[C4, C6, L30, L35]", Promise: "an abort goes before a deletion, which is done next", needs: []need{needsSlow},
+		Name: "abort-deletion", Rows: "[C4, C6, L30, L35]", Promise: "an abort goes before a deletion, which is done next", needs: []need{needsSlow}, alone: true,
 		run: func(p *probe) {
 			p.working()
 			p.restart(func() {

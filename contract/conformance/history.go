@@ -141,13 +141,6 @@ func (h *History) Versions(name string) []*lsv1alpha1.DeployItem {
 	return slices.Clone(h.versions[name])
 }
 
-// deleted tells that the end of an item was recorded; no version follows, as long as nobody makes it again.
-func (h *History) deleted(name string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.gone[name]
-}
-
 // Names returns the items so far, in the order of their creation.
 func (h *History) Names() []string {
 	h.mu.Lock()

@@ -158,9 +158,11 @@ var _ = Describe("a deployer that knows little of the contract", func() {
 			"delete-phases",     // [C9] a deletion is not shown
 			"deletion-waits",    // [C3, C13] it does not wait for Landscaper
 			"without-uninstall", // [C12] it always uninstalls
+			"abort-deletion",    // [C4, C6, L30, L35] it deletes whatever is asked
 			"abort",             // [C4, C6, L31] it does not listen
 			"abort-late",        // [C6, L30, Lx7]
 			"force-reconcile",   // [L32, Lx8]
+			"ignore",            // [C8] it does not know the annotation
 			"test-reconcile",    // [C15]
 			"changed",           // [C15, L27] as next-job
 			"other-target",      // [C2, L24, L25] it takes what it can get

@@ -99,6 +99,6 @@ func newSubject(name string, spoil newSpoiler, only ...string) conformance.Subje
 			err := c.Get(ctx, key, &corev1.ConfigMap{})
 			return err == nil, client.IgnoreNotFound(err)
 		},
-		Bounds: conformance.Bounds{Finish: time.Minute, Cleanup: time.Second},
+		Bounds: conformance.Bounds{Finish: time.Minute, Cleanup: 500 * time.Millisecond},
 	}
 }
