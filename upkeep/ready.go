@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/readiness"
@@ -114,7 +115,8 @@ func (r *Run) look(ctx context.Context, ref apply.Ref) (reason string, err error
 
 // Read reads an object of the item's target or another one; nil, nil when it
 // does not exist, or its kind is not known.
-// Errors: what the target says.
+// Errors: what the target says, or that it answers with an older state than the
+// item's own last write or a watch has shown: it lags behind, try again.
 func (r *Run) Read(ctx context.Context, from *Cluster, ref apply.Ref) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(ref.GVK())
@@ -125,7 +127,28 @@ func (r *Run) Read(ctx context.Context, from *Cluster, ref apply.Ref) (*unstruct
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", ref, err)
 	}
+	if err := from.current(ref, obj); err != nil {
+		return nil, err
+	}
 	return obj, nil
+}
+
+// current returns an error if more is known of an object than what was read.
+func (c *Cluster) current(ref apply.Ref, obj *unstructured.Unstructured) error {
+	mapping, err := c.Mapping(ref.GVK())
+	if err != nil || mapping == nil {
+		return nil //nolint:nilerr // then nothing is known of it
+	}
+	seen, known := c.watcher.Get(mapping.Resource, ref.Key())
+	if !known {
+		return nil
+	}
+	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), seen.ResourceVersion)
+	if err == nil && order < 0 {
+		return fmt.Errorf("read %s: the target lags behind: it answers with version %s, and version %s is known",
+			ref, obj.GetResourceVersion(), seen.ResourceVersion)
+	}
+	return nil
 }
 
 // ReadyAtOnce tells whether objects of a kind are ready as soon as they are there.

@@ -3,11 +3,17 @@
 package upkeep
 
 import (
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/readiness"
+	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
 // TestStateless: what is not looked at would be ready whatever is in it.
@@ -17,6 +23,32 @@ func TestStateless(t *testing.T) {
 		obj.SetGroupVersionKind(kind.WithVersion("v1"))
 		if result := readiness.Of(obj); !result.Ready() {
 			t.Errorf("%s is not ready as soon as it exists: %s", kind, result.Reason)
+		}
+	}
+}
+
+// TestReadOfThePast: what is older than the item's own write is no answer.
+func TestReadOfThePast(t *testing.T) {
+	w := newWorld(t)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
+	if err := w.cluster.Create(t.Context(), cm); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.cluster.watcher.Watch(t.Context(), configMaps, "ns"); err != nil {
+		t.Fatal(err)
+	}
+	name := types.NamespacedName{Namespace: "ns", Name: "a"}
+	ref := apply.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a"}
+	for _, tc := range []struct {
+		written string
+		behind  bool
+	}{{"", false}, {cm.ResourceVersion, false}, {"7" + cm.ResourceVersion, true}} {
+		w.cluster.watcher.Expect(w.item.UID, []watch.Expected{
+			{Object: watch.Object{Resource: configMaps, NamespacedName: name}, UID: cm.UID, ResourceVersion: tc.written},
+		})
+		live, err := w.begin(false).Read(t.Context(), w.cluster, ref)
+		if behind := err != nil && strings.Contains(err.Error(), "the target lags behind"); behind != tc.behind || (live == nil) != tc.behind {
+			t.Errorf("written %q, read %q: got %v, %v, want an error: %t", tc.written, cm.ResourceVersion, live, err, tc.behind)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 )
 
 var _ = Describe("the examples of exports", func() {
@@ -51,5 +52,22 @@ var _ = Describe("the examples of exports", func() {
 		Expect(di.Status.LastError.Message).To(ContainSubstring("export address: not done within 1s: export \"address\": Service " + w.ns + "/database does not exist"))
 		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
 		Expect(di.Status.ExportReference).To(BeNil())
+	}, SpecTimeout(time.Minute))
+
+	It("read what the item has just written, although the target lags behind [D14]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		network := deployertest.Faults(GinkgoTB(), deployertest.Scenario{Rules: []deployertest.Rule{{
+			Match: deployertest.Match{Verb: "get", Resource: "configmaps", Name: "cm-0"}, Nth: 2, Fault: deployertest.Stale(1),
+		}}})
+		w.options.WrapTransport = network.Transport
+		w.start()
+		exporting := map[string]any{"exports": map[string]any{"exports": []any{map[string]any{
+			"key": "value", "jsonPath": ".data.key",
+			"fromResource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.ns, "name": "cm-0"},
+		}}}}
+		Expect(w.exported(ctx, w.deploy(ctx, "item", config(exporting, w.configMaps(1, "a")...)))).To(Equal(map[string]any{"value": "a"}))
+		di := w.update(ctx, "item", config(exporting, w.configMaps(1, "b")...))
+		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+		Expect(w.exported(ctx, di)).To(Equal(map[string]any{"value": "b"}))
 	}, SpecTimeout(time.Minute))
 })

@@ -141,7 +141,7 @@ func (r *run) begin(ctx context.Context) error {
 	}
 	r.ns, r.key = ns.Name, types.NamespacedName{Namespace: ns.Name, Name: itemName}
 	r.ls = deployertest.NewLandscaper(client.WithFieldOwner(c, "landscaper"), deployertest.LandscaperOptions{
-		Revision: r.subject.revision, DeployerType: r.subject.revision == contract.JobID,
+		Revision: r.subject.revision, DeployerType: r.subject.revision == contract.JobID, Poll: look,
 	})
 	if err := r.ls.EnsureContext(ctx, r.ns); err != nil {
 		return err

@@ -23,7 +23,7 @@ const (
 	// patience is how long a step may take on a slow machine.
 	patience = 60 * time.Second
 	// look is how often something is looked at.
-	look = 20 * time.Millisecond
+	look = 40 * time.Millisecond
 )
 
 // step is a part of the story.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -79,14 +80,15 @@ func alias(r deployertest.Request) string {
 	return r.Name
 }
 
-// sample picks trials at random; all if there are not more.
-func sample(trials []trial, n int, seed uint64) []trial {
-	if n >= len(trials) {
-		return trials
-	}
+// sample picks so many trials of each subject, at random.
+func sample(trials []trial, each int, seed uint64) []trial {
 	dice := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // it is to be repeatable, not secret
 	dice.Shuffle(len(trials), func(i, j int) { trials[i], trials[j] = trials[j], trials[i] })
-	return trials[:n]
+	picked := map[*subject]int{}
+	return slices.DeleteFunc(trials, func(t trial) bool {
+		picked[t.subject]++
+		return picked[t.subject] > each
+	})
 }
 
 // sweep makes all trials, some at a time.
