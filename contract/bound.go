@@ -121,7 +121,7 @@ func dropConditions(conds []lsv1alpha1.Condition, room int) []lsv1alpha1.Conditi
 
 // isOurs reports whether a condition belongs to the library.
 func isOurs(t lsv1alpha1.ConditionType) bool {
-	return t == ConditionBackground || t == ConditionDeployed || t == ConditionWaiting
+	return t == ConditionBackground || t == ConditionDeployed || t == ConditionWaiting || t == ConditionPaused
 }
 
 // truncated is the condition that counts what is missing. Its time is the newest of the conditions: no clock here.

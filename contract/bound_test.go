@@ -117,3 +117,34 @@ func TestBoundDoesNotWriteThroughPointers(t *testing.T) {
 		t.Error("Bound changed what another status shares")
 	}
 }
+
+// TestBoundKeepsTheNewest: of a history that is too long the oldest errors go.
+func TestBoundKeepsTheNewest(t *testing.T) {
+	t.Parallel()
+	s := lsv1alpha1.DeployItemStatus{}
+	for i := range 7 {
+		s.LastErrors = append(s.LastErrors, lastErr("A", fmt.Sprint(i), i, i))
+	}
+	contract.Bound(&s)
+	if len(s.LastErrors) != 5 || s.LastErrors[0].Message != "2" || s.LastErrors[4].Message != "6" {
+		t.Errorf("%d errors, from %q on", len(s.LastErrors), s.LastErrors[0].Message)
+	}
+}
+
+// TestBoundKeepsOwnConditions: whatever a deployer fills the status with, the library still finds what it wrote there.
+func TestBoundKeepsOwnConditions(t *testing.T) {
+	t.Parallel()
+	own := []lsv1alpha1.ConditionType{
+		contract.ConditionBackground, contract.ConditionDeployed, contract.ConditionWaiting, contract.ConditionPaused,
+	}
+	s := flooded(1_000, 10)
+	for _, ours := range own {
+		s.Conditions = append(contract.RemoveCondition(s.Conditions, ours), cond(ours, "True", -2))
+	}
+	contract.Bound(s)
+	for _, ours := range own {
+		if contract.GetCondition(s.Conditions, ours) == nil {
+			t.Errorf("%s is gone", ours)
+		}
+	}
+}

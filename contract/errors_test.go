@@ -108,3 +108,17 @@ func TestNewErrorIsShort(t *testing.T) {
 		t.Errorf("operation %d, reason %d bytes", len(e.Operation), len(e.Reason))
 	}
 }
+
+// TestCodesLeaveTheError: looking into joined errors does not change them.
+func TestCodesLeaveTheError(t *testing.T) {
+	t.Parallel()
+	joined := errors.Join(errors.New("first"), errors.New("second"), lserrors.NewError("o", "r", "third", "A"))
+	before := joined.Error()
+	for range 3 {
+		contract.Codes(joined)
+		contract.NewError(joined, "o", "r", epoch)
+	}
+	if after := joined.Error(); after != before {
+		t.Errorf("%q became %q", before, after)
+	}
+}

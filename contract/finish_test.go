@@ -138,3 +138,42 @@ func TestApplyBackground(t *testing.T) {
 		})
 	}
 }
+
+// TestApplyFinalWithoutPhase: an outcome that is final and has no final phase gets the one that fits.
+func TestApplyFinalWithoutPhase(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		di   *lsv1alpha1.DeployItem
+		o    contract.Outcome
+		want phase
+	}{
+		"failed [C10]":              {ran(phInit, job("b", "a", -6)), contract.Outcome{Final: true, Err: boom()}, phFailed},
+		"succeeded [C10]":           {ran(phInit, job("b", "a", -6)), contract.Outcome{Final: true}, phSucceeded},
+		"failed deletion [C10]":     {ran(phInitDelete, job("b", "a", -6), finalizer, deleted(-6)), contract.Outcome{Final: true, Err: boom()}, phDeleteFailed},
+		"deletion, annotation [C4]": {ran(phInit, finalizer, deleted(-6)), contract.Outcome{Final: true, Err: boom()}, phFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			contract.Apply(tc.di, contract.Evaluate(tc.di, options()), tc.o, epoch, epoch)
+			if s := tc.di.Status; s.Phase != tc.want || s.JobIDFinished != s.JobID {
+				t.Errorf("phase %s, want %s; finished %q of %q", s.Phase, tc.want, s.JobIDFinished, s.JobID)
+			}
+		})
+	}
+}
+
+// TestFinishDoesNotWriteThroughPointers: a copy of the status that shares its pointers stays what it was.
+func TestFinishDoesNotWriteThroughPointers(t *testing.T) {
+	t.Parallel()
+	di := ran(phProgressing, job("b", "a", -6))
+	di.Status.TransitionTimes = &lsv1alpha1.TransitionTimes{InitTime: mt(-5)}
+	shared := di.Status
+	before := shared.DeepCopy()
+	contract.Apply(di, contract.Evaluate(di, options()), contract.Outcome{Phase: phSucceeded, Final: true, Done: true}, epoch, epoch)
+	if diff := cmp.Diff(before, &shared); diff != "" {
+		t.Error(diff)
+	}
+	if di.Status.TransitionTimes.FinishedTime.IsZero() {
+		t.Error("no finishedTime")
+	}
+}

@@ -83,3 +83,18 @@ func TestHookRecovered(t *testing.T) {
 		}
 	})
 }
+
+// TestHookRecoveredLeavesAnOwedRun: that the hooks work again does not mean that the background run took place.
+func TestHookRecoveredLeavesAnOwedRun(t *testing.T) {
+	t.Parallel()
+	di := ran(phSucceeded, job("a", "a", -9), owed(-2))
+	d := contract.Evaluate(di, options())
+	contract.HookFailed(di, d, errBoom, epoch)
+	contract.HookRecovered(di, d)
+	if again := contract.Evaluate(di, options()); !again.Due || !again.Background {
+		t.Errorf("%+v", again)
+	}
+	if contract.ShowsHookFailure(di, d) {
+		t.Error("shows a hook failure that cannot be taken back")
+	}
+}

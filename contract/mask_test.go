@@ -96,3 +96,20 @@ func TestMaskJob(t *testing.T) {
 		})
 	}
 }
+
+// TestMaskSharesNothing: what is put back is a copy.
+func TestMaskSharesNothing(t *testing.T) {
+	t.Parallel()
+	for _, r := range []contract.Revision{contract.Annotation, contract.JobID} {
+		before := ran(phProgressing, job("b", "a", -6), oldErrors).Status
+		before.TransitionTimes, before.DeployerPhase = &lsv1alpha1.TransitionTimes{InitTime: mt(-5)}, vandal().DeployerPhase
+		want := before.DeepCopy()
+		after := before.DeepCopy()
+		contract.Mask(r, &before, after)
+		*after.DeployerPhase, *after.JobIDGenerationTime = "changed", val(9)
+		after.TransitionTimes.InitTime, after.FirstError.Message = mt(9), "changed"
+		if diff := cmp.Diff(want, &before); diff != "" {
+			t.Errorf("%s: %s", r, diff)
+		}
+	}
+}

@@ -52,3 +52,32 @@ func TestProtect(t *testing.T) {
 	contract.Protect(nil, vandal(), contract.JobID)
 	contract.Protect(vandal(), nil, contract.JobID)
 }
+
+// TestProtectConditions: each of the library's conditions is put back, removed or left away as it was.
+func TestProtectConditions(t *testing.T) {
+	t.Parallel()
+	own := []lsv1alpha1.ConditionType{
+		contract.ConditionBackground, contract.ConditionDeployed, contract.ConditionWaiting, contract.ConditionPaused,
+	}
+	for _, ours := range own {
+		theirs, mine, changed := cond("Theirs", "True", 9), cond(ours, "True", -2), cond(ours, "False", 9)
+		for name, tc := range map[string]struct{ before, after, want []lsv1alpha1.Condition }{
+			"changed": {[]lsv1alpha1.Condition{mine}, []lsv1alpha1.Condition{changed, theirs}, []lsv1alpha1.Condition{mine, theirs}},
+			"removed": {[]lsv1alpha1.Condition{mine}, []lsv1alpha1.Condition{theirs}, []lsv1alpha1.Condition{theirs, mine}},
+			"added":   {nil, []lsv1alpha1.Condition{theirs, changed}, []lsv1alpha1.Condition{theirs}},
+		} {
+			t.Run(string(ours)+" "+name, func(t *testing.T) {
+				t.Parallel()
+				before, after := &lsv1alpha1.DeployItemStatus{Conditions: tc.before}, &lsv1alpha1.DeployItemStatus{Conditions: tc.after}
+				shared := after.DeepCopy().Conditions
+				contract.Protect(before, after, contract.JobID)
+				if diff := cmp.Diff(tc.want, after.Conditions); diff != "" {
+					t.Errorf("-want +got\n%s", diff)
+				}
+				if diff := cmp.Diff(shared, tc.after); diff != "" {
+					t.Errorf("the slice that was handed in changed: %s", diff)
+				}
+			})
+		}
+	}
+}

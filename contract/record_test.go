@@ -80,3 +80,22 @@ func TestRecordErrorCopies(t *testing.T) {
 		t.Error("the history shares memory")
 	}
 }
+
+// TestRecordErrorTakesACopy: the error that was handed in stays the caller's.
+func TestRecordErrorTakesACopy(t *testing.T) {
+	t.Parallel()
+	e := lastErr("A", "one", 0, 0)
+	e.Codes = codes{"X"}
+	before := e.DeepCopy()
+	var s lsv1alpha1.DeployItemStatus
+	contract.RecordError(&s, contract.JobID, e, at(5))
+	if diff := cmp.Diff(before, e); diff != "" {
+		t.Errorf("the times of the caller's error changed: %s", diff)
+	}
+	e.Message, e.Codes[0] = "another", "Y"
+	for where, got := range map[string]*lsv1alpha1.Error{"lastError": s.LastError, "firstError": s.FirstError, "lastErrors": s.LastErrors[0]} {
+		if got.Message != "one" || got.Codes[0] != "X" {
+			t.Errorf("%s follows the caller's error: %+v", where, got)
+		}
+	}
+}

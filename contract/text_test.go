@@ -94,3 +94,14 @@ func FuzzNewError(f *testing.F) {
 		}
 	})
 }
+
+// TestOneLineIsCutAtACharacter: wherever the limit falls.
+func TestOneLineIsCutAtACharacter(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("aäß語😀", 50)
+	for limit := 1; limit < len(long); limit++ {
+		if got := contract.OneLine(long, limit); len(got) > limit || !utf8.ValidString(got) {
+			t.Errorf("limit %d: %q", limit, got)
+		}
+	}
+}

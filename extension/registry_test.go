@@ -47,6 +47,10 @@ func TestRegisterHook(t *testing.T) {
 		if len(hooks) != 0 {
 			t.Errorf("got %d types, want none", len(hooks))
 		}
+		var none extension.ReconcileExtensionHooks
+		if got := none.RegisterHook(noop); got != nil {
+			t.Error("nothing was registered, and the nil map became one")
+		}
 	})
 	t.Run("returns a new map for a nil one [L67]", func(t *testing.T) {
 		var none extension.ReconcileExtensionHooks
@@ -108,12 +112,13 @@ func TestValidate(t *testing.T) {
 		},
 		"every fault at once [L67] [Lx2]": {
 			reason: "one start, one list of faults, always in the same order",
-			hooks: extension.ReconcileExtensionHooks{"Stop": nil, "end": nil}.
+			hooks: extension.ReconcileExtensionHooks{"Stop": {nil}, "end": nil}.
 				RegisterHook(noop, extension.EndHook).
 				RegisterHook(nil, extension.EndHook, extension.StartHook),
 			want: "hook End[1]: is nil\n" +
 				"hook Start[0]: is nil\n" +
 				`unknown hook type "Stop", want one of ` + types + "\n" +
+				"hook Stop[0]: is nil\n" +
 				`unknown hook type "end", want one of ` + types,
 		},
 		"decorated nil hooks [L67]": {

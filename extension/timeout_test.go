@@ -154,6 +154,18 @@ func TestWithTimeoutAndTheItem(t *testing.T) {
 			}
 		})
 	})
+	t.Run("the target is a copy", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			target := &lsv1alpha1.Target{Spec: lsv1alpha1.TargetSpec{Type: "before"}}
+			hook := extension.WithTimeout(time.Second, extension.OnItem(func(_ context.Context, _ logr.Logger, _ *lsv1alpha1.DeployItem, own *lsv1alpha1.Target) error {
+				own.Spec.Type = "after"
+				return nil
+			}))
+			if _, err := hook(t.Context(), logr.Discard(), &lsv1alpha1.DeployItem{}, target, extension.EndHook); err != nil || target.Spec.Type != "before" {
+				t.Errorf("got %v and %q", err, target.Spec.Type)
+			}
+		})
+	})
 	t.Run("no limit is no goroutine", func(t *testing.T) {
 		di := &lsv1alpha1.DeployItem{}
 		hook := extension.WithTimeout(0, extension.OnItem(func(_ context.Context, _ logr.Logger, own *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) error {

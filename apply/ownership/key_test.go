@@ -41,6 +41,7 @@ func TestKeyOf(t *testing.T) {
 		e.Manager = "kubectl"
 		e.FieldsV1 = metav1.NewFieldsV1(`{"f:z":{}}`)
 	})
+	other := metav1.NewFieldsV1(`{"f:status":{}}`)
 	base := ownership.KeyOf(object(entry()), manager)
 	if len(base) != 22 {
 		t.Errorf("the key %q has %d characters, not 22", base, len(base))
@@ -51,8 +52,8 @@ func TestKeyOf(t *testing.T) {
 		same   bool
 	}{
 		"Foreign":     {"entries of others do not count", object(foreign, entry()), true},
-		"Subresource": {"nor does ours for a subresource", object(entry(func(e *metav1.ManagedFieldsEntry) { e.Subresource = "status" }), entry()), true},
-		"Update":      {"nor what was not applied", object(entry(func(e *metav1.ManagedFieldsEntry) { e.Operation = "Update" }), entry()), true},
+		"Subresource": {"nor does ours for a subresource", object(entry(func(e *metav1.ManagedFieldsEntry) { e.Subresource, e.FieldsV1 = "status", other }), entry()), true},
+		"Update":      {"nor what was not applied", object(entry(func(e *metav1.ManagedFieldsEntry) { e.Operation, e.FieldsV1 = "Update", other }), entry()), true},
 		"Zone": {"a time is the same in every zone", object(entry(func(e *metav1.ManagedFieldsEntry) {
 			local := metav1.NewTime(then.In(time.FixedZone("east", 7200)))
 			e.Time = &local

@@ -184,6 +184,63 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestRunLooksAtAll: what is found is checked to the last, and no list is the same as an empty one.
+func TestRunLooksAtAll(t *testing.T) {
+	check, err := Compile(spec(t, "{name: c, labelSelector: {apiVersion: v1, kind: Pod, matchLabels: {app: web}}, requirements: [{jsonPath: status.phase, operator: '=', values: [{value: Running}]}]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := podsOf(t)[:2]
+	found = append(found, parsed(t, "{apiVersion: v1, kind: Pod, metadata: {name: z, namespace: ns, labels: {app: web}}, status: {phase: Pending}}"))
+	for name, tc := range map[string]struct {
+		found  []*unstructured.Unstructured
+		reason string
+	}{
+		"one of three is not ready": {found, "Pod ns/z: status.phase"},
+		"no list":                   {nil, "no Pod has the labels app=web"},
+		"an empty list":             {[]*unstructured.Unstructured{}, "no Pod has the labels app=web"},
+	} {
+		t.Run(name+" [D13]", func(t *testing.T) {
+			got, err := check.Run(t.Context(), listed(tc.found))
+			if err != nil || got.Ready() || !strings.Contains(got.Reason, tc.reason) {
+				t.Errorf("Run(...): want %q, got %+v, %v", tc.reason, got, err)
+			}
+		})
+	}
+}
+
+// listed is a cluster that finds these, whatever is asked for.
+type listed []*unstructured.Unstructured
+
+func (listed) Get(context.Context, lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
+	return nil, nil
+}
+
+func (l listed) List(context.Context, schema.GroupVersionKind, map[string]string) ([]*unstructured.Unstructured, error) {
+	return l, nil
+}
+
+// TestEqualNumbers: a YAML decoder makes whole numbers of 2.0, so this one asks with Go values.
+func TestEqualNumbers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		a, b any
+		want bool
+	}{
+		"whole float":      {int64(2), 2.0, true},
+		"float first":      {2.0, int64(2), true},
+		"float":            {int64(2), 2.5, false},
+		"inside a list":    {[]any{int64(1), 2.0}, []any{1.0, int64(2)}, true},
+		"number and text":  {int64(2), "2", false},
+		"number and truth": {int64(1), true, false},
+	} {
+		t.Run(name+" [D13]", func(t *testing.T) {
+			if got := equal(tc.a, tc.b); got != tc.want {
+				t.Errorf("equal(%v, %v): got %t", tc.a, tc.b, got)
+			}
+		})
+	}
+}
+
 func TestRunForgets(t *testing.T) {
 	t.Run("does not remember what has disappeared [H-19]", func(t *testing.T) {
 		check, err := Compile(spec(t, "{name: c, labelSelector: {apiVersion: v1, kind: Pod, matchLabels: {app: log}}, requirements: [{jsonPath: status.phase, operator: '=', values: [{value: Running}]}]}"))

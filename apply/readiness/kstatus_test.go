@@ -60,6 +60,7 @@ func TestKinds(t *testing.T) {
 		"DeploymentQuota":           {deployment + "spec: {replicas: 2}, status: {observedGeneration: 2, conditions: [{type: ReplicaFailure, status: 'True', reason: FailedCreate, message: 'exceeded quota: q'}]}}", StateWaiting, "FailedCreate: exceeded quota: q"},
 		"DeploymentNoCondition":     {deployment + "spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplicas: 2, readyReplicas: 2, conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}]}}", StateWaiting, "Deployment not Available"},
 		"DeploymentComplete":        {deployment + "spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplicas: 2, readyReplicas: 2, " + available + "}}", StateReady, ""},
+		"DeploymentUnobserved":      {deployment + "spec: {replicas: 2}, status: {replicas: 2, updatedReplicas: 2, availableReplicas: 2, readyReplicas: 2, " + available + "}}", StateWaiting, "not seen it yet"},
 		"DeploymentZero":            {deployment + "spec: {replicas: 0}, status: {observedGeneration: 2, " + available + "}}", StateReady, ""},
 		"StatefulSetNoStatus":       {statefulSet + "spec: {replicas: 2}}", StateWaiting, "not seen it yet"},
 		"StatefulSetZeroNoStatus":   {statefulSet + "spec: {replicas: 0}}", StateWaiting, "not seen it yet"},
