@@ -5,6 +5,8 @@ package declarative
 import (
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -397,11 +399,13 @@ func TestTypedKindsOfASchemeOfOnesOwn(t *testing.T) {
 	}
 }
 
-// FuzzResponse hands in any text as a child: it is refused, or is an object that can be copied and encoded.
+// FuzzResponse hands in any text as a child: it is refused in short single lines, the same each time and without what
+// is in its data, or is an object of an allowed kind and place that can be copied and encoded.
 func FuzzResponse(f *testing.F) {
 	for _, seed := range []string{
 		pod, "", "null", "[]", "{}", `{"apiVersion":"v1","kind":"List","items":[null]}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","labels":{"a":[]},"ownerReferences":{}}}`,
 		"a: &a [*a]", "---\n---", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","namespace":[1]},"status":[{}]}`, "\xff", "? a\n: b", "1e400", `{"apiVersion":"v1","kind":"Pod","metadata":"m"}`,
+		`{"apiVersion":"v1","kind":"Secret\n","metadata":{"name":"x\r"},"data":{"a":"CANARY-4711"}}`, "apiVersion: v1\nkind: Pod\ndata: [CANARY-4711\nx: :", "kind: Pod\ndata: {a: !!binary CANARY-4711}",
 	} {
 		f.Add(seed)
 	}
@@ -410,14 +414,22 @@ func FuzzResponse(f *testing.F) {
 	item := shopItem()
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, child := range []any{text, json.RawMessage(text), []byte(text), []any{text, text}} {
-			desired, err := o.Desired(item, &SyncResponse{Children: []any{child}}, func(apply.Ref) bool { return true })
+			response := &SyncResponse{Children: []any{child}}
+			desired, err := o.Desired(item, response, func(apply.Ref) bool { return true })
 			if err != nil {
-				if err.Error() == "" {
-					t.Error("an error without a text")
+				_, again := o.Desired(item, response, nil)
+				if line := err.Error(); line == "" || len(line) > 1024 || strings.ContainsAny(line, "\n\r") || strings.Contains(line, "CANARY-4711") || again == nil || again.Error() != line {
+					t.Errorf("first %q, then %v", line, again)
 				}
 				continue
 			}
+			seen := map[apply.Ref]bool{}
 			for _, d := range desired {
+				if ref := apply.RefOf(d.Object); seen[ref] || !slices.Contains([]string{"", item.Namespace}, ref.Namespace) || d.Strategy == "" && d.Policy == "" {
+					t.Errorf("%s, there already: %t, strategy %q", ref, seen[ref], d.Strategy)
+				} else {
+					seen[ref] = true
+				}
 				if raw, err := json.Marshal(d.Object.DeepCopy().Object); err != nil || len(raw) == 0 {
 					t.Errorf("cannot be encoded: %v", err)
 				}

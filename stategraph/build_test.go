@@ -245,27 +245,3 @@ func TestShortestCycle(t *testing.T) {
 		}
 	})
 }
-
-// FuzzBuild builds graphs of anything: an error or a graph, never a panic.
-func FuzzBuild(f *testing.F) {
-	for _, seed := range []string{"a\nb a", "a b\nb a", "a a", " \n\n", "Ä x", "a\na\nb zz", "a b\nb c\nc a b"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		b := NewGraph()
-		for l := range strings.SplitSeq(text, "\n") {
-			if words := strings.Fields(l); len(words) > 0 {
-				b.Add(words[0], stub{}, words[1:]...)
-			}
-		}
-		g, err := b.Build()
-		if (g == nil) == (err == nil) {
-			t.Fatalf("graph %v, error %v", g, err)
-		}
-		if g != nil {
-			if w, _ := walkOf(t, g, 2, nil); !w.ready() || g.Mermaid() == "" || g.DOT() == "" || checkRemoval(g) != "" {
-				t.Fatal("the graph does not walk")
-			}
-		}
-	})
-}

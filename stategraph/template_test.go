@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -177,7 +179,8 @@ func TestUntilStep(t *testing.T) {
 	}
 }
 
-// FuzzTemplate renders anything with any configuration: objects or an error, never a panic.
+// FuzzTemplate renders anything with any configuration: objects of a bounded size or an error that says where, the same
+// each time, in a bounded time; never a panic.
 func FuzzTemplate(f *testing.F) {
 	f.Add(header+"data: {a: '{{.Config.a}}'}", `{"a":1}`)
 	f.Add("{{range $k, $v := .Config}}---\na: {{$v | toYaml | nindent 3}}\n{{end}}", `{"a":{"b":[1,null]}}`)
@@ -185,6 +188,9 @@ func FuzzTemplate(f *testing.F) {
 	f.Add(`{{.Output "x"}}{{.NameOf ""}}{{.Value "web"}}{{index .Config "a" 1 2}}{{dig "a" "b" 1 .Config}}`, `{"a":"b"}`)
 	f.Add("---\n---\n- a\n--- x\n\t&a [*a]", `[]`)
 	f.Add(`{{define "a"}}{{end}}{{template "a" .}}{{include "a"}}{{indent -1 "x"}}{{repeat -1 "x"}}{{wrap 0 "a b"}}{{div 1 0}}`, `{}`)
+	f.Add(`a: {{repeat .Config.a "x"}}{{until .Config.a | len}}{{printf "%*d" .Config.a 1}}{{indent .Config.a "x"}}`, `{"a":65536}`)
+	f.Add(`a: {{.Config.s | replace "a" .Config.s | replace "a" .Config.s}}{{join .Config.s (until 9)}}{{wrapWith 1 .Config.s .Config.s}}`, `{"s":"aaaaaaaaaaaaaaaaaaaaaaaaaaaa"}`)
+	f.Add("a: &a [1]\nb: &b [*a,*a]\nc: [*b,*b]\n{{fromYaml .Config.y}}", `{"y":"a: &a [1,2]\nb: [*a,*a]"}`)
 	kinds := WithKinds(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	f.Fuzz(func(t *testing.T, text, configuration string) {
 		if strings.Contains(text, "range") || strings.Contains(text, "template") {
@@ -202,9 +208,38 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		w := walkItem(t, g, withConfig("a", configuration), newCluster())
-		if err := w.err(); err != nil && strings.Contains(err.Error(), "panic:") {
-			t.Fatal(err)
+		began, first := time.Now(), newCluster()
+		fault := renderOnce(t, g, configuration, first)
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("took %s", took)
+		}
+		second := newCluster()
+		if again := renderOnce(t, g, configuration, second); again != fault || !reflect.DeepEqual(first.objects, second.objects) {
+			t.Errorf("first %q %v\nthen %q %v", fault, first.objects, again, second.objects)
 		}
 	})
+}
+
+// renderOnce renders once, and checks error and size.
+func renderOnce(t *testing.T, g *Graph, configuration string, c *cluster) string {
+	t.Helper()
+	err := walkItem(t, g, withConfig("a", configuration), c).err()
+	size := 0
+	for _, obj := range c.objects {
+		raw, err := obj.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(raw)
+	}
+	if size > 8*maxRendered { // YAML may say in one character what takes six in JSON
+		t.Errorf("%d bytes", size)
+	}
+	if err == nil {
+		return ""
+	}
+	if strings.Contains(err.Error(), "panic:") || !strings.HasPrefix(err.Error(), "component web: ") {
+		t.Fatal(err)
+	}
+	return err.Error()
 }
