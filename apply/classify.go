@@ -51,7 +51,7 @@ func (e *Error) answer(status metav1.Status, err error, hide hidden) {
 		e.Class = Permanent
 	}
 	if e.Ref.isSecret() {
-		e.Reason = withoutValues(e.Reason)
+		e.Reason = withoutObject(withoutValues(hide.mask(e.Reason)))
 	}
 	e.Reason = hide.clean(e.Reason)
 }
@@ -104,6 +104,19 @@ var (
 	invalidValue = regexp.MustCompile(`(?s)Invalid value: (?:"(?:[^"\\]|\\.)*"|.*?): `)
 	quotedValue  = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"|&?value\.\S+`)
 )
+
+// printedObject is the beginning of an object that somebody printed, as JSON, as YAML or as Go does it.
+var printedObject = regexp.MustCompile(`(?s)(?:\{|\bmap\[|\b(?:data|stringData):\s*\n).*$`)
+
+// withoutObject cuts what admission webhooks quote of an object: it may hold values that nobody here knows, such as those of
+// the manifest before.
+func withoutObject(text string) string { return printedObject.ReplaceAllString(text, "…") }
+
+// explanation is what an admission webhook or policy says for itself.
+var explanation = regexp.MustCompile(`(?s)(denied (?:the )?request: ).*$`)
+
+// withoutExplanation is for Secrets whose values are not known, so that they cannot be found in a text.
+func withoutExplanation(text string) string { return explanation.ReplaceAllString(text, "$1…") }
 
 // withoutValues cuts everything that may be content of the object.
 func withoutValues(text string) string {

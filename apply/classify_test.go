@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
 var (
@@ -52,6 +54,26 @@ func TestClassify(t *testing.T) {
 		"invalid": {
 			deployment, answer(422, "…", cause("spec.replicas", "must be positive")),
 			Error{Path: ".spec.replicas", Reason: "must be positive", Class: Permanent},
+		},
+		"denied, with a word about a Secret": {
+			secret, answer(403, `admission webhook "w" denied the request: label team is missing`, nil),
+			Error{Reason: "admission webhook … denied the request: label team is missing", Class: Retry},
+		},
+		"denied, with a known value": {
+			secret, answer(403, `admission webhook "w" denied the request: it is CANARY`, nil),
+			Error{Reason: "admission webhook … denied the request: it is ***", Class: Retry},
+		},
+		"denied, with the old Secret as Go prints it": {
+			secret, answer(403, `admission webhook "w" denied the request: was map[x:old-secret]`, nil),
+			Error{Reason: "admission webhook … denied the request: was …", Class: Retry},
+		},
+		"denied, with the old Secret as YAML": {
+			secret, answer(403, "admission webhook \"w\" denied the request: was data: \n  x: old-secret", nil),
+			Error{Reason: "admission webhook … denied the request: was …", Class: Retry},
+		},
+		"denied, with a quotation that does not end in time": {
+			secret, answer(403, `denied the request: "`+strings.Repeat("old-secret ", 200)+`" is bad`, nil),
+			Error{Reason: "denied the request: … is bad", Class: Retry},
 		},
 		"invalid value of a Secret": {
 			secret, answer(422, "…", cause("data", `Invalid value: "top": bad "top"`)), Error{Path: ".data", Reason: "bad …", Class: Permanent},
@@ -118,6 +140,31 @@ func TestErrorsAggregate(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestDenialOfUnknownSecret: what a webhook says about a Secret that is no longer desired may hold what nobody here knows.
+func TestDenialOfUnknownSecret(t *testing.T) {
+	denied := answer(403, `admission webhook "w" denied the request: the password old-secret is in use`, nil)
+	policy := answer(422, `secrets "s" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: old-secret`, nil)
+	for name, c := range map[string]struct {
+		ref     Ref
+		err     error
+		claimed bool
+		want    string
+	}{
+		"webhook":   {secret, denied, false, "admission webhook … denied the request: …"},
+		"policy":    {secret, policy, false, "secrets … is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: …"},
+		"desired":   {secret, denied, true, "admission webhook … denied the request: the password old-secret is in use"},
+		"no secret": {deployment, denied, false, `admission webhook "w" denied the request: the password old-secret is in use`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := (&Engine{}).newRun(ownership.Owner{}, Inventory{}, nil)
+			r.book[c.ref.id()] = &slot{claimed: c.claimed}
+			if got := r.sort(c.ref, c.err); got.Reason != c.want {
+				t.Errorf("got %q, want %q", got.Reason, c.want)
+			}
+		})
+	}
 }
 
 func TestHidden(t *testing.T) {

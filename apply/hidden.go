@@ -51,12 +51,17 @@ func (h hidden) sorted() hidden {
 	return slices.Compact(h)
 }
 
-// clean makes one short line without hidden values.
-func (h hidden) clean(text string) string {
+// mask puts a mark in the place of hidden values.
+func (h hidden) mask(text string) string {
 	for _, value := range h {
 		text = strings.ReplaceAll(text, value, masked)
 	}
-	text = strings.Join(strings.Fields(text), " ")
+	return text
+}
+
+// clean makes one short line without hidden values.
+func (h hidden) clean(text string) string {
+	text = strings.Join(strings.Fields(h.mask(text)), " ")
 	if len(text) <= longestText {
 		return text
 	}

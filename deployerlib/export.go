@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -51,7 +52,7 @@ func WriteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem
 		err = c.Update(ctx, secret)
 	}
 	if err != nil {
-		return fmt.Errorf("write export Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+		return fmt.Errorf("write export Secret %s: %w", client.ObjectKeyFromObject(secret), quiet(err, data))
 	}
 	refer(di, secret)
 	return nil
@@ -71,7 +72,7 @@ func DeleteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployIte
 		uid := secret.UID
 		err = c.Delete(ctx, secret, client.Preconditions{UID: &uid})
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete export Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+			return fmt.Errorf("delete export Secret %s: %w", client.ObjectKeyFromObject(secret), quiet(err, slices.Collect(maps.Values(secret.Data))...))
 		}
 	}
 	di.Status.ExportReference = nil

@@ -88,7 +88,7 @@ func (w *writer) send(ctx context.Context, c *cycle, changes patch.Changes, wish
 			c.running.stored()
 			return nil
 		case !apierrors.IsConflict(err):
-			return &writeError{err: err}
+			return c.refused(err)
 		case rule == onConflictGiveUp:
 			c.meetForeign()
 			return errConflict
@@ -201,7 +201,7 @@ func (w *writer) keep(ctx context.Context, c *cycle, fresh *lsv1alpha1.DeployIte
 		return errors.Join(errSuperseded, err)
 	}
 	if _, err := w.sendOnce(ctx, c, changes); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		return &writeError{err: err}
+		return c.refused(err)
 	}
 	return errSuperseded
 }
@@ -220,7 +220,7 @@ func (w *writer) fence(ctx context.Context, c *cycle) error {
 	}
 	if err != nil {
 		c.state.unclaim()
-		return &writeError{err: err}
+		return c.refused(err)
 	}
 	return nil
 }
@@ -243,6 +243,15 @@ type writeError struct{ err error }
 
 func (e *writeError) Error() string { return e.err.Error() }
 func (e *writeError) Unwrap() error { return e.err }
+
+// refused is the error of a write. What refused it may have quoted the item,
+// and with it the secrets of its configuration.
+func (c *cycle) refused(err error) *writeError {
+	if emptyConfig(c.stored) {
+		return &writeError{err: err}
+	}
+	return &writeError{err: quiet(err, c.stored.Spec.Configuration.Raw)}
+}
 
 // isKnownRefusal tells that the API server understood the write and said no.
 func isKnownRefusal(err error) bool {

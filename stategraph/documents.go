@@ -57,11 +57,15 @@ func document(text string, before int) (*unstructured.Unstructured, error) {
 // yamlLine is how the YAML decoder names a line.
 var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
 
-// yamlFault gives the line in the whole text.
+// yamlValue is where the YAML decoder quotes what it read: that may be a secret of the configuration.
+var yamlValue = regexp.MustCompile("(?s)(unknown anchor|invalid map key:|cannot (?:decode|unmarshal) !!\\w+) (?:'.*'|`.*`|.*$)")
+
+// yamlFault gives the line in the whole text, and shows no values.
 func yamlFault(err error, before int) error {
-	found := yamlLine.FindStringSubmatch(err.Error())
+	text := yamlValue.ReplaceAllString(err.Error(), "$1 …")
+	found := yamlLine.FindStringSubmatch(text)
 	if found == nil {
-		return fmt.Errorf("which begins in line %d of the result: %w", before+1, err)
+		return fmt.Errorf("which begins in line %d of the result: %s", before+1, text)
 	}
 	number, _ := strconv.Atoi(found[1])
 	return fmt.Errorf("line %d of the result: %s", before+number, found[2])

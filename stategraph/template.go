@@ -5,9 +5,11 @@ package stategraph
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
 	"text/template"
 
@@ -159,13 +161,24 @@ func templateData(ctx context.Context, more func(context.Context) (any, error)) 
 func renderTemplate(source *template.Template, data *TemplateData) ([]*unstructured.Unstructured, error) {
 	out := &bounded{ctx: data.ctx}
 	if err := source.Execute(out, data); err != nil {
-		return nil, err // begins with "template: FILE:LINE:COLUMN:"
+		return nil, templateFault(err) // begins with "template: FILE:LINE:COLUMN:"
 	}
 	objs, err := documents(out.text.String())
 	if err != nil {
 		return nil, fmt.Errorf("template: %s: %w", source.Name(), err)
 	}
 	return objs, nil
+}
+
+// templateValue is where text/template quotes a value, which may be a secret of the configuration.
+var templateValue = regexp.MustCompile(`(?s)(range can't iterate over) .*$`)
+
+// templateFault shows no values, and can still be recognised.
+func templateFault(err error) error {
+	if text := templateValue.ReplaceAllString(err.Error(), "$1 it"); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
 }
 
 // errTooLong ends a template that makes more than an item could hold.

@@ -146,7 +146,7 @@ func TestPatience(t *testing.T) {
 func TestTargetThatGoesDown(t *testing.T) {
 	api := newAPI(t, "t")
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	p := newPool(t, targets.PoolOptions{Clock: clk, RequestTimeout: 100 * time.Millisecond})
+	p := newPool(t, targets.PoolOptions{Clock: clk, RequestTimeout: 500 * time.Millisecond})
 	content := api.content(t, "t")
 	c := get(t, p, resolved("a", content))
 	silence := make(chan struct{})

@@ -29,6 +29,10 @@ const (
 	maxErrorBody = 1 << 20
 	// maxDiscovery is how large the list of kinds may be; a busy cluster has some 500 KiB.
 	maxDiscovery = 32 << 20
+	// maxObject is how large the answer to a write may be; etcd takes objects of 1.5 MiB.
+	maxObject = 16 << 20
+	// maxList is how large the answer to a read may be, which may be of many objects.
+	maxList = 128 << 20
 )
 
 // errNoAnswer is the cause of a request that the pool gave up.
@@ -151,8 +155,8 @@ func (w *wire) exchange(next http.RoundTripper, req *http.Request, token string)
 	return resp, nil
 }
 
-// tame bounds what a hostile server can do: how long client-go waits before it tries again, how much it reads of the
-// list of kinds, and whether the token comes back in a header, which client-go may log.
+// tame bounds what a hostile server can do: how long client-go waits before it tries again, how much it reads, and
+// whether the token comes back in a header, which client-go may log.
 func tame(req *http.Request, resp *http.Response, token string) {
 	for _, values := range resp.Header {
 		for i := range values {
@@ -162,9 +166,24 @@ func tame(req *http.Request, resp *http.Response, token string) {
 	if after := resp.Header.Get("Retry-After"); after != "" && after != "0" {
 		resp.Header.Set("Retry-After", "1")
 	}
-	if strings.HasSuffix(req.URL.Path, "/api") || strings.HasSuffix(req.URL.Path, "/apis") {
-		resp.Body = http.MaxBytesReader(nil, resp.Body, maxDiscovery)
+	if limit := maxAnswer(req, resp.StatusCode); limit > 0 {
+		resp.Body = http.MaxBytesReader(nil, resp.Body, limit)
 	}
+}
+
+// maxAnswer is how many bytes of an answer are read; zero: each event of a watch is bounded by client-go.
+func maxAnswer(req *http.Request, code int) int64 {
+	switch {
+	case code >= http.StatusBadRequest:
+		return maxErrorBody
+	case isWatch(req):
+		return 0
+	case strings.HasSuffix(req.URL.Path, "/api") || strings.HasSuffix(req.URL.Path, "/apis"):
+		return maxDiscovery
+	case req.Method != http.MethodGet:
+		return maxObject
+	}
+	return maxList
 }
 
 // report judges a request without an answer. A caller that gave up says nothing about the target, unless it waited.

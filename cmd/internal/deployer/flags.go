@@ -16,6 +16,9 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
+// bodies is the level from which on client-go logs bodies of requests and answers.
+const bodies = 8
+
 // flags are what the command line says.
 type flags struct {
 	kubeconfig           string
@@ -123,6 +126,9 @@ func (f *flags) validate() error {
 	}
 	if f.gracePeriod <= 0 {
 		faults = append(faults, fmt.Errorf("--grace-period %s: must be positive", f.gracePeriod))
+	}
+	if zap.New(zap.UseFlagOptions(&f.zap)).V(bodies).Enabled() {
+		faults = append(faults, errors.New("--zap-log-level: must be 7 at most: from 8 on, client-go logs bodies of requests, and the Secrets in them"))
 	}
 	e := f.election
 	if e.retryPeriod <= 0 || e.renewDeadline <= e.retryPeriod || e.leaseDuration <= e.renewDeadline {

@@ -88,11 +88,14 @@ func TestFlagsOfTheProgram(t *testing.T) {
 }
 
 func TestFlagsThatMakeNoSense(t *testing.T) {
-	_, err := parse(t, "--workers=-1", "--grace-period=0", "--leader-election-retry-period=20s", "--namespace=Not/One").args(program(""))
-	for _, want := range []string{"--workers -1", `--namespace "Not/One"`, "--grace-period 0s", "--leader-election-"} {
+	_, err := parse(t, "--workers=-1", "--grace-period=0", "--leader-election-retry-period=20s", "--namespace=Not/One", "--zap-log-level=8").args(program(""))
+	for _, want := range []string{"--workers -1", `--namespace "Not/One"`, "--grace-period 0s", "--leader-election-", "--zap-log-level: must be 7"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want all faults at once, %q among them, got %v", want, err)
 		}
+	}
+	if _, err := parse(t, "--zap-log-level=7").args(program("")); err != nil {
+		t.Errorf("level 7 shows no bodies: %v", err)
 	}
 	errBoom := errors.New("boom")
 	_, err = parse(t).args(Program{Args: func(string) (deployerlib.DeployerArgs, error) { return deployerlib.DeployerArgs{}, errBoom }})

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/examples/declarative/redis"
+	"github.com/deployerkit/deployerkit/examples/galera"
+	"github.com/deployerkit/deployerkit/stategraph"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// local is what the operator of the specs allows: the target is on this machine.
+var local = targets.Policy{AllowPrivateHosts: true}
+
+// galeraArgs are what the command galera-deployer runs.
+func galeraArgs() deployerlib.DeployerArgs {
+	GinkgoHelper()
+	graph, err := galera.Graph()
+	Expect(err).NotTo(HaveOccurred())
+	return stategraph.Args("galera-deployer", "example.org/galera", graph, stategraph.Options{Targets: local})
+}
+
+// example is a deployer of the examples.
+type example struct {
+	directory string // of the file rbac.yaml
+	args      func() deployerlib.DeployerArgs
+	// target is what its user may do in the target.
+	target func() []rbacv1.PolicyRule
+	// config and another are configurations.
+	config, another func(ns string) any
+}
+
+var _ = DescribeTable("an example needs all of its rbac.yaml in both revisions, and nothing else", func(ctx SpecContext, e example) {
+	w := newWorld(ctx)
+	rights := []right{}
+	for _, r := range rolesOf("../../../examples/" + e.directory + "/rbac.yaml") {
+		w.grant(ctx, r, w.user)
+		rights = append(rights, r.rights()...)
+	}
+	inTarget := w.cluster(ctx)
+	w.allow(ctx, inTarget, e.target()...)
+	for revision, rule := range map[contract.Revision]deployertest.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+		By(string(revision))
+		w.under(revision)
+		w.start(e.args(), rule)
+		e.life(ctx, w, string(revision))
+		w.mgr.Stop()
+	}
+	Eventually(unused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "what nobody needs nobody should have")
+	Expect(refused(w.user)(NewGomega(Fail))).To(BeEmpty())
+	Expect(refused(inTarget)(NewGomega(Fail))).To(HaveEach(MatchRegexp("^(list|watch) ")), "in the whole cluster, before it asks for its namespace only")
+},
+	Entry("redis", example{
+		directory: "declarative",
+		args:      func() deployerlib.DeployerArgs { return redis.Args(local) },
+		target: func() []rbacv1.PolicyRule {
+			return []rbacv1.PolicyRule{objects("", "secrets", "services"), objects("apps", "deployments")}
+		},
+		config:  func(string) any { return redis.Config{Version: "8.2"} },
+		another: func(string) any { return redis.Config{Version: "8.3"} },
+	}, SpecTimeout(2*time.Minute)),
+	Entry("galera", example{
+		directory: "galera",
+		args:      galeraArgs,
+		target:    func() []rbacv1.PolicyRule { return rulesOf("../../../examples/galera/testdata/rbac.yaml") },
+		config:    func(ns string) any { return galera.Config{Namespace: ns, Replicas: 3, Image: "example.com/none:1"} },
+		another:   func(ns string) any { return galera.Config{Namespace: ns, Replicas: 5, Image: "example.com/none:1"} },
+	}, SpecTimeout(2*time.Minute)),
+)
+
+// life is a whole life of an item.
+func (e *example) life(ctx context.Context, w *world, name string) {
+	GinkgoHelper()
+	By("install, and the same drift twice while it waits")
+	w.create(ctx, name, "cluster", withKind(e.config(w.ns)))
+	Eventually(func(g Gomega) []string {
+		w.misdirect(ctx, g)
+		return w.events(ctx, name)(g)
+	}).WithTimeout(patience).WithPolling(200 * time.Millisecond).Should(ContainElement(And(ContainSubstring("changed by"), HaveSuffix("repeated:true"))))
+	w.succeeds(ctx, name)
+
+	By("another configuration")
+	w.update(ctx, name, withKind(e.another(w.ns)))
+	w.succeeds(ctx, name)
+
+	By("an error")
+	w.update(ctx, name, map[string]any{"nonsense": true})
+	w.ends(ctx, name, phases.Failed)
+	Eventually(w.events(ctx, name)).WithTimeout(patience).Should(ContainElement(ContainSubstring("nonsense")))
+
+	By("deletion")
+	w.update(ctx, name, withKind(e.config(w.ns)))
+	w.succeeds(ctx, name)
+	w.delete(ctx, name)
+}
+
+// withKind is a configuration with what every embedded resource has.
+func withKind(config any) map[string]any {
+	GinkgoHelper()
+	raw, err := json.Marshal(config)
+	Expect(err).NotTo(HaveOccurred())
+	out := map[string]any{}
+	Expect(json.Unmarshal(raw, &out)).To(Succeed())
+	out["apiVersion"], out["kind"] = "example.org/v1", "Example"
+	return out
+}
+
+// misdirect edits the selectors of all Services by hand.
+func (w *world) misdirect(ctx context.Context, g Gomega) {
+	list := &corev1.ServiceList{}
+	g.Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+	for i := range list.Items {
+		body := fmt.Appendf(nil, `{"spec": {"selector": {"app": %q}}}`, "by-hand-"+strings.ToLower(rand.Text()))
+		err := w.client.Patch(ctx, &list.Items[i], client.RawPatch(types.MergePatchType, body), client.FieldOwner("kubectl-edit"))
+		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+	}
+}
+
+// succeeds plays the controllers of the target until the item is done.
+func (w *world) succeeds(ctx context.Context, name string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		w.work(ctx, g)
+		di, err := w.ls.Get(ctx, w.key(name))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(di.Status.ObservedGeneration).To(Equal(di.Generation))
+		g.Expect(di.Status.JobIDFinished).To(Equal(di.Status.JobID))
+		g.Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status)
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(100 * time.Millisecond).Should(Succeed())
+}
+
+// work says that all workloads run, and answers requests for certificates.
+func (w *world) work(ctx context.Context, g Gomega) {
+	deployments, sets, secrets := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.SecretList{}
+	for _, list := range []client.ObjectList{deployments, sets, secrets} {
+		g.Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+	}
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		n := *d.Spec.Replicas
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, ReadyReplicas: n, UpdatedReplicas: n, AvailableReplicas: n}
+		d.Status.Conditions = []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}, {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+		}
+		g.Expect(w.client.Status().Update(ctx, d)).To(Succeed())
+	}
+	for i := range sets.Items {
+		s := &sets.Items[i]
+		n := *s.Spec.Replicas
+		s.Status = appsv1.StatefulSetStatus{
+			ObservedGeneration: s.Generation, Replicas: n, ReadyReplicas: n, UpdatedReplicas: n, CurrentReplicas: n, AvailableReplicas: n,
+			CurrentRevision: "1", UpdateRevision: "1",
+		}
+		g.Expect(w.client.Status().Update(ctx, s)).To(Succeed())
+	}
+	for i := range secrets.Items {
+		if s := &secrets.Items[i]; s.Annotations["example.org/issue-for"] != "" && len(s.Data) == 0 {
+			s.Data = map[string][]byte{corev1.TLSCertKey: []byte("pem"), corev1.TLSPrivateKeyKey: []byte("pem")}
+			g.Expect(w.client.Update(ctx, s, client.FieldOwner("issuer"))).To(Succeed())
+		}
+	}
+}
+
+// rulesOf reads the rules that a graph lists.
+func rulesOf(file string) []rbacv1.PolicyRule {
+	GinkgoHelper()
+	body, err := os.ReadFile(file)
+	Expect(err).NotTo(HaveOccurred())
+	var listed struct{ Rules []rbacv1.PolicyRule }
+	Expect(yaml.UnmarshalStrict(body, &listed)).To(Succeed())
+	return listed.Rules
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+const manifestRoles = "../../../deployers/manifest/rbac.yaml"
+
+// manifestArgs are the deployer with everything enabled that its roles are for.
+func manifestArgs() deployerlib.DeployerArgs {
+	return manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true, EnableSelf: true, EnableOIDC: true}})
+}
+
+// manifests is a configuration of manifests; more are further fields.
+func manifests(more map[string]any, objects ...any) map[string]any {
+	entries := []any{}
+	for _, one := range objects {
+		entries = append(entries, map[string]any{"manifest": one})
+	}
+	out := map[string]any{
+		"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration", "manifests": entries,
+	}
+	maps.Copy(out, more)
+	return out
+}
+
+// configMap is a manifest.
+func (w *world) configMap(name, value string) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": w.ns, "name": name}, "data": map[string]any{"k": value}}
+}
+
+// exports is the part of a configuration that exports the value of a ConfigMap.
+func (w *world) exports(from string) map[string]any {
+	ref := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.ns, "name": from}
+	return map[string]any{"exports": map[string]any{"exports": []any{map[string]any{"key": "k", "jsonPath": "data.k", "fromResource": ref}}}}
+}
+
+// value is what a ConfigMap of configMap holds; "gone" when it does not exist.
+func (w *world) value(ctx context.Context, name string) func(Gomega) string {
+	return func(g Gomega) string {
+		cm := &corev1.ConfigMap{}
+		if err := w.client.Get(ctx, w.key(name), cm); err != nil {
+			g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+			return "gone"
+		}
+		return cm.Data["k"]
+	}
+}
+
+// edit changes a ConfigMap by hand.
+func (w *world) edit(ctx context.Context, name, value string) {
+	GinkgoHelper()
+	cm := &corev1.ConfigMap{}
+	cm.Namespace, cm.Name = w.ns, name
+	body := fmt.Appendf(nil, `{"data": {"k": %q}}`, value)
+	Expect(w.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner("kubectl-edit"))).To(Succeed())
+}
+
+var _ = Describe("the manifest deployer", func() {
+	It("needs all of its rbac.yaml in both revisions, and nothing else", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.elects = true
+		rights := []right{}
+		for _, r := range rolesOf(manifestRoles) {
+			w.grant(ctx, r, w.user)
+			rights = append(rights, r.rights()...)
+		}
+		inTarget := w.cluster(ctx)
+		w.allow(ctx, inTarget, objects("", "configmaps"))
+		for revision, rule := range map[contract.Revision]deployertest.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+			w.under(revision)
+			w.start(manifestArgs(), rule)
+			w.manifestLife(ctx, string(revision))
+			w.mgr.Stop()
+		}
+
+		By("targets that are reached with tokens")
+		w.under(contract.JobID)
+		w.start(manifestArgs())
+		w.tokens(ctx)
+
+		Eventually(unused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "what nobody needs nobody should have")
+		Expect(refused(w.user)(NewGomega(Fail))).To(BeEmpty())
+		Expect(refused(inTarget)(NewGomega(Fail))).To(HaveEach(Or(Equal("list configmaps"), Equal("watch configmaps"))), "in the whole cluster, before it asks for its namespace only")
+	}, SpecTimeout(3*time.Minute))
+
+	DescribeTable("fails without one of them", func(ctx SpecContext, gone, says string) {
+		w := newWorld(ctx)
+		w.elects = true
+		for _, r := range rolesOf(manifestRoles) {
+			w.grant(ctx, r.without(gone), w.user)
+		}
+		w.allow(ctx, w.cluster(ctx), objects("", "configmaps"))
+		w.start(manifestArgs())
+		w.create(ctx, "item", "cluster", manifests(nil, w.configMap("a", "1")))
+		Eventually(refused(w.user)).WithTimeout(patience).Should(Equal([]string{gone}))
+		Eventually(w.lastError(ctx, "item")).WithTimeout(patience).Should(ContainSubstring(says))
+	},
+		Entry("to read the Secrets of Targets", "get secrets", `cannot get resource "secrets"`),
+		Entry("to tell Landscaper clusters apart", "get namespaces", `cannot get resource "namespaces"`),
+	)
+})
+
+// manifestLife is a whole life of an item of the manifest deployer.
+func (w *world) manifestLife(ctx context.Context, name string) {
+	GinkgoHelper()
+	exports := w.exports("a")
+	By(name + ": install")
+	w.create(ctx, name, "cluster", manifests(exports, w.configMap("a", "1"), w.configMap("b", "1")))
+	Expect(w.ends(ctx, name, phases.Succeeded).Status.ExportReference).NotTo(BeNil())
+
+	By("drift")
+	w.edit(ctx, "a", "by hand")
+	Eventually(w.value(ctx, "a")).WithTimeout(patience).Should(Equal("1"))
+
+	By("saying the same at each look, while it waits")
+	Expect(w.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name + "-foreign"}})).To(Succeed())
+	later := manifests(w.exports(name+"-later"), w.configMap("a", "1"), w.configMap("b", "1"))
+	later["manifests"] = append(later["manifests"].([]any), map[string]any{"manifest": w.configMap(name+"-foreign", "1"), "policy": "fallback"})
+	w.update(ctx, name, later)
+	Eventually(func(g Gomega) []string {
+		w.edit(ctx, "b", rand.Text()) // so it looks again
+		return w.events(ctx, name)(g)
+	}).WithTimeout(patience).WithPolling(200 * time.Millisecond).Should(ContainElement(And(ContainSubstring("leaves it alone"), HaveSuffix("repeated:true"))))
+	Expect(w.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name + "-later"}, Data: map[string]string{"k": "v"}})).To(Succeed())
+	w.ends(ctx, name, phases.Succeeded)
+
+	By("another value, one object less, and then no export")
+	w.update(ctx, name, manifests(exports, w.configMap("a", "2")))
+	w.ends(ctx, name, phases.Succeeded)
+	Expect([]string{w.value(ctx, "a")(NewGomega(Fail)), w.value(ctx, "b")(NewGomega(Fail))}).To(Equal([]string{"2", "gone"}))
+	w.update(ctx, name, manifests(nil, w.configMap("a", "2")))
+	Expect(w.ends(ctx, name, phases.Succeeded).Status.ExportReference).To(BeNil())
+
+	By("an error")
+	w.update(ctx, name, map[string]any{"nonsense": true})
+	w.ends(ctx, name, phases.Failed)
+	Eventually(w.events(ctx, name)).WithTimeout(patience).Should(ContainElement(ContainSubstring("nonsense")))
+
+	By("deletion")
+	w.update(ctx, name, manifests(exports, w.configMap("a", "3")))
+	w.ends(ctx, name, phases.Succeeded)
+	w.delete(ctx, name)
+	Expect(w.value(ctx, "a")(NewGomega(Fail))).To(Equal("gone"))
+}
+
+// tokens uses a Target for a ServiceAccount of this cluster, and one that would give away a token for it.
+func (w *world) tokens(ctx context.Context) {
+	GinkgoHelper()
+	account := &corev1.ServiceAccount{}
+	account.Namespace, account.Name = w.ns, "robot"
+	Expect(w.client.Create(ctx, account)).To(Succeed())
+	w.allow(ctx, "system:serviceaccount:"+w.ns+":robot", objects("", "configmaps"))
+	w.target(ctx, "self", []byte(`{"selfConfig": {"serviceAccount": {"name": "robot"}}}`))
+	w.create(ctx, "self", "self", manifests(nil, w.configMap("by-token", "1")))
+	w.ends(ctx, "self", phases.Succeeded)
+
+	request := &authenticationv1.TokenRequest{}
+	Expect(w.client.SubResource("token").Create(ctx, account, request)).To(Succeed())
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: request.Status.Token}}
+	Expect(w.client.Create(ctx, review)).To(Succeed())
+	audience, err := json.Marshal(review.Status.Audiences)
+	Expect(err).NotTo(HaveOccurred())
+	w.target(ctx, "oidc", fmt.Appendf(nil, `{"oidcConfig": {"server": "https://far.example.com", "serviceAccount": {"name": "robot"}, "audience": %s}}`, audience))
+	w.create(ctx, "oidc", "oidc", manifests(nil, w.configMap("elsewhere", "1")))
+	Eventually(w.lastError(ctx, "oidc")).WithTimeout(patience).Should(ContainSubstring("oidcConfig.audience"))
+	w.delete(ctx, "self")
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac_test
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/deployers/mock"
+)
+
+const mockRoles = "../../../deployers/mock/rbac.yaml"
+
+// mockConfig is a configuration of the mock deployer.
+func mockConfig(more map[string]any) map[string]any {
+	out := map[string]any{"apiVersion": "mock.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration"}
+	maps.Copy(out, more)
+	return out
+}
+
+// foreign are conflicts: somebody else changed the item, so the deployer reads it anew.
+func foreign() deployertest.Rule {
+	return deployertest.Rule{Match: deployertest.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Nth: 2, Times: 3, Fault: deployertest.Conflict()}
+}
+
+// older is an API server that does not send lists as a stream of events: it is asked for lists.
+func older() deployertest.Rule {
+	refuse := deployertest.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	return deployertest.Rule{Match: deployertest.Match{Verb: "watch"}, Times: deployertest.Always, Fault: deployertest.InPlace(
+		"no streamed lists", func(req *http.Request) (*http.Response, error) {
+			if req.URL.Query().Get("sendInitialEvents") == "" {
+				return nil, nil
+			}
+			return refuse(req)
+		})}
+}
+
+var _ = Describe("the mock deployer", func() {
+	It("needs all of its rbac.yaml in both revisions, and nothing else", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.elects = true
+		rights := []right{}
+		for _, r := range rolesOf(mockRoles) {
+			w.grant(ctx, r, w.user)
+			rights = append(rights, r.rights()...)
+		}
+		w.target(ctx, "some", []byte("{}"))
+		for revision, rule := range map[contract.Revision]deployertest.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+			w.under(revision)
+			w.start(mock.Args(nil), rule)
+			w.mockLife(ctx, string(revision))
+			w.mgr.Stop()
+		}
+		Eventually(unused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "what nobody needs nobody should have")
+		Expect(refused(w.user)(NewGomega(Fail))).To(BeEmpty())
+	}, SpecTimeout(2*time.Minute))
+
+	DescribeTable("fails without one of them", func(ctx SpecContext, gone string, sign func(*world, context.Context)) {
+		w := newWorld(ctx)
+		w.elects = true
+		for _, r := range rolesOf(mockRoles) {
+			w.grant(ctx, r.without(gone), w.user)
+		}
+		w.start(mock.Args(nil))
+		w.target(ctx, "some", []byte("{}"))
+		w.create(ctx, "item", "some", mockConfig(map[string]any{"export": map[string]any{"a": 1}}))
+		Eventually(refused(w.user)).WithTimeout(patience).Should(Equal([]string{gone}))
+		sign(w, ctx)
+	},
+		Entry("to write the status", "patch deployitems/status.landscaper.gardener.cloud", func(w *world, ctx context.Context) {
+			di, err := w.ls.Get(ctx, w.key("item"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(di.Status.Phase).To(BeEmpty())
+		}),
+		Entry("to read the Secrets of Targets", "get secrets", func(w *world, ctx context.Context) {
+			Eventually(w.lastError(ctx, "item")).WithTimeout(patience).Should(ContainSubstring(`cannot get resource "secrets"`))
+		}),
+		Entry("to write exports", "create secrets", func(w *world, ctx context.Context) {
+			Eventually(w.lastError(ctx, "item")).WithTimeout(patience).Should(ContainSubstring(`cannot create resource "secrets"`))
+		}),
+	)
+})
+
+// mockLife is a whole life of an item of the mock deployer.
+func (w *world) mockLife(ctx context.Context, name string) {
+	GinkgoHelper()
+	By(name + ": install")
+	w.create(ctx, name, "some", mockConfig(map[string]any{"export": map[string]any{"a": 1}}))
+	Expect(w.ends(ctx, name, phases.Succeeded).Status.ExportReference).NotTo(BeNil())
+
+	By("another export")
+	w.update(ctx, name, mockConfig(map[string]any{"export": map[string]any{"a": 2}}))
+	w.ends(ctx, name, phases.Succeeded)
+
+	By("an error")
+	w.update(ctx, name, map[string]any{"nonsense": true})
+	w.ends(ctx, name, phases.Failed)
+	Eventually(w.events(ctx, name)).WithTimeout(patience).Should(ContainElement(ContainSubstring("nonsense")))
+
+	By("deletion")
+	w.update(ctx, name, mockConfig(map[string]any{"export": map[string]any{"a": 3}}))
+	w.ends(ctx, name, phases.Succeeded)
+	w.delete(ctx, name)
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac_test
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// role is a Role or a ClusterRole of a file.
+type role struct {
+	APIVersion, Kind string
+	Metadata         struct{ Name, Namespace string }
+	Rules            []rbacv1.PolicyRule
+}
+
+// rolesOf reads a file.
+func rolesOf(file string) []role {
+	GinkgoHelper()
+	body, err := os.ReadFile(file)
+	Expect(err).NotTo(HaveOccurred())
+	var out []role
+	for document := range strings.SplitSeq(string(body), "\n---\n") {
+		one := role{}
+		Expect(yaml.UnmarshalStrict([]byte(document), &one)).To(Succeed())
+		if one.Kind != "" {
+			out = append(out, one)
+		}
+	}
+	Expect(out).NotTo(BeEmpty())
+	return out
+}
+
+// rights are what a role gives, one by one.
+func (r *role) rights() []right {
+	var out []right
+	for _, rule := range r.Rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					for _, name := range names {
+						out = append(out, right{Verb: verb, Group: group, Resource: resource, Namespace: r.Metadata.Namespace, Name: name})
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// without is the role with one right less.
+func (r *role) without(gone string) role {
+	out := role{Kind: r.Kind, Metadata: r.Metadata}
+	for _, granted := range r.rights() {
+		if granted.String() == gone {
+			continue
+		}
+		rule := rbacv1.PolicyRule{APIGroups: []string{granted.Group}, Resources: []string{granted.Resource}, Verbs: []string{granted.Verb}}
+		if granted.Name != "" {
+			rule.ResourceNames = []string{granted.Name}
+		}
+		out.Rules = append(out.Rules, rule)
+	}
+	return out
+}
+
+// grant gives the role to a user, under a name of the user's own: several specs have roles of one file.
+func (w *world) grant(ctx context.Context, r role, user string) {
+	GinkgoHelper()
+	name := strings.ReplaceAll(user, ":", ".") + "." + strings.ReplaceAll(r.Metadata.Name, ":", ".")
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: r.Kind, Name: name}
+	who := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
+	var made, binding client.Object
+	if r.Kind == "Role" {
+		made, binding = &rbacv1.Role{Rules: r.Rules}, &rbacv1.RoleBinding{RoleRef: ref, Subjects: who}
+	} else {
+		made, binding = &rbacv1.ClusterRole{Rules: r.Rules}, &rbacv1.ClusterRoleBinding{RoleRef: ref, Subjects: who}
+	}
+	for _, obj := range []client.Object{made, binding} {
+		obj.SetName(name)
+		obj.SetNamespace(r.Metadata.Namespace)
+		Expect(w.client.Create(ctx, obj)).To(Succeed())
+	}
+}
+
+// allow lets a user work on some resources in the world's namespace, as a target lets the user of its kubeconfig.
+func (w *world) allow(ctx context.Context, user string, rules ...rbacv1.PolicyRule) {
+	GinkgoHelper()
+	r := role{Kind: "Role", Rules: rules}
+	r.Metadata.Name, r.Metadata.Namespace = "objects", w.ns
+	w.grant(ctx, r, user)
+}
+
+// objects is what is done with the objects of an item.
+func objects(group string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+	}
+}
