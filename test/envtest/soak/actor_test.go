@@ -14,11 +14,12 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// itemsPerActor is how many items an actor plays with. It works on one at a time.
-const itemsPerActor = 10
-
-// pace is the time between two steps of an actor.
-const pace = 400 * time.Millisecond
+const (
+	// actors is how many there are. Each works on one of its items at a time, and mostly waits for it.
+	actors = 24
+	// pace is the time between two steps of an actor.
+	pace = 300 * time.Millisecond
+)
 
 // actor plays Landscaper and the users for some items.
 type actor struct {
@@ -234,10 +235,15 @@ func (a *actor) abort(ctx context.Context, it *item) error {
 	return a.abortNow(ctx, it)
 }
 
-// abortNow asks for the end of the job, and waits until nothing of that is left: it must not meet the next job.
+// abortNow asks for the end of the job, and waits until nothing of that is left: it must not meet the next job. A job
+// that has not begun cannot be aborted.
 func (a *actor) abortNow(ctx context.Context, it *item) error {
 	it.calledOff = true
-	err := a.insist(ctx, func(ctx context.Context) error { return a.ls.Operate(ctx, a.key(it.name), contract.AbortOperation) })
+	err := a.await(ctx, it, func(di *lsv1alpha1.DeployItem) bool { return isOver(di) || di != nil && !contract.IsFinal(di.Status.Phase) })
+	if err != nil {
+		return err
+	}
+	err = a.insist(ctx, func(ctx context.Context) error { return a.ls.Operate(ctx, a.key(it.name), contract.AbortOperation) })
 	if err != nil {
 		return err
 	}

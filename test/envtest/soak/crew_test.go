@@ -65,7 +65,9 @@ func (c *crew) keep(slot int) {
 			return
 		}
 		<-r.ended
-		c.note(r)
+		if !c.note(r) {
+			pause(suiteContext, restartDelay)
+		}
 	}
 }
 
@@ -90,17 +92,24 @@ func (c *crew) next(slot int) *replica {
 	return r
 }
 
-// note looks how a replica ended. One may always lose its lease.
-func (c *crew) note(r *replica) {
+// restartDelay is how long nothing is tried after a replica could not start.
+const restartDelay = time.Second
+
+// note looks how a replica ended. One may always lose its lease, and cannot start without an API server: then note
+// returns false.
+func (c *crew) note(r *replica) (started bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.over || r.killed.Load():
 	case r.err != nil && strings.Contains(r.err.Error(), "leader election lost"):
 		c.losses++
+	case r.err != nil && strings.Contains(r.err.Error(), cannotStart):
+		return false
 	default:
 		c.faults = append(c.faults, fmt.Sprintf("%s ended by itself: %v", r.name, r.err))
 	}
+	return true
 }
 
 // output is where a replica logs to.

@@ -41,6 +41,8 @@ const (
 	grace     = 5 * time.Second
 	// elected is what a replica writes to its standard output when it leads.
 	elected = "elected\n"
+	// cannotStart is what a replica says that finds no API server.
+	cannotStart = "make manager"
 	// childrenType is the type of the items of the declarative deployer.
 	childrenType lsv1alpha1.DeployItemType = "soak.deployerkit.dev/children"
 )
@@ -109,7 +111,7 @@ func newReplica(cfg *rest.Config, namespace string, wrap func(http.RoundTripper)
 		LeaseDuration: &lease, RenewDeadline: &renew, RetryPeriod: &retry, GracefulShutdownTimeout: &shutdown,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make manager: %w", err)
+		return nil, fmt.Errorf("%s: %w", cannotStart, err)
 	}
 	for args := range slices.Values(all) {
 		if err := deployerlib.Add(log, mgr, nil, args); err != nil {

@@ -92,11 +92,26 @@ func (w *world) problems(ctx context.Context) ([]string, error) {
 		known[obj.GetName()] = true
 	}
 	for _, name := range slices.Concat(sorted(s.configMaps), sorted(s.secrets)) {
-		if !known[name] {
+		if !known[name] && !s.isGarbage(name) {
 			out = append(out, name+" is nobody's and was left behind")
 		}
 	}
 	return out, nil
+}
+
+// isGarbage tells that a Secret belongs to an item that does not exist any more: Kubernetes' garbage collector, which does
+// not run here, would remove it.
+func (s *snapshot) isGarbage(name string) bool {
+	secret := s.secrets[name]
+	if secret == nil || len(secret.OwnerReferences) == 0 {
+		return false
+	}
+	for _, di := range s.items {
+		if di.UID == secret.OwnerReferences[0].UID {
+			return false
+		}
+	}
+	return true
 }
 
 // foreignProblems looks whether what belongs to nobody is untouched.

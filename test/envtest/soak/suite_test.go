@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/format"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -46,6 +47,7 @@ func TestSoak(t *testing.T) {
 	RegisterFailHandler(Fail)
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
+	format.MaxLength = 0 // an item that is stuck is shown whole
 	RunSpecs(t, "soak")
 }
 

@@ -22,7 +22,7 @@ type outage struct {
 func outages(total time.Duration) []outage {
 	server := outage{name: "the API server restarts", stop: func() error { return cp.StopAPIServer() }, back: func() error { return cp.StartAPIServer() }}
 	etcd := outage{name: "etcd is away", stop: func() error { return cp.StopEtcd() }, back: func() error { return cp.StartEtcd() }, lets: 3 * time.Second}
-	server.at, etcd.at = total/3, total*2/3
+	server.at, etcd.at = total/4, total*3/5
 	if total < 2*time.Minute {
 		return []outage{server, etcd}
 	}
@@ -51,7 +51,7 @@ func suffer(ctx context.Context, all []outage, began time.Time) error {
 func (w *world) killLeaders(ctx context.Context, c *crew) {
 	random := w.dice(killerDice)
 	for {
-		pause(ctx, 5*time.Second+time.Duration(random.IntN(3000))*time.Millisecond)
+		pause(ctx, 4*time.Second+time.Duration(random.IntN(3000))*time.Millisecond)
 		if ctx.Err() != nil {
 			return
 		}
