@@ -18,7 +18,7 @@ import (
 )
 
 // processTimeout bounds the start and the stop of each process; a loaded machine needs a while.
-const processTimeout = 60 * time.Second
+const processTimeout = 3 * time.Minute
 
 // Options say what control plane Start makes.
 type Options struct {

@@ -239,7 +239,9 @@ func (a *actor) abort(ctx context.Context, it *item) error {
 // that has not begun cannot be aborted.
 func (a *actor) abortNow(ctx context.Context, it *item) error {
 	it.calledOff = true
-	err := a.await(ctx, it, func(di *lsv1alpha1.DeployItem) bool { return isOver(di) || di != nil && !contract.IsFinal(di.Status.Phase) })
+	err := a.await(ctx, it, func(di *lsv1alpha1.DeployItem) bool {
+		return isOver(di) || di != nil && !contract.IsFinal(di.Status.Phase)
+	})
 	if err != nil {
 		return err
 	}

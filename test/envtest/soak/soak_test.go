@@ -22,15 +22,15 @@ var suiteContext context.Context
 
 // result is what is printed at the end.
 type result struct {
-	seed                     uint64
-	items                    int
-	operations, jobs         int64
-	versions, gaps           int
-	kills, losses, started   int
-	outages                  []string
-	trouble, rest            time.Duration
-	goroutines, after        int
-	heap, heapAfter, perDead int64
+	seed                   uint64
+	items                  int
+	operations, jobs       int64
+	versions, gaps         int
+	kills, losses, started int
+	outages                []string
+	trouble, rest          time.Duration
+	goroutines, after      int
+	heap, heapAfter        int64
 }
 
 // String is one line.
