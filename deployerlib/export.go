@@ -22,7 +22,8 @@ const exportSizeLimit = corev1.MaxSecretSize
 // WriteExport stores what an item exports in a Secret of the item's namespace,
 // under the key "config", and refers to it in di.Status.ExportReference. The
 // Secret is "<item>-export", or the one that the item refers to already; it
-// belongs to the item (owner reference) and goes with it. values: json.RawMessage
+// belongs to the item (owner reference) and goes with it. One that an item of the same name left behind, and that the
+// garbage collector has not removed yet, is replaced. values: json.RawMessage
 // or []byte are stored as they are, anything else as JSON. Nothing is written
 // when nothing changed.
 //
@@ -39,6 +40,12 @@ func WriteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem
 	secret, err := readExport(ctx, c, di)
 	if err != nil {
 		return err
+	}
+	if isLeftover(secret, di) {
+		if err := removeExport(ctx, c, secret); err != nil {
+			return err
+		}
+		secret = emptyExport(secret.Namespace, secret.Name)
 	}
 	if secret.ResourceVersion != "" && slices.Equal(secret.Data[lsv1alpha1.DataObjectSecretDataKey], data) {
 		refer(di, secret)
@@ -69,13 +76,20 @@ func DeleteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployIte
 		return err
 	}
 	if err == nil && secret.ResourceVersion != "" {
-		uid := secret.UID
-		err = c.Delete(ctx, secret, client.Preconditions{UID: &uid})
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete export Secret %s: %w", client.ObjectKeyFromObject(secret), quiet(err, slices.Collect(maps.Values(secret.Data))...))
+		if err := removeExport(ctx, c, secret); err != nil {
+			return err
 		}
 	}
 	di.Status.ExportReference = nil
+	return nil
+}
+
+// removeExport deletes a Secret, and no other one of its name.
+func removeExport(ctx context.Context, c client.Client, secret *corev1.Secret) error {
+	err := c.Delete(ctx, secret, client.Preconditions{UID: new(secret.UID)})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete export Secret %s: %w", client.ObjectKeyFromObject(secret), quiet(err, slices.Collect(maps.Values(secret.Data))...))
+	}
 	return nil
 }
 
@@ -110,9 +124,25 @@ func isForeign(err error) bool {
 	return ok
 }
 
-// readExport gets the item's export Secret; without resourceVersion when it does not exist.
+// emptyExport is a Secret that does not exist yet.
+func emptyExport(namespace, name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// isLeftover tells that a Secret belonged to an item of the same name that does not exist any more, since this one does:
+// a process that wrote it died before it could refer to it, or the reference was lost.
+func isLeftover(secret *corev1.Secret, di *lsv1alpha1.DeployItem) bool {
+	return len(secret.OwnerReferences) > 0 && !slices.ContainsFunc(secret.OwnerReferences, func(o metav1.OwnerReference) bool {
+		was := ownerOf(di)
+		was.UID = o.UID
+		return o != was || o.UID == di.UID
+	})
+}
+
+// readExport gets the item's export Secret, or what is left of one of its predecessors; without resourceVersion when it
+// does not exist.
 func readExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem) (*corev1.Secret, error) {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: di.Namespace, Name: di.Name + "-export"}}
+	secret := emptyExport(di.Namespace, di.Name+"-export")
 	if ref := di.Status.ExportReference; ref != nil && ref.Name != "" {
 		secret.Name = ref.Name
 		if ref.Namespace != "" && ref.Namespace != di.Namespace {
@@ -127,7 +157,8 @@ func readExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem)
 	if err != nil {
 		return nil, fmt.Errorf("get export Secret %s: %w", key, err)
 	}
-	if !slices.ContainsFunc(secret.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == di.UID }) {
+	isOurs := slices.ContainsFunc(secret.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == di.UID })
+	if !isOurs && !isLeftover(secret, di) {
 		return nil, foreignError{ConfigError("status.exportRef", "Secret %q exists and does not belong to this item", key.Name)}
 	}
 	return secret, nil

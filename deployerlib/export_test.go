@@ -30,6 +30,19 @@ func secret(name string, owner types.UID, data string) *corev1.Secret {
 	return s
 }
 
+// leftover is the export Secret of an item of a name that was deleted.
+func leftover(name, item string) *corev1.Secret {
+	s := secret(name, "uid-0", "old")
+	s.OwnerReferences[0].APIVersion, s.OwnerReferences[0].Kind, s.OwnerReferences[0].Name = lsv1alpha1.SchemeGroupVersion.String(), "DeployItem", item
+	return s
+}
+
+// coOwned is a Secret with another owner besides.
+func coOwned(s *corev1.Secret) *corev1.Secret {
+	s.OwnerReferences = append(s.OwnerReferences, metav1.OwnerReference{APIVersion: "x/v1", Kind: "X", Name: "x", UID: "other"})
+	return s
+}
+
 // failingGet is a read that the API server does not answer.
 func failingGet(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 	return errBoom
@@ -45,14 +58,17 @@ func TestWriteExport(t *testing.T) {
 		want   string
 		err    string
 	}{
-		"creates":                            {nil, nil, map[string]int{"a": 1}, name, `{"a":1}`, ""},
-		"updates its own":                    {[]client.Object{secret(name, "uid-1", "old")}, nil, json.RawMessage(`{"b":2}`), name, `{"b":2}`, ""},
-		"uses the one it refers to":          {[]client.Object{secret("mine", "uid-1", "old")}, &lsv1alpha1.ObjectReference{Name: "mine"}, []byte("x: 1"), "mine", "x: 1", ""},
-		"not another item's":                 {[]client.Object{secret(name, "other", "theirs")}, nil, 1, name, "theirs", "does not belong to this item"},
-		"not nobody's":                       {[]client.Object{secret(name, "", "theirs")}, nil, 1, name, "theirs", "does not belong to this item"},
-		"not in another namespace":           {nil, &lsv1alpha1.ObjectReference{Name: name, Namespace: "kube-system"}, 1, name, "", "not the item's namespace"},
-		"not more than a secret can hold":    {nil, nil, []byte(strings.Repeat("x", 1<<20+1)), name, "", "more than"},
-		"not what cannot be written as JSON": {nil, nil, func() {}, name, "", "encode export"},
+		"creates":                   {nil, nil, map[string]int{"a": 1}, name, `{"a":1}`, ""},
+		"updates its own":           {[]client.Object{secret(name, "uid-1", "old")}, nil, json.RawMessage(`{"b":2}`), name, `{"b":2}`, ""},
+		"uses the one it refers to": {[]client.Object{secret("mine", "uid-1", "old")}, &lsv1alpha1.ObjectReference{Name: "mine"}, []byte("x: 1"), "mine", "x: 1", ""},
+		"not another item's":        {[]client.Object{secret(name, "other", "theirs")}, nil, 1, name, "theirs", "does not belong to this item"},
+		"replaces what an item of the same name left": {[]client.Object{leftover(name, item().Name)}, nil, 1, name, "1", ""},
+		"not what an item of another name left":       {[]client.Object{leftover(name, "another")}, nil, 1, name, "old", "does not belong to this item"},
+		"not what others own too":                     {[]client.Object{coOwned(leftover(name, item().Name))}, nil, 1, name, "old", "does not belong to this item"},
+		"not nobody's":                                {[]client.Object{secret(name, "", "theirs")}, nil, 1, name, "theirs", "does not belong to this item"},
+		"not in another namespace":                    {nil, &lsv1alpha1.ObjectReference{Name: name, Namespace: "kube-system"}, 1, name, "", "not the item's namespace"},
+		"not more than a secret can hold":             {nil, nil, []byte(strings.Repeat("x", 1<<20+1)), name, "", "more than"},
+		"not what cannot be written as JSON":          {nil, nil, func() {}, name, "", "encode export"},
 	}
 	for label, test := range tests {
 		t.Run(label, func(t *testing.T) {

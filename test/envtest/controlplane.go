@@ -18,7 +18,7 @@ import (
 )
 
 // processTimeout bounds the start and the stop of each process; a loaded machine needs a while.
-const processTimeout = 60 * time.Second
+const processTimeout = 3 * time.Minute
 
 // Options say what control plane Start makes.
 type Options struct {
@@ -45,12 +45,13 @@ type ControlPlane struct {
 
 	env    *envtest.Environment
 	assets string
-	dir    string // certificates and kubeconfig files, removed by Stop
+	dir    string // data, certificates and kubeconfig files, removed by Stop
 	logs   io.Writer
 
 	mu                sync.Mutex
 	stopped           bool
 	apiServerDown     bool
+	etcdDown          bool
 	controllerManager *child
 }
 
@@ -113,7 +114,10 @@ func newEnvironment(assets, dir string, o Options) *envtest.Environment {
 	for flag, values := range o.APIServerFlags {
 		server.Configure().Set(flag, values...)
 	}
-	env.ControlPlane.Etcd = &envtest.Etcd{Path: filepath.Join(assets, etcdName), Out: o.Logs, Err: o.Logs}
+	env.ControlPlane.Etcd = &envtest.Etcd{
+		Path: filepath.Join(assets, etcdName), Out: o.Logs, Err: o.Logs,
+		DataDir: filepath.Join(dir, "etcd"), // ours, so that a stop keeps the data
+	}
 	env.ControlPlane.KubectlPath = filepath.Join(assets, kubectlName)
 	return env
 }
@@ -135,45 +139,4 @@ func (cp *ControlPlane) Stop() error {
 		return fmt.Errorf("stop control plane: %w", err)
 	}
 	return nil
-}
-
-// StopAPIServer lets the API server vanish: for up to two seconds it answers 429, then connections break and new
-// ones are refused. Its data stay in etcd.
-func (cp *ControlPlane) StopAPIServer() error {
-	cp.mu.Lock()
-	defer cp.mu.Unlock()
-	if cp.stopped || cp.apiServerDown {
-		return nil
-	}
-	if err := cp.env.ControlPlane.GetAPIServer().Stop(); err != nil {
-		return fmt.Errorf("stop API server: %w", err)
-	}
-	cp.apiServerDown = true
-	return nil
-}
-
-// StartAPIServer brings the API server back: same address, same certificates, same data. It returns once the
-// server answers.
-func (cp *ControlPlane) StartAPIServer() error {
-	cp.mu.Lock()
-	defer cp.mu.Unlock()
-	if cp.stopped {
-		return errors.New("start API server: the control plane is stopped")
-	}
-	if !cp.apiServerDown {
-		return nil
-	}
-	if err := cp.env.ControlPlane.GetAPIServer().Start(); err != nil {
-		return fmt.Errorf("start API server: %w", err)
-	}
-	cp.apiServerDown = false
-	return nil
-}
-
-// RestartAPIServer is StopAPIServer and StartAPIServer.
-func (cp *ControlPlane) RestartAPIServer() error {
-	if err := cp.StopAPIServer(); err != nil {
-		return err
-	}
-	return cp.StartAPIServer()
 }

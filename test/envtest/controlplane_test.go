@@ -157,11 +157,26 @@ var _ = Describe("a control plane with controllers", Ordered, func() {
 		Expect(c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "kept"}, newItem(""))).To(Succeed())
 	})
 
+	It("keeps its data when etcd goes and comes back", func(ctx SpecContext) {
+		Expect(c.Create(ctx, newItem("in-etcd"))).To(Succeed())
+		Expect(cp.StopEtcd()).To(Succeed())
+		Expect(cp.StopEtcd()).To(Succeed(), "stopping twice does nothing")
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		Expect(c.Create(short, newItem("not-stored"))).NotTo(Succeed())
+		Expect(cp.StartEtcd()).To(Succeed())
+		Expect(cp.StartEtcd()).To(Succeed(), "starting twice does nothing")
+		Eventually(func() error { return c.Create(ctx, newItem("later")) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "in-etcd"}, newItem(""))).To(Succeed())
+	})
+
 	It("stops, as often as it is told", func(ctx SpecContext) {
 		Expect(cp.Stop()).To(Succeed())
 		Expect(cp.Stop()).To(Succeed())
 		Expect(cp.StopAPIServer()).To(Succeed())
 		Expect(cp.StartAPIServer()).To(MatchError(ContainSubstring("stopped")))
+		Expect(cp.StopEtcd()).To(Succeed())
+		Expect(cp.StartEtcd()).To(MatchError(ContainSubstring("stopped")))
 		Expect(cp.StartControllerManager(ctx)).To(MatchError(ContainSubstring("stopped")))
 		Expect(c.List(ctx, &corev1.SecretList{})).NotTo(Succeed())
 	})

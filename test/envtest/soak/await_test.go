@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soak_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// isOver tells that the last job of an item ended.
+func isOver(di *lsv1alpha1.DeployItem) bool {
+	return di != nil && di.Status.JobID != "" && di.Status.JobID == di.Status.JobIDFinished && contract.IsFinal(di.Status.Phase)
+}
+
+// isGone tells that an item does not exist.
+func isGone(di *lsv1alpha1.DeployItem) bool { return di == nil }
+
+// await waits until an item is as wanted; nil is an item that does not exist. It looks at the history, which costs
+// nothing but may be late, and asks the API server when that says yes.
+func (w *world) await(ctx context.Context, it *item, ok func(*lsv1alpha1.DeployItem) bool) error {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		di := w.history.latest(it.name)
+		if ok(di) {
+			err := w.insist(ctx, func(ctx context.Context) error {
+				var err error
+				if di, err = w.ls.Get(ctx, w.key(it.name)); apierrors.IsNotFound(err) {
+					di, err = nil, nil
+				}
+				return err
+			})
+			if err == nil && ok(di) {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the item is stuck: %s", show(di))
+		case <-tick.C:
+		}
+	}
+}
+
+// show shows an item in an error.
+func show(di *lsv1alpha1.DeployItem) string {
+	if di == nil {
+		return "it does not exist"
+	}
+	raw, err := json.Marshal(di.Status)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("resource version %s, generation %d, deleted at %v, annotations %v, finalizers %v, status %s",
+		di.ResourceVersion, di.Generation, di.DeletionTimestamp, di.Annotations, di.Finalizers, raw)
+}
+
+// setTimeout makes the timeout of an item what is wanted.
+func (w *world) setTimeout(ctx context.Context, it *item) error {
+	var value any
+	if it.want.timeout > 0 {
+		value = it.want.timeout.String()
+	}
+	raw, err := json.Marshal(map[string]any{"spec": map[string]any{"timeout": value}})
+	if err != nil {
+		return err
+	}
+	return w.insist(ctx, func(ctx context.Context) error {
+		di := &lsv1alpha1.DeployItem{}
+		di.Namespace, di.Name = w.ns, it.name
+		return w.client.Patch(ctx, di, client.RawPatch(types.MergePatchType, raw))
+	})
+}
+
+// drift edits or deletes an object of an item by hand, where the deployer has to put that right.
+func (a *actor) drift(ctx context.Context, it *item) error {
+	if !it.kind.objects || it.want.invalid || it.calledOff {
+		return a.again(ctx, it)
+	}
+	ends := sorted(it.want.objects)
+	name, what := object(it.name, ends[a.random.IntN(len(ends))]), a.random.IntN(3)
+	return a.insist(ctx, func(ctx context.Context) error {
+		cm := &corev1.ConfigMap{}
+		cm.Namespace, cm.Name = a.ns, name
+		if what == 0 {
+			return a.client.Delete(ctx, cm)
+		}
+		if err := a.client.Get(ctx, a.key(name), cm); err != nil {
+			return err
+		}
+		if what == 1 {
+			cm.Data = nil
+		} else {
+			cm.Data = map[string]string{dataKey: "theirs"}
+		}
+		return a.client.Update(ctx, cm, client.FieldOwner("kubectl-edit"))
+	}, apierrors.IsNotFound, apierrors.IsConflict)
+}
+
+// isExpired tells that a watch cannot go on from its version.
+func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }

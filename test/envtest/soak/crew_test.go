@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soak_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// replica is a running replica: a goroutine of this process, or a process of its own.
+type replica struct {
+	name  string
+	leads chan struct{} // closed when it was elected
+	ended chan struct{} // closed when nothing of it is left
+	err   error         // why it ended
+	kill  func()
+	// killed: it did not end by itself.
+	killed atomic.Bool
+}
+
+// crew keeps two replicas running, as a Deployment does.
+type crew struct {
+	ns   string
+	path string // of a kubeconfig
+
+	mu      sync.Mutex
+	slots   [2]*replica
+	started int
+	over    bool
+	faults  []string
+	running sync.WaitGroup
+
+	kills, losses int
+}
+
+// newCrew starts the replicas.
+func newCrew(ns, path string) *crew {
+	c := &crew{ns: ns, path: path}
+	for slot := range c.slots {
+		c.running.Go(func() { c.keep(slot) })
+	}
+	return c
+}
+
+// keep starts a replica in a slot again and again.
+func (c *crew) keep(slot int) {
+	for {
+		r := c.next(slot)
+		if r == nil {
+			return
+		}
+		<-r.ended
+		if !c.note(r) {
+			pause(suiteContext, restartDelay)
+		}
+	}
+}
+
+// next starts a replica, in the first slot in this process, in the second as a process. nil: no more.
+func (c *crew) next(slot int) *replica {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return nil
+	}
+	c.started++
+	r := &replica{name: fmt.Sprintf("replica-%03d", c.started), leads: make(chan struct{}), ended: make(chan struct{})}
+	c.slots[slot] = r
+	start := c.startHere
+	if slot == 1 {
+		start = c.startProcess
+	}
+	if err := start(r); err != nil {
+		r.err = err
+		close(r.ended)
+	}
+	return r
+}
+
+// restartDelay is how long nothing is tried after a replica could not start.
+const restartDelay = time.Second
+
+// note looks how a replica ended. One may always lose its lease, and cannot start without an API server: then note
+// returns false.
+func (c *crew) note(r *replica) (started bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.over || r.killed.Load():
+	case r.err != nil && strings.Contains(r.err.Error(), "leader election lost"):
+		c.losses++
+	case r.err != nil && strings.Contains(r.err.Error(), cannotStart):
+		return false
+	default:
+		c.faults = append(c.faults, fmt.Sprintf("%s ended by itself: %v", r.name, r.err))
+	}
+	return true
+}
+
+// leader is the replica that leads; nil when none does.
+func (c *crew) leader() *replica {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.slots {
+		if r != nil && isClosed(r.leads) && !isClosed(r.ended) {
+			return r
+		}
+	}
+	return nil
+}
+
+func isClosed(ch chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// killLeader kills the leader, once there is one.
+func (c *crew) killLeader(ctx context.Context) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if r := c.leader(); r != nil {
+			r.killed.Store(true)
+			r.kill()
+			c.mu.Lock()
+			c.kills++
+			c.mu.Unlock()
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// end stops all replicas for good and waits for their end.
+func (c *crew) end() {
+	c.mu.Lock()
+	c.over = true
+	all := c.slots
+	c.mu.Unlock()
+	for _, r := range all {
+		if r != nil && r.kill != nil {
+			r.kill()
+		}
+	}
+	c.running.Wait()
+}
+
+// healthy tells that both replicas run and one of them leads.
+func (c *crew) healthy() error {
+	if c.leader() == nil {
+		return errors.New("nobody leads")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.slots {
+		if isClosed(r.ended) {
+			return fmt.Errorf("%s has ended: %w", r.name, r.err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soak_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// history watches the items and holds each version to what must be true at every moment. Its watch begins anew when it
+// breaks; versions that it misses when the API server restarts are the only ones that nobody looks at.
+type history struct {
+	client client.WithWatch
+	ns     string
+
+	mu       sync.Mutex
+	items    map[string]*lsv1alpha1.DeployItem // by name, the last version; no entry: it does not exist
+	jobs     map[string]string                 // the item that a job was handed out to
+	finished map[types.UID]map[string]bool     // jobs that ended
+	faults   []string
+	versions int
+	gaps     int
+}
+
+func newHistory(c client.WithWatch, ns string) *history {
+	return &history{
+		client: c, ns: ns, items: map[string]*lsv1alpha1.DeployItem{}, jobs: map[string]string{}, finished: map[types.UID]map[string]bool{},
+	}
+}
+
+// handOut notes a job before it is handed out.
+func (h *history) handOut(item, job string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.jobs[job] = item
+}
+
+// latest is the last version of an item that was seen; nil when it does not exist.
+func (h *history) latest(item string) *lsv1alpha1.DeployItem {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.items[item]
+}
+
+// run watches until ctx ends.
+func (h *history) run(ctx context.Context) {
+	version := ""
+	for ctx.Err() == nil {
+		if version == "" {
+			version = h.list(ctx)
+		}
+		if version != "" {
+			version = h.watch(ctx, version)
+		}
+		timer := time.NewTimer(50 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// list begins anew. It returns where to watch from; "" when there was no answer.
+func (h *history) list(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list := &lsv1alpha1.DeployItemList{}
+	if err := h.client.List(ctx, list, client.InNamespace(h.ns)); err != nil {
+		return ""
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gaps++
+	there := map[string]bool{}
+	for i := range list.Items {
+		there[list.Items[i].Name] = true
+		h.add(&list.Items[i])
+	}
+	for name := range h.items {
+		if !there[name] {
+			delete(h.items, name)
+		}
+	}
+	return list.ResourceVersion
+}
+
+// watch goes on from a version and returns how far it came; "" when the API server does not know that version any more.
+func (h *history) watch(ctx context.Context, version string) string {
+	options := &client.ListOptions{Namespace: h.ns, Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}}
+	w, err := h.client.Watch(ctx, &lsv1alpha1.DeployItemList{}, options)
+	if err != nil {
+		if isExpired(err) {
+			return ""
+		}
+		return version
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		di, ok := e.Object.(*lsv1alpha1.DeployItem)
+		if !ok {
+			return ""
+		}
+		version = di.ResourceVersion
+		h.event(e.Type, di)
+	}
+	return version
+}
+
+func (h *history) event(t watch.EventType, di *lsv1alpha1.DeployItem) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch t {
+	case watch.Deleted:
+		delete(h.items, di.Name)
+	case watch.Added, watch.Modified:
+		h.add(di)
+	case watch.Bookmark, watch.Error:
+	}
+}
+
+// add looks at a version of an item. It needs the lock.
+func (h *history) add(di *lsv1alpha1.DeployItem) {
+	old := h.items[di.Name]
+	h.items[di.Name] = di
+	if old != nil && old.UID == di.UID && old.ResourceVersion == di.ResourceVersion {
+		return
+	}
+	h.versions++
+	if old == nil || old.UID != di.UID {
+		old = &lsv1alpha1.DeployItem{}
+	}
+	for _, fault := range slices.Concat(h.checkJob(old, di), checkVersion(old, di)) {
+		h.faults = append(h.faults, fmt.Sprintf("%s: %s: %s, before that %s", di.Name, fault, show(di), show(old)))
+	}
+}
+
+// checkJob holds the job that ended last to the contract.
+func (h *history) checkJob(old, di *lsv1alpha1.DeployItem) (faults []string) {
+	is, job := di.Status, di.Status.JobIDFinished
+	if job == "" || job == old.Status.JobIDFinished {
+		if old.Status.JobIDFinished != "" && job == "" {
+			faults = append(faults, "jobIDFinished was taken back")
+		}
+		return faults
+	}
+	done := h.finished[di.UID]
+	if done == nil {
+		done = map[string]bool{}
+		h.finished[di.UID] = done
+	}
+	if done[job] {
+		faults = append(faults, "a job ended again")
+	}
+	done[job] = true
+	if h.jobs[job] != di.Name {
+		faults = append(faults, "a job ended that was not handed out to the item")
+	}
+	if job != is.JobID && job != old.Status.JobID {
+		faults = append(faults, "another job than the present one ended")
+	}
+	return faults
+}
+
+// checkVersion holds a version and the step to it to the contract.
+func checkVersion(old, di *lsv1alpha1.DeployItem) (faults []string) {
+	was, is := old.Status, di.Status
+	over := is.JobID != "" && is.JobID == is.JobIDFinished
+	if over && !contract.IsFinal(is.Phase) {
+		faults = append(faults, "is finished without a final phase")
+	}
+	stays := over && was.JobID == is.JobID && was.JobIDFinished == is.JobIDFinished
+	if stays && was.Phase != is.Phase && !isInterrupted(di) {
+		faults = append(faults, "the phase changed after the job ended")
+	}
+	if di.DeletionTimestamp == nil && !contract.HasOurFinalizer(di) {
+		faults = append(faults, "the finalizer is lost")
+	}
+	if was.LastReconcileTime != nil && (is.LastReconcileTime == nil || is.LastReconcileTime.Before(was.LastReconcileTime)) {
+		faults = append(faults, "lastReconcileTime went back")
+	}
+	return faults
+}
+
+// isInterrupted tells that Landscaper ended the job. It does not look whether the deployer came before.
+func isInterrupted(di *lsv1alpha1.DeployItem) bool {
+	return di.Status.LastError != nil && di.Status.LastError.Operation == "InterruptOperation"
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soak_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/deployers/mock"
+)
+
+var phases = lsv1alpha1.DeployItemPhases
+
+// dataKey is the key of all values: in ConfigMaps and in exports.
+const dataKey = "value"
+
+// names is how many objects an item may have.
+const names = 4
+
+// kind is a type of items.
+type kind struct {
+	name string
+	t    lsv1alpha1.DeployItemType
+	// config is the configuration of what is wanted.
+	config func(w *world, item string, want want) map[string]any
+	// objects: the items have objects in the target.
+	objects bool
+	// exports: the items export a value.
+	exports bool
+}
+
+var kinds = []kind{
+	{name: "mock", t: mock.Type, config: mockConfig, exports: true},
+	{name: "manifest", t: manifest.Type, config: manifestConfig, objects: true, exports: true},
+	{name: "children", t: childrenType, config: newChildrenConfig, objects: true},
+}
+
+// want is what the configuration of an item asks for.
+type want struct {
+	// value is exported; the last part of objects.
+	value string
+	// objects are the values of ConfigMaps by the end of their names.
+	objects map[string]string
+	// outcome is the phase that a job ends with; Progressing: it does not end by itself. Only for mock items.
+	outcome lsv1alpha1.DeployItemPhase
+	// timeout ends a job that does not end by itself. Zero: Landscaper's.
+	timeout time.Duration
+	// invalid: the configuration has a field that does not exist.
+	invalid bool
+}
+
+// open tells that a job does not end by itself.
+func (w want) open() bool { return w.outcome == phases.Progressing && w.timeout == 0 && !w.invalid }
+
+// deserves is the phase that a job ends with, and the error code that it shows then.
+func (w want) deserves() (lsv1alpha1.DeployItemPhase, lsv1alpha1.ErrorCode) {
+	switch {
+	case w.invalid:
+		return phases.Failed, lsv1alpha1.ErrorConfigurationProblem
+	case w.outcome == phases.Progressing:
+		return phases.Failed, lsv1alpha1.ErrorTimeout
+	}
+	return w.outcome, ""
+}
+
+// item is what an item's actor knows of it.
+type item struct {
+	name string
+	kind kind
+	// exists: it was created and not deleted since.
+	exists bool
+	want   want
+	// jobs are all that were handed out, the last one last.
+	job string
+	// calledOff: the last job was interrupted or aborted, and may or may not have ended before.
+	calledOff bool
+	// made counts the configurations, so that each has a value of its own.
+	made int
+}
+
+// newWant makes up what an item shall be.
+func (it *item) newWant(random *rand.Rand) want {
+	it.made++
+	out := want{value: fmt.Sprint(it.made), outcome: phases.Succeeded, objects: map[string]string{}}
+	if it.kind.objects {
+		out.objects["0"] = out.value
+		for i := 1; i < names; i++ {
+			if random.IntN(2) == 0 {
+				out.objects[fmt.Sprint(i)] = fmt.Sprintf("%s-%d", out.value, random.IntN(3))
+			}
+		}
+		return out
+	}
+	if random.IntN(8) == 0 {
+		out.outcome = phases.Failed
+	}
+	return out
+}
+
+// object is the name of an object of an item.
+func object(item, end string) string { return item + "-" + end }
+
+func mockConfig(_ *world, _ string, want want) map[string]any {
+	return map[string]any{
+		"apiVersion": "mock.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration",
+		"phase": want.outcome, "export": map[string]any{dataKey: want.value},
+	}
+}
+
+func manifestConfig(w *world, item string, want want) map[string]any {
+	manifests := []any{}
+	for _, end := range sorted(want.objects) {
+		manifests = append(manifests, map[string]any{"manifest": map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": w.ns, "name": object(item, end)},
+			"data": map[string]any{dataKey: want.objects[end]},
+		}})
+	}
+	return map[string]any{
+		"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration", "manifests": manifests,
+		"exports": map[string]any{"exports": []any{map[string]any{
+			"key": dataKey, "jsonPath": "data." + dataKey,
+			"fromResource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.ns, "name": object(item, "0")},
+		}}},
+	}
+}
+
+func newChildrenConfig(_ *world, _ string, want want) map[string]any {
+	return map[string]any{"apiVersion": "soak.deployerkit.dev/v1", "kind": "Children", "maps": want.objects}
+}
+
+// config is the configuration of an item.
+func (w *world) config(it *item) map[string]any {
+	out := it.kind.config(w, it.name, it.want)
+	if it.want.invalid {
+		out["nonsense"] = true
+	}
+	return out
+}
+
+// sorted are the keys of a map in their order.
+func sorted[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soak_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// Environment of a replica: a kubeconfig makes one of this binary.
+const (
+	kubeconfigEnv = "SOAK_REPLICA_KUBECONFIG"
+	namespaceEnv  = "SOAK_REPLICA_NAMESPACE"
+)
+
+const (
+	leaseName = "soak"
+	grace     = 5 * time.Second
+	// elected is what a replica writes to its standard output when it leads.
+	elected = "elected\n"
+	// cannotStart is what a replica says that finds no API server.
+	cannotStart = "make manager"
+	// childrenType is the type of the items of the declarative deployer.
+	childrenType lsv1alpha1.DeployItemType = "soak.deployerkit.dev/children"
+)
+
+// Short times of the election: a takeover takes three to four seconds.
+var lease, renew, retry, shutdown = 3 * time.Second, 2 * time.Second, 500 * time.Millisecond, 2*grace + 5*time.Second
+
+// deployers are what every replica runs. wrap is laid around the transport to targets.
+func deployers(wrap func(http.RoundTripper) http.RoundTripper) []deployerlib.DeployerArgs {
+	policy := targets.Policy{AllowPrivateHosts: true}
+	all := []deployerlib.DeployerArgs{
+		mock.Args(nil),
+		manifest.Args(nil, manifest.Options{Targets: policy, WrapTransport: wrap}),
+		declarative.Args("children.soak.deployerkit.dev", childrenType, declarative.HandlerFunc(handle), declarative.Options{
+			Children:    []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}},
+			MinInterval: 100 * time.Millisecond, Targets: policy, WrapTransport: wrap,
+		}),
+	}
+	for i := range all {
+		all[i].Registerer = prometheus.NewRegistry()
+		all[i].PollInterval, all[i].GracePeriod = 500*time.Millisecond, grace
+		all[i].Backoff = deployerlib.Backoff{Min: 200 * time.Millisecond, Max: 3 * time.Second}
+	}
+	return all
+}
+
+// childrenConfig is the configuration of an item with children.
+type childrenConfig struct {
+	// Maps are the values of the ConfigMaps by the end of their names.
+	Maps map[string]string `json:"maps"`
+}
+
+// handle wants a ConfigMap for each entry of the configuration.
+func handle(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+	config, err := declarative.Config[childrenConfig](req)
+	if err != nil {
+		return nil, err
+	}
+	response := declarative.Respond(map[string]any{"children": len(req.Children)})
+	for name, value := range config.Maps {
+		response.Add(map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": req.Name(name)}, "data": map[string]any{dataKey: value},
+		})
+	}
+	return response.Response()
+}
+
+// newReplica makes the manager of a replica.
+func newReplica(cfg *rest.Config, namespace string, wrap func(http.RoundTripper) http.RoundTripper, log logr.Logger) (ctrl.Manager, error) {
+	scheme, err := deployertest.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	all := deployers(wrap)
+	types := []lsv1alpha1.DeployItemType{}
+	for i := range all {
+		types = append(types, all[i].Type)
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: scheme, Logger: log, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Controller: config.Controller{SkipNameValidation: new(true)},
+		Cache: cache.Options{
+			ByObject: deployerlib.CacheByObject(types...), DefaultNamespaces: map[string]cache.Config{namespace: {}},
+		},
+		LeaderElection: true, LeaderElectionID: leaseName, LeaderElectionNamespace: namespace,
+		LeaseDuration: &lease, RenewDeadline: &renew, RetryPeriod: &retry, GracefulShutdownTimeout: &shutdown,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cannotStart, err)
+	}
+	for args := range slices.Values(all) {
+		if err := deployerlib.Add(log, mgr, nil, args); err != nil {
+			return nil, err
+		}
+	}
+	return mgr, nil
+}
+
+// newLog writes lines to w.
+func newLog(w io.Writer) logr.Logger {
+	if w == io.Discard {
+		return logr.Discard()
+	}
+	return funcr.New(func(prefix, args string) { _, _ = fmt.Fprintln(w, prefix, args) },
+		funcr.Options{LogTimestamp: true, TimestampFormat: "15:04:05.000"})
+}
+
+// replicaMain is the program of a replica: it tells when it is elected, works, and ends with a signal.
+func replicaMain(kubeconfig string) int {
+	ctrl.SetLogger(newLog(os.Stderr))
+	if err := runReplica(ctrl.SetupSignalHandler(), kubeconfig); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "replica:", err)
+		return 1
+	}
+	return 0
+}
+
+func runReplica(ctx context.Context, kubeconfig string) error {
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	cfg.QPS = -1
+	mgr, err := newReplica(cfg, os.Getenv(namespaceEnv), nil, newLog(os.Stderr))
+	if err != nil {
+		return err
+	}
+	go func() {
+		<-mgr.Elected()
+		_, _ = os.Stdout.WriteString(elected)
+	}()
+	return mgr.Start(ctx)
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soak_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// snapshot is all that there is at a moment.
+type snapshot struct {
+	items      map[string]*lsv1alpha1.DeployItem
+	configMaps map[string]*corev1.ConfigMap
+	secrets    map[string]*corev1.Secret
+}
+
+// look reads all that there is.
+func (w *world) look(ctx context.Context) (*snapshot, error) {
+	items, configMaps, secrets := &lsv1alpha1.DeployItemList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}
+	for _, list := range []client.ObjectList{items, configMaps, secrets} {
+		if err := w.client.List(ctx, list, client.InNamespace(w.ns)); err != nil {
+			return nil, err
+		}
+	}
+	s := &snapshot{items: map[string]*lsv1alpha1.DeployItem{}, configMaps: map[string]*corev1.ConfigMap{}, secrets: map[string]*corev1.Secret{}}
+	for i := range items.Items {
+		s.items[items.Items[i].Name] = &items.Items[i]
+	}
+	for i := range configMaps.Items {
+		s.configMaps[configMaps.Items[i].Name] = &configMaps.Items[i]
+	}
+	for i := range secrets.Items {
+		s.secrets[secrets.Items[i].Name] = &secrets.Items[i]
+	}
+	return s, nil
+}
+
+// versions are the resource versions of everything, to see whether anything is written.
+func (s *snapshot) versions() map[string]string {
+	out := map[string]string{}
+	for name, obj := range s.items {
+		out["item "+name] = obj.ResourceVersion
+	}
+	for name, obj := range s.configMaps {
+		out["ConfigMap "+name] = obj.ResourceVersion
+	}
+	for name, obj := range s.secrets {
+		out["Secret "+name] = obj.ResourceVersion
+	}
+	return out
+}
+
+// problems are what is not as it was asked for.
+func (w *world) problems(ctx context.Context) ([]string, error) {
+	s, err := w.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := w.foreignProblems(s)
+	known := map[string]bool{"kube-root-ca.crt": true}
+	for _, it := range w.items {
+		di := s.items[it.name]
+		if !it.exists {
+			if di != nil {
+				out = append(out, fmt.Sprintf("%s is deleted and not gone: %s", it.name, show(di)))
+			}
+			continue
+		}
+		if di == nil {
+			out = append(out, it.name+" does not exist")
+			continue
+		}
+		for _, problem := range slices.Concat(it.statusProblems(di), it.exportProblems(s, di), it.objectProblems(s, di)) {
+			out = append(out, fmt.Sprintf("%s: %s: wanted %+v: %s", it.name, problem, it.want, show(di)))
+		}
+		known[it.name+"-export"] = it.kind.exports
+		for i := range names {
+			known[object(it.name, fmt.Sprint(i))] = it.kind.objects
+		}
+	}
+	for _, obj := range w.foreign {
+		known[obj.GetName()] = true
+	}
+	for _, name := range slices.Concat(sorted(s.configMaps), sorted(s.secrets)) {
+		if !known[name] && !s.isGarbage(name) {
+			out = append(out, name+" is nobody's and was left behind")
+		}
+	}
+	return out, nil
+}
+
+// isGarbage tells that a Secret belongs to an item that does not exist any more: Kubernetes' garbage collector, which does
+// not run here, would remove it.
+func (s *snapshot) isGarbage(name string) bool {
+	secret := s.secrets[name]
+	if secret == nil || len(secret.OwnerReferences) == 0 {
+		return false
+	}
+	for _, di := range s.items {
+		if di.UID == secret.OwnerReferences[0].UID {
+			return false
+		}
+	}
+	return true
+}
+
+// foreignProblems looks whether what belongs to nobody is untouched.
+func (w *world) foreignProblems(s *snapshot) (problems []string) {
+	versions := s.versions()
+	for _, obj := range w.foreign {
+		kind := "ConfigMap "
+		if _, isItem := obj.(*lsv1alpha1.DeployItem); isItem {
+			kind = "item "
+		}
+		if versions[kind+obj.GetName()] != obj.GetResourceVersion() {
+			problems = append(problems, kind+obj.GetName()+" is foreign and was touched")
+		}
+	}
+	return problems
+}
+
+// statusProblems looks at the end of the last job.
+func (it *item) statusProblems(di *lsv1alpha1.DeployItem) (problems []string) {
+	s := di.Status
+	if s.JobID != it.job || s.JobIDFinished != it.job {
+		problems = append(problems, "job "+it.job+" is not finished")
+	}
+	phase, code := it.want.deserves()
+	switch {
+	case it.calledOff && s.Phase == phases.Failed:
+	case s.Phase != phase:
+		problems = append(problems, "the phase is not "+string(phase))
+	case code != "" && (s.LastError == nil || !slices.Contains(s.LastError.Codes, code)):
+		problems = append(problems, "there is no "+string(code))
+	case phase == phases.Succeeded && s.LastError != nil:
+		problems = append(problems, "there is an error")
+	}
+	if !slices.Equal(di.Finalizers, []string{lsv1alpha1.LandscaperFinalizer}) {
+		problems = append(problems, "the finalizers are wrong")
+	}
+	if di.Annotations[lsv1alpha1.OperationAnnotation] != "" {
+		problems = append(problems, "an operation is left")
+	}
+	if c := contract.GetCondition(s.Conditions, contract.ConditionBackground); c != nil && c.Status == lsv1alpha1.ConditionTrue {
+		problems = append(problems, "a background run is owed")
+	}
+	return problems
+}
+
+// exportProblems looks at the export. An item that is not valid, or whose job was called off, may have any.
+func (it *item) exportProblems(s *snapshot, di *lsv1alpha1.DeployItem) []string {
+	if !it.kind.exports || it.want.invalid || it.calledOff {
+		return nil
+	}
+	secret := s.secrets[it.name+"-export"]
+	wanted := fmt.Sprintf(`{%q:%q}`, dataKey, it.want.value)
+	switch {
+	case secret == nil:
+		return []string{"there is no export"}
+	case string(secret.Data[lsv1alpha1.DataObjectSecretDataKey]) != wanted:
+		return []string{fmt.Sprintf("the export is %s", secret.Data[lsv1alpha1.DataObjectSecretDataKey])}
+	case di.Status.ExportReference == nil || di.Status.ExportReference.Name != secret.Name:
+		return []string{"the export is not referred to"}
+	}
+	return nil
+}
+
+// objectProblems looks at the objects. Those of an item that is not valid, or whose job was called off, may be those of
+// any configuration before.
+func (it *item) objectProblems(s *snapshot, di *lsv1alpha1.DeployItem) (problems []string) {
+	if !it.kind.objects || it.want.invalid || it.calledOff {
+		return nil
+	}
+	there := map[string]string{}
+	for name, cm := range s.configMaps {
+		if end, ok := strings.CutPrefix(name, it.name+"-"); ok {
+			there[end] = cm.Data[dataKey]
+			if len(cm.Data) != 1 || cm.DeletionTimestamp != nil || cm.Labels[ownership.LabelItem] != string(di.UID) {
+				problems = append(problems, fmt.Sprintf("ConfigMap %s is wrong: %v, %v", name, cm.Data, cm.ObjectMeta))
+			}
+		}
+	}
+	if !maps.Equal(there, it.want.objects) {
+		problems = append(problems, fmt.Sprintf("the objects are %v", there))
+	}
+	return problems
+}

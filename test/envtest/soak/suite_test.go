@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soak_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/format"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+var (
+	duration = flag.Duration("soak.duration", 30*time.Second, "how long things go wrong; from 2m on the API server is restarted twice and etcd is away for 10s")
+	count    = flag.Int("soak.items", 100, "how many items there are")
+	seed     = flag.Uint64("soak.seed", 0, "decides what happens; 0: Ginkgo's seed")
+	logs     = flag.String("soak.logs", "", "directory for the logs of the replicas; empty: nowhere")
+)
+
+const (
+	// patience is how long anything may take on a slow machine.
+	patience = 3 * time.Minute
+	// quiet is how long nothing may be written at rest.
+	quiet = 3 * time.Second
+)
+
+var cp *envtest.ControlPlane
+
+// TestMain runs the suite, or a replica when the suite asks this binary for one.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if path := os.Getenv(kubeconfigEnv); path != "" {
+		os.Exit(replicaMain(path))
+	}
+	os.Exit(m.Run())
+}
+
+func TestSoak(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	format.MaxLength = 0 // an item that is stuck is shown whole
+	RunSpecs(t, "soak")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	cp, err = envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return cp.Stop() })
+})
