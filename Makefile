@@ -33,9 +33,10 @@ test: verify lint test-unit test-envtest ## Run everything that must pass before
 test-unit: ## Run the tests that need no API server, with the race detector
 	@$(LIST_UNITS); go run ./hack/gotest -race -count=1 $$units
 
+# Suites wait more than they compute: three at a time keep two cores busy.
 .PHONY: test-envtest
 test-envtest: ## Run the suites against a real API server; the first run builds it (about 8 minutes)
-	@$(ASSETS); $(LIST_SUITES); go run ./hack/gotest -race -count=1 -timeout=20m $$suites
+	@$(ASSETS); $(LIST_SUITES); go run ./hack/gotest -race -count=1 -p=3 -timeout=20m $$suites
 
 .PHONY: bench
 bench: ## Run the benchmarks; BENCH=regexp selects
