@@ -201,10 +201,20 @@ func (p *probe) goneOr(bound time.Duration, name string, ok func(item) bool) {
 
 // quiet holds that nobody writes an item any more: not before a later item went through, and not for a while after it.
 func (p *probe) quiet(di item) {
+	p.later()
+	p.still(di)
+}
+
+// later lets a new item go through: by then the deployer has heard of all that was done before.
+func (p *probe) later() {
 	p.barrier++
-	later := fmt.Sprintf("later-%d", p.barrier)
-	p.deploy(later, p.subject.Valid)
-	p.until(later, "finished", func(di item) bool { return contract.IsFinal(di.Status.Phase) })
+	name := fmt.Sprintf("later-%d", p.barrier)
+	p.deploy(name, p.subject.Valid)
+	p.until(name, "finished", func(di item) bool { return contract.IsFinal(di.Status.Phase) })
+}
+
+// still holds that nobody writes an item for a while.
+func (p *probe) still(di item) {
 	now := di
 	changed := func(ctx context.Context) (bool, error) {
 		var err error
@@ -256,37 +266,6 @@ func (p *probe) restart(meanwhile func()) {
 	next, err := launch(p.ctx, p.subject, p.config, p.kubeconfig)
 	p.must(err)
 	p.deployer = next
-}
-
-// strangers are those who wrote an item beside Landscaper.
-func strangers(di item) []string {
-	var managers []string
-	for _, entry := range di.ManagedFields {
-		if entry.Manager != landscaper && !slices.Contains(managers, entry.Manager) {
-			managers = append(managers, entry.Manager)
-		}
-	}
-	return managers
-}
-
-// stateOf is an item as text for failures.
-func stateOf(di item) string {
-	text := fmt.Sprintf("phase %q", di.Status.Phase)
-	if s := di.Status; s.JobID != "" {
-		text += fmt.Sprintf(", job finished: %t", s.JobID == s.JobIDFinished)
-	}
-	if op := di.Annotations[lsv1alpha1.OperationAnnotation]; op != "" {
-		text += fmt.Sprintf(", operation %q", op)
-	}
-	return text + errorOf(di)
-}
-
-// errorOf is an item's last error as text for failures; empty when there is none.
-func errorOf(di item) string {
-	if di.Status.LastError == nil {
-		return ""
-	}
-	return fmt.Sprintf(", lastError %s: %s", di.Status.LastError.Reason, contract.OneLine(di.Status.LastError.Message, 200))
 }
 
 // isWorking tells that a phase is that of a run in progress.

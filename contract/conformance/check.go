@@ -36,9 +36,6 @@ func (c Check) RowIDs() []string {
 	return strings.Split(strings.Trim(c.Rows, "[]"), ", ")
 }
 
-// IsRule tells that the check judges the history of all scenarios rather than making one.
-func (c Check) IsRule() bool { return c.rule != nil }
-
 // Title is promise and rows, as a spec is named.
 func (c Check) Title() string { return c.Promise + " " + c.Rows }
 

@@ -41,6 +41,7 @@ var cancelChecks = []Check{
 		run: func(p *probe) {
 			running := p.working()
 			p.must(p.ls.Interrupt(p.ctx, p.key("slow")))
+			p.later()
 			p.settles("slow")
 			di := p.get("slow")
 			p.hold(di.Status.Phase == phases.Failed && di.Status.JobIDFinished == running.Status.JobID, "it became %q%s", di.Status.Phase, errorOf(di))
@@ -207,6 +208,13 @@ var responsibilityChecks = []Check{
 	},
 }
 
+// restartToLook restarts the deployer and waits until it looks at what was there when it started: an item that was handed out
+// meanwhile is finished. It may look at others after that one, so the caller has to wait a moment.
+func (p *probe) restartToLook() {
+	p.restart(func() { p.deploy("meanwhile", p.subject.Valid) })
+	p.await(p.subject.Bounds.Start, "meanwhile", "finished", func(di item) bool { return contract.IsFinal(di.Status.Phase) })
+}
+
 // goesOn holds for a while that the run of an item is not begun again.
 func (p *probe) goesOn(running item) {
 	p.g.Consistently(p.ctx, func() bool {
@@ -232,9 +240,7 @@ var restartChecks = []Check{
 		Name: "resume", Rows: "[C14]", Promise: "a run goes on after the deployer was killed, and is not begun again", needs: []need{needsSlow},
 		run: func(p *probe) {
 			running := p.working()
-			p.restart(nil)
-			p.deploy("later", p.subject.Valid)
-			p.await(p.subject.Bounds.Start, "later", "finished", func(di item) bool { return contract.IsFinal(di.Status.Phase) })
+			p.restartToLook()
 			p.goesOn(running)
 			di := p.finish("slow")
 			p.hold(di.Status.Phase == phases.Succeeded, "it ended as %q%s", di.Status.Phase, errorOf(di))
@@ -258,8 +264,8 @@ var restartChecks = []Check{
 			p.succeeds()
 			p.settles("valid")
 			done := p.get("valid")
-			p.restart(nil)
-			p.quiet(done)
+			p.restartToLook()
+			p.still(done)
 		},
 	},
 }

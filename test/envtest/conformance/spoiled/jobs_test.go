@@ -178,7 +178,7 @@ var jobFaults = []fault{
 		name: "goes on with an interrupted job", spoil: sees(once(interrupted, func(di item) {
 			di.Status.Phase, di.Status.JobIDFinished = phases.Succeeded, ""
 		})),
-		fails:  seen{"interrupt": `it became "Progressing"`, "finished-is-final": `finished job with phase "Init"`},
+		fails:  seen{"interrupt": `it became "Progressing"`, "finished-is-final": `finished job with phase "Init"`, "ends-once": `the job ended with phase "Failed"`},
 		passes: []string{"abort"},
 	},
 	{

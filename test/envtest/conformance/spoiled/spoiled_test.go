@@ -18,23 +18,15 @@ var (
 	faults    = map[contract.Revision][]fault{contract.JobID: jobFaults, contract.Annotation: annotationFaults}
 )
 
-// parts is into how many subjects the checks of the good deployer are divided, so that they run beside each other.
-const parts = 3
-
 var _ = Describe("a deployer that keeps the contract", func() {
 	for _, revision := range revisions {
-		var all []*trial
-		for part := range parts {
-			all = append(all, try(revision, false, newSubject("good", nil, share(part)...)))
-		}
+		t := try(revision, false, newSubject("good", nil))
 		It("passes every check under the "+string(revision)+" revision", func(ctx SpecContext) {
+			report := t.await(ctx)
+			Expect(report.Err()).NotTo(HaveOccurred())
 			passed := map[string]bool{}
-			for _, t := range all {
-				report := t.await(ctx)
-				Expect(report.Err()).NotTo(HaveOccurred())
-				for _, result := range report.Results {
-					passed[result.Check.Name] = passed[result.Check.Name] || result.Outcome == conformance.Pass
-				}
+			for _, result := range report.Results {
+				passed[result.Check.Name] = result.Outcome == conformance.Pass
 			}
 			for _, c := range conformance.Checks() {
 				if c.Revision == "" || c.Revision == revision {
@@ -45,21 +37,12 @@ var _ = Describe("a deployer that keeps the contract", func() {
 	}
 })
 
-// share is a part of the scenarios, and all rules.
-func share(part int) []string {
-	var names []string
-	for i, c := range conformance.Checks() {
-		if i%parts == part || c.IsRule() {
-			names = append(names, c.Name)
-		}
-	}
-	return names
-}
-
 var _ = Describe("a deployer", func() {
 	for _, revision := range revisions {
 		for _, f := range faults[revision] {
-			t := try(revision, f.waits, newSubject(f.name, f.spoil, slices.Concat(f.passes, slices.Collect(maps.Keys(f.fails)))...))
+			s := newSubject(f.name, f.spoil, slices.Concat(f.passes, slices.Collect(maps.Keys(f.fails)))...)
+			s.Bounds.Quiet = patience
+			t := try(revision, f.waits, s)
 			It("that "+f.name+" fails where it does so, under the "+string(revision)+" revision", func(ctx SpecContext) {
 				report := t.await(ctx)
 				Expect(report.WriteTable(GinkgoWriter)).To(Succeed())

@@ -20,9 +20,11 @@ import (
 
 const (
 	// busy is how many subjects are at work at a time, beside those that wait.
-	busy = 6
+	busy = 4
 	// notHappening is the bound of a check that sees that something does not happen.
 	notHappening = 15 * time.Second
+	// patience is how long a check waits for a write that a faulty deployer makes and a good one does not.
+	patience = 3 * time.Second
 )
 
 func TestSpoiled(t *testing.T) {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"fmt"
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// strangers are those who wrote an item beside Landscaper.
+func strangers(di item) []string {
+	var managers []string
+	for _, entry := range di.ManagedFields {
+		if entry.Manager != landscaper && !slices.Contains(managers, entry.Manager) {
+			managers = append(managers, entry.Manager)
+		}
+	}
+	return managers
+}
+
+// stateOf is an item as text for failures.
+func stateOf(di item) string {
+	text := fmt.Sprintf("phase %q", di.Status.Phase)
+	if s := di.Status; s.JobID != "" {
+		text += fmt.Sprintf(", job finished: %t", s.JobID == s.JobIDFinished)
+	}
+	if op := di.Annotations[lsv1alpha1.OperationAnnotation]; op != "" {
+		text += fmt.Sprintf(", operation %q", op)
+	}
+	return text + errorOf(di)
+}
+
+// errorOf is an item's last error as text for failures; empty when there is none.
+func errorOf(di item) string {
+	if di.Status.LastError == nil {
+		return ""
+	}
+	return fmt.Sprintf(", lastError %s: %s", di.Status.LastError.Reason, contract.OneLine(di.Status.LastError.Message, 200))
+}
