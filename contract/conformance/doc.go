@@ -31,6 +31,9 @@
 // What a subject leaves out (no Target, no slow configuration) and what it declares in [Subject.Exceptions] is "n/a" in the
 // report, with the reason. Nothing passes because it could not be tried.
 //
+// That each check can fail, and for the right reason, is shown in test/envtest/conformance/spoiled: a deployer that keeps the
+// contract is spoiled in what it reads or writes, fault by fault. A new check needs a row there.
+//
 // # The report
 //
 // [Report.WriteTable] writes a line per check with the evidence below it (the phases that the items showed, or what is
