@@ -65,7 +65,7 @@ rows
   FAIL  C11  job-id/deployer
   FAIL  L34  annotation/succeeds
 
-1 passed, 2 failed, 1 not applicable:
+1 passed, 2 failed, 1 not applicable. Failed:
   job-id/deployer: status.deployer is {}
   annotation/succeeds: a valid item ended as "Failed"
 `

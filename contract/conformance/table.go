@@ -117,7 +117,7 @@ func (r *Report) writeFailures(b *strings.Builder) {
 		fmt.Fprintf(b, "\n%s\n", r.counts())
 		return
 	}
-	fmt.Fprintf(b, "\n%s:\n", r.counts())
+	fmt.Fprintf(b, "\n%s. Failed:\n", r.counts())
 	for _, result := range r.Results {
 		if result.Outcome == Fail {
 			first, _, _ := strings.Cut(result.Seen, "\n")

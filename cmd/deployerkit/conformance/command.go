@@ -92,7 +92,11 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 	}
 	defer close()
 	subject.Logs = output
-	subject.Observe = func(r conformance.Result) { fmt.Fprintln(cmd.ErrOrStderr(), r.Line()) }
+	subject.Observe = func(r conformance.Result) {
+		if r.Outcome != conformance.NotApplicable {
+			fmt.Fprintln(cmd.ErrOrStderr(), r.Line())
+		}
+	}
 	if f.kubeconfig == "" {
 		if _, err := envtest.Assets(ctx, envtest.AssetsOptions{Progress: cmd.ErrOrStderr()}); err != nil {
 			return err
@@ -102,7 +106,10 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil && output.String() != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "the deployer wrote last:\n%s\n", output)
 	}
-	if err := errors.Join(f.write(cmd.OutOrStdout(), report), err); err != nil {
+	if err != nil && report.Count(conformance.Pass)+report.Count(conformance.Fail) == 0 {
+		return err // there is nothing to report
+	}
+	if err := errors.Join(err, f.write(cmd.OutOrStdout(), report)); err != nil {
 		return errors.Join(err, verdict(report))
 	}
 	return verdict(report)
@@ -121,11 +128,8 @@ func (f *flags) log(output *tail) (done func(), err error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// write writes the report to where the user wants it, unless nothing was checked.
+// write writes the report to where the user wants it.
 func (f *flags) write(out io.Writer, report *conformance.Report) error {
-	if len(report.Results) == 0 {
-		return nil
-	}
 	err := report.WriteTable(out)
 	if f.junit == "" {
 		return err

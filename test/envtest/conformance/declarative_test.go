@@ -32,7 +32,10 @@ func note(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncRes
 	response := declarative.Respond(map[string]any{"text": config.Text}).Add(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"text": config.Text},
 	})
-	if config.Mode == "asking" && now.Text("data", "ready") != "true" {
+	switch {
+	case now.Text("data", "text") != config.Text || now.Text("metadata", "name") == "":
+		response.Wait("the ConfigMap is not there yet")
+	case config.Mode == "asking" && now.Text("data", "ready") != "true":
 		response.Wait("nobody has said yet that it is ready")
 	}
 	return response.Response()
@@ -45,7 +48,8 @@ func declarativeDeployer() conformance.Subject {
 		return fields
 	}
 	options := declarative.Options{
-		Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}}, Targets: targets.Policy{AllowPrivateHosts: true},
+		Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}}, MinInterval: 10 * time.Millisecond,
+		Targets: targets.Policy{AllowPrivateHosts: true},
 	}
 	return conformance.Subject{
 		Name: "declarative", Type: "conformance.deployerkit.dev/note",
