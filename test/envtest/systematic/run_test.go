@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -70,8 +71,8 @@ func (e *episode) Fatalf(format string, args ...any) {
 
 // end cleans up and returns the faults.
 func (e *episode) end() []string {
-	for i := len(e.cleanups) - 1; i >= 0; i-- {
-		e.cleanups[i]()
+	for _, v := range slices.Backward(e.cleanups) {
+		v()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
