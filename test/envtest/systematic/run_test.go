@@ -106,21 +106,9 @@ func (s *subject) try(ctx context.Context, scenario deployertest.Scenario) (depl
 
 // live tells the story with a process that the network may kill, and with a fresh one after that.
 func (r *run) live(ctx context.Context, network *deployertest.Network) error {
-	process := r.process(network)
-	over := make(chan struct{})
-	var watcher sync.WaitGroup
-	watcher.Go(func() {
-		select {
-		case <-network.Killed():
-			process.Kill()
-			process = r.process(deployertest.Faults(r, deployertest.Scenario{}))
-		case <-over:
-		}
-	})
-	err := r.tell(ctx)
-	close(over)
-	watcher.Wait()
-	return errors.Join(err, process.End())
+	stop := deployertest.Restarting(r, network, r.process)
+	defer stop()
+	return r.tell(ctx)
 }
 
 // process starts the deployer as a process of its own, for the items of the namespace.
