@@ -14,7 +14,7 @@ import (
 
 const (
 	// sampled is how many trials of each subject are made unless all are asked for.
-	sampled = 16
+	sampled = 14
 	// seed is that of the sample.
 	seed = 1
 	// unreachable is how many points of a subject may be out of reach in all tries. They are told.
