@@ -38,6 +38,10 @@ test-unit: ## Run the tests that need no API server, with the race detector
 test-envtest: ## Run the suites against a real API server; the first run builds it (about 8 minutes)
 	@$(ASSETS); $(LIST_SUITES); go run ./hack/gotest -race -count=1 -p=3 -timeout=20m $$suites
 
+.PHONY: test-systematic
+test-systematic: ## Kill each deployer at each of its writes, and let each of its reads lag
+	@$(ASSETS); DEPLOYERKIT_SYSTEMATIC=all go test -count=1 -timeout=30m ./test/envtest/systematic -v -ginkgo.v=false
+
 .PHONY: bench
 bench: ## Run the benchmarks; BENCH=regexp selects
 	@$(ASSETS); go test -run='^$$' -bench='$(BENCH)' -benchmem -timeout=60m ./...; \

@@ -41,7 +41,8 @@ type History struct {
 
 // Record watches the deploy items of a namespace until Stop; the end of ctx does not end it. The items that are there
 // already are its first versions. Use it in tests of your own, to hold what a deployer does there to the same rules as
-// [Run] does; revision is the contract that is played.
+// [Run] does; revision is the contract that is played. Whoever plays Landscaper writes as the field manager "landscaper"
+// (client.WithFieldOwner): others must not write a spec.
 //
 //	history, err := conformance.Record(ctx, c, "default", contract.JobID)
 //	… // the test

@@ -152,7 +152,7 @@ func (r *run) jobsEndedOnce() []string {
 // finalizerStayed: from the first object to the last one the item had its finalizer, and now it is gone.
 func (r *run) finalizerStayed(ctx context.Context, objects []version) []string {
 	versions := r.history.Versions(itemName)
-	begin := slices.IndexFunc(versions, func(di *lsv1alpha1.DeployItem) bool { return contract.HasOurFinalizer(di) })
+	begin := slices.IndexFunc(versions, contract.HasOurFinalizer)
 	if begin < 0 {
 		return []string{"the item never had a finalizer"}
 	}

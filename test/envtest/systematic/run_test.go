@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -70,8 +71,8 @@ func (e *episode) Fatalf(format string, args ...any) {
 
 // end cleans up and returns the faults.
 func (e *episode) end() []string {
-	for i := len(e.cleanups) - 1; i >= 0; i-- {
-		e.cleanups[i]()
+	for _, v := range slices.Backward(e.cleanups) {
+		v()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,21 +106,9 @@ func (s *subject) try(ctx context.Context, scenario deployertest.Scenario) (depl
 
 // live tells the story with a process that the network may kill, and with a fresh one after that.
 func (r *run) live(ctx context.Context, network *deployertest.Network) error {
-	process := r.process(network)
-	over := make(chan struct{})
-	var watcher sync.WaitGroup
-	watcher.Go(func() {
-		select {
-		case <-network.Killed():
-			process.Kill()
-			process = r.process(deployertest.Faults(r, deployertest.Scenario{}))
-		case <-over:
-		}
-	})
-	err := r.tell(ctx)
-	close(over)
-	watcher.Wait()
-	return errors.Join(err, process.End())
+	stop := deployertest.Restarting(r, network, r.process)
+	defer stop()
+	return r.tell(ctx)
 }
 
 // process starts the deployer as a process of its own, for the items of the namespace.

@@ -156,13 +156,52 @@ func (r *run) abort(ctx context.Context) error {
 	return err
 }
 
-// delete deletes the item. Then nothing is left, but for the Secret of its export, which the garbage collector takes.
+// delete deletes the item. Somebody holds an object for a while, and the item has to wait for that. Then nothing is left,
+// but for the Secret of its export, which the garbage collector takes.
 func (r *run) delete(ctx context.Context) error {
-	if err := r.ls.Delete(ctx, r.key); err != nil {
+	if r.subject.objects != nil {
+		if err := r.hold(ctx, `["example.com/hold"]`); err != nil {
+			return err
+		}
+	}
+	if err := r.ls.Mark(ctx, r.key); err != nil {
+		return err
+	}
+	if r.subject.revision == contract.JobID {
+		if err := r.ls.TriggerAs(ctx, r.key, "job-of-deletion"); err != nil {
+			return err
+		}
+	}
+	if r.subject.objects != nil {
+		if err := r.held(ctx); err != nil {
+			return err
+		}
+		if err := r.hold(ctx, "null"); err != nil {
+			return err
+		}
+	}
+	if err := r.ls.AwaitGone(ctx, r.key); err != nil {
 		return err
 	}
 	if r.subject.exports {
 		return r.healed(ctx, "")
 	}
 	return r.asWanted(ctx, "")
+}
+
+// hold sets the finalizers of an object.
+func (r *run) hold(ctx context.Context, finalizers string) error {
+	cm := &corev1.ConfigMap{}
+	cm.Namespace, cm.Name = r.ns, "item-main"
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
+	return c.Patch(ctx, cm, patch, client.FieldOwner("holder"))
+}
+
+// held waits until the deployer has deleted the object that is held.
+func (r *run) held(ctx context.Context) error {
+	return wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
+		cm := &corev1.ConfigMap{}
+		err := c.Get(ctx, types.NamespacedName{Namespace: r.ns, Name: "item-main"}, cm)
+		return err == nil && cm.DeletionTimestamp != nil, err
+	})
 }

@@ -170,8 +170,10 @@ func (h handler) Finalize(_ context.Context, req *declarative.SyncRequest) (*dec
 func stategraphArgs(l line) deployerlib.DeployerArgs {
 	graph, err := stategraph.NewGraph().
 		Add("account", stategraph.External(stategraph.ExternalSpec{
-			Reconcile: func(ctx context.Context) error { return withSettings(ctx, func(s *settings) error { return l.ensure(itemName, s.Value) }) },
-			Delete:    func(context.Context) error { return l.remove(itemName) },
+			Reconcile: func(ctx context.Context) error {
+				return withSettings(ctx, func(s *settings) error { return l.ensure(itemName, s.Value) })
+			},
+			Delete: func(context.Context) error { return l.remove(itemName) },
 		})).
 		Add("settings", stategraph.Versioned(body("item-settings-"))).
 		Add("main", stategraph.Object(body("item-main"), stategraph.ReadyWhen(unlessInterrupted)), "account", "settings").

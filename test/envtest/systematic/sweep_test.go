@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 
@@ -20,55 +20,59 @@ import (
 const (
 	// workers is how many runs go on at the same time.
 	workers = 8
-	// tries is how often a point is tried until the fault hits it. The number of requests may differ a little from run
+	// tries is how often a point is tried until the fault hits it: the number of requests may differ a little from run
 	// to run.
 	tries = 4
+	// enough faults are found: the rest of the trials would show the same.
+	enough = 10
 )
 
-// trial is a fault at a point of a subject.
+// trial is a fault at a point.
 type trial struct {
-	subject *subject
-	point   deployertest.Point
-	fault   deployertest.Fault
+	point deployertest.Point
+	fault deployertest.Fault
 }
-
-func (t trial) String() string { return fmt.Sprintf("%s: %s: %s", t.subject.name, t.point, t.fault) }
 
 // result is what became of a subject.
 type result struct {
-	writes, reads, pasts, watches    int // points
-	trials                           int // that there are
-	kills, stales, replays           int // faults that hit their point
-	runs                             int
-	again                            int // runs that came by without their point, so that another one followed
-	missed, faults                   []string
+	subject *subject
+	begin   time.Time
+	took    time.Duration
+
+	writes, reads, pasts, watches int // points
+	trials                        int // that there are
+	chosen                        int // of them
+	kills, stales, disturbed      int // faults that hit their point
+	runs                          int
+	vain                          int // runs that came by without their point
+	missed                        []string
+
+	mu     sync.Mutex
+	faults []string
 }
 
 // survey tells the story once, undisturbed, and returns all trials at its points.
-func survey(ctx context.Context, s *subject, into *result) []trial {
-	report, faults := s.try(ctx, deployertest.Scenario{Survey: true, Alias: alias})
-	into.runs++
-	for _, fault := range faults {
-		into.faults = append(into.faults, s.name+", undisturbed: "+fault)
-	}
+func (r *result) survey(ctx context.Context) []trial {
+	report, faults := r.subject.try(ctx, deployertest.Scenario{Survey: true, Alias: alias})
+	r.runs, r.faults = 1, faults
 	var trials []trial
 	for _, p := range report.Points {
 		switch {
 		case p.IsWrite():
-			into.writes++
+			r.writes++
 		case p.IsWatch():
-			into.watches++
+			r.watches++
 		default:
-			into.reads++
+			r.reads++
 			if p.Past {
-				into.pasts++
+				r.pasts++
 			}
 		}
 		for _, f := range p.Faults() {
-			trials = append(trials, trial{s, p, f})
+			trials = append(trials, trial{p, f})
 		}
 	}
-	into.trials = len(trials)
+	r.trials = len(trials)
 	return trials
 }
 
@@ -80,90 +84,103 @@ func alias(r deployertest.Request) string {
 	return r.Name
 }
 
-// sample picks so many trials of each subject, at random.
-func sample(trials []trial, each int, seed uint64) []trial {
+// sample picks so many trials at random; all if there are not more.
+func sample(trials []trial, n int, seed uint64) []trial {
 	dice := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // it is to be repeatable, not secret
 	dice.Shuffle(len(trials), func(i, j int) { trials[i], trials[j] = trials[j], trials[i] })
-	picked := map[*subject]int{}
-	return slices.DeleteFunc(trials, func(t trial) bool {
-		picked[t.subject]++
-		return picked[t.subject] > each
-	})
+	return trials[:min(n, len(trials))]
 }
 
-// sweep makes all trials, some at a time.
-func sweep(ctx context.Context, trials []trial, results map[*subject]*result) {
+// sweep makes the trials, some at a time.
+func (r *result) sweep(ctx context.Context, trials []trial) {
+	r.chosen = len(trials)
 	todo := make(chan trial, len(trials))
 	for _, t := range trials {
 		todo <- t
 	}
 	close(todo)
-	var mu sync.Mutex
 	var running sync.WaitGroup
 	for range workers {
 		running.Go(func() {
 			defer GinkgoRecover()
 			for t := range todo {
-				done := t.make(ctx)
-				mu.Lock()
-				results[t.subject].add(t, done)
-				mu.Unlock()
+				r.make(ctx, t)
 			}
 		})
 	}
 	running.Wait()
+	r.took = time.Since(r.begin)
 }
 
-// made is what became of a trial.
-type made struct {
-	hit    bool
-	runs   int
-	faults []string
-}
-
-// make tells the story with the fault, again and again until it hits. Faults are found in runs that it misses, too.
-func (t trial) make(ctx context.Context) made {
-	var out made
-	for !out.hit && out.runs < tries && ctx.Err() == nil {
+// make tells the story with the fault, again and again until it hits. Faults in runs that it misses count as well.
+func (r *result) make(ctx context.Context, t trial) {
+	for range tries {
+		if ctx.Err() != nil || r.failed() {
+			return
+		}
 		rule := t.point.Rule(t.fault)
-		rule.Optional = true // a miss is looked at here
-		report, faults := t.subject.try(ctx, deployertest.Scenario{Rules: []deployertest.Rule{rule}})
-		out.runs++
-		out.hit = t.point.Hit(report)
-		for _, fault := range faults {
-			out.faults = append(out.faults, fmt.Sprintf("%s (hit: %t): %s", t, out.hit, fault))
+		rule.Optional = true // a miss is dealt with here
+		report, faults := r.subject.try(ctx, deployertest.Scenario{Rules: []deployertest.Rule{rule}})
+		if hit := t.point.Hit(report); r.add(t, hit, faults) {
+			return
 		}
 	}
-	return out
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.missed = append(r.missed, fmt.Sprintf("%s: %s", t.point, t.fault))
 }
 
-func (r *result) add(t trial, m made) {
-	r.runs += m.runs
-	r.faults = append(r.faults, m.faults...)
-	if !m.hit {
-		r.missed = append(r.missed, t.String())
-		r.again += m.runs
-		return
+// failed tells that enough is known.
+func (r *result) failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.faults) >= enough
+}
+
+// add counts a run and returns hit.
+func (r *result) add(t trial, hit bool, faults []string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.runs++
+	for _, fault := range faults {
+		r.faults = append(r.faults, fmt.Sprintf("%s: %s (hit: %t): %s", t.point, t.fault, hit, fault))
 	}
-	r.again += m.runs - 1
 	switch {
+	case !hit:
+		r.vain++
 	case t.point.IsWrite():
 		r.kills++
 	case t.point.IsWatch():
-		r.replays++
+		r.disturbed++
 	default:
 		r.stales++
 	}
+	return hit
 }
 
-// print writes the table.
-func print(w io.Writer, all []*subject, results map[*subject]*result) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "subject\twrites\tcrash points\tkilled\treads\twith a past\tstale\twatches\tdisturbed\tnot reached\truns\tof them in vain\tfaults")
-	for _, s := range all {
-		r := results[s]
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n",
-			s.name, r.writes, 2*r.writes, r.kills, r.reads, r.pasts, r.stales, r.watches, r.replays, len(r.missed), r.runs, r.again, len(r.faults))
+// printTable tells what was done.
+func printTable(w io.Writer, results []*result) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	lines := []string{"subject\twrites\tcrash points\tkilled\treads\twith a past\tstale\twatches\tdisturbed\tnot reached\ttrials\tmade\truns\tin vain\tfaults\ttime\t"}
+	sum := &result{subject: &subject{name: "all"}}
+	for _, r := range results {
+		lines = append(lines, r.line())
+		sum.writes, sum.kills, sum.reads, sum.pasts, sum.stales = sum.writes+r.writes, sum.kills+r.kills, sum.reads+r.reads, sum.pasts+r.pasts, sum.stales+r.stales
+		sum.watches, sum.disturbed, sum.missed = sum.watches+r.watches, sum.disturbed+r.disturbed, append(sum.missed, r.missed...)
+		sum.trials, sum.chosen, sum.runs, sum.vain = sum.trials+r.trials, sum.chosen+r.chosen, sum.runs+r.runs, sum.vain+r.vain
+		sum.faults, sum.took = append(sum.faults, r.faults...), sum.took+r.took
+	}
+	if _, err := fmt.Fprintln(table, "\n"+strings.Join(append(lines, sum.line()), "\n")); err != nil {
+		return err
 	}
 	return table.Flush()
+}
+
+// line is the row of a subject.
+func (r *result) line() string {
+	cells := []any{
+		r.subject.name, r.writes, 2 * r.writes, r.kills, r.reads, r.pasts, r.stales, r.watches, r.disturbed, len(r.missed), r.trials, r.chosen,
+		r.runs, r.vain, len(r.faults), r.took.Round(time.Second),
+	}
+	return fmt.Sprintf(strings.Repeat("%v\t", len(cells)), cells...)
 }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kit_test
+
+import (
+	"errors"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/contract/conformance"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+var _ = Describe("systematic runs of a deployer of one's own", func() {
+	It("try everything that can go wrong in a story", func(ctx SpecContext) {
+		t := GinkgoTB()
+		cp, _ := start(ctx, envtest.CRDs())
+		cfg := cp.Config
+		scheme, err := deployertest.Scheme()
+		Expect(err).NotTo(HaveOccurred())
+		c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+		Expect(err).NotTo(HaveOccurred())
+		landscaper := client.WithFieldOwner(c, "landscaper")
+		args := deployerlib.DeployerArgs{Type: typ, Deployer: deployertest.NewFake()}
+
+		// The life of an item, in a namespace of its own, with a deployer that may be killed.
+		story := func(network *deployertest.Network) (err error) {
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
+			if err := c.Create(ctx, ns); err != nil {
+				return err
+			}
+			history, err := conformance.Record(ctx, c, ns.Name, contract.JobID)
+			if err != nil {
+				return err
+			}
+			defer history.Stop()
+			stop := deployertest.Restarting(t, network, func(n *deployertest.Network) *deployertest.Manager {
+				return deployertest.StartManager(t, n.Wrap(cfg), args, deployertest.WithOptions(func(o *ctrl.Options) {
+					o.Cache.DefaultNamespaces = map[string]cache.Config{ns.Name: {}}
+				}))
+			})
+			defer stop()
+			ls, item := deployertest.NewLandscaper(landscaper, deployertest.LandscaperOptions{DeployerType: true}), types.NamespacedName{Namespace: ns.Name, Name: "item"}
+			if err := ls.Deploy(ctx, ls.Item(item.Namespace, item.Name, args.Type, config)); err != nil {
+				return err
+			}
+			if _, err := ls.AwaitFinished(ctx, item); err != nil {
+				return err
+			}
+			if err := errors.Join(ls.Delete(ctx, item), history.Sync(ctx)); err != nil { // here: look for what it left behind
+				return err
+			}
+			for _, fault := range history.Faults() {
+				err = errors.Join(err, errors.New(fault))
+			}
+			return err
+		}
+
+		survey := deployertest.Faults(t, deployertest.Scenario{Survey: true})
+		Expect(story(survey)).To(Succeed())
+		for _, point := range survey.Report().Points {
+			for _, fault := range point.Faults() {
+				rule, hit := point.Rule(fault), false
+				rule.Optional = true // not every run makes every request: try again
+				for try := 0; !hit && try < 5; try++ {
+					network := deployertest.Faults(t, deployertest.Scenario{Rules: []deployertest.Rule{rule}})
+					Expect(story(network)).To(Succeed(), "%s: %s", point, fault)
+					hit = point.Hit(network.Report())
+				}
+				Expect(hit).To(BeTrue(), "%s: %s: not reached", point, fault)
+			}
+		}
+	}, SpecTimeout(3*time.Minute))
+})
