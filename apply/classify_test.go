@@ -171,6 +171,8 @@ func TestHidden(t *testing.T) {
 	h := hidden{}
 	h.hideSecret(map[string]any{"a": "cGFzc3dvcmQ=", "short": "YQ==", "lines": "bGluZTFcbmxpbmUy", "wrong": "not base64!", "number": 1})
 	h.hide("two\nlines")
+	h.hide("part")
+	h.hide("a part of more")
 	h = h.sorted()
 	for in, want := range map[string]string{
 		"is password":                  "is ***",
@@ -179,6 +181,7 @@ func TestHidden(t *testing.T) {
 		"has two\nlines":               "has ***",
 		`has "two\nlines" quoted`:      `has "***" quoted`,
 		"one\n  line\tonly":            "one line only",
+		"a part of more, a part":       "***, a ***",
 		strings.Repeat("ä", 1000):      strings.Repeat("ä", 510) + "…",
 		http.StatusText(http.StatusOK): "OK",
 	} {

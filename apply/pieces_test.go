@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
@@ -178,5 +179,69 @@ func TestForEachIsBounded(t *testing.T) {
 	})
 	if most.Load() > 3 || all.Load() != 50 {
 		t.Errorf("%d at a time, %d in all", most.Load(), all.Load())
+	}
+}
+
+// A watch is only told of what is as we left it, and of the strategy onDelete only the end counts.
+func TestOwned(t *testing.T) {
+	e := func(name string, change func(*Entry)) Entry {
+		out := Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name, UID: types.UID(name), Key: "key", Hash: "hash"}
+		change(&out)
+		return out
+	}
+	inv := Inventory{Entries: []Entry{
+		e("tracked", func(*Entry) {}),
+		e("deleting", func(e *Entry) { e.Deleting = true }),
+		e("on-delete", func(e *Entry) { e.OnDelete = true }),
+		e("untracked", func(e *Entry) { e.Key = "" }),
+		e("not-written", func(e *Entry) { e.OnDelete, e.Key, e.Hash = true, "", "" }),
+	}}
+	got := map[string]ownership.Key{}
+	for _, o := range New(nil, configMaps(), Options{}).Owned(inv) {
+		got[o.Name.Name] = o.Key
+	}
+	if diff := cmp.Diff(map[string]ownership.Key{"tracked": "key", "on-delete": ""}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The items of a list are as the list is wanted.
+func TestListsHandDown(t *testing.T) {
+	item := func(name string) any { return manifest("ConfigMap", name, nil).Object.Object }
+	list := manifest("List", "l", map[string]any{"items": []any{item("a"), item("b")}})
+	list.Policy, list.Strategy, list.Component = Keep, Update, "web"
+	objects, _, err := New(nil, configMaps(), Options{}).prepare(t.Context(), ownership.Owner{UID: "item"}, []Desired{list})
+	if err != nil || len(objects) != 2 {
+		t.Fatal(objects, err)
+	}
+	for _, o := range objects {
+		if o.Policy != Keep || o.Strategy != Update || o.Component != "web" {
+			t.Errorf("%+v", o.Desired)
+		}
+	}
+}
+
+// Another patchAfterDeployment is a reason to write, or it would never be sent.
+func TestHashOfPatch(t *testing.T) {
+	one := object{Desired: manifest("ConfigMap", "a", nil)}
+	other := object{Desired: manifest("ConfigMap", "a", nil)}
+	other.PatchAfterDeployment = map[string]any{"data": map[string]any{"done": "true"}}
+	if hash(&one) == hash(&other) {
+		t.Error("the hash does not know the patch")
+	}
+}
+
+// A definition that is not written brings no kind.
+func TestDefinitions(t *testing.T) {
+	for policy, want := range map[Policy]int{Manage: 1, Keep: 1, Fallback: 1, Immutable: 1, Ignore: 0, Retain: 0} {
+		d := manifest("CustomResourceDefinition", "things.example.com", map[string]any{
+			"apiVersion": "apiextensions.k8s.io/v1",
+			"spec":       map[string]any{"group": "example.com", "names": map[string]any{"kind": "Thing", "plural": "things"}, "versions": []any{map[string]any{"name": "v1"}}},
+		})
+		d.Policy = policy
+		known := definitions{}
+		if known.learn([]Desired{d}); len(known) != want {
+			t.Errorf("%s: %d kinds, want %d", policy, len(known), want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ package apply
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -213,5 +214,46 @@ func BenchmarkSession(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// A claim that cannot be stored did not take place, and is tried again.
+func TestClaimThatIsNotStored(t *testing.T) {
+	failing, calls := errors.New("no room"), 0
+	checkpoint := func(context.Context, Inventory) error { calls++; return failing }
+	s := New(nil, configMaps(), Options{Checkpoint: checkpoint}).Session(ownership.Owner{UID: "item"}, Inventory{})
+	for range 2 {
+		if err := s.Claim(t.Context(), manifest("ConfigMap", "a", nil)); !errors.Is(err, failing) {
+			t.Error(err)
+		}
+	}
+	if got := s.Inventory(); calls != 2 || len(got.Entries) != 0 {
+		t.Errorf("stored %d times, %v", calls, got)
+	}
+}
+
+// What is waited for is waited for until the object is finished.
+func TestWaitsEnd(t *testing.T) {
+	r := New(nil, configMaps(), Options{}).newRun(ownership.Owner{}, Inventory{}, nil)
+	one, other := Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}, Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "b"}
+	r.note(one, waiting(one, "is being deleted"))
+	r.note(other, waiting(other, "is being deleted"))
+	r.note(one, nil)
+	_, report, err := r.result(t.Context())
+	if diff := cmp.Diff([]Waiting{{Ref: other, Reason: "is being deleted"}}, report.Waiting); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+// That a call was stopped is told, whatever else went wrong.
+func TestStoppedIsTold(t *testing.T) {
+	ctx, stop := context.WithCancelCause(t.Context())
+	over := errors.New("the leader changed")
+	stop(over)
+	r := New(nil, configMaps(), Options{}).newRun(ownership.Owner{}, Inventory{}, nil)
+	r.note(Ref{}, invalid(Ref{}, "", "wrong"))
+	_, _, err := r.result(ctx)
+	if !errors.Is(err, over) || ClassOf(err) != Permanent {
+		t.Error(err)
 	}
 }

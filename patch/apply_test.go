@@ -335,3 +335,43 @@ func TestApplyLastFinalizer(t *testing.T) {
 		}
 	})
 }
+
+// TestApplyGoesByWhatWasNoted: what is noted while the patch is sent is for the next time.
+func TestApplyGoesByWhatWasNoted(t *testing.T) {
+	c, _, di := stored(t)
+	stale := di.DeepCopy()
+	foreign := &patch.Patch{}
+	foreign.Labels().Set("foreign", "1")
+	apply(t, foreign, c, di)
+	p := &patch.Patch{}
+	p.Labels().Set("early", "1")
+	p.Append(func(body map[string]any) error { p.Labels().Set("late", "1"); return setLabel("mine", "1")(body) })
+	if result := apply(t, p, c, stale); result.Attempts != 2 {
+		t.Errorf("%d attempts, want a conflict and a second one", result.Attempts)
+	}
+	if diff := cmp.Diff(map[string]string{"foreign": "1", "early": "1", "mine": "1"}, stale.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+}
+
+// TestApplyFillsInUnderALock: what is added to please the schema must not overwrite what others have stored by now.
+func TestApplyFillsInUnderALock(t *testing.T) {
+	c, count, _ := stored(t, func(di *lsv1alpha1.DeployItem) { di.Status.ObservedGeneration = 1 })
+	seen := thing(t, `{"status":{"observedGeneration":1}}`)
+	seen.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
+	p := &patch.Patch{}
+	p.Status().Set("deployer", map[string]any{"name": "n"})
+	apply(t, p, c, seen, patch.StatusSubresource(true))
+	wantJSON(t, "sent", `{"metadata":{"resourceVersion":"7"},"status":{"deployer":{"identity":"","name":"n","version":""},"observedGeneration":1}}`, []byte(count.bodies[0]))
+}
+
+// TestApplyReadsWhenInDoubt: a Go object shows zero values where nothing is stored, and removing nothing is refused.
+func TestApplyReadsWhenInDoubt(t *testing.T) {
+	c, _, di := stored(t)
+	p := &patch.Patch{}
+	p.Append(func(body map[string]any) error { delete(body, "status"); return nil })
+	result, err := p.Apply(t.Context(), c, di, patch.StatusSubresource(true))
+	if result.Reads != 1 {
+		t.Errorf("Apply() = %v after %d reads, want one", err, result.Reads)
+	}
+}

@@ -61,3 +61,13 @@ func TestRebaseFaults(t *testing.T) {
 		t.Error("Rebase() of a patch of the spec gives no error")
 	}
 }
+
+// The object that the changes were made on stays of its version: theirs is that of the object that they were computed from.
+func TestChangesOnAnotherVersion(t *testing.T) {
+	wanted := item(both)
+	changes := mustDiff(t, item(), wanted)
+	out, err := changes.On(item(func(di *lsv1alpha1.DeployItem) { di.ResourceVersion = "9" }))
+	if err != nil || out.GetResourceVersion() != "9" || out.GetLabels()["new"] != "1" {
+		t.Errorf("On() = %v, %v", out, err)
+	}
+}

@@ -166,3 +166,9 @@ func withKind(u *unstructured.Unstructured, kind string) *unstructured.Unstructu
 	u.SetKind(kind)
 	return u
 }
+
+// A Go type leaves out an empty list; an unstructured object may have one.
+func TestDiffEmptiedList(t *testing.T) {
+	base, wanted := thing(t, `{"metadata":{"finalizers":["a/b"]}}`), thing(t, `{"metadata":{"finalizers":[]}}`)
+	wantJSON(t, "metadata", `{"metadata":{"finalizers":null,"resourceVersion":"7"}}`, mustDiff(t, base, wanted).Metadata)
+}

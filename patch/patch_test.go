@@ -3,6 +3,8 @@
 package patch_test
 
 import (
+	"errors"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -201,4 +203,44 @@ func TestPreview(t *testing.T) {
 		t.Errorf("preview (-want +got):\n%s", diff)
 	}
 	assertUntouched(t, before, di)
+}
+
+func TestPatchIsNotEmpty(t *testing.T) {
+	t.Run("with a value that JSON cannot express", func(t *testing.T) {
+		p := &patch.Patch{}
+		p.Spec().Set("a", func() {})
+		if p.Empty() {
+			t.Error("the error would be lost: whoever sends leaves out empty patches")
+		}
+	})
+	t.Run("with an empty object, which is set [Kx10]", func(t *testing.T) {
+		p := &patch.Patch{}
+		p.Spec().Set("a", map[string]any{})
+		want := map[string]any{"spec": map[string]any{"a": map[string]any{}}}
+		if diff := cmp.Diff(want, fold(t, p, map[string]any{})); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+func TestPatchRefuses(t *testing.T) {
+	t.Run("numbers that JSON does not have", func(t *testing.T) {
+		for _, value := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+			p := &patch.Patch{}
+			p.Spec().Set("a", []any{value})
+			if _, err := p.Fold(map[string]any{}); err == nil || !strings.HasPrefix(err.Error(), "spec.a[0]: ") {
+				t.Errorf("%f: got %v, want the path", value, err)
+			}
+		}
+	})
+	t.Run("another kind", func(t *testing.T) {
+		c, _ := newClient(t)
+		for _, key := range []string{"apiVersion", "kind"} {
+			p, field := &patch.Patch{}, &patch.FieldError{}
+			p.Body().Set(key, "other/v1")
+			if _, err := p.Apply(t.Context(), c, thing(t, `{}`)); !errors.As(err, &field) || field.Path != key {
+				t.Errorf("%s: Apply() = %v, want a FieldError", key, err)
+			}
+		}
+	})
 }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// TestTroubleEnds: what a watch knows is trusted again as soon as a request succeeds.
+func TestTroubleEnds(t *testing.T) {
+	w, s, _ := fed(t)
+	must(t, s.Replace([]any{object(ours(both))}, "10"))
+	for range 2 {
+		if err := s.note(t.Context(), errors.New("connection reset")); err == nil {
+			t.Error("the error is lost")
+		}
+		if _, known := w.Get(configMaps, settings.NamespacedName); known {
+			t.Error("an interrupted watch is trusted")
+		}
+		must(t, s.note(t.Context(), nil))
+		if _, known := w.Get(configMaps, settings.NamespacedName); !known {
+			t.Error("a watch that works again is not trusted")
+		}
+	}
+}
+
+// TestMissingKindIsAskedForSoon: the next object of the item may bring the kind, so that is not as a right that is refused.
+func TestMissingKindIsAskedForSoon(t *testing.T) {
+	var there atomic.Bool
+	tg := newTarget(t, func(string, string) error {
+		if there.Load() {
+			return nil
+		}
+		return apierrors.NewNotFound(configMaps.GroupResource(), "")
+	})
+	clk := clocktesting.NewFakePassiveClock(start.Time)
+	w := New(tg, Options{Clock: clk})
+	w.Start(t.Context())
+	scopeAfter := func(rest time.Duration) Scope {
+		clk.SetTime(clk.Now().Add(rest))
+		c, err := w.Watch(t.Context(), configMaps, "a")
+		must(t, err)
+		return c.Scope
+	}
+	if got := scopeAfter(0); got != None {
+		t.Fatal(got)
+	}
+	there.Store(true)
+	if got := scopeAfter(retryMissing - 1); got != None {
+		t.Errorf("asked again too soon: %s", got)
+	}
+	if got := scopeAfter(1); got != Cluster {
+		t.Errorf("not asked again: %s", got)
+	}
+}
+
+// TestOnlyOwnObjectsAreAskedFor: lists and watches leave out what no item owns.
+func TestOnlyOwnObjectsAreAskedFor(t *testing.T) {
+	tg := newTarget(t, allowed)
+	var selectors [2]atomic.Pointer[string]
+	tg.PrependReactor("list", "*", func(a clienttesting.Action) (bool, apiruntime.Object, error) {
+		selectors[0].Store(new(a.(clienttesting.ListAction).GetListRestrictions().Labels.String()))
+		return false, nil, nil
+	})
+	tg.PrependWatchReactor("*", func(a clienttesting.Action) (bool, apiwatch.Interface, error) {
+		selectors[1].Store(new(a.(clienttesting.WatchAction).GetWatchRestrictions().Labels.String()))
+		return false, nil, nil
+	})
+	w := New(tg, Options{})
+	w.Start(t.Context())
+	if c, err := w.Watch(t.Context(), configMaps); err != nil || c.Scope != Cluster {
+		t.Fatal(c, err)
+	}
+	for i, verb := range []string{"list", "watch"} {
+		eventually(t, verb, func() bool { return selectors[i].Load() != nil })
+		if got := *selectors[i].Load(); got != ownership.LabelItem {
+			t.Errorf("%s with the selector %q", verb, got)
+		}
+	}
+}
