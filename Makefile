@@ -48,7 +48,7 @@ bench: ## Run the benchmarks; BENCH=regexp selects
 	cd $(PEERS) && go test -run='^$$' -bench='$(BENCH)' -timeout=60m ./...
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz test for FUZZTIME (30s each)
+fuzz: ## Run every fuzz test for FUZZTIME (30s each, two at once)
 	hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: lint

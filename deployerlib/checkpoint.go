@@ -20,7 +20,8 @@ var ErrNoPass = errors.New("not in a deployer call of the library")
 // another goroutine changes the item.
 // Errors: ErrSuperseded when the job is no longer ours; a provider status that
 // cannot be stored; a patch that cannot be made (it is dropped); what the API
-// server says.
+// server says, with ERR_CONFIGURATION_PROBLEM when the item would be too large:
+// returned by the deployer, that ends the run.
 func Checkpoint(ctx context.Context) error {
 	c := cycleFrom(ctx)
 	if c == nil {

@@ -191,7 +191,7 @@ func (r *reconciler) storeRefused(ctx context.Context, c *cycle, refusal error) 
 func refusedError(c *cycle, refusal error, now time.Time) *lsv1alpha1.Error {
 	reason := "StatusRefused"
 	if patch.Permanent(refusal) {
-		reason = "StatusTooLarge"
+		reason = reasonTooLarge
 	}
 	if _, isPatch := errors.AsType[*patchError](refusal); isPatch {
 		return contract.NewError(refusedPatch(refusal), string(c.decision.Action), "PatchRefused", now)

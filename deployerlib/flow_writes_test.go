@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -481,6 +482,26 @@ func TestCheckpoint(t *testing.T) {
 			return err
 		})
 		w.pass()
+	})
+	t.Run("one that does not fit into the item ends the run [D11]", func(t *testing.T) {
+		w := newWorld(t, items(job("1")))
+		w.fake.On(contract.Reconcile, func(ctx context.Context, in deployertest.Input) error {
+			in.Item.Status.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Half"})
+			w.fail = func(string, client.Object) error {
+				return apierrors.NewInternalError(errors.New("etcdserver: request is too large"))
+			}
+			err := deployerlib.Checkpoint(ctx)
+			w.fail = nil
+			return fmt.Errorf("note what is about to be written: %w", err)
+		})
+		w.pass()
+		s := w.stored().Status
+		if s.Phase != phases.Failed || s.JobIDFinished != "1" {
+			t.Errorf("status %+v", s)
+		}
+		if e := s.LastError; e == nil || e.Reason != "StatusTooLarge" || !slices.Contains(e.Codes, lsv1alpha1.ErrorConfigurationProblem) {
+			t.Errorf("error %+v", e)
+		}
 	})
 	t.Run("nothing of the caller's copy is lost by it", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))

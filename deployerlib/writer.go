@@ -234,8 +234,16 @@ func (w *writer) checkpoint(ctx context.Context, c *cycle) error {
 	}
 	status.Phase, status.LastError = c.base.Status.Phase, c.base.Status.LastError
 	_, err := w.store(ctx, c, status, metaIntent{}, onConflictRebase)
+	if patch.Permanent(err) { // trying again is no help, and nothing of what was to be noted exists yet
+		return &contract.Fault{
+			Operation: "Checkpoint", Reason: reasonTooLarge, Err: err, Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem},
+		}
+	}
 	return err
 }
+
+// reasonTooLarge is the reason of an error about an item that the API server cannot store.
+const reasonTooLarge = "StatusTooLarge"
 
 // writeError is a write that the API server did not confirm. It is never
 // recorded in the item's status.

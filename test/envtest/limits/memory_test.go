@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package limits_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/metrics"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+const (
+	manyManifests = 5000
+	manyItems     = 10_000
+	configSize    = 1000 // bytes of an item's configuration, beside its frame
+)
+
+// heap is what is in use after a collection.
+func heap() int64 {
+	for range 3 {
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// peak measures the highest use of the heap until stop is called, garbage included.
+func peak(ctx context.Context) (stop func() int64) {
+	var mu sync.Mutex
+	var most uint64
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	look := func(context.Context) {
+		metrics.Read(sample)
+		mu.Lock()
+		defer mu.Unlock()
+		most = max(most, sample[0].Value.Uint64())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		wait.UntilWithContext(ctx, look, 5*time.Millisecond)
+	}()
+	return func() int64 {
+		cancel()
+		<-done
+		return int64(most)
+	}
+}
+
+// finished creates n items whose job is finished, so that a deployer only holds them.
+func (w *world) finished(n int) {
+	w.Helper()
+	group, ctx := errgroup.WithContext(w.Context())
+	group.SetLimit(16)
+	for i := range n {
+		group.Go(func() error {
+			di := w.ls.Item(w.ns, fmt.Sprintf("item-%d", i), w.kind, mockConfig(`"export":"`+strings.Repeat("x", configSize)+`"`))
+			if err := w.ls.Create(ctx, di); err != nil {
+				return err
+			}
+			di.Status = lsv1alpha1.DeployItemStatus{
+				Phase: lsv1alpha1.DeployItemPhases.Succeeded, ObservedGeneration: di.Generation, JobID: "job", JobIDFinished: "job",
+			}
+			return w.client.Status().Update(ctx, di)
+		})
+	}
+	must(w, group.Wait())
+}
+
+// held is how many bytes a deployer gives back for each of n items when it ends.
+func (w *world) held(n int) (perItem int64) {
+	w.Helper()
+	m := w.mocksWithCache()
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	must(w, wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		list := &lsv1alpha1.DeployItemList{}
+		err := m.GetClient().List(ctx, list)
+		return len(list.Items) >= n, err
+	}))
+	before := heap()
+	m.Stop()
+	m.Manager, m.Registry = nil, nil // the test keeps m until its end
+	return (before - heap()) / int64(n)
+}
+
+// mocksWithCache runs a mock deployer with the cache options that a program has.
+func (w *world) mocksWithCache() *deployertest.Manager {
+	w.Helper()
+	args := mock.Args(nil)
+	args.Type = w.kind
+	return deployertest.StartManager(w.tb, w.cp.Config, args, deployertest.WithOptions(func(o *ctrl.Options) {
+		o.Cache.ByObject = deployerlib.CacheByObject(args.Type)
+	}))
+}
+
+var _ = Describe("a deployer", func() {
+	It("holds little of each item, and next to nothing of those of others", func() {
+		const n = 400
+		w := newWorld(GinkgoTB(), cp)
+		w.finished(n)
+		own := w.held(n)
+		w.kind = "example.org/nobody"
+		foreign := w.held(n)
+		AddReportEntry("memory", fmt.Sprintf("%d bytes for an item of its own, %d for one of others", own, foreign))
+		Expect(own).To(BeNumerically("<", 32<<10))
+		Expect(foreign).To(BeNumerically("<", 16<<10))
+	})
+})
+
+// BenchmarkLimitsManifests deploys an item of 5000 manifests, looks at it again and deletes it.
+func BenchmarkLimitsManifests(b *testing.B) {
+	w := benchWorld(b)
+	m := w.manifests()
+	for b.Loop() {
+		config := w.configMaps(manyManifests, 1, "a")
+		before, top := heap(), peak(b.Context())
+		began := time.Now()
+		di := w.deploy("many", config)
+		b.ReportMetric(time.Since(began).Seconds(), "s-install")
+		b.ReportMetric(float64(top()-before)/(1<<20), "MiB-peak")
+		if di.Status.Phase != lsv1alpha1.DeployItemPhases.Succeeded || w.objects() != manyManifests {
+			b.Fatalf("%s, %d objects, %+v", di.Status.Phase, w.objects(), di.Status.LastError)
+		}
+		b.ReportMetric(float64(heap()-before)/(1<<20), "MiB-held")
+		b.ReportMetric(float64(len(config))/1024, "KiB-config")
+		b.ReportMetric(float64(len(di.Status.ProviderStatus.Raw))/1024, "KiB-status")
+		b.ReportMetric(float64(sizeOf(b, di))/1024, "KiB-item")
+		began = time.Now()
+		w.remove("many")
+		b.ReportMetric(time.Since(began).Seconds(), "s-delete")
+	}
+	runtime.KeepAlive(m)
+}
+
+// BenchmarkLimitsItems measures what 10 000 items take in a deployer that has nothing to do, its own and those of others.
+func BenchmarkLimitsItems(b *testing.B) {
+	w := benchWorld(b)
+	for b.Loop() {
+		w.finished(manyItems)
+		b.ReportMetric(float64(w.held(manyItems)), "B/item")
+		w.kind = "example.org/nobody"
+		b.ReportMetric(float64(w.held(manyItems)), "B/foreign-item")
+	}
+}
+
+func benchWorld(b *testing.B) *world {
+	b.Helper()
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	control, err := envtest.Start(b.Context(), envtest.Options{})
+	must(b, err)
+	b.Cleanup(func() { must(b, control.Stop()) })
+	return newWorld(b, control)
+}
