@@ -11,6 +11,7 @@ LINT := hack/tools/bin/golangci-lint
 PEERS := test/envtest/bench/peers
 BENCH ?= .
 FUZZTIME ?= 30s
+SEED ?= 0
 
 # A package whose tests use Ginkgo or the control plane is a suite; all others are units.
 SUITES = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -E 'onsi/ginkgo|test/envtest[] ]' | cut -d' ' -f1
@@ -36,6 +37,10 @@ test-unit: ## Run the tests that need no API server, with the race detector
 .PHONY: test-envtest
 test-envtest: ## Run the suites against a real API server; the first run builds it (about 8 minutes)
 	@$(ASSETS); $(LIST_SUITES); go run ./hack/gotest -race -count=1 -timeout=20m $$suites
+
+.PHONY: test-soak
+test-soak: ## Let everything go wrong for three minutes, then look; SEED=n repeats a run
+	@$(ASSETS); go test -race -count=1 -timeout=20m -v ./test/envtest/soak -soak.duration=3m -soak.items=300 -soak.seed=$(SEED)
 
 .PHONY: bench
 bench: ## Run the benchmarks; BENCH=regexp selects
