@@ -175,7 +175,9 @@ func (h *history) checkJob(old, di *lsv1alpha1.DeployItem) (faults []string) {
 }
 
 // isFinished tells that the present job ended.
-func isFinished(s lsv1alpha1.DeployItemStatus) bool { return s.JobID != "" && s.JobID == s.JobIDFinished }
+func isFinished(s lsv1alpha1.DeployItemStatus) bool {
+	return s.JobID != "" && s.JobID == s.JobIDFinished
+}
 
 // checkVersion holds a version to the contract.
 func checkVersion(di *lsv1alpha1.DeployItem) (faults []string) {
