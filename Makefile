@@ -11,6 +11,7 @@ LINT := hack/tools/bin/golangci-lint
 PEERS := test/envtest/bench/peers
 BENCH ?= .
 FUZZTIME ?= 30s
+SEED ?= 0
 
 # A package whose tests use Ginkgo or the control plane is a suite; all others are units.
 SUITES = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -E 'onsi/ginkgo|test/envtest[] ]' | cut -d' ' -f1
@@ -41,6 +42,10 @@ test-envtest: ## Run the suites against a real API server; the first run builds 
 .PHONY: test-systematic
 test-systematic: ## Kill each deployer at each of its writes, and let each of its reads lag
 	@$(ASSETS); DEPLOYERKIT_SYSTEMATIC=all go test -count=1 -timeout=30m ./test/envtest/systematic -v -ginkgo.v=false
+
+.PHONY: test-soak
+test-soak: ## Let everything go wrong for three minutes, then look; SEED=n repeats a run
+	@$(ASSETS); go test -race -count=1 -timeout=20m -v ./test/envtest/soak -soak.duration=3m -soak.items=300 -soak.seed=$(SEED)
 
 .PHONY: bench
 bench: ## Run the benchmarks; BENCH=regexp selects

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 )
 
 // replica is a running replica: a goroutine of this process, or a process of its own.
@@ -25,8 +28,10 @@ type replica struct {
 
 // crew keeps two replicas running, as a Deployment does.
 type crew struct {
+	t    testing.TB
 	ns   string
 	path string // of a kubeconfig
+	seed uint64
 
 	mu      sync.Mutex
 	slots   [2]*replica
@@ -35,12 +40,15 @@ type crew struct {
 	faults  []string
 	running sync.WaitGroup
 
-	kills, losses int
+	networks []*deployertest.Network
+	calmed   bool // no more faults
+
+	kills, losses, hits int
 }
 
 // newCrew starts the replicas.
-func newCrew(ns, path string) *crew {
-	c := &crew{ns: ns, path: path}
+func newCrew(t testing.TB, w *world, path string) *crew {
+	c := &crew{t: t, ns: w.ns, path: path, seed: w.seed}
 	for slot := range c.slots {
 		c.running.Go(func() { c.keep(slot) })
 	}

@@ -5,7 +5,7 @@
 // Two replicas of one deployer process (mock, manifest and a declarative deployer under one lease) work on a few hundred
 // items. Actors play Landscaper and the items' users: they create, update, run, interrupt, abort and delete items, break
 // and repair configurations, and edit the target by hand. Meanwhile the leader is killed every few seconds, the API
-// server is restarted and etcd is away for some time. A watch holds each version of each item to the contract.
+// server is restarted, etcd is away for some time, and some requests of one replica fail. A watch holds each version of each item to the contract.
 //
 // When the trouble is over the world must come to rest: each item's last job ended with the phase that its configuration
 // deserves, the target holds exactly the objects that are asked for, nothing is written any more, and the stopped

@@ -86,7 +86,7 @@ func (h *history) list(ctx context.Context) string {
 	there := map[string]bool{}
 	for i := range list.Items {
 		there[list.Items[i].Name] = true
-		h.add(&list.Items[i])
+		h.add(&list.Items[i], true)
 	}
 	for name := range h.items {
 		if !there[name] {
@@ -125,13 +125,13 @@ func (h *history) event(t watch.EventType, di *lsv1alpha1.DeployItem) {
 	case watch.Deleted:
 		delete(h.items, di.Name)
 	case watch.Added, watch.Modified:
-		h.add(di)
+		h.add(di, false)
 	case watch.Bookmark, watch.Error:
 	}
 }
 
-// add looks at a version of an item. It needs the lock.
-func (h *history) add(di *lsv1alpha1.DeployItem) {
+// add looks at a version of an item. gap: there may have been others since the last one that was seen. It needs the lock.
+func (h *history) add(di *lsv1alpha1.DeployItem, gap bool) {
 	old := h.items[di.Name]
 	h.items[di.Name] = di
 	if old != nil && old.UID == di.UID && old.ResourceVersion == di.ResourceVersion {
@@ -141,14 +141,18 @@ func (h *history) add(di *lsv1alpha1.DeployItem) {
 	if old == nil || old.UID != di.UID {
 		old = &lsv1alpha1.DeployItem{}
 	}
-	for _, fault := range slices.Concat(h.checkJob(old, di), checkVersion(old, di)) {
+	faults := slices.Concat(h.checkJob(old, di), checkVersion(di))
+	if !gap {
+		faults = append(faults, checkStep(old, di)...)
+	}
+	for _, fault := range faults {
 		h.faults = append(h.faults, fmt.Sprintf("%s: %s: %s, before that %s", di.Name, fault, show(di), show(old)))
 	}
 }
 
 // checkJob holds the job that ended last to the contract.
 func (h *history) checkJob(old, di *lsv1alpha1.DeployItem) (faults []string) {
-	is, job := di.Status, di.Status.JobIDFinished
+	job := di.Status.JobIDFinished
 	if job == "" || job == old.Status.JobIDFinished {
 		if old.Status.JobIDFinished != "" && job == "" {
 			faults = append(faults, "jobIDFinished was taken back")
@@ -167,25 +171,43 @@ func (h *history) checkJob(old, di *lsv1alpha1.DeployItem) (faults []string) {
 	if h.jobs[job] != di.Name {
 		faults = append(faults, "a job ended that was not handed out to the item")
 	}
-	if job != is.JobID && job != old.Status.JobID {
-		faults = append(faults, "another job than the present one ended")
+	return faults
+}
+
+// isFinished tells that the present job ended.
+func isFinished(s lsv1alpha1.DeployItemStatus) bool {
+	return s.JobID != "" && s.JobID == s.JobIDFinished
+}
+
+// checkVersion holds a version to the contract.
+func checkVersion(di *lsv1alpha1.DeployItem) (faults []string) {
+	if isFinished(di.Status) && !contract.IsFinal(di.Status.Phase) {
+		faults = append(faults, "is finished without a final phase")
+	}
+	if di.DeletionTimestamp == nil && !contract.HasOurFinalizer(di) {
+		faults = append(faults, "the finalizer is lost")
+	}
+	if di.Status.ObservedGeneration > di.Generation {
+		faults = append(faults, "observedGeneration is ahead")
 	}
 	return faults
 }
 
-// checkVersion holds a version and the step to it to the contract.
-func checkVersion(old, di *lsv1alpha1.DeployItem) (faults []string) {
-	was, is := old.Status, di.Status
-	over := is.JobID != "" && is.JobID == is.JobIDFinished
-	if over && !contract.IsFinal(is.Phase) {
-		faults = append(faults, "is finished without a final phase")
+// checkStep holds the step from one version to the next to the contract.
+func checkStep(old, di *lsv1alpha1.DeployItem) (faults []string) {
+	was, is, over := old.Status, di.Status, isFinished(di.Status)
+	if is.JobIDFinished != was.JobIDFinished && is.JobIDFinished != was.JobID {
+		faults = append(faults, "another job than the present one ended")
+	}
+	if contract.IsFinal(is.Phase) && is.Phase != was.Phase && was.JobID == is.JobID && !over {
+		faults = append(faults, "a final phase came without jobIDFinished")
+	}
+	if is.ObservedGeneration < was.ObservedGeneration {
+		faults = append(faults, "observedGeneration went back")
 	}
 	stays := over && was.JobID == is.JobID && was.JobIDFinished == is.JobIDFinished
 	if stays && was.Phase != is.Phase && !isInterrupted(di) {
 		faults = append(faults, "the phase changed after the job ended")
-	}
-	if di.DeletionTimestamp == nil && !contract.HasOurFinalizer(di) {
-		faults = append(faults, "the finalizer is lost")
 	}
 	if was.LastReconcileTime != nil && (is.LastReconcileTime == nil || is.LastReconcileTime.Before(was.LastReconcileTime)) {
 		faults = append(faults, "lastReconcileTime went back")

@@ -157,9 +157,9 @@ func (it *item) statusProblems(di *lsv1alpha1.DeployItem) (problems []string) {
 	return problems
 }
 
-// exportProblems looks at the export. An item that is not valid, or whose job was called off, may have any.
+// exportProblems looks at the export. An item that is not valid, or whose job was called off or timed out, may have any.
 func (it *item) exportProblems(s *snapshot, di *lsv1alpha1.DeployItem) []string {
-	if !it.kind.exports || it.want.invalid || it.calledOff {
+	if !it.kind.exports || it.want.invalid || it.want.timeout > 0 || it.calledOff {
 		return nil
 	}
 	secret := s.secrets[it.name+"-export"]

@@ -27,6 +27,7 @@ type result struct {
 	operations, jobs       int64
 	versions, gaps         int
 	kills, losses, started int
+	hits                   int
 	outages                []string
 	trouble, rest          time.Duration
 	goroutines, after      int
@@ -36,9 +37,9 @@ type result struct {
 // String is one line.
 func (r result) String() string {
 	return fmt.Sprintf("seed %d: %d items, %d operations, %d jobs, %d versions (watch begun %d times); "+
-		"%d leaders killed, %d leases lost, %d replicas started; %s; %s of trouble, at rest after %s; "+
+		"%d leaders killed, %d leases lost, %d replicas started; %d requests disturbed, %s; %s of trouble, at rest after %s; "+
 		"goroutines %d before and %d after, heap %d KiB and %d KiB",
-		r.seed, r.items, r.operations, r.jobs, r.versions, r.gaps, r.kills, r.losses, r.started, strings.Join(r.outages, ", "),
+		r.seed, r.items, r.operations, r.jobs, r.versions, r.gaps, r.kills, r.losses, r.started, r.hits, strings.Join(r.outages, ", "),
 		r.trouble.Round(time.Second), r.rest.Round(time.Second), r.goroutines, r.after, r.heap>>10, r.heapAfter>>10)
 }
 
@@ -54,12 +55,13 @@ var _ = Describe("two replicas", func() {
 		r.goroutines, r.heap = runtime.NumGoroutine(), heap()
 
 		watched := w.watch(ctx)
-		c := newCrew(w.ns, path)
+		c := newCrew(GinkgoTB(), w, path)
 		DeferCleanup(c.end)
 		began := time.Now()
 		w.haveTrouble(ctx, c, &r)
 		r.trouble = time.Since(began)
 
+		c.calm()
 		began = time.Now()
 		w.comeToRest(ctx, c)
 		r.rest = time.Since(began)
@@ -186,7 +188,7 @@ func stacks() string {
 func (w *world) tell(c *crew, r *result) {
 	r.operations, r.jobs = w.operations.Load(), w.jobs.Load()
 	r.versions, r.gaps = w.history.versions, w.history.gaps
-	r.kills, r.losses, r.started = c.kills, c.losses, c.started
+	r.kills, r.losses, r.started, r.hits = c.kills, c.losses, c.started, c.hits
 	AddReportEntry("soak", r.String(), ReportEntryVisibilityAlways)
 	Expect(r.operations).To(BeNumerically(">", len(w.items)), "the actors did act")
 	Expect(r.kills).To(BeNumerically(">", 0), "leaders were killed")

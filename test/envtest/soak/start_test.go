@@ -31,6 +31,33 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
+// chance is how probable each fault is for a request of a replica in this process.
+const chance = 0.01
+
+// network is what lies between a replica in this process and its API servers. Some of its requests fail, until calm.
+// It needs the lock.
+func (c *crew) network() *deployertest.Network {
+	chaos := deployertest.Chaos(c.seed+uint64(c.started), deployertest.Match{}, chance) //nolint:gosec // not negative
+	chaos.AtLeast = 0                                                                   // it may not live long
+	n := deployertest.Faults(c.t, chaos)
+	if c.calmed {
+		n.Disarm()
+	}
+	c.networks = append(c.networks, n)
+	return n
+}
+
+// calm ends the faults of the network.
+func (c *crew) calm() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calmed = true
+	for _, n := range c.networks {
+		n.Disarm()
+		c.hits += n.Report().Hits()
+	}
+}
+
 // startHere starts a replica in this process. Killed, its requests go nowhere from that moment on.
 func (c *crew) startHere(r *replica) error {
 	out, err := c.output(r)
@@ -41,7 +68,7 @@ func (c *crew) startHere(r *replica) error {
 	if *logs == "" {
 		log = newLog(io.Discard)
 	}
-	network := deployertest.NewNetwork()
+	network := c.network()
 	mgr, err := newReplica(network.Wrap(rest.CopyConfig(cp.Config)), c.ns, network.Transport, log)
 	if err != nil {
 		return err
