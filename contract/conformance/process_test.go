@@ -32,7 +32,7 @@ func launched(t *testing.T, script string) (*process, *bufio.Reader) {
 		},
 	}
 	p, err := launch(t.Context(), s, &rest.Config{}, "")
-	if err := errors.Join(err, written.Close(), read.SetReadDeadline(time.Now().Add(30*time.Second))); err != nil { //nolint:forbidigo // of the file
+	if err := errors.Join(err, written.Close(), read.SetReadDeadline(time.Now().Add(30*time.Second))); err != nil {
 		t.Fatal(err)
 	}
 	output := bufio.NewReader(read)
