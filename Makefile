@@ -11,6 +11,7 @@ LINT := hack/tools/bin/golangci-lint
 PEERS := test/envtest/bench/peers
 BENCH ?= .
 FUZZTIME ?= 30s
+MUTANTS ?= .
 
 # A package whose tests use Ginkgo or the control plane is a suite; all others are units.
 SUITES = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -E 'onsi/ginkgo|test/envtest[] ]' | cut -d' ' -f1
@@ -45,6 +46,10 @@ bench: ## Run the benchmarks; BENCH=regexp selects
 .PHONY: fuzz
 fuzz: ## Run every fuzz test for FUZZTIME (30s each)
 	hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: mutants
+mutants: ## Break the code in many ways and see that a test fails each time; MUTANTS=regexp selects
+	go run ./hack/mutants '$(MUTANTS)'
 
 .PHONY: lint
 lint: $(LINT) ## Run the linters
