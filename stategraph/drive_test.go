@@ -4,6 +4,7 @@ package stategraph
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
@@ -57,5 +59,48 @@ func TestJudgesGetCopies(t *testing.T) {
 func TestHashOfSeveral(t *testing.T) {
 	if hash("ab", "c") == hash("a", "bc") || hash("a", "") == hash("", "a") {
 		t.Error("different texts have one hash")
+	}
+}
+
+// What a component returns may be the same object for all items: labels of one must not get into it.
+func TestBodiesAreCopied(t *testing.T) {
+	shared := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}}}
+	before := shared.DeepCopy()
+	g := build(t, NewGraph().Add("a", Object(func(context.Context) (*unstructured.Unstructured, error) { return shared, nil })))
+	if w := walkItem(t, g, itemNamed("i"), newCluster()); !w.ready() {
+		t.Fatal(w.err())
+	}
+	if diff := cmp.Diff(before, shared); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEmptyListOfListeners(t *testing.T) {
+	unready := func(context.Context) (Readiness, error) { return Readiness{}, nil }
+	spec := ExternalSpec{Reconcile: func(context.Context) error { return nil }, Ready: unready, Listeners: []Listener{}}
+	t.Run("is none [Y11]", func(t *testing.T) {
+		if _, err := NewGraph().Add("a", External(spec)).Build(); err == nil {
+			t.Error("nobody would look at it again")
+		}
+	})
+}
+
+func TestStatusOfAnother(t *testing.T) {
+	for _, apiVersion := range []string{"another.example.com/v1alpha1", "stategraph.deployerkit.dev/v2"} {
+		item := itemNamed("i")
+		item.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"` + apiVersion + `","kind":"ProviderStatus"}`)}
+		if _, err := decodeStatus(item); err == nil {
+			t.Errorf("%s is taken for our own", apiVersion)
+		}
+	}
+}
+
+func TestSummaryOfJustEnough(t *testing.T) {
+	var states []ComponentStatus
+	for range maxSummary {
+		states = append(states, ComponentStatus{Name: "a", State: StateProgressing, Reason: "waits"})
+	}
+	if got := summary(states); strings.Contains(got, "more") || strings.Count(got, "waits") != maxSummary {
+		t.Error(got)
 	}
 }
