@@ -12,6 +12,7 @@ PEERS := test/envtest/bench/peers
 BENCH ?= .
 FUZZTIME ?= 30s
 SEED ?= 0
+MUTANTS ?= .
 
 # A package whose tests use Ginkgo or the control plane is a suite; all others are units.
 SUITES = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -E 'onsi/ginkgo|test/envtest[] ]' | cut -d' ' -f1
@@ -55,6 +56,10 @@ bench: ## Run the benchmarks; BENCH=regexp selects
 .PHONY: fuzz
 fuzz: ## Run every fuzz test for FUZZTIME (30s each, two at once)
 	hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: mutants
+mutants: ## Break the code in many ways and see that a test fails each time; MUTANTS=regexp selects
+	go run ./hack/mutants '$(MUTANTS)'
 
 .PHONY: lint
 lint: $(LINT) ## Run the linters

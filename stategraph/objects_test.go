@@ -218,6 +218,7 @@ func TestWaits(t *testing.T) {
 	poll := []Listener{Poll(time.Minute), Timer(time.Hour)}
 	unready := func(context.Context) (Readiness, error) { return Readiness{}, nil }
 	well := func(context.Context) error { return nil }
+	failing := func(context.Context) error { return errors.New("no") }
 	for name, test := range map[string]struct {
 		spec ExternalSpec
 		want string
@@ -225,6 +226,7 @@ func TestWaits(t *testing.T) {
 	}{
 		"a wait is no failure [Y7]":       {ExternalSpec{Reconcile: wait}, "a Progressing a mail", 30 * time.Second},
 		"a poll, while it is not ready":   {ExternalSpec{Reconcile: well, Ready: unready, Listeners: poll}, "a Progressing not ready yet", time.Minute},
+		"a poll, when it has failed":      {ExternalSpec{Reconcile: failing, Ready: unready, Listeners: poll[:1]}, "a Failed no", time.Minute},
 		"a timer, also when it is ready":  {ExternalSpec{Reconcile: well, Listeners: poll}, "a Ready", time.Hour},
 		"nothing brings the next about":   {ExternalSpec{Reconcile: well}, "a Ready", 0},
 		"a long reason becomes one line ": {ExternalSpec{Reconcile: func(context.Context) error { return errors.New("a\nb\t" + strings.Repeat("x", 999)) }}, "a Failed a b " + strings.Repeat("x", 251) + "…", 0},

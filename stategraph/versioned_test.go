@@ -79,6 +79,29 @@ func TestVersioned(t *testing.T) {
 			t.Error(got)
 		}
 	})
+	t.Run("all that is immutable is part of the content [Yx4]", func(t *testing.T) {
+		secret := func(change func(*corev1.Secret)) Resource {
+			return Versioned(func(context.Context) (*corev1.Secret, error) {
+				s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Data: map[string][]byte{"a": []byte("x")}}
+				change(s)
+				return s, nil
+			})
+		}
+		plain := configMap("c", map[string]string{"a": "x"})
+		binary := configMap("c", map[string]string{"a": "x"})
+		binary.BinaryData = map[string][]byte{"b": []byte("y")}
+		c := newCluster()
+		for _, r := range []Resource{
+			secret(func(*corev1.Secret) {}), secret(func(s *corev1.Secret) { s.Type = "example.com/key" }),
+			Versioned(func(context.Context) (*corev1.ConfigMap, error) { return plain, nil }),
+			Versioned(func(context.Context) (*corev1.ConfigMap, error) { return binary, nil }),
+		} {
+			walkItem(t, build(t, NewGraph().Add("s", r)), itemNamed("a"), c)
+		}
+		if got := c.names(); len(got) != 4 {
+			t.Errorf("four contents are %v", got)
+		}
+	})
 	t.Run("the former one stays until all that require it are ready [Yx4]", func(t *testing.T) {
 		g := build(t, NewGraph().Add("config", Versioned(wordMap)).Add("pods", stub{}, "config").Add("web", stub{}, "pods").Add("other", stub{}))
 		for name, test := range map[string]struct {
