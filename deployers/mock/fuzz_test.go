@@ -23,7 +23,7 @@ func FuzzConfig(f *testing.F) {
 		`"export":{"b": 1,  "a":"x"}`, `"export":"<&>\u2028"`, `"export":[1e400]`, `"phase":"","phase":""`, `"Phase":"Failed"`,
 		`"continuousReconcile":{"every":"3s"}`, `"continuousReconcile":{"cron":"@daily","every":"1s"}`, `"continuousReconcile":{"cron":"\n"}`,
 	} {
-		f.Add([]byte(itemWith(seed).Spec.Configuration.Raw))
+		f.Add(itemWith(seed).Spec.Configuration.Raw)
 	}
 	f.Add([]byte("\x00"))
 	f.Add([]byte(`{"apiVersion":"v1\nv2","kind":"` + strings.Repeat("x", 5000) + `"}`))
