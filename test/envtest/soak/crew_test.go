@@ -122,6 +122,14 @@ func (c *crew) leader() *replica {
 	return nil
 }
 
+// leadsHere tells that the leader is the replica in this process.
+func (c *crew) leadsHere() bool {
+	r := c.leader()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return r != nil && r == c.slots[0]
+}
+
 func isClosed(ch chan struct{}) bool {
 	select {
 	case <-ch:

@@ -120,7 +120,7 @@ func (w *world) haveTrouble(ctx context.Context, c *crew, r *result) {
 		r.outages = append(r.outages, o.name)
 	}
 	group.Go(func() error { return suffer(trouble, all, began) })
-	group.Go(func() error { w.killLeaders(trouble, c); return nil })
+	group.Go(func() error { w.killLeaders(trouble, c, began); return nil })
 	Expect(group.Wait()).To(Succeed(), "seed %d", w.seed)
 }
 

@@ -32,7 +32,7 @@ type nopCloser struct{ io.Writer }
 func (nopCloser) Close() error { return nil }
 
 // chance is how probable each fault is for a request of a replica in this process.
-const chance = 0.01
+const chance = 0.03
 
 // network is what lies between a replica in this process and its API servers. Some of its requests fail, until calm.
 // It needs the lock.

@@ -47,14 +47,18 @@ func suffer(ctx context.Context, all []outage, began time.Time) error {
 	return errors.Join(errs...)
 }
 
-// killLeaders kills the leader every few seconds until ctx ends.
-func (w *world) killLeaders(ctx context.Context, c *crew) {
+// killLeaders kills the leader every few seconds, but not in the last quarter of the time: a new leader looks at all
+// items, and heals what the old one forgot. So the last one is that whose requests fail, and it must not forget.
+func (w *world) killLeaders(ctx context.Context, c *crew, began time.Time) {
 	random := w.dice(killerDice)
-	for {
+	for time.Since(began) < *duration*3/4 {
 		pause(ctx, 4*time.Second+time.Duration(random.IntN(3000))*time.Millisecond)
 		if ctx.Err() != nil {
 			return
 		}
+		c.killLeader(ctx)
+	}
+	if !c.leadsHere() {
 		c.killLeader(ctx)
 	}
 }
