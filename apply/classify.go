@@ -3,6 +3,7 @@
 package apply
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"regexp"
@@ -35,11 +36,12 @@ func classify(ref Ref, err error, hide hidden) *Error {
 
 // answer fills in what the API server said.
 func (e *Error) answer(status metav1.Status, err error, hide hidden) {
-	e.Status = status.Reason
+	e.Status, e.told = status.Reason, true
 	e.Reason = status.Message
 	e.Path, e.Reason = place(status)
 	switch {
 	case tooLarge(status):
+		e.told = false
 		e.Class, e.Reason = Permanent, "the object is too large to be stored (limit about 1.5 MiB)"
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		e.Class, e.Reason = Wait, "the namespace "+e.Ref.Namespace+" is being deleted"
@@ -112,11 +114,23 @@ var printedObject = regexp.MustCompile(`(?s)(?:\{|\bmap\[|\b(?:data|stringData):
 // the manifest before.
 func withoutObject(text string) string { return printedObject.ReplaceAllString(text, "…") }
 
-// explanation is what an admission webhook or policy says for itself.
-var explanation = regexp.MustCompile(`(?s)(denied (?:the )?request: ).*$`)
+// What may be told about Secrets whose values are not known, so that they cannot be found in a text: who denied, and a
+// missing right.
+var (
+	denial       = regexp.MustCompile(`(?s)^(.*?denied (?:the )?request: ).*$`)
+	missingRight = regexp.MustCompile(`^secrets … is forbidden: User … cannot \w+ resource … in API group \S+ in the namespace …$`)
+)
 
-// withoutExplanation is for Secrets whose values are not known, so that they cannot be found in a text.
-func withoutExplanation(text string) string { return explanation.ReplaceAllString(text, "$1…") }
+// withoutExplanation is the error of a Secret that is not among the manifests at hand.
+func (e *Error) withoutExplanation() {
+	switch {
+	case !e.told || missingRight.MatchString(e.Reason):
+	case denial.MatchString(e.Reason):
+		e.Reason = denial.ReplaceAllString(e.Reason, "$1…")
+	default:
+		e.Reason = "the API server refused: " + cmp.Or(string(e.Status), "it gave no reason")
+	}
+}
 
 // withoutValues cuts everything that may be content of the object.
 func withoutValues(text string) string {

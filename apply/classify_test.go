@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -104,7 +105,7 @@ func TestClassify(t *testing.T) {
 			want := c.want
 			want.Ref = c.ref
 			same := cmp.Comparer(func(a, b error) bool { return errors.Is(a, b) || a == nil && b == nil })
-			if diff := cmp.Diff(want, *got, cmp.AllowUnexported(Error{}), same); diff != "" {
+			if diff := cmp.Diff(want, *got, cmp.AllowUnexported(Error{}), cmpopts.IgnoreFields(Error{}, "told"), same); diff != "" {
 				t.Error(diff)
 			}
 			if ClassOf(got) == Permanent != (want.Class == Permanent) {
@@ -152,8 +153,14 @@ func TestDenialOfUnknownSecret(t *testing.T) {
 		claimed bool
 		want    string
 	}{
-		"webhook":   {secret, denied, false, "admission webhook … denied the request: …"},
-		"policy":    {secret, policy, false, "secrets … is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: …"},
+		"webhook":  {secret, denied, false, "admission webhook … denied the request: …"},
+		"policy":   {secret, policy, false, "secrets … is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: …"},
+		"conflict": {secret, answer(409, "the password is old-secret", nil), false, "the API server refused: it gave no reason"},
+		"no right": {
+			secret, answer(403, `secrets "s" is forbidden: User "u" cannot delete resource "secrets" in API group "" in the namespace "shop"`, nil),
+			false, "secrets … is forbidden: User … cannot delete resource … in API group … in the namespace …",
+		},
+		"network":   {secret, errors.New("dial: refused"), false, "dial: refused"},
 		"desired":   {secret, denied, true, "admission webhook … denied the request: the password old-secret is in use"},
 		"no secret": {deployment, denied, false, `admission webhook "w" denied the request: the password old-secret is in use`},
 	} {

@@ -36,6 +36,7 @@ type Error struct {
 	// Status is the API server's reason, for instance metav1.StatusReasonUnauthorized; empty when it gave none.
 	Status metav1.StatusReason
 
+	told  bool  // the reason is the API server's
 	cause error // never the API server's answer: that may contain content of the object
 }
 

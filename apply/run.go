@@ -107,8 +107,8 @@ func (r *run) sort(ref Ref, err error) *Error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if one != nil && ref.isSecret() && !r.book.at(ref.id()).claimed {
-		one.Reason = withoutExplanation(one.Reason) // its manifest, and so what is in it, is not known
+	if one != nil && one.Class != Wait && ref.isSecret() && !r.book.at(ref.id()).claimed {
+		one.withoutExplanation() // its manifest, and so what is in it, is not known
 	}
 	delete(r.waits, ref.id())
 	if one != nil && one.Class == Wait {

@@ -44,14 +44,16 @@ type Awaited struct {
 	Timeout time.Duration
 }
 
-// ReadExports reads the values of all exports; every object is read at most
-// once. It does not wait: what is not there yet is in Waiting. The values are
+// ReadExports reads the values of all exports; every object is read once, as
+// long as there are no more than 64. It does not wait: what is not there yet is in Waiting. The values are
 // copies.
 // Errors: those of the getter, with the key; a ConfigError when two exports
-// want to be in the same place and are not both objects.
+// want to be in the same place and are not both objects, or when they exceed
+// what a Secret may hold: no more than that is ever kept.
 func ReadExports(ctx context.Context, exports []Export, get Getter) (*Values, error) {
 	reader := reader{get: get, seen: map[object]*unstructured.Unstructured{}}
 	out := &Values{Values: map[string]any{}}
+	size := 0
 	for i := range exports {
 		export := &exports[i]
 		value, missing, err := reader.value(ctx, export)
@@ -65,8 +67,22 @@ func ReadExports(ctx context.Context, exports []Export, get Getter) (*Values, er
 		if !merge(out.Values, nest(export.key, value)) {
 			return nil, fault(fmt.Sprintf("exports.exports[%d].key", i), "%q is in the place of another export", export.Key)
 		}
+		if size += sizeOf(value); size > corev1.MaxSecretSize {
+			if _, err := EncodeExports(out.Values); err != nil { // nil: what was merged needs less than its parts
+				return nil, err
+			}
+		}
 	}
 	return out, nil
+}
+
+// sizeOf is what a value takes in the Secret; what cannot be encoded takes nothing, and fails later.
+func sizeOf(value any) int {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return 0
+	}
+	return len(raw)
 }
 
 // EncodeExports is what goes into the export Secret, for deployerlib.WriteExport.
@@ -100,7 +116,10 @@ type object struct {
 	ref    lsv1alpha1.TypedObjectReference
 }
 
-// reader reads every object once.
+// maxObjects are kept: an item may name thousands, each as large as a cluster allows.
+const maxObjects = 64
+
+// reader reads every object once, but for what it had to let go.
 type reader struct {
 	get  Getter
 	seen map[object]*unstructured.Unstructured
@@ -137,6 +156,9 @@ func (r *reader) read(ctx context.Context, target string, ref lsv1alpha1.TypedOb
 	if !known {
 		if obj, err = r.get.Get(ctx, target, ref); err != nil {
 			return nil, "", fmt.Errorf("get %s: %w", describe(ref), err)
+		}
+		if len(r.seen) >= maxObjects {
+			clear(r.seen)
 		}
 		r.seen[id] = obj
 	}

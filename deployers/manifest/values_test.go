@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +132,47 @@ func TestReadExportsReadsOnce(t *testing.T) {
 		want := []Awaited{{Key: "a", Reason: "status.absent of Database ns/db does not exist", Timeout: time.Minute}}
 		if diff := cmp.Diff(want, got.Waiting); diff != "" {
 			t.Errorf("Waiting: -want, +got:\n%s", diff)
+		}
+	})
+}
+
+// endless is a cluster in which every object exists, and is large.
+type endless struct{ reads int }
+
+func (e *endless) Get(context.Context, string, lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
+	e.reads++
+	return &unstructured.Unstructured{Object: map[string]any{"data": strings.Repeat("x", 1<<18), "small": "y"}}, nil
+}
+
+// TestReadExportsKeepsLittle: an item that exports from very many objects does not fill the memory.
+func TestReadExportsKeepsLittle(t *testing.T) {
+	of := func(path string, objects int) []Export {
+		exports := exportsOf(t, "key: a, jsonPath: "+path)
+		for i := range objects {
+			from := *exports[0].FromResource
+			from.Name = fmt.Sprint(i)
+			one := exports[0]
+			one.FromResource, one.key, one.Key = &from, []string{from.Name}, from.Name
+			exports = append(exports, one)
+		}
+		return exports[1:]
+	}
+	t.Run("stops reading when a Secret is full", func(t *testing.T) {
+		from := &endless{}
+		_, err := ReadExports(t.Context(), of("data", 1000), from)
+		if err == nil || !strings.Contains(err.Error(), "more than the 1048576") || from.reads != 4 {
+			t.Errorf("after %d reads: %v", from.reads, err)
+		}
+	})
+	t.Run("lets objects go", func(t *testing.T) {
+		from, exports := &endless{}, of("small", maxObjects+1)
+		if _, err := ReadExports(t.Context(), exports, from); err != nil || from.reads != maxObjects+1 {
+			t.Fatalf("after %d reads: %v", from.reads, err)
+		}
+		again := exports[0]
+		again.key = []string{"again"}
+		if _, err := ReadExports(t.Context(), append(exports, again), from); err != nil || from.reads != 2*maxObjects+3 {
+			t.Errorf("after %d reads: %v, want the first object to be read twice", from.reads, err)
 		}
 	})
 }

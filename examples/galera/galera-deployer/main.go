@@ -23,7 +23,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-var metrics = flag.String("metrics-bind-address", ":8080", "where metrics are served; 0: nowhere")
+var metrics = flag.String("metrics-bind-address", "127.0.0.1:8080", "where metrics are served; 0: nowhere")
 
 func run(ctx context.Context, cfg *rest.Config) error {
 	graph, err := galera.Graph()

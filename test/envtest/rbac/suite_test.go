@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rbac_test runs each deployer with the rights of the rbac.yaml that comes with it, and with no others. The API server keeps an
-// audit log, so a spec sees every request as the authorizer saw it: which were refused, and which rights nobody used.
+// audit log, so a spec sees every request as the authorizer saw it: which were refused, and which rights nobody used. Another spec
+// looks for secrets in all that the deployers tell, while everything that can fail does so and repeats what was sent.
 package rbac_test
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -31,8 +34,11 @@ const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitSt
 
 func TestRBAC(t *testing.T) {
 	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
+	flags := flag.NewFlagSet("klog", flag.PanicOnError)
+	klog.InitFlags(flags)
+	Expect(flags.Set("v", strconv.Itoa(verbosity))).To(Succeed())
+	klog.SetLogger(everything())
+	ctrl.SetLogger(everything())
 	RunSpecs(t, "rbac")
 }
 

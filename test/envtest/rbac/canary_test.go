@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// victim is an item with secrets whose writes meet a fault.
+type victim struct {
+	name, deployer, form string
+	config               func(password string) map[string]any
+}
+
+// common are the forms that are tried on all deployers; what they share is tried on one of them with all forms.
+var common = []string{"json", "decoded", "conflict"}
+
+// victims are forms for all deployers.
+func (w *world) victims() []victim {
+	out := []victim{}
+	for _, form := range common {
+		name := "mock-" + form
+		out = append(out, victim{name: name, deployer: "mock", form: form, config: func(password string) map[string]any {
+			return mockConfig(map[string]any{"export": map[string]any{"x": password}})
+		}})
+	}
+	for deployer, config := range secretive {
+		asked := common
+		if deployer == "manifest" {
+			asked = slices.Concat(slices.Collect(maps.Keys(forms)), slices.Collect(maps.Keys(silent)))
+		}
+		for _, form := range asked {
+			name := deployer + "-" + form
+			out = append(out, victim{name: name, deployer: deployer, form: form, config: func(password string) map[string]any {
+				return config(w.ns, name, password)
+			}})
+		}
+	}
+	return out
+}
+
+// faults of a victim: on its Secret in the target and that of its exports, and on the item itself.
+func (v *victim) faults(password string) []deployertest.Rule {
+	secret := map[string]any{"data": map[string]any{"x": base64.StdEncoding.EncodeToString([]byte(password))}}
+	on := func(match deployertest.Match, known map[string]any) deployertest.Rule {
+		fault, isSilent := silent[v.form]
+		if !isSilent {
+			fault = forms[v.form].fault(known)
+		}
+		return deployertest.Rule{Name: v.name + " " + match.Verb, Match: match, Times: 2, Fault: fault, Optional: true}
+	}
+	return []deployertest.Rule{
+		on(deployertest.Match{Verb: "patch", Resource: "secrets", Name: v.name}, nil),
+		on(deployertest.Match{Verb: "delete", Resource: "secrets", Name: v.name}, secret),
+		on(deployertest.Match{Verb: "create", Resource: "secrets", Name: v.name + "-export"}, nil),
+		on(deployertest.Match{Verb: "update", Resource: "secrets", Name: v.name + "-export"}, nil),
+		on(deployertest.Match{Verb: "delete", Resource: "secrets", Name: v.name + "-export"}, secret),
+		on(deployertest.Match{Verb: "patch", Resource: "deployitems", Subresource: "status", Name: v.name}, v.config(password)),
+		on(deployertest.Match{Verb: "patch", Resource: "deployitems", Name: v.name}, v.config(password)),
+	}
+}
+
+var _ = Describe("a secret", func() {
+	It("of any input shows nowhere, whatever fails", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		victims := w.victims()
+		w.bystanders(ctx)
+		network := w.network(victims, canary+"1")
+		w.through(ctx, network, "token-1")
+		w.startAll(network)
+
+		By("installation")
+		for _, v := range victims {
+			di := w.ls.Item(w.ns, v.name, w.typeOf(v.deployer), v.config(canary+"1"))
+			di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
+			Expect(w.ls.Deploy(ctx, di)).To(Succeed())
+		}
+		w.arrive(ctx, victims)
+
+		By("drift")
+		for _, v := range victims {
+			w.byHand(ctx, v.name)
+		}
+		Eventually(w.passwords(ctx, victims)).WithTimeout(patience).Should(HaveEach(canary + "1"))
+		Expect(leaks(w.public(ctx))).To(BeEmpty())
+
+		By("a killed process, another one, and another password, under chaos")
+		for _, v := range victims {
+			Expect(w.ls.Update(ctx, w.key(v.name), v.config(canary+"2"))).To(Succeed())
+			w.again(ctx, v.name)
+		}
+		network.Kill()
+		w.mgr.Kill()
+		Expect(leaks(w.public(ctx))).To(BeEmpty())
+		network = w.network(victims, canary+"2", deployertest.Chaos(7, deployertest.Match{Resource: "deployitems"}, 0.02).Rules...)
+		w.through(ctx, network, "token-2")
+		w.startAll(network)
+		w.arrive(ctx, victims)
+		Eventually(w.passwords(ctx, victims)).WithTimeout(patience).Should(HaveEach(canary + "2"))
+		Expect(leaks(w.public(ctx))).To(BeEmpty())
+
+		By("deletion")
+		for _, v := range victims {
+			Expect(w.ls.Mark(ctx, w.key(v.name))).To(Succeed())
+		}
+		w.leave(ctx)
+		Expect(leaks(w.public(ctx))).To(BeEmpty())
+		Expect(logbook.text()).To(ContainSubstring("denied"), "the faults were told of")
+	}, SpecTimeout(4*time.Minute))
+})
+
+// network has the faults of all victims.
+func (w *world) network(victims []victim, password string, more ...deployertest.Rule) *deployertest.Network {
+	GinkgoHelper()
+	rules := []deployertest.Rule{}
+	for i := range victims {
+		rules = append(rules, victims[i].faults(password)...)
+	}
+	return deployertest.Faults(GinkgoTB(), deployertest.Scenario{Seed: 7, Rules: append(rules, more...), Log: GinkgoLogr, AtLeast: len(victims)})
+}
+
+// bystanders are secrets that nobody needs: of registries, and in the Secret of a Target.
+func (w *world) bystanders(ctx context.Context) {
+	GinkgoHelper()
+	registry := &corev1.Secret{Type: corev1.SecretTypeDockerConfigJson, StringData: map[string]string{
+		corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths": {"example.org": {"password": %q}}}`, canary+"registry"),
+	}}
+	registry.Namespace, registry.Name = w.ns, "registry"
+	Expect(w.client.Create(ctx, registry)).To(Succeed())
+	lsCtx := &lsv1alpha1.Context{}
+	lsCtx.Namespace, lsCtx.Name = w.ns, lsv1alpha1.DefaultContextName
+	lsCtx.RegistryPullSecrets = []corev1.LocalObjectReference{{Name: registry.Name}}
+	Expect(w.client.Create(ctx, lsCtx)).To(Succeed())
+}
+
+// arrive waits until all items are as they should be; what failed for good is asked for again.
+func (w *world) arrive(ctx context.Context, victims []victim) {
+	GinkgoHelper()
+	for _, v := range victims {
+		Eventually(func(g Gomega) {
+			di, err := w.ls.Get(ctx, w.key(v.name))
+			g.Expect(err).NotTo(HaveOccurred())
+			if di.Status.Phase == phases.Failed && di.Status.JobID == di.Status.JobIDFinished {
+				_, err := w.ls.Trigger(ctx, w.key(v.name))
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			g.Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%s: %+v", v.name, di.Status.LastError)
+			g.Expect(di.Status.JobIDFinished).To(Equal(di.Status.JobID))
+		}).WithContext(ctx).WithTimeout(2 * patience).WithPolling(100 * time.Millisecond).Should(Succeed())
+	}
+}
+
+// leave waits until all items are gone; who has no job gets one.
+func (w *world) leave(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		left := &lsv1alpha1.DeployItemList{}
+		g.Expect(w.client.List(ctx, left, client.InNamespace(w.ns))).To(Succeed())
+		texts := map[string]string{"log": logbook.text()}
+		for i := range left.Items {
+			di := &left.Items[i]
+			status, err := json.Marshal(di.Status)
+			g.Expect(err).NotTo(HaveOccurred())
+			texts[di.Name] = string(status)
+			if di.Status.JobID == di.Status.JobIDFinished {
+				_, err := w.ls.Trigger(ctx, client.ObjectKeyFromObject(di))
+				g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+			}
+		}
+		Expect(leaks(texts)).To(BeEmpty())
+		g.Expect(left.Items).To(BeEmpty())
+	}).WithContext(ctx).WithTimeout(2 * patience).WithPolling(200 * time.Millisecond).Should(Succeed())
+}
+
+// byHand changes a Secret in the target, if the item has one there.
+func (w *world) byHand(ctx context.Context, name string) {
+	GinkgoHelper()
+	secret := &corev1.Secret{}
+	secret.Namespace, secret.Name = w.ns, name
+	err := w.client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, []byte(`{"data": {"x": "YnkgaGFuZA=="}}`)), client.FieldOwner("kubectl-edit"))
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+}
+
+// passwords are what the Secrets in the target hold.
+func (w *world) passwords(ctx context.Context, victims []victim) func(Gomega) []string {
+	return func(g Gomega) []string {
+		out := []string{}
+		for _, v := range victims {
+			secret := &corev1.Secret{}
+			if v.deployer != "mock" {
+				g.Expect(w.client.Get(ctx, w.key(v.name), secret)).To(Succeed())
+				out = append(out, string(secret.Data["x"]))
+			}
+		}
+		return out
+	}
+}
