@@ -35,6 +35,7 @@ func functions() template.FuncMap {
 	for _, name := range unfit {
 		delete(funcs, name)
 	}
+	maps.Copy(funcs, boundedFunctions(funcs))
 	maps.Copy(funcs, template.FuncMap{
 		"keys":      sortedKeys,
 		"values":    sortedValues,
@@ -96,7 +97,8 @@ func indent(by any, text string) (string, error) {
 		return "", fmt.Errorf("indent by %v: want 0 to 256", by)
 	}
 	pad := strings.Repeat(" ", spaces)
-	return pad + strings.ReplaceAll(text, "\n", "\n"+pad), nil
+	size := len(text) + (strings.Count(text, "\n")+1)*spaces
+	return limited("indent", size, func() string { return pad + strings.ReplaceAll(text, "\n", "\n"+pad) })
 }
 
 // untilStep counts from start to just before stop, up or down.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"text/template"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -151,6 +152,54 @@ func TestTemplateFaults(t *testing.T) {
 			t.Error(state)
 		}
 		if _, state := rendered(t, header, `{}`, WithData(nil)); !strings.Contains(state, "WithData: the function is nil") {
+			t.Error(state)
+		}
+	})
+}
+
+// TestTemplateAmplification: functions that make much of little are bounded, and do what sprig's do within the bound.
+func TestTemplateAmplification(t *testing.T) {
+	long := strings.Repeat("a ", 20_000)
+	config := `{"text":"` + long + `","list":["` + strings.Join(strings.Fields(long), `","`) + `"]}`
+	for call, want := range map[string]string{
+		`join .Config.text .Config.list`:                           "join",
+		`replace " " .Config.text .Config.text`:                    "replace",
+		`replace "" .Config.text .Config.text`:                     "replace",
+		`wrapWith 1 .Config.text .Config.text`:                     "wrapWith",
+		`regexReplaceAll "a" .Config.text .Config.text`:            "replace matches",
+		`regexReplaceAll ".*" .Config.text (repeat 1000 "$0")`:     "replace matches",
+		`mustRegexReplaceAll "a" .Config.text .Config.text`:        "replace matches",
+		`regexReplaceAllLiteral "a" .Config.text .Config.text`:     "replace matches",
+		`mustRegexReplaceAllLiteral "a" .Config.text .Config.text`: "replace matches",
+		`indent 256 (join "\n" .Config.list)`:                      "indent",
+		`nindent 256 (join "\n" .Config.list)`:                     "indent",
+	} {
+		t.Run(call, func(t *testing.T) {
+			_, state := rendered(t, header+"data:\n  a: {{"+call+"}}", config)
+			if !strings.HasSuffix(state, want+": want at most 1048576 characters in all") {
+				t.Error(state[max(0, len(state)-200):])
+			}
+		})
+	}
+	for call, want := range map[string]string{
+		`join "-" (list 1 "b" nil true)`:             "1-b-true",
+		`replace "a" "bb" "aca"`:                     "bbcbb",
+		`wrapWith 2 "|" "abcd e"`:                    "ab|cd|e",
+		`regexReplaceAll "a(.)" "abac" "${1}$0"`:     "babcac",
+		`mustRegexReplaceAll "a(.)" "abac" "$1"`:     "bc",
+		`regexReplaceAllLiteral "a." "abac" "$0"`:    "$0$0",
+		`mustRegexReplaceAllLiteral "a." "abac" "$"`: "$$",
+	} {
+		t.Run(call, func(t *testing.T) {
+			var out strings.Builder
+			err := template.Must(template.New("").Funcs(functions()).Parse("{{"+call+"}}")).Execute(&out, nil)
+			if err != nil || out.String() != want {
+				t.Errorf("want %q, got %q, %v", want, out.String(), err)
+			}
+		})
+	}
+	t.Run("an expression that cannot be read", func(t *testing.T) {
+		if _, state := rendered(t, header+`data: {a: {{regexReplaceAll "(" "a" "b"}}}`, `{}`); !strings.Contains(state, "error parsing regexp: missing closing )") {
 			t.Error(state)
 		}
 	})
