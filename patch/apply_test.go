@@ -263,6 +263,15 @@ func TestApplyErrors(t *testing.T) {
 			t.Errorf("Apply() = %v, want forbidden", err)
 		}
 	})
+	t.Run("an object that is too large is told", func(t *testing.T) {
+		c, count, di := stored(t)
+		count.mainErr = apierrors.NewRequestEntityTooLargeError("limit is 3145728")
+		p, tooLarge := &patch.Patch{}, &patch.SizeError{}
+		p.Labels().Set("a", "1")
+		if _, err := p.Apply(t.Context(), c, di); !errors.As(err, &tooLarge) || !patch.Permanent(err) {
+			t.Errorf("Apply() = %v, want a SizeError", err)
+		}
+	})
 	t.Run("functions and locks need a reference body [Kx8]", func(t *testing.T) {
 		c, count, di := stored(t)
 		di.ResourceVersion = ""

@@ -42,11 +42,13 @@ func TestApplyToTerminating(t *testing.T) {
 	for name, tc := range map[string]struct {
 		held  []string
 		grace int64
+		left  []string
 		gone  bool
 	}{
-		"the last finalizer goes [Kx13]":          {[]string{"a/b"}, 0, true},
-		"it terminates gracefully, as pods do":    {[]string{"a/b"}, 30, false},
-		"it had no finalizer, and is still there": {nil, 0, false},
+		"the last finalizer goes [Kx13]":          {[]string{"a/b"}, 0, nil, true},
+		"it terminates gracefully, as pods do":    {[]string{"a/b"}, 30, nil, false},
+		"it had no finalizer, and is still there": {nil, 0, nil, false},
+		"somebody added a finalizer meanwhile":    {[]string{"a/b"}, 0, []string{"c/d"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			terminating := func(obj client.Object) {
@@ -61,6 +63,7 @@ func TestApplyToTerminating(t *testing.T) {
 				Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, _ client.Patch, _ ...client.PatchOption) error {
 					obj.SetResourceVersion("8")
 					terminating(obj)
+					obj.SetFinalizers(tc.left)
 					return nil
 				},
 				SubResourcePatch: func(_ context.Context, _ client.Client, _ string, obj client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
