@@ -5,6 +5,7 @@ package patch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -365,13 +366,21 @@ func TestApplyGoesByWhatWasNoted(t *testing.T) {
 
 // TestApplyFillsInUnderALock: what is added to please the schema must not overwrite what others have stored by now.
 func TestApplyFillsInUnderALock(t *testing.T) {
-	c, count, _ := stored(t, func(di *lsv1alpha1.DeployItem) { di.Status.ObservedGeneration = 1 })
-	seen := thing(t, `{"status":{"observedGeneration":1}}`)
-	seen.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
-	p := &patch.Patch{}
-	p.Status().Set("deployer", map[string]any{"name": "n"})
-	apply(t, p, c, seen, patch.StatusSubresource(true))
-	wantJSON(t, "sent", `{"metadata":{"resourceVersion":"7"},"status":{"deployer":{"identity":"","name":"n","version":""},"observedGeneration":1}}`, []byte(count.bodies[0]))
+	for _, typed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("typed %t", typed), func(t *testing.T) {
+			c, count, di := stored(t, func(di *lsv1alpha1.DeployItem) { di.Status.ObservedGeneration = 1 })
+			var seen client.Object = di // it shows an empty deployer where none is stored
+			if !typed {
+				raw := thing(t, `{"status":{"observedGeneration":1}}`)
+				raw.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
+				seen = raw
+			}
+			p := &patch.Patch{}
+			p.Status().Set("deployer", map[string]any{"name": "n"})
+			apply(t, p, c, seen, patch.StatusSubresource(true))
+			wantJSON(t, "sent", `{"metadata":{"resourceVersion":"7"},"status":{"deployer":{"identity":"","name":"n","version":""},"observedGeneration":1}}`, []byte(count.bodies[0]))
+		})
+	}
 }
 
 // TestApplyReadsWhenInDoubt: a Go object shows zero values where nothing is stored, and removing nothing is refused.

@@ -56,7 +56,7 @@ func (r *applying) compare() (plan, bool, error) {
 		stored := object(r.body, fieldStatus)
 		wanted[fieldStatus] = completeStatus(stored, status)
 		// What is filled in must not overwrite what others have stored by now.
-		todo.locked = todo.locked || isZeroStatus(withWholeDeployer(stored)) || !equal(status, wanted[fieldStatus])
+		todo.locked = todo.locked || isZeroStatus(withWholeDeployer(stored)) || isNewDeployer(stored, status) || !equal(status, wanted[fieldStatus])
 	}
 	if len(r.left.fns) == 0 || !r.typed || todo.empty() {
 		return todo, false, nil
@@ -109,6 +109,11 @@ func completeStatus(base, wanted map[string]any) map[string]any {
 		out[fieldObservedGeneration] = int64(0)
 	}
 	return out
+}
+
+// isNewDeployer tells that there may be no stored deployer yet: a Go object shows an empty one then.
+func isNewDeployer(base, wanted map[string]any) bool {
+	return hasMember(withWholeDeployer(wanted), fieldDeployer) && !hasMember(withWholeDeployer(base), fieldDeployer)
 }
 
 // encode writes one patch, for the main resource, the status, or both.
