@@ -5,7 +5,6 @@ package patch_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -132,6 +131,10 @@ func TestApplyOnVirginItems(t *testing.T) {
 		"merge": {
 			func(p *patch.Patch) { p.Status().Set("deployer", map[string]any{"name": "n"}) },
 			`{"metadata":{"resourceVersion":"7"},"status":{"deployer":{"identity":"","name":"n","version":""},"observedGeneration":0}}`, 0,
+		},
+		"merge of one field": {
+			func(p *patch.Patch) { p.Status().Set("phase", "Init") },
+			`{"metadata":{"resourceVersion":"7"},"status":{"observedGeneration":0,"phase":"Init"}}`, 0,
 		},
 		"function": {
 			func(p *patch.Patch) {
@@ -366,19 +369,41 @@ func TestApplyGoesByWhatWasNoted(t *testing.T) {
 
 // TestApplyFillsInUnderALock: what is added to please the schema must not overwrite what others have stored by now.
 func TestApplyFillsInUnderALock(t *testing.T) {
-	for _, typed := range []bool{false, true} {
-		t.Run(fmt.Sprintf("typed %t", typed), func(t *testing.T) {
+	sees := func(t *testing.T, members string) client.Object {
+		raw := thing(t, members)
+		raw.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
+		return raw
+	}
+	cases := map[string]struct {
+		sees  func(t *testing.T, stored *lsv1alpha1.DeployItem) client.Object
+		field string
+		value any
+		want  string
+	}{
+		"a deployer of a map": {
+			func(t *testing.T, _ *lsv1alpha1.DeployItem) client.Object {
+				return sees(t, `{"status":{"observedGeneration":1}}`)
+			},
+			"deployer", map[string]any{"name": "n"}, `{"deployer":{"identity":"","name":"n","version":""},"observedGeneration":1}`,
+		},
+		"a deployer of a Go object, which shows an empty one": {
+			func(_ *testing.T, stored *lsv1alpha1.DeployItem) client.Object { return stored },
+			"deployer", map[string]any{"name": "n"}, `{"deployer":{"identity":"","name":"n","version":""},"observedGeneration":1}`,
+		},
+		"an observedGeneration": {
+			func(t *testing.T, _ *lsv1alpha1.DeployItem) client.Object {
+				return sees(t, `{"status":{"phase":"Init"}}`)
+			},
+			"phase", "Failed", `{"observedGeneration":0,"phase":"Failed"}`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
 			c, count, di := stored(t, func(di *lsv1alpha1.DeployItem) { di.Status.ObservedGeneration = 1 })
-			var seen client.Object = di // it shows an empty deployer where none is stored
-			if !typed {
-				raw := thing(t, `{"status":{"observedGeneration":1}}`)
-				raw.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
-				seen = raw
-			}
 			p := &patch.Patch{}
-			p.Status().Set("deployer", map[string]any{"name": "n"})
-			apply(t, p, c, seen, patch.StatusSubresource(true))
-			wantJSON(t, "sent", `{"metadata":{"resourceVersion":"7"},"status":{"deployer":{"identity":"","name":"n","version":""},"observedGeneration":1}}`, []byte(count.bodies[0]))
+			p.Status().Set(tc.field, tc.value)
+			apply(t, p, c, tc.sees(t, di), patch.StatusSubresource(true))
+			wantJSON(t, "sent", `{"metadata":{"resourceVersion":"7"},"status":`+tc.want+`}`, []byte(count.bodies[0]))
 		})
 	}
 }

@@ -119,7 +119,7 @@ func (m mutant) apply(ctx context.Context, root, dir string) error {
 			return err
 		}
 	}
-	git := exec.CommandContext(ctx, "git", "apply", "-")
+	git := exec.CommandContext(ctx, "git", "apply", "-C1", "-") // one line of context: the others may change
 	// No repository around the directory shall be found: git would take the paths as relative to its root.
 	git.Dir, git.Env = dir, append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 	git.Stdin = bytes.NewReader(m.patch)
