@@ -384,11 +384,15 @@ func TestApplyFillsInUnderALock(t *testing.T) {
 			func(t *testing.T, _ *lsv1alpha1.DeployItem) client.Object {
 				return sees(t, `{"status":{"observedGeneration":1}}`)
 			},
-			"deployer", map[string]any{"name": "n"}, `{"deployer":{"identity":"","name":"n","version":""},"observedGeneration":1}`,
+			"deployer",
+			map[string]any{"name": "n"},
+			`{"deployer":{"identity":"","name":"n","version":""},"observedGeneration":1}`,
 		},
 		"a deployer of a Go object, which shows an empty one": {
 			func(_ *testing.T, stored *lsv1alpha1.DeployItem) client.Object { return stored },
-			"deployer", map[string]any{"name": "n"}, `{"deployer":{"identity":"","name":"n","version":""},"observedGeneration":1}`,
+			"deployer",
+			map[string]any{"name": "n"},
+			`{"deployer":{"identity":"","name":"n","version":""},"observedGeneration":1}`,
 		},
 		"an observedGeneration": {
 			func(t *testing.T, _ *lsv1alpha1.DeployItem) client.Object {
