@@ -39,7 +39,7 @@ var _ = Describe("random walks", func() {
 
 		steps, cancel := context.WithTimeout(ctx, walkTime)
 		defer cancel()
-		context.AfterFunc(steps, func() { w.broken.Store(nil) }) // those who still wait for an item must not wait for ever
+		context.AfterFunc(steps, w.repair) // those who still wait for an item must not wait for ever
 		group := &errgroup.Group{}
 		w.actor(steps, group, 2*walkPace, w.editItem)
 		w.actor(steps, group, 2*walkPace, w.editItem)
@@ -57,7 +57,6 @@ var _ = Describe("random walks", func() {
 			}
 		}
 		Expect(group.Wait()).To(Succeed(), "seed %d", w.seed)
-		w.broken.Store(nil)
 		AddReportEntry("steps", w.steps.Load(), ReportEntryVisibilityAlways)
 		Expect(w.steps.Load()).To(BeNumerically(">", 200), "the actors did act")
 
@@ -83,6 +82,7 @@ type walk struct {
 	wanted map[string]map[string]data // what the items are configured for; an item that is absent is deleted
 	busy   map[string]bool            // items that an actor works on
 	hurt   map[string]int             // how often each child was disturbed in the life of the deployer that runs
+	over   bool                       // the handler fails no more
 }
 
 func newWalk(ctx context.Context) *walk {
@@ -189,9 +189,19 @@ func (w *walk) editItem(ctx context.Context, random *rand.Rand) error {
 
 // breakHandler has the handler fail for an item, or for none.
 func (w *walk) breakHandler(_ context.Context, random *rand.Rand) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.broken.Store(nil)
-	if random.IntN(2) == 0 {
+	if random.IntN(2) == 0 && !w.over {
 		w.broken.Store(new(w.item(random)))
 	}
 	return nil
+}
+
+// repair has the handler fail no more.
+func (w *walk) repair() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	w.broken.Store(nil)
 }
