@@ -35,9 +35,11 @@ func ReplayWatch(after int) Fault {
 	})
 }
 
-// StallWatch holds back all that comes after so many events for a time: caches lag.
+// StallWatch holds back all that comes after so many events for a time: caches lag. It has hit once it waits, whether or not
+// the watch ends meanwhile.
 func StallWatch(after int, d time.Duration) Fault {
 	return watchFault(fmt.Sprintf("stalled for %s after %d events", d, after), after, func(s *stream) error {
+		s.settle.Do(s.x.hit)
 		return s.x.sleep(d, s.closed)
 	})
 }

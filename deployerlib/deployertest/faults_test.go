@@ -3,6 +3,7 @@
 package deployertest_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -133,6 +135,37 @@ func TestWatchMissed(t *testing.T) {
 		if got := u.watch(len(strings.Fields(want)), "json"); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// TestStallHitsAtOnce: a watch that ends while it is held back was held back.
+func TestStallHitsAtOnce(t *testing.T) {
+	server := newStandIn(t)
+	network := deployertest.Faults(t, deployertest.Scenario{Rules: []deployertest.Rule{{Fault: deployertest.StallWatch(0, deployertest.LongestDelay)}}})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c, err := rest.HTTPClientFor(network.Wrap(&rest.Config{Host: server.URL}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+watchPath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	ended := make(chan error, 1)
+	go func() { _, err := res.Body.Read(make([]byte, 1)); ended <- err }()
+	stalls := func(context.Context) (bool, error) { return network.Report().Hits() == 1, nil }
+	if err := wait.PollUntilContextTimeout(ctx, time.Millisecond, deployertest.LongestDelay/2, true, stalls); err != nil {
+		t.Error("no hit while the watch is held back")
+	}
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("an event came through")
 	}
 }
 
