@@ -122,6 +122,16 @@ var _ = Describe("a graph", func() {
 		}
 	}, SpecTimeout(time.Minute))
 
+	It("takes it for one refusal when a target refuses several components at once, and reads the credentials again [H-15]", func(ctx SpecContext) {
+		w := newWorld(ctx, contract.JobID)
+		refuse := deployertest.Times(2, deployertest.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
+		w.counter.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "patch" }, refuse))
+		w.start(build(stategraph.NewGraph().Add("one", configMap("one")).Add("two", configMap("two"))))
+		di := w.deploy(ctx, "item", settings{Value: "a"})
+		Expect(w.found(ctx, di, "", "")(NewGomega(Fail))).To(HaveLen(2))
+		Expect(di.Status.LastErrors).To(ConsistOf(HaveField("Message", And(ContainSubstring("component one"), ContainSubstring("component two")))))
+	}, SpecTimeout(time.Minute))
+
 	It("takes hooks besides its own", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
 		recorder := &deployertest.Recorder{}
