@@ -80,6 +80,13 @@ func (c *cycle) own() {
 // protect remembers what user code must not change.
 func (c *cycle) protect() { c.protected = c.item.Status.DeepCopy() }
 
+// knowsNewer tells whether a version is older than one that the pass, or one
+// before it, has seen or written.
+func (c *cycle) knowsNewer(resourceVersion string) bool {
+	return older(resourceVersion, c.stored.ResourceVersion) || older(resourceVersion, c.base.ResourceVersion) ||
+		c.state != nil && c.state.hasWritten(resourceVersion)
+}
+
 // meetForeign notes that a write met a change by somebody else: the next pass has to look at it.
 func (c *cycle) meetForeign() {
 	c.rebased = true

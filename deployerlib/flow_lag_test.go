@@ -89,6 +89,52 @@ func TestLostAnswerWhileTheCacheLags(t *testing.T) {
 	}
 }
 
+// TestOldAnswers: a live read after a conflict that answers with the past proves nothing: neither that the item is gone,
+// nor that the run is somebody else's.
+func TestOldAnswers(t *testing.T) {
+	t.Parallel()
+	for name, past := range map[string]change{
+		"of an item of that name before": func(di *lsv1alpha1.DeployItem) { di.UID = "uid-0" },
+		"of the job before":              func(di *lsv1alpha1.DeployItem) { di.Status.JobID, di.Status.JobIDFinished = "0", "0" },
+		"of this job before it began":    func(di *lsv1alpha1.DeployItem) { di.Status.Phase, di.Status.LastReconcileTime = "", nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, items(job("1")))
+			conflicts, old := 1, 1
+			w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+				w.fail = func(request string, _ client.Object) error {
+					if conflicts == 0 || request == "get" {
+						return nil
+					}
+					conflicts--
+					return conflict()
+				}
+				w.lose = func(request string, obj client.Object) error {
+					if di, ok := obj.(*lsv1alpha1.DeployItem); ok && request == "get" && old > 0 {
+						old--
+						past(di)
+						di.ResourceVersion = "1"
+					}
+					return nil
+				}
+				return nil
+			})
+			for range 4 {
+				w.reconcile()
+				w.clock.Step(time.Minute)
+			}
+			if conflicts != 0 || old != 0 {
+				t.Fatalf("%d conflicts and %d old answers were not given", conflicts, old)
+			}
+			if s := w.stored().Status; s.Phase != phases.Succeeded || s.JobIDFinished != "1" {
+				t.Errorf("status %+v", s)
+			}
+			w.wantCalls(contract.Reconcile)
+		})
+	}
+}
+
 // TestNoTimeoutIsNone: the bound on hooks does not cut a call short whose item
 // has no timeout [H-2].
 func TestNoTimeoutIsNone(t *testing.T) {

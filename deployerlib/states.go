@@ -151,6 +151,13 @@ func (s *itemState) awaitIfStale(di *lsv1alpha1.DeployItem) bool {
 	return s.awaited
 }
 
+// hasWritten tells whether a version is older than our own last write.
+func (s *itemState) hasWritten(resourceVersion string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lastWrite != "" && older(resourceVersion, s.lastWrite)
+}
+
 // expect announces a write, so that its event is known when it comes.
 func (s *itemState) expect(prints ...fingerprint) {
 	s.mu.Lock()

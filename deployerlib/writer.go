@@ -170,10 +170,15 @@ func (w *writer) rebase(ctx context.Context, c *cycle, wish wish, toldStatus boo
 }
 
 // read gets the item from the API server; nil when it is gone or another one.
+// An answer that is older than what the pass knows is an error: it would tell
+// that the run is not ours, or that the item is gone, and neither is true.
 func (w *writer) read(ctx context.Context, c *cycle) (*lsv1alpha1.DeployItem, error) {
 	fresh := &lsv1alpha1.DeployItem{}
 	w.seen.apiCall(callGet)
 	err := w.live.Get(ctx, c.key, fresh)
+	if err == nil && c.knowsNewer(fresh.ResourceVersion) {
+		return nil, &writeError{err: fmt.Errorf("the API server answered with version %s of the item, which is an old one", fresh.ResourceVersion)}
+	}
 	if apierrors.IsNotFound(err) || err == nil && fresh.UID != c.stored.UID {
 		if c.state != nil {
 			c.state.release(c.stored.UID)

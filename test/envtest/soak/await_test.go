@@ -46,10 +46,21 @@ func (w *world) await(ctx context.Context, it *item, ok func(*lsv1alpha1.DeployI
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the item is stuck: %s", show(di))
+			return fmt.Errorf("the item is stuck: %s; stored is %s", show(di), w.stored(ctx, it))
 		case <-tick.C:
 		}
 	}
+}
+
+// stored shows what the API server has of an item, for errors: the history may have lost its watch.
+func (w *world) stored(ctx context.Context, it *item) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	di, err := w.ls.Get(ctx, w.key(it.name))
+	if err != nil {
+		return err.Error()
+	}
+	return show(di)
 }
 
 // show shows an item in an error.
