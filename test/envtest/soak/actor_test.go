@@ -261,6 +261,12 @@ func (a *actor) remove(ctx context.Context, it *item) error {
 			return err
 		}
 	}
+	if it.want.timeout > 0 { // it would end the deletion, too, and nobody asks for another one
+		it.want.timeout = 0
+		if err := a.setTimeout(ctx, it); err != nil {
+			return err
+		}
+	}
 	it.exists = false
 	if err := a.insist(ctx, func(ctx context.Context) error { return a.ls.Mark(ctx, a.key(it.name)) }); err != nil {
 		return err
