@@ -163,6 +163,10 @@ var _ = flow("a paused item", func(e *env) {
 			Expect(w.finished(name).Status.Phase).To(Equal(phases.Failed))
 			w.awaitReturn(name, contract.Reconcile, 1)
 			w.eventuallyCalls(name, contract.Reconcile, contract.Abort)
+			w.until(name, func(di *lsv1alpha1.DeployItem) bool { // the second write of the end
+				_, asked := di.Annotations[lsv1alpha1.OperationAnnotation]
+				return !asked
+			})
 			w.stays(name)
 			Expect(showsPause(w.get(name))).To(BeFalse(), "nothing is held back")
 		}
