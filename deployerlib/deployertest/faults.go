@@ -3,6 +3,7 @@
 package deployertest
 
 import (
+	"errors"
 	"net/http"
 	"sync"
 	"testing"
@@ -195,13 +196,18 @@ type exchange struct {
 func (x *exchange) pass() (*http.Response, error) {
 	x.passed = true
 	res, err := x.next.RoundTrip(x.req)
-	if err == nil && x.network.remembers && x.about.isRead() {
-		err = x.network.memory.note(x.req, res)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil && x.point != nil {
+	if x.network.remembers && x.about.isRead() {
+		if err := x.network.memory.note(x.req, res); err != nil {
+			return nil, errors.Join(err, res.Body.Close()) // either an answer or an error, never both
+		}
+	}
+	if x.point != nil {
 		x.surveyed(res)
 	}
-	return res, err
+	return res, nil
 }
 
 // drop ends a request that was not sent.

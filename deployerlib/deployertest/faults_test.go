@@ -4,7 +4,9 @@ package deployertest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -135,6 +137,30 @@ func TestWatchMissed(t *testing.T) {
 		if got := u.watch(len(strings.Fields(want)), "json"); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// brokenBody is a transport whose answers break off.
+type brokenBody struct{ closed bool }
+
+func (b *brokenBody) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: b}, nil
+}
+
+func (b *brokenBody) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+func (b *brokenBody) Close() error             { b.closed = true; return nil }
+
+// TestBrokenAnswer: a transport returns an answer or an error, never both, and leaves no body open.
+func TestBrokenAnswer(t *testing.T) {
+	network := deployertest.Faults(t, deployertest.Scenario{Rules: []deployertest.Rule{{Fault: deployertest.Stale(1), Optional: true}}})
+	body := &brokenBody{}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+objectPath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := network.Transport(body).RoundTrip(req) //nolint:bodyclose // there must be none
+	if res != nil || !errors.Is(err, io.ErrUnexpectedEOF) || !body.closed {
+		t.Errorf("answer %v, error %v, body closed: %t", res, err, body.closed)
 	}
 }
 
