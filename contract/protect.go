@@ -19,8 +19,28 @@ func Protect(before, after *lsv1alpha1.DeployItemStatus, _ Revision) {
 	after.TransitionTimes, after.DeployerPhase = b.TransitionTimes, b.DeployerPhase
 	after.ObservedGeneration, after.LastReconcileTime, after.Deployer = b.ObservedGeneration, b.LastReconcileTime, b.Deployer
 	after.FirstError, after.LastErrors = b.FirstError, b.LastErrors
+	restoreConditions(b, after)
+}
+
+// Insist makes of a status what the outcome in told decides, whatever an earlier attempt of the same run left there: the
+// library's conditions and, unless the run was in the background, phase and lastError. For writes that are carried
+// over to a newer version: the difference to the older one does not take back what that one did not have. Both may be
+// nil: then it does nothing. What is foreign in status stays.
+func Insist(told, status *lsv1alpha1.DeployItemStatus, d Decision) {
+	if told == nil || status == nil {
+		return
+	}
+	b := told.DeepCopy()
+	if !d.Background {
+		status.Phase, status.LastError = b.Phase, b.LastError
+	}
+	restoreConditions(b, status)
+}
+
+// restoreConditions makes the library's conditions what they were.
+func restoreConditions(before, after *lsv1alpha1.DeployItemStatus) {
 	for _, t := range []lsv1alpha1.ConditionType{ConditionBackground, ConditionDeployed, ConditionWaiting, ConditionPaused} {
-		after.Conditions = restoreCondition(b.Conditions, after.Conditions, t)
+		after.Conditions = restoreCondition(before.Conditions, after.Conditions, t)
 	}
 }
 

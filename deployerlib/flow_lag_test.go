@@ -89,6 +89,44 @@ func TestLostAnswerWhileTheCacheLags(t *testing.T) {
 	}
 }
 
+// TestLostErrorWhileTheCacheLags: the error of an attempt was stored but the answer was lost, and the next attempt began
+// with a version from before. What it ends with must not keep that error, nor the sign of a wait.
+func TestLostErrorWhileTheCacheLags(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]error{"an error": errBoom, "a wait": deployerlib.WaitFor("a pod", time.Second)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, items(job("1")))
+			w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+				shown := w.stored()
+				w.serve = func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem { return shown }
+				w.lose = func(request string, _ client.Object) error {
+					if request == "get" {
+						return nil
+					}
+					return errBoom
+				}
+				return first
+			})
+			w.reconcile()
+			w.lose = nil
+			s := w.stored().Status
+			if s.LastError == nil && contract.GetCondition(s.Conditions, contract.ConditionWaiting) == nil {
+				t.Fatalf("nothing was stored: %+v", s)
+			}
+			for range 3 {
+				w.clock.Step(time.Minute)
+				w.reconcile()
+			}
+			s = w.stored().Status
+			if s.Phase != phases.Succeeded || s.LastError != nil || contract.GetCondition(s.Conditions, contract.ConditionWaiting) != nil {
+				t.Errorf("status %+v", s)
+			}
+			w.wantCalls(contract.Reconcile, contract.Reconcile)
+		})
+	}
+}
+
 // TestOldAnswers: a live read after a conflict that answers with the past proves nothing: neither that the item is gone,
 // nor that the run is somebody else's.
 func TestOldAnswers(t *testing.T) {

@@ -60,11 +60,12 @@ func (r *reconciler) flush(ctx context.Context, c *cycle, p *pendingWrite) passe
 func (r *reconciler) flushChanges(ctx context.Context, c *cycle, p *pendingWrite) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	own, err := patch.Diff(p.base, wantedItem(p.base, &p.item.Status, p.decision.Revision))
+	wanted := wantedItem(p.base, &p.item.Status, p.decision.Revision)
+	own, err := patch.Diff(p.base, wanted)
 	if err != nil {
 		return err
 	}
-	wish := wish{own: own, intent: p.intent, users: p.users}
+	wish := wish{own: own, told: &wanted.Status, intent: p.intent, users: p.users}
 	changes, err := r.writer.rebase(ctx, c, wish, false)
 	if err != nil || changes.Empty() {
 		return err

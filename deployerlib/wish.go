@@ -43,9 +43,10 @@ func (m metaIntent) isEmpty() bool {
 // wish is what a write shall make of the item. After a conflict it is made
 // again of the newer version.
 type wish struct {
-	own    patch.Changes  // the library's part
-	intent metaIntent     // its metadata
-	users  []*patch.Patch // on top of both
+	own    patch.Changes                // the library's part
+	told   *lsv1alpha1.DeployItemStatus // of the outcome of a run; nil: own is no outcome
+	intent metaIntent                   // its metadata
+	users  []*patch.Patch               // on top of both
 }
 
 // on is what the wish makes of a fresh version.
@@ -57,6 +58,9 @@ func (w wish) on(c *cycle, fresh *lsv1alpha1.DeployItem) (*lsv1alpha1.DeployItem
 	own, isItem := changed.(*lsv1alpha1.DeployItem)
 	if !isItem {
 		return nil, fmt.Errorf("carry changes over: %T is no deploy item", changed)
+	}
+	if w.own.Status != nil {
+		contract.Insist(w.told, &own.Status, c.decision)
 	}
 	fresh.ObjectMeta.DeepCopyInto(&own.ObjectMeta)
 	w.intent.apply(own, c.stored)

@@ -58,6 +58,9 @@ func (w *writer) store(ctx context.Context, c *cycle, status *lsv1alpha1.DeployI
 		return false, err
 	}
 	changes, err := patch.Diff(c.base, wanted)
+	if c.outcome != nil {
+		wish.told = &own.Status
+	}
 	if wish.own = changes; err == nil && len(wish.users) > 0 {
 		wish.own, err = patch.Diff(c.base, own)
 	}
