@@ -12,7 +12,7 @@ trap 'rm -rf "$LOGS"' EXIT
 
 # Minimizing an input that is only new, not bad, may take a minute of the time: it gets a few executions.
 fuzz() {
-	local log="$LOGS/${1//\//_}_$2"
+	local log="$LOGS/log${1//\//_}_$2" # $1 begins with a dot, which would hide it
 	if go test -run='^$' -fuzz="^$2\$" -fuzztime="$FUZZTIME" -fuzzminimizetime=100x -parallel="${FUZZWORKERS:-1}" "$1" >"$log" 2>&1 </dev/null; then
 		printf '%-28s %-34s %9d executions\n' "$2" "$1" "$(executions "$log")"
 	else

@@ -94,7 +94,7 @@ var _ = Describe("a bad deployer", func() {
 			w := newWorld(ctx, revision)
 			w.fake.Always(contract.Reconcile, deployertest.UntilCancelled())
 			w.start()
-			key := w.deploy(ctx, "item", timeout(time.Second))
+			key := w.deploy(ctx, "item", timeout(3*time.Second))
 			timedOut(w.finished(ctx, key))
 			Expect(w.fake.Calls(key)).To(HaveLen(1))
 			Expect(w.fake.Count(key, contract.Abort)).To(BeZero())
