@@ -81,3 +81,36 @@ func TestProtectConditions(t *testing.T) {
 		}
 	}
 }
+
+// TestInsist: what an outcome decides is made so, whatever an earlier attempt left; the rest stays.
+func TestInsist(t *testing.T) {
+	told := func() *lsv1alpha1.DeployItemStatus {
+		return &lsv1alpha1.DeployItemStatus{
+			Phase: phProgressing, LastError: lastErr("Reconcile", "told", 1, 1), ExportReference: &lsv1alpha1.ObjectReference{Name: "told"},
+			Conditions: []lsv1alpha1.Condition{cond(contract.ConditionDeployed, "True", 1)},
+		}
+	}
+	for name, background := range map[string]bool{"a job": false, "a background run": true} {
+		t.Run(name, func(t *testing.T) {
+			want := vandal()
+			want.Conditions = []lsv1alpha1.Condition{cond("Theirs", "True", 9), cond(contract.ConditionDeployed, "True", 1)}
+			if !background {
+				want.Phase, want.LastError = told().Phase, told().LastError
+			}
+			from, got := told(), vandal()
+			got.Phase = "Theirs"
+			if background {
+				want.Phase = "Theirs"
+			}
+			contract.Insist(from, got, contract.Decision{Background: background})
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(told(), from); diff != "" {
+				t.Errorf("what was told changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+	contract.Insist(nil, vandal(), contract.Decision{})
+	contract.Insist(told(), nil, contract.Decision{})
+}
