@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/deployerkit/deployerkit/internal/gobuild"
 )
 
 // Kubeconfig returns a kubeconfig with an administrator's access.
@@ -28,7 +30,7 @@ func (cp *ControlPlane) KubeconfigFile(dir string) (string, error) {
 
 // Kubectl returns the path of a kubectl that fits the API server; empty if the binaries came without one.
 func (cp *ControlPlane) Kubectl() string {
-	if len(missingBinaries(cp.assets, []string{kubectlName})) > 0 {
+	if len(gobuild.Missing(cp.assets, []string{kubectlName})) > 0 {
 		return ""
 	}
 	return filepath.Join(cp.assets, kubectlName)

@@ -9,10 +9,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/deployerkit/deployerkit/internal/gobuild"
+	"github.com/deployerkit/deployerkit/internal/process"
 )
 
 // healthPoll is how often a starting process is asked whether it is ready.
@@ -39,7 +43,7 @@ func (cp *ControlPlane) StartControllerManager(ctx context.Context, controllers 
 		return errors.New("start kube-controller-manager: the control plane is stopped")
 	case cp.controllerManager != nil:
 		return errors.New("start kube-controller-manager: it runs already")
-	case len(missingBinaries(cp.assets, []string{controllerManagerName})) > 0:
+	case len(gobuild.Missing(cp.assets, []string{controllerManagerName})) > 0:
 		return fmt.Errorf("start kube-controller-manager: it is not in %s", cp.assets)
 	}
 	if len(controllers) == 0 {
@@ -53,20 +57,20 @@ func (cp *ControlPlane) StartControllerManager(ctx context.Context, controllers 
 	if err != nil {
 		return err
 	}
-	c, err := startChild(filepath.Join(cp.assets, controllerManagerName), []string{
-		"--kubeconfig=" + kubeconfig,
-		"--controllers=" + strings.Join(controllers, ","),
+	c, err := process.Start(exec.Command(filepath.Join(cp.assets, controllerManagerName),
+		"--kubeconfig="+kubeconfig,
+		"--controllers="+strings.Join(controllers, ","),
 		"--leader-elect=false",
 		"--bind-address=127.0.0.1",
-		"--secure-port=" + strconv.Itoa(port),
+		"--secure-port="+strconv.Itoa(port),
 		"--kube-api-qps=1000",
 		"--kube-api-burst=2000",
-	}, cp.logs)
+	), cp.logs)
 	if err != nil {
 		return fmt.Errorf("start kube-controller-manager: %w", err)
 	}
 	if err := waitHealthy(ctx, c, fmt.Sprintf("https://127.0.0.1:%d/healthz", port)); err != nil {
-		return errors.Join(fmt.Errorf("start kube-controller-manager: %w", err), c.stop())
+		return errors.Join(fmt.Errorf("start kube-controller-manager: %w", err), c.Stop())
 	}
 	cp.controllerManager = c
 	return nil
@@ -79,7 +83,7 @@ func (cp *ControlPlane) StopControllerManager() error {
 	if cp.controllerManager == nil {
 		return nil
 	}
-	err := cp.controllerManager.stop()
+	err := cp.controllerManager.Stop()
 	cp.controllerManager = nil
 	return err
 }
@@ -99,7 +103,7 @@ func freePort(ctx context.Context) (int, error) {
 }
 
 // waitHealthy polls url until it answers 200, the process ends, or time is over.
-func waitHealthy(ctx context.Context, c *child, url string) error {
+func waitHealthy(ctx context.Context, c *process.Process, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, processTimeout)
 	defer cancel()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // self-signed, on loopback
@@ -114,8 +118,8 @@ func waitHealthy(ctx context.Context, c *child, url string) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("not healthy in time: %w", ctx.Err())
-		case <-c.done:
-			return fmt.Errorf("it ended: %s", c.lastWords())
+		case <-c.Done:
+			return fmt.Errorf("it ended: %s", c.LastWords())
 		case <-tick.C:
 		}
 	}

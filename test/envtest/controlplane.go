@@ -15,6 +15,8 @@ import (
 	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/deployerkit/deployerkit/internal/process"
 )
 
 // processTimeout bounds the start and the stop of each process; a loaded machine needs a while.
@@ -52,7 +54,7 @@ type ControlPlane struct {
 	stopped           bool
 	apiServerDown     bool
 	etcdDown          bool
-	controllerManager *child
+	controllerManager *process.Process
 }
 
 // Start finds or makes the binaries, starts the processes and installs the CRDs; it returns once all of that
@@ -132,7 +134,7 @@ func (cp *ControlPlane) Stop() error {
 	cp.stopped = true
 	var errs []error
 	if cp.controllerManager != nil {
-		errs = append(errs, cp.controllerManager.stop())
+		errs = append(errs, cp.controllerManager.Stop())
 	}
 	errs = append(errs, cp.env.Stop(), os.RemoveAll(cp.dir))
 	if err := errors.Join(errs...); err != nil {

@@ -20,6 +20,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/internal/gobuild"
 )
 
 const (
@@ -44,10 +46,10 @@ type downloader struct {
 	client *http.Client
 	probe  time.Duration
 	stall  time.Duration
-	report *reporter
+	report *gobuild.Reporter
 }
 
-func newDownloader(report *reporter) *downloader {
+func newDownloader(report *gobuild.Reporter) *downloader {
 	return &downloader{
 		index:  envtest.DefaultBinaryAssetsIndexURL,
 		client: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}},
@@ -72,7 +74,7 @@ func (d *downloader) download(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	d.report.printf("downloading %s", a.SelfLink)
+	d.report.Printf("downloading %s", a.SelfLink)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	guard := time.AfterFunc(d.stall, func() { cancel(errStalled) })

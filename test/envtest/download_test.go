@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/deployerkit/deployerkit/internal/gobuild"
 )
 
 // tarball packs the names as small executables, below a directory as the real archives do.
@@ -72,7 +74,7 @@ func (r *release) serve(t *testing.T) *downloader {
 	})
 	d := &downloader{
 		index: server.URL + "/list", client: server.Client(), probe: 30 * time.Second, stall: 30 * time.Second,
-		report: newReporter(&bytes.Buffer{}),
+		report: gobuild.NewReporter("envtest", &bytes.Buffer{}),
 	}
 	if r.list != nil {
 		d.index = server.URL + "/other-list"
@@ -95,7 +97,7 @@ func TestDownload(t *testing.T) {
 	if err := goodRelease(t).serve(t).download(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
-	if missing := missingBinaries(dir, []string{etcdName, apiServerName, kubectlName}); missing != nil {
+	if missing := gobuild.Missing(dir, []string{etcdName, apiServerName, kubectlName}); missing != nil {
 		t.Errorf("missing: %v", missing)
 	}
 	got, err := os.ReadFile(filepath.Join(dir, etcdName))
@@ -161,7 +163,7 @@ func TestDownloadFails(t *testing.T) {
 }
 
 func TestNewDownloaderIsBounded(t *testing.T) {
-	d := newDownloader(newReporter(&bytes.Buffer{}))
+	d := newDownloader(gobuild.NewReporter("envtest", &bytes.Buffer{}))
 	if d.probe > 5*time.Second {
 		t.Errorf("the probe may take %s, want at most 5 s", d.probe)
 	}

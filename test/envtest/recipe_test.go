@@ -10,7 +10,7 @@ import (
 func TestRecipeFitsItsVersion(t *testing.T) {
 	staging := strings.Replace(KubernetesVersion, "v1.", "v0.", 1)
 	for _, want := range []string{
-		"module " + recipeModule + "\n",
+		"module " + recipe().Module + "\n",
 		"\tk8s.io/kubernetes " + KubernetesVersion + "\n",
 		"\tk8s.io/apiserver => k8s.io/apiserver " + staging + "\n",
 	} {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/deployerkit/deployerkit/contract/conformance"
+	"github.com/deployerkit/deployerkit/internal/process"
 	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
@@ -85,12 +86,12 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return usageError{err}
 	}
-	output := &tail{}
-	close, err := f.log(output)
+	logs, close, err := f.log()
 	if err != nil {
 		return usageError{err}
 	}
 	defer close()
+	output := process.NewTail(keptOutput, logs)
 	subject.Logs = output
 	subject.Observe = func(r conformance.Result) {
 		if r.Outcome != conformance.NotApplicable {
@@ -115,17 +116,19 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 	return verdict(report)
 }
 
-// log lets a file have what the deployer writes, if the user wants one.
-func (f *flags) log(output *tail) (done func(), err error) {
+// keptOutput is how many bytes of the deployer's output are kept to explain why it cannot be checked.
+const keptOutput = 4 << 10
+
+// log opens the file that receives the deployer's output; logs is nil if the user wants none.
+func (f *flags) log() (logs io.Writer, done func(), err error) {
 	if f.logFile == "" {
-		return func() {}, nil
+		return nil, func() {}, nil
 	}
 	file, err := os.Create(f.logFile)
 	if err != nil {
-		return nil, fmt.Errorf("--log-file: %w", err)
+		return nil, nil, fmt.Errorf("--log-file: %w", err)
 	}
-	output.next = file
-	return func() { _ = file.Close() }, nil
+	return file, func() { _ = file.Close() }, nil
 }
 
 // write writes the report to where the user wants it.

@@ -55,15 +55,3 @@ func TestInJSON(t *testing.T) {
 		t.Error("inJSON(...) of no JSON: want an error")
 	}
 }
-
-func TestTail(t *testing.T) {
-	end := &tail{}
-	for range 2 * kept {
-		if n, err := end.Write([]byte("ab")); n != 2 || err != nil {
-			t.Fatalf("Write(...): %d, %v", n, err)
-		}
-	}
-	if got := end.String(); len(got) != kept || got[len(got)-2:] != "ab" {
-		t.Errorf("String(): want the last %d bytes, got %d", kept, len(got))
-	}
-}

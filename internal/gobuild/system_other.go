@@ -2,7 +2,7 @@
 
 //go:build !linux && !darwin
 
-package envtest
+package gobuild
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 )
 
 // errUnsupported names the one way that is left on systems that we have no lock for.
-var errUnsupported = errors.New("making the control plane is not supported on " + runtime.GOOS + ": set " + assetsEnv)
+var errUnsupported = errors.New("building programs is not supported on " + runtime.GOOS)
 
 func tryLock(*os.File) error { return errUnsupported }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package envtest
+package gobuild
 
 import (
 	"fmt"
@@ -15,8 +15,9 @@ import (
 // statusInterval is how often the state of a long step is shown where lines cannot be rewritten.
 const statusInterval = 15 * time.Second
 
-// reporter tells a person what takes long. Safe for concurrent use.
-type reporter struct {
+// Reporter shows a person the progress of a long step. It is safe for concurrent use.
+type Reporter struct {
+	name     string // begins each line
 	w        io.Writer
 	terminal bool // status lines are rewritten in place
 
@@ -26,24 +27,24 @@ type reporter struct {
 	last   time.Time // of the last status line, where lines cannot be rewritten
 }
 
-// newReporter reports to w; nil: os.Stderr.
-func newReporter(w io.Writer) *reporter {
+// NewReporter returns a Reporter that writes lines that begin with name to w, or to os.Stderr if w is nil.
+func NewReporter(name string, w io.Writer) *Reporter {
 	if w == nil {
 		w = os.Stderr
 	}
 	f, ok := w.(*os.File)
-	return &reporter{w: w, terminal: ok && term.IsTerminal(int(f.Fd())), seen: map[string]bool{}}
+	return &Reporter{name: name, w: w, terminal: ok && term.IsTerminal(int(f.Fd())), seen: map[string]bool{}}
 }
 
-// printf writes one line.
-func (r *reporter) printf(format string, args ...any) {
+// Printf writes one line.
+func (r *Reporter) Printf(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.line(fmt.Sprintf(format, args...))
 }
 
 // once writes a line unless it was written before.
-func (r *reporter) once(format string, args ...any) {
+func (r *Reporter) once(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	text := fmt.Sprintf(format, args...)
@@ -54,12 +55,12 @@ func (r *reporter) once(format string, args ...any) {
 }
 
 // state shows how far a long step is: rewritten in place on a terminal, else at most every statusInterval.
-func (r *reporter) state(now time.Time, text string) {
+func (r *Reporter) state(now time.Time, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.terminal:
-		fmt.Fprintf(r.w, "\r\x1b[Kenvtest: %s", text)
+		fmt.Fprintf(r.w, "\r\x1b[K%s: %s", r.name, text)
 		r.status = true
 	case r.last.IsZero():
 		r.last = now // the step was announced a moment ago
@@ -70,10 +71,10 @@ func (r *reporter) state(now time.Time, text string) {
 }
 
 // line writes a whole line; the caller holds mu.
-func (r *reporter) line(text string) {
+func (r *Reporter) line(text string) {
 	if r.status {
 		fmt.Fprint(r.w, "\r\x1b[K")
 		r.status = false
 	}
-	fmt.Fprintln(r.w, "envtest: "+text)
+	fmt.Fprintln(r.w, r.name+": "+text)
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package envtest
+package gobuild
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,14 @@ func fakeBinaries(names ...string) func(context.Context, string) error {
 			}
 		}
 		return nil
+	}
+}
+
+// newFinder returns a Finder for the test recipe that lets build fill a directory.
+func newFinder(cache string, out io.Writer, build func(context.Context, string) error, need ...string) *Finder {
+	return &Finder{
+		Recipe: testRecipe, Need: need, Env: "KUBEBUILDER_ASSETS", Cache: cache, Report: NewReporter("envtest", out),
+		DownloadKey: "v1.36.0", build: build,
 	}
 }
 
@@ -99,15 +108,18 @@ func TestFindLooksInOrder(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			f := &finder{need: tc.need, cache: t.TempDir(), report: newReporter(&out), download: tc.download, build: tc.build}
+			f := newFinder(t.TempDir(), &out, tc.build, tc.need...)
+			f.Download = tc.download
+			env := ""
 			if tc.env != nil {
-				f.env = filledDir(t, tc.env...)
+				env = filledDir(t, tc.env...)
 			}
-			places := map[string]string{"env": f.env, "built": f.builtDir(), "downloaded": f.downloadedDir()}
+			t.Setenv(f.Env, env)
+			places := map[string]string{"env": env, "built": f.builtDir(), "downloaded": f.downloadedDir()}
 			prepareCache(t, places["built"], tc.built)
 			prepareCache(t, places["downloaded"], tc.loaded)
 
-			got, err := f.find(t.Context())
+			got, err := f.Find(t.Context())
 			if !errors.Is(err, tc.wantErr) {
 				t.Fatalf("%s: got error %v, want %v", tc.reason, err, tc.wantErr)
 			}
@@ -117,7 +129,7 @@ func TestFindLooksInOrder(t *testing.T) {
 			if !strings.Contains(out.String(), tc.wantReport) {
 				t.Errorf("%s: report %q has no %q", tc.reason, out.String(), tc.wantReport)
 			}
-			assertNoLeftovers(t, f.cache)
+			assertNoLeftovers(t, f.Cache)
 		})
 	}
 }
@@ -149,18 +161,18 @@ func TestFindBuildsOnceForTwo(t *testing.T) {
 	inBuild, goOn := make(chan struct{}), make(chan struct{})
 	cache := t.TempDir()
 	var out lockedBuffer
-	newOne := func() *finder {
-		return &finder{need: []string{etcdName}, cache: cache, report: newReporter(&out), build: func(ctx context.Context, dir string) error {
+	newOne := func() *Finder {
+		return newFinder(cache, &out, func(ctx context.Context, dir string) error {
 			builds.Add(1)
 			close(inBuild) // a second build would panic
 			<-goOn
 			return fakeBinaries(etcdName)(ctx, dir)
-		}}
+		}, etcdName)
 	}
 	results := make(chan error, 2)
 	find := func() {
-		dir, err := newOne().find(t.Context())
-		if err == nil && len(missingBinaries(dir, []string{etcdName})) > 0 {
+		dir, err := newOne().Find(t.Context())
+		if err == nil && len(Missing(dir, []string{etcdName})) > 0 {
 			err = errors.New("found an incomplete directory")
 		}
 		results <- err
@@ -182,31 +194,31 @@ func TestFindBuildsOnceForTwo(t *testing.T) {
 
 func TestFindGivesUpWaitingWithItsContext(t *testing.T) {
 	cache := t.TempDir()
-	unlock, err := lockFile(t.Context(), filepath.Join(cache, "lock"), newReporter(&bytes.Buffer{}))
+	unlock, err := lockFile(t.Context(), filepath.Join(cache, "lock"), func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unlock()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	f := &finder{need: []string{etcdName}, cache: cache, report: newReporter(&bytes.Buffer{}), build: fails}
-	if _, err := f.find(ctx); !errors.Is(err, context.Canceled) {
+	f := newFinder(cache, &bytes.Buffer{}, fails, etcdName)
+	if _, err := f.Find(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", err)
 	}
 }
 
 func TestFindRemovesWhatKilledBuildersLeft(t *testing.T) {
-	f := &finder{need: []string{etcdName}, cache: t.TempDir(), report: newReporter(&bytes.Buffer{}), build: fakeBinaries(etcdName)}
-	if err := os.Mkdir(filepath.Join(f.cache, "tmp-dead"), 0o700); err != nil {
+	f := newFinder(t.TempDir(), &bytes.Buffer{}, fakeBinaries(etcdName), etcdName)
+	if err := os.Mkdir(filepath.Join(f.Cache, "tmp-dead"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.find(t.Context()); err != nil {
+	if _, err := f.Find(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	assertNoLeftovers(t, f.cache)
+	assertNoLeftovers(t, f.Cache)
 }
 
-func TestMissingBinariesWantsExecutables(t *testing.T) {
+func TestMissingWantsExecutables(t *testing.T) {
 	dir := filledDir(t, etcdName)
 	if err := os.WriteFile(filepath.Join(dir, apiServerName), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -214,7 +226,7 @@ func TestMissingBinariesWantsExecutables(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, kubectlName), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	got := missingBinaries(dir, []string{etcdName, apiServerName, kubectlName, controllerManagerName})
+	got := Missing(dir, []string{etcdName, apiServerName, kubectlName, controllerManagerName})
 	if diff := cmp.Diff([]string{apiServerName, kubectlName, controllerManagerName}, got); diff != "" {
 		t.Errorf("only an executable file counts (-want +got):\n%s", diff)
 	}

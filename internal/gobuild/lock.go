@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package envtest
+package gobuild
 
 import (
 	"context"
@@ -16,9 +16,9 @@ const lockPoll = 250 * time.Millisecond
 // errLocked is returned by tryLock when another process holds the lock.
 var errLocked = errors.New("locked by another process")
 
-// lockFile waits until this process alone holds path. The lock belongs to the open file: the system
+// lockFile waits until this process alone holds path, and calls waiting each time that another one has it. The lock belongs to the open file: the system
 // releases it when its process ends, however it ends, so a stale lock cannot exist.
-func lockFile(ctx context.Context, path string, report *reporter) (unlock func(), err error) {
+func lockFile(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
@@ -31,7 +31,7 @@ func lockFile(ctx context.Context, path string, report *reporter) (unlock func()
 		if !errors.Is(err, errLocked) {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 		}
-		report.once("another process is making the control plane; waiting for it")
+		waiting()
 		select {
 		case <-ctx.Done():
 			return nil, errors.Join(fmt.Errorf("wait for lock %s: %w", path, ctx.Err()), f.Close())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package envtest
+package gobuild
 
 import (
 	"bytes"
@@ -36,24 +36,38 @@ build) echo one >&2; echo two >&2
 esac
 `
 
-func enoughSpace(string) (uint64, error) { return buildSpace, nil }
+func enoughSpace(string) (uint64, error) { return testRecipe.Space, nil }
+
+// testRecipe is what the fake go command builds.
+var testRecipe = Recipe{
+	What: "the control plane", Version: "v1.36.3", Notice: "building Kubernetes, once", Module: "deployerkit.local/controlplane",
+	Files:   map[string]string{"go.mod": "module x", "main.go": "package main"},
+	Program: "controlplane", Names: []string{etcdName, apiServerName, controllerManagerName, kubectlName}, Space: 5 << 30,
+}
+
+const (
+	etcdName              = "etcd"
+	apiServerName         = "kube-apiserver"
+	controllerManagerName = "kube-controller-manager"
+	kubectlName           = "kubectl"
+)
 
 func TestBuildLinksEveryName(t *testing.T) {
 	var out bytes.Buffer
-	b := &builder{report: newReporter(&out), lookPath: fakeGo(t, goodGo), freeBytes: enoughSpace}
+	b := &builder{recipe: testRecipe, env: "KUBEBUILDER_ASSETS", report: NewReporter("envtest", &out), lookPath: fakeGo(t, goodGo), freeBytes: enoughSpace}
 	dir := t.TempDir()
 	if err := b.build(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
-	names := []string{multiCallName, etcdName, apiServerName, controllerManagerName, kubectlName}
-	if missing := missingBinaries(dir, names); missing != nil {
+	names := []string{testRecipe.Program, etcdName, apiServerName, controllerManagerName, kubectlName}
+	if missing := Missing(dir, names); missing != nil {
 		t.Errorf("missing: %v", missing)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != len(names) {
 		t.Errorf("want the binaries and nothing else, got %v (%v)", entries, err)
 	}
-	if !strings.Contains(out.String(), "building Kubernetes "+KubernetesVersion) {
+	if !strings.Contains(out.String(), testRecipe.Notice) {
 		t.Errorf("the build does not announce itself: %q", out.String())
 	}
 }
@@ -81,7 +95,7 @@ func TestBuildExplainsFailures(t *testing.T) {
 		"NoSpace": {
 			reason:    "found out before the long work",
 			lookPath:  fakeGo(t, failing("build", "must not be reached")),
-			freeBytes: func(string) (uint64, error) { return buildSpace - 1, nil },
+			freeBytes: func(string) (uint64, error) { return testRecipe.Space - 1, nil },
 			want:      "not enough disk space in /: 5.0 GiB free, the build needs 5",
 		},
 		"StatfsFails": {
@@ -108,7 +122,7 @@ func TestBuildExplainsFailures(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := &builder{report: newReporter(&bytes.Buffer{}), lookPath: tc.lookPath, freeBytes: enoughSpace}
+			b := &builder{recipe: testRecipe, env: "KUBEBUILDER_ASSETS", report: NewReporter("envtest", &bytes.Buffer{}), lookPath: tc.lookPath, freeBytes: enoughSpace}
 			if tc.freeBytes != nil {
 				b.freeBytes = tc.freeBytes
 			}
@@ -127,7 +141,7 @@ func TestBuildEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	started := filepath.Join(t.TempDir(), "started")
 	script := "if [ $1 = build ]; then : > " + started + "; exec sleep 60; fi\n" + goodGo
-	b := &builder{report: newReporter(&bytes.Buffer{}), lookPath: fakeGo(t, script), freeBytes: enoughSpace}
+	b := &builder{recipe: testRecipe, env: "KUBEBUILDER_ASSETS", report: NewReporter("envtest", &bytes.Buffer{}), lookPath: fakeGo(t, script), freeBytes: enoughSpace}
 	done := make(chan error, 1)
 	go func() { done <- b.build(ctx, t.TempDir()) }()
 	poll(t, "start of the build", func() bool { _, err := os.Stat(started); return err == nil })
@@ -152,7 +166,7 @@ func TestGoEnvironmentIsOurs(t *testing.T) {
 }
 
 func TestBuildProgress(t *testing.T) {
-	p := &buildProgress{}
+	p := &progress{what: testRecipe.What, module: testRecipe.Module}
 	feed := func(text string) {
 		if _, err := p.Write([]byte(text)); err != nil {
 			t.Fatal(err)
@@ -168,7 +182,7 @@ func TestBuildProgress(t *testing.T) {
 	state()
 	feed("i/apps/v1\n# k8s.io/broken\nx.go:1:2: undefined: y\n")
 	state()
-	feed(recipeModule + "\n")
+	feed(testRecipe.Module + "\n")
 	state()
 	want := []string{
 		"building the control plane: 2 modules downloaded, 1m1s",
@@ -185,7 +199,7 @@ func TestBuildProgress(t *testing.T) {
 }
 
 func TestBuildProgressKeepsTheEnd(t *testing.T) {
-	p := &buildProgress{}
+	p := &progress{}
 	for range 3 * keptOutput {
 		if _, err := p.Write([]byte("some message\n")); err != nil {
 			t.Fatal(err)
@@ -218,12 +232,12 @@ func TestReporterState(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			r := newReporter(&out)
+			r := NewReporter("envtest", &out)
 			r.terminal = tc.terminal
 			for _, step := range steps {
 				r.state(start.Add(step), "at "+step.String())
 			}
-			r.printf("done")
+			r.Printf("done")
 			if diff := cmp.Diff(tc.want, out.String()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}

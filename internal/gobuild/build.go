@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package envtest
+package gobuild
 
 import (
 	"bytes"
@@ -15,48 +15,40 @@ import (
 	"time"
 )
 
-const (
-	// recipeModule is the module path in the recipe's go.mod.
-	recipeModule = "deployerkit.local/controlplane"
-	// buildSpace is what a cold build writes to the build cache and the module cache, with some air.
-	buildSpace = 5 << 30
-	// cancelWait is how long the go command may take to end after it was interrupted.
-	cancelWait = 10 * time.Second
-)
+// cancelWait is how long the go command may take to end after it was interrupted.
+const cancelWait = 10 * time.Second
 
-// builder compiles the recipe.
+// builder compiles a recipe.
 type builder struct {
-	report    *reporter
+	recipe    Recipe
+	env       string // the environment variable that names a directory with the programs
+	report    *Reporter
 	lookPath  func(string) (string, error)
 	freeBytes func(dir string) (uint64, error)
 }
 
-func newBuilder(report *reporter) *builder {
-	return &builder{report: report, lookPath: exec.LookPath, freeBytes: freeBytes}
-}
-
-// build compiles the multi-call binary into dir, and links it under each name.
+// build compiles the program into dir and links it under each name.
 func (b *builder) build(ctx context.Context, dir string) error {
 	src, err := os.MkdirTemp(dir, "src-")
 	if err != nil {
 		return fmt.Errorf("make source directory: %w", err)
 	}
-	if err := writeRecipe(src); err != nil {
+	if err := b.recipe.write(src); err != nil {
 		return err
 	}
 	g := goCommand{dir: src}
 	if g.path, err = b.lookPath("go"); err != nil {
-		return fmt.Errorf("the go command is missing: install Go 1.26 or newer, or set %s (%w)", assetsEnv, err)
+		return fmt.Errorf("the go command is missing: install Go 1.26 or newer, or set %s (%w)", b.env, err)
 	}
 	if err := b.check(ctx, g); err != nil {
 		return err
 	}
-	b.report.printf("building Kubernetes %s from Go modules, once: about 8 minutes on 2 cores", KubernetesVersion)
-	if err := b.compile(ctx, g, filepath.Join(dir, multiCallName)); err != nil {
+	b.report.Printf("%s", b.recipe.Notice)
+	if err := b.compile(ctx, g, filepath.Join(dir, b.recipe.Program)); err != nil {
 		return err
 	}
-	for _, name := range []string{etcdName, apiServerName, controllerManagerName, kubectlName} {
-		if err := os.Symlink(multiCallName, filepath.Join(dir, name)); err != nil {
+	for _, name := range b.recipe.Names {
+		if err := os.Symlink(b.recipe.Program, filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("link binary: %w", err)
 		}
 	}
@@ -81,8 +73,8 @@ func (b *builder) check(ctx context.Context, g goCommand) error {
 		if err != nil {
 			return err
 		}
-		if free < buildSpace {
-			return fmt.Errorf("not enough disk space in %s: %.1f GiB free, the build needs %d", dir, float64(free)/(1<<30), buildSpace>>30)
+		if free < b.recipe.Space {
+			return fmt.Errorf("not enough disk space in %s: %.1f GiB free, the build needs %d", dir, float64(free)/(1<<30), b.recipe.Space>>30)
 		}
 	}
 	return nil
@@ -90,13 +82,13 @@ func (b *builder) check(ctx context.Context, g goCommand) error {
 
 // compile runs the build and shows its progress.
 func (b *builder) compile(ctx context.Context, g goCommand, target string) error {
-	p := &buildProgress{}
+	p := &progress{what: b.recipe.What, module: b.recipe.Module}
 	stop := b.show(p)
 	defer stop()
 	packages, err := g.run(ctx, p, "list", "-deps", ".")
 	if err == nil {
 		p.setTotal(strings.Count(packages, "\n"))
-		_, err = g.run(ctx, p, append(append([]string{"build", "-v"}, buildFlags()...), "-o", target, ".")...)
+		_, err = g.run(ctx, p, append(append([]string{"build", "-v"}, b.recipe.Flags...), "-o", target, ".")...)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -108,7 +100,7 @@ func (b *builder) compile(ctx context.Context, g goCommand, target string) error
 }
 
 // show reports the progress every second until stop is called.
-func (b *builder) show(p *buildProgress) (stop func()) {
+func (b *builder) show(p *progress) (stop func()) {
 	start, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -126,7 +118,7 @@ func (b *builder) show(p *buildProgress) (stop func()) {
 	return func() {
 		close(done)
 		<-ended
-		b.report.printf("building the control plane took %s", time.Since(start).Round(time.Second))
+		b.report.Printf("building %s took %s", b.recipe.What, time.Since(start).Round(time.Second))
 	}
 }
 
@@ -135,7 +127,7 @@ type goCommand struct{ path, dir string }
 
 // output runs it for its standard output; an error carries what it said on stderr, as one line.
 func (g goCommand) output(ctx context.Context, args ...string) (string, error) {
-	p := &buildProgress{}
+	p := &progress{}
 	out, err := g.run(ctx, p, args...)
 	if err != nil {
 		return "", fmt.Errorf("go %s: %w: %s", args[0], err, explainBuild(p.messages()))
@@ -143,7 +135,7 @@ func (g goCommand) output(ctx context.Context, args ...string) (string, error) {
 	return out, nil
 }
 
-func (g goCommand) run(ctx context.Context, p *buildProgress, args ...string) (string, error) {
+func (g goCommand) run(ctx context.Context, p *progress, args ...string) (string, error) {
 	var stdout bytes.Buffer
 	cmd := exec.CommandContext(ctx, g.path, args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = g.dir, goEnvironment(os.Environ()), &stdout, p

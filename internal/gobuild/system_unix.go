@@ -2,7 +2,7 @@
 
 //go:build linux || darwin
 
-package envtest
+package gobuild
 
 import (
 	"errors"

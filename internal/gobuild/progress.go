@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package envtest
+package gobuild
 
 import (
 	"bytes"
@@ -13,9 +13,12 @@ import (
 // keptOutput is how many lines of the go command are kept to explain a failure.
 const keptOutput = 40
 
-// buildProgress reads what `go build -v` says on stderr: one line per package that it compiled, and one
+// progress reads what `go build -v` says on stderr: one line per package that it compiled, and one
 // per module that it downloads. Everything else is kept, because it explains a failure.
-type buildProgress struct {
+type progress struct {
+	what   string // what is built
+	module string // the main package, whose turn comes last
+
 	total int // packages, those that are compiled already included
 
 	mu         sync.Mutex
@@ -27,7 +30,7 @@ type buildProgress struct {
 }
 
 // Write implements io.Writer and never fails.
-func (p *buildProgress) Write(b []byte) (int, error) {
+func (p *progress) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rest = append(p.rest, b...)
@@ -41,14 +44,14 @@ func (p *buildProgress) Write(b []byte) (int, error) {
 	}
 }
 
-func (p *buildProgress) line(line string) {
+func (p *progress) line(line string) {
 	switch {
 	case line == "":
 	case strings.HasPrefix(line, "go: downloading "):
 		p.downloads++
 	case isPackagePath(line):
 		p.packages++
-		p.linking = p.linking || line == recipeModule
+		p.linking = p.linking || line == p.module
 	default:
 		p.diagnostic = append(p.diagnostic, line)
 		if len(p.diagnostic) > keptOutput {
@@ -63,29 +66,29 @@ func isPackagePath(line string) bool {
 }
 
 // text says how far the build is after it ran for elapsed.
-func (p *buildProgress) text(elapsed time.Duration) string {
+func (p *progress) text(elapsed time.Duration) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	elapsed = elapsed.Round(time.Second)
 	switch {
 	case p.linking:
-		return fmt.Sprintf("building the control plane: linking, %s", elapsed)
+		return fmt.Sprintf("building %s: linking, %s", p.what, elapsed)
 	case p.total == 0:
-		return fmt.Sprintf("building the control plane: %d modules downloaded, %s", p.downloads, elapsed)
+		return fmt.Sprintf("building %s: %d modules downloaded, %s", p.what, p.downloads, elapsed)
 	default:
-		return fmt.Sprintf("building the control plane: %d of at most %d packages, %s", p.packages, p.total, elapsed)
+		return fmt.Sprintf("building %s: %d of at most %d packages, %s", p.what, p.packages, p.total, elapsed)
 	}
 }
 
 // setTotal tells how many packages there are.
-func (p *buildProgress) setTotal(n int) {
+func (p *progress) setTotal(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.total = n
 }
 
 // messages returns what was neither a package nor a download.
-func (p *buildProgress) messages() []string {
+func (p *progress) messages() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append(append([]string(nil), p.diagnostic...), strings.TrimSpace(string(p.rest)))

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gobuild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Finder finds a directory with programs, or makes one. It looks at the directory that an environment
+// variable names, then at the cache, and then downloads or builds.
+type Finder struct {
+	// Recipe is what is built if nothing is found.
+	Recipe Recipe
+	// Need are the names of the programs that the caller wants, a subset of Recipe.Names.
+	Need []string
+	// Env is the name of the environment variable. Its directory wins if it has all that is needed.
+	Env string
+	// Cache is a directory below os.UserCacheDir().
+	Cache string
+	// Report shows what takes long.
+	Report *Reporter
+	// Download fills a directory with prebuilt programs; it is tried before the build. If it is nil,
+	// nothing is downloaded. DownloadKey identifies its result.
+	Download    func(ctx context.Context, dir string) error
+	DownloadKey string
+
+	build func(ctx context.Context, dir string) error // for tests, instead of the recipe
+}
+
+// CacheDir returns the cache directory for name, below os.UserCacheDir(). The error says what to set.
+func CacheDir(name, env string) (string, error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no cache directory (set HOME or %s): %w", env, err)
+	}
+	return filepath.Join(base, "deployerkit", name), nil
+}
+
+// Find returns a directory that has all programs that are needed. It is safe for concurrent use, also
+// across processes: one of them builds, and the others wait. Errors are one line.
+func (f *Finder) Find(ctx context.Context) (string, error) {
+	if dir, ok := f.existing(); ok {
+		return dir, nil
+	}
+	if err := os.MkdirAll(f.Cache, 0o750); err != nil {
+		return "", fmt.Errorf("make cache directory: %w", err)
+	}
+	unlock, err := lockFile(ctx, filepath.Join(f.Cache, "lock"), func() {
+		f.Report.once("another process is making %s; waiting for it", f.Recipe.What)
+	})
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	// The process that held the lock before may have made what we want.
+	if dir, ok := f.existing(); ok {
+		return dir, nil
+	}
+	f.removeLeftovers()
+	return f.make(ctx)
+}
+
+// existing looks at the places that cost nothing.
+func (f *Finder) existing() (string, bool) {
+	if dir := os.Getenv(f.Env); dir != "" {
+		missing := Missing(dir, f.Need)
+		if len(missing) == 0 {
+			return dir, true
+		}
+		f.Report.once("%s=%s has no %s; looking further", f.Env, dir, strings.Join(missing, ", "))
+	}
+	for _, dir := range []string{f.builtDir(), f.downloadedDir()} {
+		if len(Missing(dir, f.Need)) == 0 {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+// make downloads or builds. The caller holds the lock.
+func (f *Finder) make(ctx context.Context) (string, error) {
+	if f.Download != nil {
+		err := f.fill(ctx, f.downloadedDir(), f.Download)
+		if err == nil {
+			return f.downloadedDir(), nil
+		}
+		if ctx.Err() != nil {
+			return "", fmt.Errorf("download: %w", ctx.Err())
+		}
+		f.Report.Printf("no prebuilt binaries (%v); building them from Go modules", err)
+	}
+	build := f.build
+	if build == nil {
+		build = (&builder{recipe: f.Recipe, env: f.Env, report: f.Report, lookPath: exec.LookPath, freeBytes: freeBytes}).build
+	}
+	if err := f.fill(ctx, f.builtDir(), build); err != nil {
+		return "", fmt.Errorf("build from Go modules: %w", err)
+	}
+	return f.builtDir(), nil
+}
+
+// fill lets produce write into a temporary directory, which becomes dir in one step when it is complete.
+func (f *Finder) fill(ctx context.Context, dir string, produce func(context.Context, string) error) (err error) {
+	tmp, err := os.MkdirTemp(f.Cache, "tmp-")
+	if err != nil {
+		return fmt.Errorf("make temporary directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	if err := produce(ctx, tmp); err != nil {
+		return err
+	}
+	if missing := Missing(tmp, f.Need); len(missing) > 0 {
+		return fmt.Errorf("result has no %s", strings.Join(missing, ", "))
+	}
+	if err := os.RemoveAll(dir); err != nil { // incomplete, or existing would have taken it
+		return fmt.Errorf("remove incomplete binaries: %w", err)
+	}
+	if err := os.Rename(tmp, dir); err != nil {
+		return fmt.Errorf("store binaries: %w", err)
+	}
+	return nil
+}
+
+// removeLeftovers removes what killed processes have left. The caller holds the lock.
+func (f *Finder) removeLeftovers() {
+	leftovers, _ := filepath.Glob(filepath.Join(f.Cache, "tmp-*")) // the pattern is constant and valid
+	for _, dir := range leftovers {
+		if err := os.RemoveAll(dir); err != nil {
+			f.Report.Printf("cannot remove %s: %v", dir, err)
+		}
+	}
+}
+
+func (f *Finder) builtDir() string { return filepath.Join(f.Cache, "built-"+f.Recipe.Key()) }
+
+func (f *Finder) downloadedDir() string { return filepath.Join(f.Cache, "downloaded-"+f.DownloadKey) }
+
+// Missing returns the names that are no executable files in dir.
+func Missing(dir string, names []string) []string {
+	var missing []string
+	for _, name := range names {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}

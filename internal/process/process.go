@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package process starts programs that end with this process, and keeps the end of their output to
+// explain why they ended.
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// stopTimeout bounds how long Stop waits for a process to end by itself; a loaded machine needs a while.
+const stopTimeout = 3 * time.Minute
+
+// keptLog is how many bytes of a process's output are kept to explain its end.
+const keptLog = 8 << 10
+
+// Process is a running program. Its methods are safe for concurrent use.
+type Process struct {
+	// Done is closed when the process has ended.
+	Done <-chan struct{}
+
+	cmd  *exec.Cmd
+	tail *Tail
+}
+
+// Start starts cmd, whose fields Stdout, Stderr and SysProcAttr it sets. logs receives the output of the
+// process; it may be nil. The kernel ends the process when this one ends, where the system supports it.
+func Start(cmd *exec.Cmd, logs io.Writer) (*Process, error) {
+	done := make(chan struct{})
+	p := &Process{Done: done, cmd: cmd, tail: NewTail(keptLog, logs)}
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = p.tail, p.tail, attributes()
+	started := make(chan error)
+	go func() {
+		// The kernel ends the child when the thread that started it ends: keep the thread as long as the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // LastWords explains how it ended
+		}
+		close(done)
+	}()
+	if err := <-started; err != nil {
+		return nil, err // names the path
+	}
+	return p, nil
+}
+
+// PID returns the process ID.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Stop asks the process to end, and kills it after three minutes, which is an error. It does nothing if the
+// process has ended.
+func (p *Process) Stop() error {
+	if err := p.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-p.Done:
+		return nil
+	case <-time.After(stopTimeout):
+	}
+	return errors.Join(fmt.Errorf("stop %s: it did not end by itself", p.name()), p.Kill())
+}
+
+// Kill ends the process without giving it a chance to clean up, and returns when it has ended.
+func (p *Process) Kill() error {
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.Done
+	return nil
+}
+
+func (p *Process) signal(s os.Signal) error {
+	select {
+	case <-p.Done:
+		return nil
+	default:
+	}
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("%s to %s: %w", s, p.name(), err)
+	}
+	return nil
+}
+
+// LastWords returns the last line that the process wrote.
+func (p *Process) LastWords() string {
+	lines := strings.Split(p.tail.String(), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+func (p *Process) name() string { return filepath.Base(p.cmd.Path) }

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscaper
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/deployerkit/deployerkit/internal/gobuild"
+)
+
+// Version is the version of Landscaper that Programs builds. It follows the job-ID revision of the contract.
+const Version = "v0.127.0"
+
+// The programs that Programs builds.
+const (
+	// Controller is Landscaper itself.
+	Controller = "landscaper-controller"
+	// MockDeployer, ManifestDeployer and HelmDeployer are Landscaper's own deployers.
+	MockDeployer     = "mock-deployer-controller"
+	ManifestDeployer = "manifest-deployer-controller"
+	HelmDeployer     = "helm-deployer-controller"
+)
+
+// programsEnv names a directory with the programs that wins over the cache.
+const programsEnv = "DEPLOYERKIT_LANDSCAPER"
+
+var (
+	//go:embed recipe/go.mod.tmpl
+	recipeGoMod string
+	//go:embed recipe/go.sum.tmpl
+	recipeGoSum string
+	//go:embed recipe/main.go.tmpl
+	recipeMain string
+)
+
+// recipe is the module that the build compiles.
+func recipe() gobuild.Recipe {
+	return gobuild.Recipe{
+		What:    "Landscaper",
+		Version: Version,
+		Notice:  "building Landscaper " + Version + " from Go modules, once: about 6 minutes on 2 cores",
+		Module:  "deployerkit.local/landscaper",
+		Files:   map[string]string{"go.mod": recipeGoMod, "go.sum": recipeGoSum, "main.go": recipeMain},
+		Flags:   []string{"-trimpath", "-buildvcs=false", "-ldflags", "-s -w"},
+		Program: "landscaper",
+		Names:   []string{Controller, MockDeployer, ManifestDeployer, HelmDeployer},
+		Space:   3 << 30,
+	}
+}
+
+// Programs returns a directory with Landscaper's programs. It takes the directory that the environment
+// variable DEPLOYERKIT_LANDSCAPER names, then the cache below os.UserCacheDir(), and otherwise builds them
+// from Go modules, which takes about six minutes on two cores, once. progress receives one line per step
+// that takes long; if it is nil, that is os.Stderr. It is safe for concurrent use, across processes too.
+func Programs(ctx context.Context, progress io.Writer) (string, error) {
+	cache, err := gobuild.CacheDir("landscaper", programsEnv)
+	if err != nil {
+		return "", fmt.Errorf("find Landscaper: %w", err)
+	}
+	f := &gobuild.Finder{
+		Recipe: recipe(),
+		Need:   recipe().Names,
+		Env:    programsEnv,
+		Cache:  cache,
+		Report: gobuild.NewReporter("landscaper", progress),
+	}
+	dir, err := f.Find(ctx)
+	if err != nil {
+		return "", fmt.Errorf("find Landscaper: %w", err)
+	}
+	return dir, nil
+}
+
+// Source returns the directory of Landscaper's module in the module cache, with its documentation and
+// examples. It downloads the module if it is not there.
+func Source(ctx context.Context) (string, error) {
+	dir, err := os.MkdirTemp("", "deployerkit-landscaper-")
+	if err != nil {
+		return "", fmt.Errorf("find Landscaper's source: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	for name, content := range recipe().Files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			return "", fmt.Errorf("find Landscaper's source: %w", err)
+		}
+	}
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", "github.com/gardener/landscaper")
+	cmd.Dir, cmd.Stderr = dir, &stderr
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
+	out, err := cmd.Output()
+	var module struct{ Dir, Error string }
+	if jsonErr := json.Unmarshal(out, &module); jsonErr == nil && module.Error != "" {
+		return "", fmt.Errorf("find Landscaper's source: %s", module.Error)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find Landscaper's source: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return module.Dir, nil
+}
