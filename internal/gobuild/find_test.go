@@ -34,7 +34,7 @@ func fakeBinaries(names ...string) func(context.Context, string) error {
 // newFinder returns a Finder for the test recipe that lets build fill a directory.
 func newFinder(cache string, out io.Writer, build func(context.Context, string) error, need ...string) *Finder {
 	return &Finder{
-		Recipe: testRecipe, Need: need, Env: "KUBEBUILDER_ASSETS", Cache: cache, Report: NewReporter("envtest", out),
+		Recipe: testRecipe, Need: need, Env: "DEPLOYERKIT_TEST_PROGRAMS", Cache: cache, Report: NewReporter("envtest", out),
 		DownloadKey: "v1.36.0", build: build,
 	}
 }

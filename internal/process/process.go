@@ -20,6 +20,9 @@ import (
 // stopTimeout bounds how long Stop waits for a process to end by itself; a loaded machine needs a while.
 const stopTimeout = 3 * time.Minute
 
+// outputDelay bounds how long the output of a process that has ended is read: its own children may hold it open.
+const outputDelay = 2 * time.Second
+
 // keptLog is how many bytes of a process's output are kept to explain its end.
 const keptLog = 8 << 10
 
@@ -38,6 +41,7 @@ func Start(cmd *exec.Cmd, logs io.Writer) (*Process, error) {
 	done := make(chan struct{})
 	p := &Process{Done: done, cmd: cmd, tail: NewTail(keptLog, logs)}
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = p.tail, p.tail, attributes()
+	cmd.WaitDelay = outputDelay
 	started := make(chan error)
 	go func() {
 		// The kernel ends the child when the thread that started it ends: keep the thread as long as the child.
