@@ -174,17 +174,28 @@ type Deployer struct{ process *process.Process }
 func (d *Deployer) Stop() error { return d.process.Kill() }
 
 // StartDeployer starts one of Landscaper's own deployers and returns when its controller works. program is
-// its name, for example ManifestDeployer. kubeconfig is a file with the access of the deployer; if it is
+// its name, for example ManifestDeployer. It works on ten items at the same time. kubeconfig is a file with the access of the deployer; if it is
 // empty, the deployer has Landscaper's. It runs until Stop, or until this process ends.
 func (l *Landscaper) StartDeployer(ctx context.Context, program, kubeconfig string) (*Deployer, error) {
 	if kubeconfig == "" {
 		kubeconfig = l.kubeconfig
 	}
-	p, err := l.start(ctx, program, 1, kubeconfig, nil)
+	config := filepath.Join(l.dir, program+".yaml")
+	if err := os.WriteFile(config, []byte(deployerConfigurations[program]), 0o600); err != nil {
+		return nil, fmt.Errorf("start %s: %w", program, err)
+	}
+	p, err := l.start(ctx, program, 1, kubeconfig, []string{"--config=" + config})
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
 	return &Deployer{process: p}, nil
+}
+
+// deployerConfigurations let Landscaper's deployers work on ten deploy items at the same time.
+var deployerConfigurations = map[string]string{
+	MockDeployer:     "{apiVersion: mock.deployer.landscaper.gardener.cloud/v1alpha1, kind: Configuration, controller: {workers: 10}}",
+	ManifestDeployer: "{apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2, kind: Configuration, controller: {workers: 10}}",
+	HelmDeployer:     "{apiVersion: helm.deployer.landscaper.gardener.cloud/v1alpha1, kind: Configuration, controller: {workers: 10}}",
 }
 
 // start starts a program and waits until its controllers have reported that they work.

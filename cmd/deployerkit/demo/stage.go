@@ -96,7 +96,7 @@ func (st *stage) populate(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := addKubelet(mgr); err != nil {
+	if err := envtest.AddKubelet(mgr, nil); err != nil {
 		return err
 	}
 	return st.run(ctx, mgr)

@@ -10,14 +10,10 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
 	deployitems "github.com/deployerkit/deployerkit/examples/deploy-items"
@@ -40,22 +36,6 @@ func (st *stage) createTarget(ctx context.Context) error {
 		return fmt.Errorf("create target: %w", err)
 	}
 	return nil
-}
-
-// addKubelet stands in for nodes: every Pod runs and is ready at once.
-func addKubelet(mgr manager.Manager) error {
-	c := mgr.GetClient()
-	return builder.ControllerManagedBy(mgr).For(&corev1.Pod{}).Named("kubelet").Complete(
-		reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-			pod := &corev1.Pod{}
-			if err := c.Get(ctx, req.NamespacedName, pod); err != nil || pod.Status.Phase == corev1.PodRunning {
-				return reconcile.Result{}, client.IgnoreNotFound(err)
-			}
-			before := pod.DeepCopy()
-			pod.Status.Phase = corev1.PodRunning
-			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
-			return reconcile.Result{}, client.IgnoreNotFound(c.Status().Patch(ctx, pod, client.MergeFrom(before)))
-		}))
 }
 
 // tamper changes the agent as an impatient user does, in two ways.

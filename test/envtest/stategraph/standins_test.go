@@ -10,10 +10,10 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 // stuck is put on Pods (by their template) that shall not become ready while it is in the set.
@@ -42,25 +42,9 @@ func startKubelet(ctx context.Context) (stop func() error) {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}})
 	Expect(err).NotTo(HaveOccurred())
-	run := func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-		pod := &corev1.Pod{}
-		if err := mgr.GetClient().Get(ctx, req.NamespacedName, pod); err != nil {
-			return ctrl.Result{}, client.IgnoreNotFound(err)
-		}
-		switch {
-		case pod.DeletionTimestamp != nil:
-			return ctrl.Result{}, client.IgnoreNotFound(mgr.GetClient().Delete(ctx, pod, client.GracePeriodSeconds(0)))
-		case pod.Status.Phase == corev1.PodRunning:
-			return ctrl.Result{}, nil
-		case stuck.is(pod.Namespace) && !stuck.is(pod.Namespace+"/"+pod.Name):
-			return ctrl.Result{RequeueAfter: soon}, nil
-		}
-		pod.Status.Phase = corev1.PodRunning
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-		err := mgr.GetClient().Status().Update(ctx, pod)
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	Expect(ctrl.NewControllerManagedBy(mgr).For(&corev1.Pod{}).Complete(reconcile.Func(run))).To(Succeed())
+	Expect(envtest.AddKubelet(mgr, func(pod *corev1.Pod) bool {
+		return !stuck.is(pod.Namespace) || stuck.is(pod.Namespace+"/"+pod.Name)
+	})).To(Succeed())
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

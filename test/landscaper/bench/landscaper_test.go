@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/internal/process"
+	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/test/landscaper"
+	"github.com/deployerkit/deployerkit/test/landscaper/scenario"
+)
+
+var (
+	update = flag.Bool("landscaper.update", false, "write the results to "+scenario.ResultsFile+", from which the documentation is generated")
+	only   = flag.String("landscaper.only", "", "regular expression of the scenarios to run")
+	logs   = flag.String("landscaper.logs", "", "directory for the logs of all processes")
+)
+
+// atOnce is how many scenarios run at the same time. They wait more than they compute.
+const atOnce = 4
+
+// BenchmarkLandscaper runs each scenario once per side. It fails if a scenario ends worse with our deployers than
+// with Landscaper's, or if they write deploy items more often.
+func BenchmarkLandscaper(b *testing.B) {
+	ctrl.SetLogger(logr.Discard())
+	bed := newBed(b)
+	results := scenario.Results{}
+	for _, side := range []struct {
+		name   string
+		start  func(kubeconfig string) []func() error
+		record *[]scenario.Result
+	}{{"theirs", bed.startTheirs, &results.Theirs}, {"ours", bed.startOurs, &results.Ours}} {
+		*side.record = bed.run(side.name, side.start)
+	}
+	if err := results.WriteTable(os.Stdout); err != nil {
+		b.Error(err)
+	}
+	if *only == "" {
+		for _, fault := range results.Faults(scenario.All()) {
+			b.Error(fault)
+		}
+	}
+	for _, total := range []struct {
+		side    string
+		results []scenario.Result
+	}{{"theirs", results.Theirs}, {"ours", results.Ours}} {
+		b.ReportMetric(float64(scenario.ItemWrites(total.results)), total.side+"-item-writes")
+		b.ReportMetric(float64(scenario.TargetCalls(total.results)), total.side+"-target-calls")
+	}
+	b.ReportMetric(0, "ns/op")
+	if *update {
+		raw, err := json.MarshalIndent(results, "", "  ")
+		if err == nil {
+			err = os.WriteFile(filepath.Join("..", "scenario", scenario.ResultsFile), append(raw, '\n'), 0o600)
+		}
+		if err != nil {
+			b.Error(err)
+		}
+	}
+}
+
+// bed is the test bed of the benchmark.
+type bed struct {
+	*testing.B
+	dir   string
+	cp    *envtest.ControlPlane
+	audit *scenario.Audit
+	ls    *landscaper.Landscaper
+}
+
+func newBed(b *testing.B) *bed {
+	b.Helper()
+	s := &bed{B: b, dir: b.TempDir()}
+	audit, apiServerFlags, err := scenario.NewAudit(s.dir)
+	s.check(err)
+	s.audit = audit
+	s.cp, err = envtest.Start(b.Context(), envtest.Options{
+		ControllerManager: true, Controllers: append(envtest.DefaultControllers(), "serviceaccount-token-controller"), APIServerFlags: apiServerFlags,
+	})
+	s.check(err)
+	b.Cleanup(func() { s.check(s.cp.Stop()) })
+	s.ls = landscaper.StartLandscaper(b, s.cp, landscaper.Options{PickupTimeout: 15 * time.Second, Logs: s.logFile("landscaper")})
+	mgr, err := ctrl.NewManager(s.cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
+	s.check(err)
+	s.check(envtest.AddKubelet(mgr, scenario.IsReady))
+	go func() { _ = mgr.Start(b.Context()) }()
+	return s
+}
+
+func (s *bed) check(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// logFile returns a file for the output of a process, or nil if nobody asked for it.
+func (s *bed) logFile(name string) io.Writer {
+	if *logs == "" {
+		return nil
+	}
+	f, err := os.Create(filepath.Join(*logs, name+".log")) //nolint:gosec // the user says where
+	s.check(err)
+	return f
+}
+
+// run runs the scenarios with one side's deployers.
+func (s *bed) run(side string, start func(kubeconfig string) []func() error) []scenario.Result {
+	runner := &scenario.Runner{ControlPlane: s.cp, Audit: s.audit, Deployer: side}
+	config, err := runner.Access()
+	s.check(err)
+	kubeconfig, err := deployertest.Kubeconfig(config)
+	s.check(err)
+	path := filepath.Join(s.dir, side+".kubeconfig")
+	s.check(os.WriteFile(path, kubeconfig, 0o600))
+	for _, stop := range start(path) {
+		defer func() { s.check(stop()) }()
+	}
+	filter := regexp.MustCompile(*only)
+	all := scenario.All()
+	out := make([]scenario.Result, len(all))
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for i, sc := range all {
+		if !filter.MatchString(sc.Name) {
+			continue
+		}
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(s.Context(), 5*time.Minute)
+			defer cancel()
+			var err error
+			out[i], err = runner.Run(ctx, sc, fmt.Sprintf("%s-%d", side, i))
+			fmt.Fprintf(os.Stderr, "%-7s %6.1f s  %s  %s\n", side, out[i].Seconds, sc.Name, out[i].Failure)
+			return err
+		})
+	}
+	s.check(group.Wait())
+	return out
+}
+
+// startTheirs starts Landscaper's own deployers.
+func (s *bed) startTheirs(kubeconfig string) []func() error {
+	var stops []func() error
+	for _, program := range []string{landscaper.MockDeployer, landscaper.ManifestDeployer} {
+		d, err := s.ls.StartDeployer(s.Context(), program, kubeconfig)
+		s.check(err)
+		stops = append(stops, d.Stop)
+	}
+	return stops
+}
+
+// startOurs builds and starts the deployers of this module.
+func (s *bed) startOurs(kubeconfig string) []func() error {
+	var stops []func() error
+	for name, extra := range map[string][]string{"mock-deployer": nil, "manifest-deployer": {"--allow-private-hosts", "--default-strategy=update"}} {
+		program := filepath.Join(s.dir, name)
+		out, err := exec.CommandContext(s.Context(), "go", "build", "-o", program, "github.com/deployerkit/deployerkit/cmd/"+name).CombinedOutput() //nolint:gosec // constant
+		if err != nil {
+			s.Fatalf("build %s: %v: %s", name, err, out)
+		}
+		args := append([]string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--grace-period=5s"}, extra...)
+		p, err := process.Start(exec.Command(program, args...), s.logFile(name))
+		s.check(err)
+		stops = append(stops, p.Stop)
+	}
+	return stops
+}

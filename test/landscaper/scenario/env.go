@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/test/envtest"
+)
+
+// patience bounds each wait of a scenario. Landscaper polls every five seconds in places, and the machine
+// may be busy.
+const patience = 90 * time.Second
+
+// look is the time between two looks at the cluster.
+const look = 50 * time.Millisecond
+
+// Env is what a scenario runs on.
+type Env struct {
+	client.Client // reads live
+
+	// Namespace holds the Installations of the scenario and, unless it says otherwise, the deployed objects.
+	Namespace string
+
+	cp     *envtest.ControlPlane
+	access string            // the kubeconfig of its Targets
+	user   string            // the user of that kubeconfig
+	jobs   map[string]string // the last job of each Installation
+	uids   map[string]string // noted by remember
+}
+
+// NewEnv creates the namespace of a scenario, and a user of its own for its Targets.
+func NewEnv(ctx context.Context, cp *envtest.ControlPlane, audit *Audit, namespace string) (*Env, error) {
+	scheme, err := deployertest.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(cp.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	e := &Env{Client: c, Namespace: namespace, cp: cp, user: "target-" + namespace, jobs: map[string]string{}, uids: map[string]string{}}
+	config, err := audit.User(cp, e.user)
+	if err != nil {
+		return nil, err
+	}
+	access, err := deployertest.Kubeconfig(config)
+	if err != nil {
+		return nil, err
+	}
+	e.access = string(access)
+	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return nil, fmt.Errorf("create namespace: %w", err)
+	}
+	return e, e.await(ctx, "Landscaper creates the Context", func(ctx context.Context) error {
+		return c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: lsv1alpha1.DefaultContextName}, &lsv1alpha1.Context{})
+	})
+}
+
+// finalError is an error that waiting does not change.
+type finalError struct{ error }
+
+// await looks until ok returns nil or a finalError, and returns the last error when patience is over.
+func (e *Env) await(ctx context.Context, what string, ok func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	last := errors.New("never looked")
+	for {
+		err := ok(ctx)
+		if err == nil {
+			return nil
+		}
+		if _, final := errors.AsType[finalError](err); final {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w (%w)", what, last, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// installation reads an Installation.
+func (e *Env) installation(ctx context.Context, name string) (*lsv1alpha1.Installation, error) {
+	in := &lsv1alpha1.Installation{}
+	err := e.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, in)
+	return in, err
+}
+
+// Items returns the deploy items of the scenario.
+func (e *Env) Items(ctx context.Context) ([]lsv1alpha1.DeployItem, error) {
+	list := &lsv1alpha1.DeployItemList{}
+	err := e.List(ctx, list, client.InNamespace(e.Namespace))
+	return list.Items, err
+}
+
+// item reads the deploy item that a blueprint calls name.
+func (e *Env) item(ctx context.Context, name string) (*lsv1alpha1.DeployItem, error) {
+	list := &lsv1alpha1.DeployItemList{}
+	labels := client.MatchingLabels{lsv1alpha1.ExecutionManagedNameLabel: name}
+	if err := e.List(ctx, list, client.InNamespace(e.Namespace), labels); err != nil {
+		return nil, err
+	}
+	if len(list.Items) != 1 {
+		return nil, fmt.Errorf("there are %d deploy items for %q", len(list.Items), name)
+	}
+	return &list.Items[0], nil
+}
+
+// configMap returns the data of a ConfigMap in the scenario's namespace.
+func (e *Env) configMap(ctx context.Context, name string) (map[string]string, error) {
+	cm := &corev1.ConfigMap{}
+	err := e.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: name}, cm)
+	return cm.Data, err
+}
+
+// explain shows the state of all items in an error.
+func (e *Env) explain(ctx context.Context) string {
+	items, err := e.Items(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	var parts []string
+	for i := range items {
+		s := items[i].Status
+		text := fmt.Sprintf("item %s is %q", items[i].Labels[lsv1alpha1.ExecutionManagedNameLabel], s.Phase)
+		if s.LastError != nil {
+			text += ": " + s.LastError.Message
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// rawJSON marshals a value that consists of maps, lists and scalars.
+func rawJSON(value any) []byte {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // a scenario's own data
+	}
+	return raw
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// ResultsFile is where the benchmark keeps its results, from which docs/benchmarks.md is generated.
+const ResultsFile = "results.json"
+
+//go:embed results.json
+var resultsFile []byte
+
+// Results are the results of both sides, in the order of All.
+type Results struct {
+	Theirs []Result `json:"theirs"`
+	Ours   []Result `json:"ours"`
+}
+
+// Recorded returns the results that the benchmark recorded last.
+func Recorded() (Results, error) {
+	var r Results
+	if err := json.Unmarshal(resultsFile, &r); err != nil {
+		return r, fmt.Errorf("%s: %w", ResultsFile, err)
+	}
+	return r, nil
+}
+
+// Faults returns what is worse with our deployers than with Landscaper's: a scenario that fails only with ours,
+// more writes of deploy items in a scenario in which nothing waits, or not fewer writes in total. The totals count
+// the scenarios that succeed with both.
+func (r Results) Faults(scenarios []Scenario) []error {
+	var faults []error
+	var ours, theirs int
+	for i, s := range scenarios {
+		o, t := r.Ours[i], r.Theirs[i]
+		switch {
+		case o.Failure != "" && t.Failure == "":
+			faults = append(faults, fmt.Errorf("%s: fails only with our deployers: %s", s.Name, o.Failure))
+		case o.Failure != "" || t.Failure != "":
+			continue
+		case o.ItemWrites > t.ItemWrites && !s.Waits:
+			faults = append(faults, fmt.Errorf("%s: %d writes of deploy items, %d with Landscaper's deployers", s.Name, o.ItemWrites, t.ItemWrites))
+		}
+		ours, theirs = ours+o.ItemWrites, theirs+t.ItemWrites
+	}
+	if ours >= theirs {
+		faults = append(faults, fmt.Errorf("%d writes of deploy items in total, %d with Landscaper's deployers", ours, theirs))
+	}
+	return faults
+}
+
+// ItemWrites is the sum over results.
+func ItemWrites(results []Result) int {
+	n := 0
+	for _, r := range results {
+		n += r.ItemWrites
+	}
+	return n
+}
+
+// TargetCalls is the sum over results.
+func TargetCalls(results []Result) int {
+	n := 0
+	for _, r := range results {
+		n += r.TargetCalls
+	}
+	return n
+}
+
+// WriteTable writes the results for a terminal.
+func (r Results) WriteTable(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(t, "scenario\ttheirs: outcome\ts\titem writes\ttarget calls\tours: outcome\ts\titem writes\ttarget calls")
+	for i := range r.Ours {
+		a, b := r.Theirs[i], r.Ours[i]
+		if b.Scenario == "" {
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%.1f\t%d\t%d\t%s\t%.1f\t%d\t%d\n", b.Scenario, a.outcome(), a.Seconds, a.ItemWrites, a.TargetCalls, b.outcome(), b.Seconds, b.ItemWrites, b.TargetCalls)
+	}
+	return t.Flush()
+}
+
+// outcome is one word.
+func (r Result) outcome() string {
+	if r.Failure != "" {
+		return "fails"
+	}
+	return "succeeds"
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// Step is one thing that a scenario does or expects.
+type Step func(ctx context.Context, e *Env) error
+
+// Final phases of an Installation.
+const (
+	succeeded    = lsv1alpha1.InstallationPhase(lsv1alpha1.PhaseStringSucceeded)
+	failed       = lsv1alpha1.InstallationPhase(lsv1alpha1.PhaseStringFailed)
+	deleteFailed = lsv1alpha1.InstallationPhase(lsv1alpha1.PhaseStringDeleteFailed)
+)
+
+// clusterTarget creates a Target with the access of the scenario's user.
+func clusterTarget(name string) Step {
+	return func(ctx context.Context, e *Env) error {
+		t := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}}
+		_, err := controllerutil.CreateOrUpdate(ctx, e, t, func() error {
+			t.Spec.Type = clusterType
+			t.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer(rawJSON(object{"kubeconfig": e.access}))
+			return nil
+		})
+		return err
+	}
+}
+
+// secretTarget creates a Target whose configuration is in a Secret.
+func secretTarget(name string) Step {
+	return func(ctx context.Context, e *Env) error {
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}, Data: map[string][]byte{"config": rawJSON(object{"kubeconfig": e.access})}}
+		if err := e.Create(ctx, s); err != nil {
+			return err
+		}
+		t := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}}
+		t.Spec.Type = clusterType
+		t.Spec.SecretRef = &lsv1alpha1.LocalSecretReference{Name: name, Key: "config"}
+		return e.Create(ctx, t)
+	}
+}
+
+// removeObject deletes an object of the scenario's namespace.
+func removeObject(obj client.Object, name string) Step {
+	return func(ctx context.Context, e *Env) error {
+		obj.SetNamespace(e.Namespace)
+		obj.SetName(name)
+		return e.Delete(ctx, obj)
+	}
+}
+
+// change changes an Installation.
+type change func(in *lsv1alpha1.Installation)
+
+// installed gives an Installation a blueprint and asks for its reconciliation. By default, the imports of
+// Targets are bound to the Targets of the same names, and exports to DataObjects of the same names.
+func installed(name string, b blueprint, changes ...change) Step {
+	return func(ctx context.Context, e *Env) error {
+		if err := e.rememberJob(ctx, name); err != nil {
+			return err
+		}
+		in := &lsv1alpha1.Installation{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}}
+		_, err := controllerutil.CreateOrUpdate(ctx, e, in, func() error {
+			e.bind(in, b)
+			for _, c := range changes {
+				c(in)
+			}
+			metav1.SetMetaDataAnnotation(&in.ObjectMeta, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation))
+			return nil
+		})
+		return err
+	}
+}
+
+// bind sets the specification of an Installation from a blueprint.
+func (e *Env) bind(in *lsv1alpha1.Installation, b blueprint) {
+	definition := b.inline()
+	text := strings.ReplaceAll(string(definition.Inline.Filesystem.RawMessage), here, e.Namespace)
+	definition.Inline.Filesystem.RawMessage = []byte(text)
+	in.Spec = lsv1alpha1.InstallationSpec{Blueprint: definition, AutomaticReconcile: in.Spec.AutomaticReconcile}
+	for _, i := range b.imports {
+		name := i["name"].(string)
+		switch i["type"] {
+		case "target":
+			in.Spec.Imports.Targets = append(in.Spec.Imports.Targets, lsv1alpha1.TargetImport{Name: name, Target: name})
+		case "data":
+			in.Spec.Imports.Data = append(in.Spec.Imports.Data, lsv1alpha1.DataImport{Name: name, DataRef: name})
+		}
+	}
+	for _, name := range b.exports {
+		in.Spec.Exports.Data = append(in.Spec.Exports.Data, lsv1alpha1.DataExport{Name: name, DataRef: name})
+	}
+}
+
+// rememberJob notes the last job of an Installation, so that finishes waits for the next one.
+func (e *Env) rememberJob(ctx context.Context, name string) error {
+	in, err := e.installation(ctx, name)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	e.jobs[name] = in.Status.JobID
+	return nil
+}
+
+// operated sets the operation annotation of an Installation.
+func operated(name string, operation lsv1alpha1.Operation) Step {
+	return func(ctx context.Context, e *Env) error {
+		if operation != lsv1alpha1.InterruptOperation {
+			if err := e.rememberJob(ctx, name); err != nil {
+				return err
+			}
+		}
+		in, err := e.installation(ctx, name)
+		if err != nil {
+			return err
+		}
+		return e.annotate(ctx, in, lsv1alpha1.OperationAnnotation, string(operation))
+	}
+}
+
+// annotate sets an annotation.
+func (e *Env) annotate(ctx context.Context, obj client.Object, key, value string) error {
+	body := rawJSON(object{"metadata": object{"annotations": object{key: value}}})
+	return e.Patch(ctx, obj, client.RawPatch("application/merge-patch+json", body))
+}
+
+// itemOperated sets the operation annotation of a deploy item.
+func itemOperated(name string, operation lsv1alpha1.Operation) Step {
+	return func(ctx context.Context, e *Env) error {
+		di, err := e.item(ctx, name)
+		if err != nil {
+			return err
+		}
+		return e.annotate(ctx, di, lsv1alpha1.OperationAnnotation, string(operation))
+	}
+}
+
+// finishes waits until the job that the last step started has ended in a phase.
+func finishes(name string, want lsv1alpha1.InstallationPhase) Step {
+	return func(ctx context.Context, e *Env) error {
+		return e.await(ctx, fmt.Sprintf("Installation %s ends as %s", name, want), func(ctx context.Context) error {
+			in, err := e.installation(ctx, name)
+			if err != nil {
+				return err
+			}
+			s := in.Status
+			switch {
+			case s.JobID == e.jobs[name]:
+				return errors.New("its job has not begun")
+			case s.JobIDFinished != s.JobID || !s.InstallationPhase.IsFinal():
+				return fmt.Errorf("it is in phase %q; %s", s.InstallationPhase, e.explain(ctx))
+			case s.InstallationPhase != want:
+				return finalError{fmt.Errorf("it ended as %q; %s", s.InstallationPhase, e.explain(ctx))}
+			}
+			return nil
+		})
+	}
+}
+
+// deleted deletes an Installation, without waiting.
+func deleted(name string) Step {
+	return func(ctx context.Context, e *Env) error {
+		if err := e.rememberJob(ctx, name); err != nil {
+			return err
+		}
+		in, err := e.installation(ctx, name)
+		if err != nil {
+			return err
+		}
+		return e.Delete(ctx, in)
+	}
+}
+
+// uninstalled deletes an Installation and waits until it is gone.
+func uninstalled(name string) Step {
+	return all(deleted(name), goneInstallation(name))
+}
+
+// goneInstallation waits until an Installation is gone.
+func goneInstallation(name string) Step {
+	return func(ctx context.Context, e *Env) error {
+		return e.await(ctx, "Installation "+name+" is gone", func(ctx context.Context) error {
+			in, err := e.installation(ctx, name)
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			err = fmt.Errorf("it is in phase %q; %s", in.Status.InstallationPhase, e.explain(ctx))
+			if in.Status.InstallationPhase == deleteFailed && in.Status.JobID == in.Status.JobIDFinished && in.Status.JobID != e.jobs[name] {
+				return finalError{err}
+			}
+			return err
+		})
+	}
+}
+
+// all runs steps one after the other.
+func all(steps ...Step) Step {
+	return func(ctx context.Context, e *Env) error {
+		for _, s := range steps {
+			if err := s(ctx, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// ref is an object without content; the namespace is the scenario's.
+func (e *Env) ref(apiVersion, kind, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(apiVersion)
+	u.SetKind(kind)
+	u.SetNamespace(e.Namespace)
+	u.SetName(name)
+	return u
+}
+
+// exists requires an object of the scenario's namespace.
+func exists(apiVersion, kind, name string) Step {
+	return func(ctx context.Context, e *Env) error {
+		u := e.ref(apiVersion, kind, name)
+		return e.Get(ctx, client.ObjectKeyFromObject(u), u)
+	}
+}
+
+// absent waits until an object is gone.
+func absent(apiVersion, kind, name string) Step {
+	return func(ctx context.Context, e *Env) error {
+		return e.await(ctx, kind+" "+name+" is gone", func(ctx context.Context) error {
+			u := e.ref(apiVersion, kind, name)
+			err := e.Get(ctx, client.ObjectKeyFromObject(u), u)
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			return errors.New("it is there")
+		})
+	}
+}
+
+// has waits until a ConfigMap has a value.
+func has(name, key, want string) Step {
+	return func(ctx context.Context, e *Env) error {
+		return e.await(ctx, fmt.Sprintf("ConfigMap %s has %s=%s", name, key, want), func(ctx context.Context) error {
+			data, err := e.configMap(ctx, name)
+			if err != nil {
+				return err
+			}
+			if data[key] != want {
+				return fmt.Errorf("it has %q", data[key])
+			}
+			return nil
+		})
+	}
+}
+
+// item waits until a deploy item is as ok wants it.
+func item(name, what string, ok func(di *lsv1alpha1.DeployItem) bool) Step {
+	return func(ctx context.Context, e *Env) error {
+		return e.await(ctx, "deploy item "+name+" "+what, func(ctx context.Context) error {
+			di, err := e.item(ctx, name)
+			if err != nil {
+				return err
+			}
+			if !ok(di) {
+				return fmt.Errorf("its status is %s", rawJSON(di.Status))
+			}
+			return nil
+		})
+	}
+}
+
+// phase waits for the phase of a deploy item.
+func phase(name string, want lsv1alpha1.DeployItemPhase) Step {
+	return item(name, "is "+string(want), func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == want })
+}
+
+// remembered notes the UID of an object.
+func remembered(apiVersion, kind, name string) Step {
+	return func(ctx context.Context, e *Env) error {
+		u := e.ref(apiVersion, kind, name)
+		if err := e.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
+			return err
+		}
+		e.uids[kind+"/"+name] = string(u.GetUID())
+		return nil
+	}
+}
+
+// same requires that an object is still the one that remembered saw.
+func same(apiVersion, kind, name string) Step {
+	return func(ctx context.Context, e *Env) error {
+		u := e.ref(apiVersion, kind, name)
+		if err := e.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
+			return err
+		}
+		if string(u.GetUID()) != e.uids[kind+"/"+name] {
+			return fmt.Errorf("%s %s was recreated", kind, name)
+		}
+		return nil
+	}
+}
+
+// edited changes a ConfigMap as a user does.
+func edited(name, key, value string) Step {
+	return func(ctx context.Context, e *Env) error {
+		body := rawJSON(object{"data": object{key: value}})
+		u := e.ref("v1", "ConfigMap", name)
+		return e.Patch(ctx, u, client.RawPatch("application/merge-patch+json", body), client.FieldOwner("kubectl-edit"))
+	}
+}
+
+// dataObject creates a DataObject.
+func dataObject(name string, value any) Step {
+	return func(ctx context.Context, e *Env) error {
+		d := &lsv1alpha1.DataObject{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}, Data: lsv1alpha1.NewAnyJSON(rawJSON(value))}
+		return e.Create(ctx, d)
+	}
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite_test
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/deployerkit/deployerkit/test/landscaper/scenario"
+)
+
+// atOnce is how many scenarios run at the same time. They wait more than they compute.
+const atOnce = 8
+
+// outcome is what came of a scenario that ran beside others.
+type outcome struct {
+	result scenario.Result
+	err    error
+}
+
+var _ = Describe("a scenario of an operator", Ordered, ContinueOnFailure, func() {
+	scenarios := scenario.All()
+	outcomes := map[string]chan outcome{}
+	for _, s := range scenarios {
+		outcomes[s.Name] = make(chan outcome, 1)
+	}
+
+	BeforeAll(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		var group errgroup.Group
+		group.SetLimit(atOnce)
+		go func() {
+			for i, s := range scenarios {
+				group.Go(func() error {
+					result, err := runner.Run(ctx, s, fmt.Sprintf("ours-%d", i))
+					outcomes[s.Name] <- outcome{result, err}
+					return nil
+				})
+			}
+		}()
+		DeferCleanup(func() error { cancel(); return group.Wait() })
+	})
+
+	for _, s := range scenarios {
+		It(s.Name, func(ctx SpecContext) {
+			select {
+			case o := <-outcomes[s.Name]:
+				Expect(o.err).NotTo(HaveOccurred())
+				AddReportEntry("figures", o.result)
+				Expect(o.result.Failure).To(BeEmpty())
+			case <-ctx.Done():
+				Fail("it did not end in time")
+			}
+		}, SpecTimeout(0))
+	}
+})

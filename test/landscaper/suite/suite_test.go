@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package suite_test runs the deployers of this module, as processes, under the real Landscaper.
+package suite_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/test/landscaper"
+	"github.com/deployerkit/deployerkit/test/landscaper/scenario"
+)
+
+const (
+	module = "github.com/deployerkit/deployerkit/"
+	// patience covers a takeover by another replica on a loaded machine.
+	patience = time.Minute
+	// pickup is Landscaper's pickup timeout. A deployer that is killed and started again needs some seconds.
+	pickup = 12 * time.Second
+)
+
+var (
+	cp       *envtest.ControlPlane
+	c        client.Client // reads live
+	ls       *landscaper.Landscaper
+	runner   *scenario.Runner
+	access   string                // kubeconfig of the deployers
+	programs = map[string]string{} // package to path
+	flags    = []string{           // keep processes apart and make a takeover take seconds
+		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--grace-period=5s",
+		"--leader-election-lease-duration=4s", "--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s",
+	}
+	targetFlags = []string{"--allow-private-hosts", "--enable-self-targets", "--default-strategy=update"}
+)
+
+func TestLandscaper(t *testing.T) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(GinkgoLogr)
+	RunSpecs(t, "the real Landscaper")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	for _, p := range []string{"cmd/mock-deployer", "cmd/manifest-deployer"} {
+		path, err := gexec.Build(module+p, "-race")
+		Expect(err).NotTo(HaveOccurred())
+		programs[p] = path
+	}
+	DeferCleanup(gexec.CleanupBuildArtifacts)
+	dir := GinkgoT().TempDir()
+	audit, apiServerFlags, err := scenario.NewAudit(dir)
+	Expect(err).NotTo(HaveOccurred())
+	cp, err = envtest.Start(ctx, envtest.Options{
+		ControllerManager: true, Controllers: append(envtest.DefaultControllers(), "serviceaccount-token-controller"),
+		APIServerFlags: apiServerFlags, Progress: GinkgoWriter,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(cp.Stop)
+	scheme, err := deployertest.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	c, err = client.New(cp.Config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	runner = &scenario.Runner{ControlPlane: cp, Audit: audit, Deployer: "deployers"}
+	config, err := runner.Access()
+	Expect(err).NotTo(HaveOccurred())
+	kubeconfig, err := deployertest.Kubeconfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	access = filepath.Join(dir, "deployers.kubeconfig")
+	Expect(os.WriteFile(access, kubeconfig, 0o600)).To(Succeed())
+	ls = landscaper.StartLandscaper(GinkgoTB(), cp, landscaper.Options{PickupTimeout: pickup, Progress: GinkgoWriter, Logs: logFile(dir, "landscaper.log")})
+	startKubelet(ctx)
+	start("cmd/mock-deployer")
+	start("cmd/manifest-deployer", targetFlags...)
+})
+
+// logFile is where the output of a process goes.
+func logFile(dir, name string) *os.File {
+	GinkgoHelper()
+	f, err := os.Create(filepath.Join(dir, name)) //nolint:gosec // in a temporary directory
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(f.Close)
+	return f
+}
+
+// start starts one of our deployers with the deployers' access. It is killed at the end of the container.
+func start(program string, args ...string) *gexec.Session {
+	GinkgoHelper()
+	args = slices.Concat(flags, []string{"--kubeconfig=" + access}, args)
+	session, err := gexec.Start(exec.Command(programs[program], args...), GinkgoWriter, GinkgoWriter) //nolint:gosec // built here
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { session.Kill().Wait(patience) })
+	return session
+}
+
+// startKubelet makes Pods ready: those with the label slow after two seconds, those with the label unready never.
+func startKubelet(ctx context.Context) {
+	GinkgoHelper()
+	mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(envtest.AddKubelet(mgr, scenario.IsReady)).To(Succeed())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	DeferCleanup(func() error { cancel(); return <-done })
+	_ = corev1.PodRunning
+}
