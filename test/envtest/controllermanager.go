@@ -18,6 +18,9 @@ import (
 // healthPoll is how often a starting process is asked whether it is ready.
 const healthPoll = 50 * time.Millisecond
 
+// serviceAccountKey is where the API server's envtest puts the key that signs tokens, for serviceaccount-token-controller.
+const serviceAccountKey = "sa-signer.key"
+
 // DefaultControllers are the controllers that kube-controller-manager runs unless others are named: workloads,
 // garbage collection, namespaces and service accounts.
 func DefaultControllers() []string {
@@ -59,6 +62,7 @@ func (cp *ControlPlane) StartControllerManager(ctx context.Context, controllers 
 		"--leader-elect=false",
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(port),
+		"--service-account-private-key-file=" + filepath.Join(cp.dir, serviceAccountKey),
 		"--kube-api-qps=1000",
 		"--kube-api-burst=2000",
 	}, cp.logs)
