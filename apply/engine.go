@@ -47,6 +47,10 @@ type Options struct {
 	Events func(Event)
 	// Force writes every object, whatever Seen knows; objects with the strategies Recreate and OnDelete are read.
 	Force bool
+	// Applied is shared by the calls of one run: what it knows to be applied from an unchanged manifest is not written
+	// again, with Force neither, unless it is gone or Seen shows that others changed it. What others change of an object
+	// with a strategy that reads first is put right by the next run. nil: each call is a run.
+	Applied *Applied
 	// KeepGoing begins a stage although objects of an earlier one failed, or are not finished. What needs those fails or
 	// waits as well. Nothing is deleted unless all is well, as always. Off: the first stage that is not finished is the last.
 	KeepGoing bool

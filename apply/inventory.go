@@ -34,6 +34,9 @@ type Entry struct {
 	Key ownership.Key `json:"o,omitempty"`
 	// Hash is of the manifest that was written last. Empty: never written by us.
 	Hash string `json:"h,omitempty"`
+	// Norm is a hash of what the API server made of the manifest's fields in our last write, for strategies that read
+	// first. Empty: they were stored as written.
+	Norm string `json:"m,omitempty"`
 	// Policy decides what happens when the object is no longer wanted; empty is Manage.
 	Policy Policy `json:"p,omitempty"`
 	// Adopted: it existed before us.
@@ -92,7 +95,7 @@ func (e Entry) policy() Policy { return cmp.Or(e.Policy, Manage) }
 
 // forget keeps what the entry is about, and drops what was known about the object in the cluster.
 func (e *Entry) forget() {
-	e.UID, e.Key, e.Hash, e.Adopted, e.PatchDue, e.Pending, e.Deleting = "", "", "", false, false, false, false
+	e.UID, e.Key, e.Hash, e.Norm, e.Adopted, e.PatchDue, e.Pending, e.Deleting = "", "", "", "", false, false, false, false
 }
 
 // slot is an Entry during a call. Only one goroutine works on a slot at a time.

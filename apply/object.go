@@ -21,7 +21,7 @@ func (r *run) applyObject(ctx context.Context, o *object, s *slot) error {
 	if done, err := r.fromAfar(o, s); done || err != nil {
 		return err
 	}
-	if s.Pending && s.Hash == o.hash && s.Key != "" {
+	if s.Pending && s.Hash == o.hash && s.Key != "" || r.wasApplied(o, s) {
 		return r.lookAgain(ctx, o, s)
 	}
 	var err error
@@ -64,7 +64,10 @@ func (r *run) fromAfar(o *object, s *slot) (bool, error) {
 		return false, nil
 	case seen.Deleting:
 		return true, waiting(o.ref, isGoing)
-	case r.options.Force || s.Pending || !s.isAsWanted(o, seen.Key):
+	case s.Pending:
+		return false, nil
+	case r.wasApplied(o, s) && s.isLeftAs(seen.Key):
+	case r.options.Force || !s.isAsWanted(o, seen.Key):
 		return false, nil
 	}
 	s.version = seen.ResourceVersion
@@ -86,13 +89,13 @@ func (s *slot) isAsWanted(o *object, key ownership.Key) bool {
 	return o.isTracked() && s.Hash == o.hash && s.Key != "" && s.Key == key
 }
 
-// lookAgain reads an object that was written, but could not be used yet.
+// lookAgain reads an object that was written, but could not be used yet, or that no watch shows.
 func (r *run) lookAgain(ctx context.Context, o *object, s *slot) error {
 	live, err := r.read(ctx, o.ref)
 	switch {
 	case err != nil:
 		return err
-	case live == nil || live.GetUID() != s.UID || ownership.KeyOf(live, r.owner.Manager()) != s.Key:
+	case live == nil || live.GetUID() != s.UID || !s.isLeftAs(ownership.KeyOf(live, r.owner.Manager())):
 		return r.write(ctx, o, s)
 	case live.GetDeletionTimestamp() != nil:
 		return waiting(o.ref, isGoing)
@@ -159,7 +162,7 @@ func (r *run) landed(o *object, s *slot, live *unstructured.Unstructured) error 
 	}
 	r.count(&r.report.Applied)
 	before := s.Entry
-	s.UID, s.Hash, s.Key, s.version = live.GetUID(), o.hash, "", live.GetResourceVersion()
+	s.UID, s.Hash, s.Key, s.Norm, s.version = live.GetUID(), o.hash, "", o.normOf(live), live.GetResourceVersion()
 	if o.isTracked() && o.Policy != Immutable {
 		s.Key = ownership.KeyOf(live, r.owner.Manager())
 	}
@@ -168,8 +171,9 @@ func (r *run) landed(o *object, s *slot, live *unstructured.Unstructured) error 
 	return r.usable(o, s, live)
 }
 
-// usable waits for what later stages build upon.
+// usable notes that the object is as wanted, and waits for what later stages build upon.
 func (r *run) usable(o *object, s *slot, live *unstructured.Unstructured) error {
+	r.options.Applied.add(o.ref.id(), state{s.UID, o.hash})
 	s.Pending = false
 	switch stageOf(o.ref.GVK().GroupKind(), o.kind.namespaced) {
 	case stageDefinitions:

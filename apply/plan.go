@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -117,20 +118,23 @@ func (p *planning) object(ctx context.Context, o *object) error {
 	}
 	after, err := live, error(nil)
 	if !leave && (o.Strategy != OnDelete || !ours) {
-		after, err = p.outcome(ctx, o, live)
+		after, err = p.outcome(ctx, o, s, live)
 	}
 	recreates := o.Strategy == Recreate && live.GetUID() == s.UID && s.Hash != ""
 	return p.compare(o, live, after, recreates, err)
 }
 
 // outcome asks the API server what would come out.
-func (p *planning) outcome(ctx context.Context, o *object, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (p *planning) outcome(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	switch o.Strategy {
 	case Apply, Recreate, OnDelete:
 		return p.send(ctx, o, live.GetUID(), client.ForceOwnership)
 	case Update, Patch, Merge, MergeOverwrite:
 	}
-	after := outcome(o, live)
+	after := o.becomes(s, live)
+	if equality.Semantic.DeepEqual(after.Object, live.Object) {
+		return live, nil
+	}
 	return after, p.put(ctx, o, live, after)
 }
 

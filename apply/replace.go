@@ -30,9 +30,12 @@ func (r *run) replace(ctx context.Context, o *object, s *slot) error {
 	if err := r.mayReplace(o, s, live); err != nil {
 		return err
 	}
-	wanted := outcome(o, live)
+	wanted := o.becomes(s, live)
 	if equality.Semantic.DeepEqual(wanted.Object, live.Object) {
 		r.count(&r.report.Unchanged)
+		if s.Hash != o.hash {
+			s.Norm = ""
+		}
 		s.UID, s.Hash, s.Key, s.Deleting, s.live = live.GetUID(), o.hash, "", false, live
 		return r.usable(o, s, live)
 	}
@@ -89,7 +92,7 @@ func (r *run) put(ctx context.Context, o *object, live, wanted *unstructured.Uns
 	return r.client.Patch(ctx, wanted, client.RawPatch(types.MergePatchType, data), patch)
 }
 
-// outcome is what shall be in the cluster.
+// outcome is what shall be in the cluster after the manifest changed.
 func outcome(o *object, live *unstructured.Unstructured) *unstructured.Unstructured {
 	out := o.Object.DeepCopy()
 	switch o.Strategy {

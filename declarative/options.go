@@ -27,7 +27,8 @@ const (
 	// Apply is server-side apply: only the fields that the handler returns are compared and set, fields that it no longer
 	// returns go, fields of others stay. The default.
 	Apply UpdateStrategy = "Apply"
-	// Replace sets the whole object: what the handler does not return goes, but for what the API server sets.
+	// Replace sets the whole object once for each change of what the handler returns: what it does not return goes, but for
+	// what the API server sets. As long as it returns the same, fields that others add stay.
 	Replace UpdateStrategy = "Replace"
 	// Recreate deletes a child that has to change, and creates it when it is gone.
 	Recreate UpdateStrategy = "Recreate"

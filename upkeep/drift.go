@@ -36,7 +36,8 @@ func (d drift) String() string {
 	return fmt.Sprintf("%s (a fight with %s about %s: put right again after %s)", d.Event, d.Manager, d.Field, d.Delay)
 }
 
-// drifted notes a drift and wakes the item. It is called by watches and never blocks.
+// drifted notes a drift and wakes the item, one that waits no more often than other events do. It is called by watches and
+// never blocks.
 func (s *clusters) drifted(e watch.Event) {
 	it := s.keeper.items.find(e.Item)
 	if it == nil {
@@ -45,6 +46,10 @@ func (s *clusters) drifted(e watch.Event) {
 	heal := s.guard.Heal(e)
 	it.drifted(drift{Event: e, Heal: heal, notBefore: s.keeper.rt.Clock.Now().Add(heal.Delay)})
 	s.seen.WithLabelValues(string(e.What)).Inc()
+	if it.waits() {
+		it.throttle.event()
+		return
+	}
 	s.keeper.rt.Trigger(it.key)
 }
 

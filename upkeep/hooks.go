@@ -49,6 +49,9 @@ func (k *Keeper) thorough(scheduled extension.ReconcileExtensionHook) extension.
 		res, err := scheduled(ctx, log, di, target, t)
 		if res != nil && !res.AbortReconcile && di != nil {
 			k.Thorough(di)
+			if di.Status.Phase.IsFinal() {
+				k.items.get(di).beginAnew()
+			}
 		}
 		return res, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
@@ -16,6 +17,10 @@ import (
 // items is what is known about deploy items in memory. Losing it costs reads,
 // nothing else.
 type items struct {
+	// Set before the first item.
+	clock   clock.WithDelayedExecution
+	trigger func(types.NamespacedName)
+
 	mu  sync.Mutex
 	all map[types.UID]*item
 }
@@ -28,7 +33,9 @@ func (s *items) get(di *lsv1alpha1.DeployItem) *item {
 	defer s.mu.Unlock()
 	it := s.all[di.UID]
 	if it == nil {
-		it = &item{key: client.ObjectKeyFromObject(di), ready: map[apply.Ref]readyAt{}, since: map[string]time.Time{}, values: map[any]any{}}
+		key := client.ObjectKeyFromObject(di)
+		it = &item{key: key, ready: map[apply.Ref]readyAt{}, since: map[string]time.Time{}, applied: &apply.Applied{}, values: map[any]any{}}
+		it.throttle = newThrottle(s.clock, func() { s.trigger(key) })
 		s.all[di.UID] = it
 	}
 	return it
@@ -68,12 +75,14 @@ func (s *items) forget(uid types.UID) {
 // item is the memory of one item. The library runs one call at a time for an
 // item; events come at any time, and a call may use several goroutines.
 type item struct {
-	key types.NamespacedName
+	key      types.NamespacedName
+	throttle *throttle // of what wakes the item while it waits
 
 	mu      sync.Mutex
 	ready   map[apply.Ref]readyAt // when objects were ready
 	run     string                // which run since belongs to
 	since   map[string]time.Time  // when a step began to wait
+	applied *apply.Applied        // in this run
 	refused bool                  // the target refused the credentials once in this run
 	wants   wants                 // what the next run is for
 	alarm   alarm                 // of a wish that is not due yet
@@ -142,13 +151,22 @@ func (i *item) end() {
 	}
 }
 
-// startFollowing calls begin unless it runs already.
-func (i *item) startFollowing(begin func() (stop func())) {
+// startFollowing calls begin unless it runs already. It tells whether it did.
+func (i *item) startFollowing(begin func() (stop func())) (began bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.follow == nil {
-		i.follow = begin()
+	if i.follow != nil {
+		return false
 	}
+	i.follow = begin()
+	return true
+}
+
+// waits tells whether events wake the item already.
+func (i *item) waits() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.follow != nil
 }
 
 func (i *item) stopFollowing() {
@@ -157,16 +175,24 @@ func (i *item) stopFollowing() {
 	if i.follow != nil {
 		i.follow()
 		i.follow = nil
+		i.throttle.stop()
 	}
 }
 
-// begin forgets how long steps of an earlier run waited.
+// begin forgets how long steps of an earlier run waited, and what it applied.
 func (i *item) begin(run string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.run != run {
-		i.run, i.since, i.refused = run, map[string]time.Time{}, false
+		i.run, i.since, i.refused, i.applied = run, map[string]time.Time{}, false, &apply.Applied{}
 	}
+}
+
+// beginAnew forgets what was applied, before a run that nothing tells from the one before.
+func (i *item) beginAnew() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.applied = &apply.Applied{}
 }
 
 // waited is how long a step has been waiting in this run.
@@ -185,6 +211,13 @@ func (i *item) refuse() (before bool) {
 	defer i.mu.Unlock()
 	before, i.refused = i.refused, true
 	return before
+}
+
+// appliedInRun is what the item's run has applied so far.
+func (i *item) appliedInRun() *apply.Applied {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.applied
 }
 
 // ended forgets how long steps waited, and what for.

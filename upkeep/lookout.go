@@ -80,7 +80,7 @@ func (r *Run) LookOut(sights []Sight) time.Duration {
 		return pollUnwatched
 	}
 	watched := r.item.lookOut(fmt.Sprint(sights), func() *lookout {
-		return r.clusters.lookOut(sights, func() { r.rt.Trigger(r.item.key) })
+		return r.clusters.lookOut(sights, r.item.throttle.event)
 	})
 	if watched {
 		return pollWatched

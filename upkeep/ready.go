@@ -107,6 +107,7 @@ func (r *Run) look(ctx context.Context, ref apply.Ref) (reason string, err error
 	}
 	rules := readiness.Rules{ExpectsStatus: func(gvk schema.GroupVersionKind) bool { return r.Cluster.ExpectsStatus(ctx, gvk) }}
 	if result := rules.Of(live); !result.Ready() {
+		r.saw(ref, live)
 		return ref.String() + ": " + result.Reason, nil
 	}
 	r.item.setReady(ref, readyAt{uid: live.GetUID(), version: live.GetResourceVersion()})
@@ -143,12 +144,43 @@ func (c *Cluster) current(ref apply.Ref, obj *unstructured.Unstructured) error {
 	if !known {
 		return nil
 	}
-	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), seen.ResourceVersion)
-	if err == nil && order < 0 {
+	if isOlder(obj.GetResourceVersion(), seen.ResourceVersion) {
 		return fmt.Errorf("read %s: the target lags behind: it answers with version %s, and version %s is known",
 			ref, obj.GetResourceVersion(), seen.ResourceVersion)
 	}
 	return nil
+}
+
+func isOlder(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
+}
+
+// saw notes the state in which an object is waited for.
+func (r *Run) saw(ref apply.Ref, live *unstructured.Unstructured) {
+	r.lookedMu.Lock()
+	defer r.lookedMu.Unlock()
+	if r.looked == nil {
+		r.looked = map[apply.Ref]readyAt{}
+	}
+	r.looked[ref] = readyAt{uid: live.GetUID(), version: live.GetResourceVersion()}
+}
+
+// missed tells whether an object changed after this run looked at it, as a watch knows: nobody may have followed it then.
+func (r *Run) missed() bool {
+	r.lookedMu.Lock()
+	defer r.lookedMu.Unlock()
+	for ref, at := range r.looked {
+		mapping, err := r.Cluster.Mapping(ref.GVK())
+		if err != nil || mapping == nil {
+			continue
+		}
+		seen, known := r.Cluster.watcher.Get(mapping.Resource, ref.Key())
+		if known && (seen.UID != at.uid || isOlder(at.version, seen.ResourceVersion)) {
+			return true
+		}
+	}
+	return false
 }
 
 // ReadyAtOnce tells whether objects of a kind are ready as soon as they are there.

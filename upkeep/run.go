@@ -5,6 +5,7 @@ package upkeep
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,9 @@ type Run struct {
 	settled    bool   // taken was reported, or given back
 	background bool   // it is no job: nobody asked for it
 	unwatched  bool   // not every kind could be watched
+
+	lookedMu sync.Mutex
+	looked   map[apply.Ref]readyAt // the states in which objects were not ready
 }
 
 // Begin begins a call for an item. inv is the inventory of its provider status;
@@ -51,16 +55,20 @@ func (k *Keeper) Begin(ctx context.Context, di *lsv1alpha1.DeployItem, inv apply
 	phase := deployerlib.StoredPhase(ctx)
 	r := &Run{Keeper: k, Item: di, Inventory: inv, item: k.items.get(di), store: note, background: phase.IsFinal()}
 	r.Owner = ownership.Owner{UID: di.UID, Landscape: landscape, Namespace: di.Namespace, Name: di.Name}
-	r.item.begin(runID(di))
+	r.item.begin(runID(di, r.background))
+	if r.background && !r.item.waits() {
+		r.item.beginAnew() // the background run before is over, however it ended
+	}
 	return r, nil
 }
 
-// runID tells runs of an item apart. An item that never ran has no time.
-func runID(di *lsv1alpha1.DeployItem) string {
-	if di.Status.LastReconcileTime == nil {
-		return di.Status.JobID + "/"
+// runID tells runs of an item apart. An item that never ran has no time. A background run follows the job that it belongs to.
+func runID(di *lsv1alpha1.DeployItem, background bool) string {
+	began := ""
+	if di.Status.LastReconcileTime != nil {
+		began = di.Status.LastReconcileTime.String()
 	}
-	return di.Status.JobID + "/" + di.Status.LastReconcileTime.String()
+	return fmt.Sprintf("%s/%s/%t", di.Status.JobID, began, background)
 }
 
 // Connect opens the item's own target. target is what the library handed to the
@@ -97,13 +105,13 @@ func (r *Run) Target(ctx context.Context, path, name string) (*Cluster, error) {
 }
 
 // Options fills in what connects an engine with the item and the watches of its
-// target: Seen, Watch, Checkpoint, Force in a thorough run (see Take), and
+// target: Seen, Watch, Checkpoint, Applied, Force in a thorough run (see Take), and
 // Events if there is none. For an engine or a Session of one's own; Apply,
 // AfterDeployment and Delete do it themselves.
 func (r *Run) Options(o apply.Options) apply.Options { return r.optionsFor(r.Cluster, o) }
 
 func (r *Run) optionsFor(to *Cluster, o apply.Options) apply.Options {
-	o.Seen, o.Watch, o.Checkpoint = r.lookup(to), to.watch, r.checkpoint
+	o.Seen, o.Watch, o.Checkpoint, o.Applied = r.lookup(to), to.watch, r.checkpoint, r.item.appliedInRun()
 	o.Force = o.Force || r.taken != nil && r.taken.thorough
 	if o.Events == nil {
 		o.Events = r.tell

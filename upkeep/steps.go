@@ -114,7 +114,7 @@ func (r *Run) Poll() time.Duration {
 }
 
 // Wait is what to return to come back when a watch says that an object of the
-// item changed, at the latest after a while. Before Connect nothing is watched. A step that waited longer in this
+// item changed, at most once per second, and at the latest after a while. Before Connect nothing is watched. A step that waited longer in this
 // run than its bound fails with a timeout; 0 is no bound. step names the step in
 // that error, reason what is missing.
 func (r *Run) Wait(step string, bound time.Duration, reason string, after time.Duration) error {
@@ -125,10 +125,14 @@ func (r *Run) Wait(step string, bound time.Duration, reason string, after time.D
 		}
 		after = min(after, bound-waited)
 	}
+	r.item.throttle.waitsFor(reason)
 	if r.Cluster != nil {
-		r.item.startFollowing(func() func() {
-			return r.Cluster.watcher.Follow(r.Item.UID, func(watch.Object) { r.rt.Trigger(r.item.key) })
+		began := r.item.startFollowing(func() func() {
+			return r.Cluster.watcher.Follow(r.Item.UID, func(watch.Object) { r.item.throttle.event() })
 		})
+		if began && r.missed() {
+			r.item.throttle.event()
+		}
 	}
 	return deployerlib.WaitFor(reason, after)
 }
@@ -137,5 +141,8 @@ func (r *Run) Wait(step string, bound time.Duration, reason string, after time.D
 func (r *Run) Finished() {
 	r.item.stopFollowing()
 	r.item.ended()
+	if r.Item.Status.JobID == "" {
+		r.item.beginAnew() // a job with an ID may come once more, if its end could not be stored
+	}
 	r.item.keepReady(r.Inventory)
 }

@@ -35,11 +35,15 @@ var _ = Describe("a child that has to change [R15]", func() {
 		Expect(l.read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "2", "seen": "theirs"})))
 	}, SpecTimeout(time.Minute))
 
-	It("is replaced: fields of others go [R15]", func(ctx SpecContext) {
+	It("is replaced: fields of others go when it changes, and not before [R15, F24]", func(ctx SpecContext) {
 		l := run(ctx, newWorld(ctx, withStrategy(declarative.Replace)), configMap("a", data{"key": "1"}))
 		uid := l.read(ctx, "a").UID
 		l.set(ctx, "a", "theirs")
-		Eventually(l.data(ctx, "a")).WithTimeout(patience).Should(HaveField("Data", data{"key": "1"}))
+		l.again(ctx, "item")
+		l.settles(ctx)
+		Expect(l.read(ctx, "a").Data).To(Equal(data{"key": "1", "seen": "theirs"}))
+		l.edit(ctx, "a", func(cm *configMapObject) { cm.Data["key"] = "edited" })
+		Eventually(l.data(ctx, "a")).WithTimeout(patience).Should(HaveField("Data", data{"key": "1", "seen": "theirs"}))
 		l.wants(ctx, configMap("a", data{"key": "2"}))
 		Expect(l.read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "2"})))
 		l.quiet(ctx)

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// Applied remembers what was applied in a run that takes several calls of the engine. The zero value has seen nothing.
+// It is safe for concurrent use. Losing it costs reads, and writes that change nothing.
+type Applied struct {
+	mu      sync.Mutex
+	objects map[Ref]state
+}
+
+// state is an object as a manifest made it.
+type state struct {
+	uid  types.UID
+	hash string
+}
+
+// add notes that an object is as its manifest says.
+func (a *Applied) add(id Ref, s state) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.objects == nil {
+		a.objects = map[Ref]state{}
+	}
+	a.objects[id] = s
+}
+
+// has tells that the object was applied from this very manifest.
+func (a *Applied) has(id Ref, s state) bool {
+	if a == nil || s.uid == "" || s.hash == "" {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.objects[id] == s
+}
+
+// wasApplied tells that the object needs no more in this run, unless it is gone, or a key shows that others changed it.
+// The strategy OnDelete never writes more than our marks anyway.
+func (r *run) wasApplied(o *object, s *slot) bool {
+	return o.Strategy != OnDelete && s.Hash == o.hash && r.options.Applied.has(o.ref.id(), state{s.UID, o.hash})
+}
+
+// isLeftAs tells that a key shows no change since our last write. Without a key of ours nothing can be told, and nothing
+// is put right.
+func (s *slot) isLeftAs(key ownership.Key) bool { return s.Key == "" || s.Key == key }

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// throttled is a throttle whose wakes are counted, and by when they came.
+type throttled struct {
+	*throttle
+	clock *clocktesting.FakeClock
+	wakes []time.Duration
+}
+
+func newThrottled() *throttled {
+	t := &throttled{clock: clocktesting.NewFakeClock(noon)}
+	// The fake clock holds its lock while it calls us: the time of the wake is the one that was planned.
+	t.throttle = newThrottle(t.clock, func() { t.wakes = append(t.wakes, t.last.Sub(noon)) })
+	return t
+}
+
+// pass lets time pass in small steps; event decides in which of them something happens.
+func (t *throttled) pass(d time.Duration, happens func(at time.Duration) bool) {
+	const step = 10 * time.Millisecond
+	for range d / step {
+		if at := t.clock.Now().Sub(noon); happens != nil && happens(at) {
+			t.event()
+		}
+		t.clock.Step(step)
+	}
+}
+
+func always(time.Duration) bool { return true }
+
+func TestThrottle(t *testing.T) {
+	check := func(t *testing.T, th *throttled, want ...time.Duration) {
+		t.Helper()
+		if diff := cmp.Diff(want, th.wakes); diff != "" {
+			t.Error(diff)
+		}
+	}
+	t.Run("wakes soon after the first event, and never without one [F61]", func(t *testing.T) {
+		th := newThrottled()
+		th.pass(time.Second, nil)
+		check(t, th)
+		th.event()
+		th.pass(time.Minute, nil)
+		check(t, th, time.Second+gather)
+		th.event()
+		th.pass(time.Minute, nil)
+		check(t, th, time.Second+gather, time.Minute+time.Second+gather)
+	})
+	t.Run("wakes less and less often while nothing else changes [F61]", func(t *testing.T) {
+		th := newThrottled()
+		th.pass(30*time.Second, always)
+		s := time.Second
+		check(t, th, gather, gather+s, gather+3*s, gather+7*s, gather+15*s, gather+23*s)
+	})
+	t.Run("wakes each second while the reason changes [F61]", func(t *testing.T) {
+		th := newThrottled()
+		for i := range 10 {
+			th.pass(time.Second, always)
+			th.waitsFor(string(rune('a' + i)))
+		}
+		if n := len(th.wakes); n < 9 || n > 10 {
+			t.Errorf("%d wakes in 10 s: %v", n, th.wakes)
+		}
+	})
+	t.Run("goes on at full speed when the reason changes [F61]", func(t *testing.T) {
+		th := newThrottled()
+		th.waitsFor("a")
+		th.pass(8*time.Second, always)
+		th.waitsFor("b")
+		before := len(th.wakes)
+		th.pass(wakeEvery+gather, nil)
+		if len(th.wakes) != before+1 {
+			t.Errorf("%v", th.wakes)
+		}
+	})
+	t.Run("never loses the last event [F61]", func(t *testing.T) {
+		for last := range 1200 {
+			th := newThrottled()
+			end := time.Duration(last) * 10 * time.Millisecond
+			th.pass(end+10*time.Millisecond, func(at time.Duration) bool { return at <= end })
+			th.pass(wakeSlowest+gather, nil)
+			if len(th.wakes) == 0 || th.wakes[len(th.wakes)-1] < end {
+				t.Fatalf("the last event is at %s, the wakes at %v", end, th.wakes)
+			}
+		}
+	})
+	t.Run("wakes nothing after it was stopped [F61]", func(t *testing.T) {
+		th := newThrottled()
+		th.event()
+		th.stop()
+		th.pass(time.Minute, nil)
+		check(t, th)
+		th.event()
+		th.pass(time.Minute, nil)
+		check(t, th, time.Minute+gather)
+	})
+}
+
+func TestWaitingItem(t *testing.T) {
+	t.Run("is woken by drift no more often than by other events [F61]", func(t *testing.T) {
+		w := newWorld(t)
+		r := w.begin(false)
+		w.drift("a")
+		w.wantTriggers(1)
+		if err := r.Wait("step", 0, "reason", time.Minute); err == nil {
+			t.Error("nothing is waited for")
+		}
+		for range 10 {
+			w.drift("a")
+		}
+		w.clock.Step(gather)
+		w.wantTriggers(1)
+		w.drift("a")
+		w.clock.Step(wakeEvery)
+		w.wantTriggers(1)
+		w.drift("a")
+		r.Finished()
+		w.clock.Step(time.Minute)
+		w.wantTriggers(0)
+	})
+	t.Run("shares what was applied among the calls of a run [F61]", func(t *testing.T) {
+		w := newWorld(t)
+		applied := func(r *Run) *apply.Applied { return r.Options(apply.Options{}).Applied }
+		job := applied(w.begin(false))
+		if again := w.begin(false); applied(again) != job {
+			t.Error("the next call begins anew")
+		}
+		w.begin(false).Finished()
+		if applied(w.begin(false)) == job {
+			t.Error("a run without a job ID ended, and the next one does not begin anew")
+		}
+		w.item.Status.JobID = "1"
+		job = applied(w.begin(false))
+		w.begin(false).Finished()
+		if applied(w.begin(false)) != job {
+			t.Error("a job that comes once more begins anew")
+		}
+		w.item.Status.JobID = "2"
+		if applied(w.begin(false)) == job {
+			t.Error("the next job does not begin anew")
+		}
+	})
+}
