@@ -193,9 +193,9 @@ func (l *Landscaper) StartDeployer(ctx context.Context, program, kubeconfig stri
 
 // deployerConfigurations let Landscaper's deployers work on ten deploy items at the same time.
 var deployerConfigurations = map[string]string{
-	MockDeployer:     "{apiVersion: mock.deployer.landscaper.gardener.cloud/v1alpha1, kind: Configuration, controller: {workers: 10}}",
-	ManifestDeployer: "{apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2, kind: Configuration, controller: {workers: 10}}",
-	HelmDeployer:     "{apiVersion: helm.deployer.landscaper.gardener.cloud/v1alpha1, kind: Configuration, controller: {workers: 10}}",
+	MockDeployer:     `{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"Configuration","controller":{"workers":10}}`,
+	ManifestDeployer: `{"apiVersion":"manifest.deployer.landscaper.gardener.cloud/v1alpha2","kind":"Configuration","controller":{"workers":10}}`,
+	HelmDeployer:     `{"apiVersion":"helm.deployer.landscaper.gardener.cloud/v1alpha1","kind":"Configuration","controller":{"workers":10}}`,
 }
 
 // start starts a program and waits until its controllers have reported that they work.
