@@ -110,16 +110,18 @@ func (p *planning) object(ctx context.Context, o *object) error {
 	}
 	ours := live.GetUID() == s.UID || p.isOurs(live)
 	leave := o.Policy == Immutable || o.Policy == Fallback && !ours
-	if !leave && !p.isSharedNow(o, live) {
-		if _, err := p.claimable(ctx, o, s, live); err != nil {
-			return err
-		}
+	shared := p.isSharedNow(o, live)
+	if !leave && !shared {
+		_, err = p.claimable(ctx, o, s, live)
 	}
-	after, err := live, error(nil)
+	if err != nil {
+		return err
+	}
+	after := live
 	if !leave && (o.Strategy != OnDelete || !ours) {
 		after, err = p.outcome(ctx, o, live)
 	}
-	recreates := !p.isSharedNow(o, live) && o.Strategy == Recreate && live.GetUID() == s.UID && s.Hash != ""
+	recreates := !shared && o.Strategy == Recreate && live.GetUID() == s.UID && s.Hash != ""
 	return p.compare(o, live, after, recreates, err)
 }
 

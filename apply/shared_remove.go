@@ -28,20 +28,10 @@ func (r *run) removeShared(ctx context.Context, s *slot, force bool) error {
 	var err error
 	prepared := false
 	for range maxLooks {
-		live := metadataOf(s.Ref())
-		if err = r.client.Get(ctx, s.Ref().Key(), live); err == nil && !r.belongsHere(s, live) {
-			s.gone = true
-			return nil
-		}
+		live, lookErr := r.lookToRemove(ctx, s)
 		switch {
-		case isGone(err) && s.UID != "":
-			r.gone(s)
-			return nil
-		case isGone(err):
-			s.gone = true
-			return nil
-		case err != nil:
-			return err
+		case lookErr != nil || live == nil:
+			return lookErr
 		case live.DeletionTimestamp != nil:
 			s.Deleting = true
 			return r.confirm(ctx, s, force)
@@ -59,6 +49,23 @@ func (r *run) removeShared(ctx context.Context, s *slot, force bool) error {
 		}
 	}
 	return err
+}
+
+// lookToRemove reads the object of an entry; nil: there is none of this item any more, and the entry goes.
+func (r *run) lookToRemove(ctx context.Context, s *slot) (*metav1.PartialObjectMetadata, error) {
+	live := metadataOf(s.Ref())
+	err := r.client.Get(ctx, s.Ref().Key(), live)
+	switch {
+	case isGone(err) && s.UID != "":
+		r.gone(s)
+		return nil, nil
+	case isGone(err), err == nil && !r.belongsHere(s, live):
+		s.gone = true
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return live, nil
 }
 
 // belongsHere tells whether a live object is what the entry is about, and notes its UID.

@@ -3,6 +3,7 @@
 package ownership_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,9 +27,7 @@ func TestOwnersOf(t *testing.T) {
 			owner.Stamp(part)
 			owner.StampShared(part)
 			all := obj.GetAnnotations()
-			for key, value := range part.GetAnnotations() {
-				all[key] = value
-			}
+			maps.Copy(all, part.GetAnnotations())
 			obj.SetAnnotations(all)
 			if len(part.GetLabels()) > 0 {
 				t.Errorf("a further owner has the labels %v", part.GetLabels())
