@@ -179,6 +179,20 @@ var _ = Describe("an object of a kind that items share", func() {
 		Expect(first.get(ctx, "a")).To(BeNil())
 	})
 
+	It("is planned as what it is: one's own part changes, and nothing is deleted [F62]", func(ctx SpecContext) {
+		first, second := sharing(ctx, apply.Apply)
+		first.apply(ctx, first.configMap("a", "key", "value"))
+		second.apply(ctx, first.configMap("a", "key", "value"))
+		for _, w := range []*world{first, second} {
+			plan, err := w.engine().Plan(ctx, w.owner, []apply.Desired{first.configMap("a", "key", "value")}, w.stored)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(plan.Changes).To(BeEmpty())
+			plan, err = w.engine().Plan(ctx, w.owner, nil, w.stored)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(plan.Changes).To(BeEmpty())
+		}
+	})
+
 	It("is a Namespace unless the options say otherwise [F62]", func(ctx SpecContext) {
 		first := newWorld(ctx)
 		second := first.other()
