@@ -53,7 +53,8 @@
 //
 // # Whose object
 //
-// An object of another item is an error that names the item; the object is left alone. One that belongs to
+// An object of another item is an error that names the item; the object is left alone. Objects of Options.SharedKinds
+// have several owners instead: each applies its own fields, the last one deletes (docs/adr/0023-shared-objects.md). One that belongs to
 // nobody is adopted, with an event. One that belonged to an earlier life of this item, or that Landscaper's own
 // deployer marked with this item's name, is taken over, with its fields. Policy and Strategy of a Desired narrow
 // that down, as in Landscaper's manifest deployer. Two strategies and a policy are ours: Recreate deletes and creates where

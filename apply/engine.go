@@ -65,7 +65,16 @@ type Options struct {
 	// LandscaperManagers are the field managers of Landscaper's own deployers, whose fields are taken over
 	// with their objects. nil: DefaultLandscaperManagers.
 	LandscaperManagers []string
+	// SharedKinds are kinds of which one object may belong to several items: each applies its own fields, and the last one
+	// that goes deletes it. nil: DefaultSharedKinds; empty: none.
+	SharedKinds []schema.GroupKind
+	// OwnerExists reports whether a deploy item of the owner's own landscape exists, and is not being deleted: its objects
+	// are a fault of the configuration then, which no retry mends. It must be fast. nil: nothing is known.
+	OwnerExists func(context.Context, ownership.Owner) bool
 }
+
+// DefaultSharedKinds are the kinds that items commonly share: Namespace.
+func DefaultSharedKinds() []schema.GroupKind { return []schema.GroupKind{{Kind: "Namespace"}} }
 
 const (
 	defaultConcurrency  = 16
@@ -90,6 +99,9 @@ func New(c client.Client, mapper meta.RESTMapper, options Options) *Engine {
 	}
 	if options.LandscaperManagers == nil {
 		options.LandscaperManagers = DefaultLandscaperManagers()
+	}
+	if options.SharedKinds == nil {
+		options.SharedKinds = DefaultSharedKinds()
 	}
 	return &Engine{client: c, mapper: mapper, options: options}
 }

@@ -49,6 +49,8 @@ type Entry struct {
 	Deleting bool `json:"d,omitempty"`
 	// OnDelete: the strategy is OnDelete, so only that the object went away is a reason to write it.
 	OnDelete bool `json:"l,omitempty"`
+	// Shared: another item owns the object as well, and the object's label names that one.
+	Shared bool `json:"s,omitempty"`
 	// Component and Requires are as in Desired.
 	Component string   `json:"c,omitempty"`
 	Requires  []string `json:"q,omitempty"`
@@ -95,7 +97,8 @@ func (e Entry) policy() Policy { return cmp.Or(e.Policy, Manage) }
 
 // forget keeps what the entry is about, and drops what was known about the object in the cluster.
 func (e *Entry) forget() {
-	e.UID, e.Key, e.Hash, e.Norm, e.Adopted, e.PatchDue, e.Pending, e.Deleting = "", "", "", "", false, false, false, false
+	e.UID, e.Key, e.Hash, e.Norm = "", "", "", ""
+	e.Adopted, e.PatchDue, e.Pending, e.Deleting, e.Shared = false, false, false, false, false
 }
 
 // slot is an Entry during a call. Only one goroutine works on a slot at a time.

@@ -41,6 +41,12 @@ func (r *run) applyObject(ctx context.Context, o *object, s *slot) error {
 
 // write goes the way of the object's strategy.
 func (r *run) write(ctx context.Context, o *object, s *slot) error {
+	switch {
+	case s.Shared && r.mayShare(o):
+		return r.writeShared(ctx, o, s)
+	case s.Shared:
+		s.forget() // the label is not this item's
+	}
 	switch o.Strategy {
 	case Apply:
 		return r.serverSide(ctx, o, s)

@@ -39,7 +39,7 @@ func (r *run) leaveAsIs(ctx context.Context, o *object, s *slot, live *unstructu
 	if live.GetDeletionTimestamp() != nil {
 		return waiting(o.ref, isGoing)
 	}
-	if _, err := r.claimable(o, s, live); err != nil {
+	if _, err := r.claimable(ctx, o, s, live); err != nil {
 		return err
 	}
 	if live.GetUID() != s.UID {

@@ -111,21 +111,26 @@ func (p *planning) object(ctx context.Context, o *object) error {
 	}
 	ours := live.GetUID() == s.UID || p.isOurs(live)
 	leave := o.Policy == Immutable || o.Policy == Fallback && !ours
-	if !leave {
-		if _, err := p.claimable(o, s, live); err != nil {
-			return err
-		}
+	shared := p.isSharedNow(o, live)
+	if !leave && !shared {
+		_, err = p.claimable(ctx, o, s, live)
 	}
-	after, err := live, error(nil)
+	if err != nil {
+		return err
+	}
+	after := live
 	if !leave && (o.Strategy != OnDelete || !ours) {
 		after, err = p.outcome(ctx, o, s, live)
 	}
-	recreates := o.Strategy == Recreate && live.GetUID() == s.UID && s.Hash != ""
+	recreates := !shared && o.Strategy == Recreate && live.GetUID() == s.UID && s.Hash != ""
 	return p.compare(o, live, after, recreates, err)
 }
 
 // outcome asks the API server what would come out.
 func (p *planning) outcome(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if p.isSharedNow(o, live) {
+		return p.sendShared(ctx, o, live)
+	}
 	switch o.Strategy {
 	case Apply, Recreate, OnDelete:
 		return p.send(ctx, o, live.GetUID(), client.ForceOwnership)
@@ -172,6 +177,7 @@ func (p *planning) orphan(ctx context.Context, s *slot) error {
 		return nil
 	case err != nil:
 		return err
+	case p.isShared(s.Ref()) && len(p.others(live)) > 0: // it is only released
 	case p.isOurs(live), live.GetUID() == s.UID && s.policy() != Fallback:
 		p.add(Change{Action: ActionDelete, Ref: s.Ref()})
 	}

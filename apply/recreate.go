@@ -35,7 +35,10 @@ func (r *run) recreateChanged(ctx context.Context, o *object, s *slot) error {
 		s.Deleting, s.live, s.version = false, live, live.GetResourceVersion()
 		return r.usable(o, s, live)
 	}
-	if _, err := r.claimable(o, s, live); err != nil {
+	if r.isSharedNow(o, live) {
+		return r.share(ctx, o, s, live)
+	}
+	if _, err := r.claimable(ctx, o, s, live); err != nil {
 		return err
 	}
 	changed, err := r.wouldChange(ctx, o, live)
@@ -81,7 +84,7 @@ func (r *run) recreateOurs(ctx context.Context, o *object, s *slot, refused erro
 	case live.GetDeletionTimestamp() != nil:
 		return waiting(o.ref, isGoing)
 	}
-	if _, err := r.claimable(o, s, live); err != nil {
+	if _, err := r.claimable(ctx, o, s, live); err != nil {
 		return err
 	}
 	s.UID = live.GetUID()
@@ -91,8 +94,12 @@ func (r *run) recreateOurs(ctx context.Context, o *object, s *slot, refused erro
 // recreate deletes exactly the entry's object; a call that finds it gone creates it.
 func (r *run) recreate(ctx context.Context, o *object, s *slot, why string) error {
 	err := r.beforeDelete(ctx, s)
+	version := ""
+	if err == nil && r.isShared(o.ref) {
+		version, err = r.unshared(ctx, o)
+	}
 	if err == nil {
-		err = r.delete(ctx, s)
+		err = r.delete(ctx, s, version)
 	}
 	switch {
 	case apierrors.IsConflict(err) || isAnother(err):
@@ -102,6 +109,18 @@ func (r *run) recreate(ctx context.Context, o *object, s *slot, why string) erro
 	}
 	s.Hash, s.Key, s.changed = "", "", true
 	return waiting(o.ref, "%s", why)
+}
+
+// unshared returns the version of an object that no other item owns.
+func (r *run) unshared(ctx context.Context, o *object) (version string, err error) {
+	live, err := r.read(ctx, o.ref)
+	if err != nil || live == nil {
+		return "", err
+	}
+	if others := r.others(live); len(others) > 0 {
+		return "", invalid(o.ref, "", "cannot be deleted and created again: deploy item %s owns it as well", others[0])
+	}
+	return live.GetResourceVersion(), nil
 }
 
 // differ tells that two versions of an object differ in more than our marks and what the API server writes by itself.

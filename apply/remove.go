@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -86,6 +87,9 @@ func split(slots []*slot, group Group) (members, rest []*slot) {
 
 // removeOne deletes one object and makes sure that it is gone.
 func (r *run) removeOne(ctx context.Context, s *slot, force bool) error {
+	if r.isShared(s.Ref()) && !r.regardless {
+		return r.removeShared(ctx, s, force)
+	}
 	if s.Deleting {
 		return r.confirm(ctx, s, force)
 	}
@@ -96,7 +100,7 @@ func (r *run) removeOne(ctx context.Context, s *slot, force bool) error {
 	}
 	err := r.beforeDelete(ctx, s)
 	if err == nil {
-		err = r.delete(ctx, s)
+		err = r.delete(ctx, s, "")
 	}
 	switch {
 	case err == nil:
@@ -111,10 +115,14 @@ func (r *run) removeOne(ctx context.Context, s *slot, force bool) error {
 	return err
 }
 
-// delete asks the API server to delete exactly the entry's object. That admission denies it is not the manifest's
+// delete asks the API server to delete exactly the entry's object; version: only in that version, empty: in any. That admission denies it is not the manifest's
 // fault, whatever code it comes with: the same call may succeed later.
-func (r *run) delete(ctx context.Context, s *slot) error {
-	err := r.client.Delete(ctx, s.Ref().empty(), client.Preconditions{UID: &s.UID}, background)
+func (r *run) delete(ctx context.Context, s *slot, version string) error {
+	only := client.Preconditions{UID: &s.UID}
+	if version != "" {
+		only.ResourceVersion = &version
+	}
+	err := r.client.Delete(ctx, s.Ref().empty(), only, background)
 	if err == nil || isGone(err) || apierrors.IsConflict(err) || isAnother(err) {
 		return err
 	}
@@ -205,7 +213,7 @@ func (r *run) strip(ctx context.Context, s *slot) error {
 
 // beforeDelete sends what the manifest wants on the object before it goes.
 func (r *run) beforeDelete(ctx context.Context, s *slot) error {
-	if len(s.AnnotateBeforeDelete) == 0 && len(s.PatchBeforeDelete) == 0 {
+	if !s.hasBeforeDelete() {
 		return nil
 	}
 	body := overlay(nil, s.PatchBeforeDelete)
@@ -216,14 +224,23 @@ func (r *run) beforeDelete(ctx context.Context, s *slot) error {
 	return r.merge(ctx, s, overlay(body, map[string]any{"metadata": map[string]any{"annotations": annotations}}))
 }
 
+func (s *slot) hasBeforeDelete() bool {
+	return len(s.AnnotateBeforeDelete) > 0 || len(s.PatchBeforeDelete) > 0
+}
+
 // merge sends a JSON merge patch for exactly the entry's object, under the manager for patches.
 func (r *run) merge(ctx context.Context, s *slot, body map[string]any) error {
-	body = overlay(body, map[string]any{"metadata": map[string]any{"uid": string(s.UID)}})
+	return r.mergeInto(ctx, s.Ref().empty(), s.UID, body)
+}
+
+// mergeInto is merge for an object that takes the answer.
+func (r *run) mergeInto(ctx context.Context, obj *unstructured.Unstructured, uid types.UID, body map[string]any) error {
+	body = overlay(body, map[string]any{"metadata": map[string]any{"uid": string(uid)}})
 	data, err := json.Marshal(body)
 	if err != nil {
-		return invalid(s.Ref(), "", "the patch is not JSON: %v", err)
+		return invalid(RefOf(obj), "", "the patch is not JSON: %v", err)
 	}
-	return r.client.Patch(ctx, s.Ref().empty(), client.RawPatch(types.MergePatchType, data), client.FieldOwner(r.owner.PatchManager()))
+	return r.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, data), client.FieldOwner(r.owner.PatchManager()))
 }
 
 // overlay lays one JSON object over another, recursively; neither is changed.

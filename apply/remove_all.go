@@ -26,6 +26,7 @@ func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
 		cluster = group.Cluster
 	}
 	there := cluster.newRun(r.owner, Inventory{}, r.secrets())
+	there.regardless = true
 	found, err := there.list(ctx, t)
 	if err != nil {
 		r.note(Ref{APIVersion: t.APIVersion, Kind: t.Kind}, err)

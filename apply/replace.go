@@ -27,7 +27,10 @@ func (r *run) replace(ctx context.Context, o *object, s *slot) error {
 		s.forget()
 		return r.create(ctx, o, s)
 	}
-	if err := r.mayReplace(o, s, live); err != nil {
+	if r.isSharedNow(o, live) {
+		return r.share(ctx, o, s, live)
+	}
+	if err := r.mayReplace(ctx, o, s, live); err != nil {
 		return err
 	}
 	wanted := o.becomes(s, live)
@@ -52,11 +55,11 @@ func (r *run) replace(ctx context.Context, o *object, s *slot) error {
 }
 
 // mayReplace guards objects of others, and tells when an object becomes ours.
-func (r *run) mayReplace(o *object, s *slot, live *unstructured.Unstructured) error {
+func (r *run) mayReplace(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) error {
 	if live.GetUID() != s.UID {
 		s.forget()
 	}
-	mine, err := r.claimable(o, s, live)
+	mine, err := r.claimable(ctx, o, s, live)
 	if err != nil {
 		return err
 	}

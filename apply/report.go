@@ -79,6 +79,10 @@ const (
 	ReasonTakenOver = "TakenOver"
 	// ReasonAdoptedDeleted: an adopted object was deleted.
 	ReasonAdoptedDeleted = "AdoptedDeleted"
+	// ReasonShared: the object belongs to another item, and to this one as well now.
+	ReasonShared = "Shared"
+	// ReasonReleased: the object is kept, because other items own it too.
+	ReasonReleased = "Released"
 	// ReasonLeftAlone: the policy forbids touching an object of somebody else.
 	ReasonLeftAlone = "LeftAlone"
 )

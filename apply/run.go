@@ -19,6 +19,8 @@ type run struct {
 	owner ownership.Owner
 	// dry: nothing is stored, and the answers tell what would be.
 	dry bool
+	// regardless: what others own as well is deleted, too.
+	regardless bool
 	// storing lets one inventory be stored at a time, so that a later one holds all that an earlier one did.
 	storing sync.Mutex
 

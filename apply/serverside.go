@@ -24,7 +24,11 @@ func (r *run) serverSide(ctx context.Context, o *object, s *slot) error {
 	if s.Hash == "" || s.UID == "" {
 		return r.firstContact(ctx, o, s)
 	}
-	live, err := r.send(ctx, o, s.UID, client.ForceOwnership)
+	force := []client.ApplyOption{client.ForceOwnership}
+	if r.mayShare(o) && s.Hash != o.hash {
+		force = nil // a new manifest may want a field of another owner
+	}
+	live, err := r.send(ctx, o, s.UID, force...)
 	switch {
 	case err == nil && r.hasLeftovers(live):
 		return r.inherit(ctx, o, s, live)
@@ -33,6 +37,8 @@ func (r *run) serverSide(ctx context.Context, o *object, s *slot) error {
 	case isAnother(err):
 		s.forget()
 		return r.firstContact(ctx, o, s)
+	case len(force) == 0 && apierrors.IsConflict(err):
+		return r.disputed(ctx, o, s)
 	case r.options.Recreate && isImmutable(err):
 		return r.recreate(ctx, o, s, "is replaced, since a field changed that is immutable")
 	}
@@ -71,7 +77,10 @@ func (r *run) contested(ctx context.Context, o *object, s *slot, conflict error)
 		if live == nil {
 			return waiting(o.ref, "went away just now")
 		}
-		mine, err := r.claimable(o, s, live)
+		if r.isSharedNow(o, live) {
+			return r.share(ctx, o, s, live)
+		}
+		mine, err := r.claimable(ctx, o, s, live)
 		if err != nil {
 			return err
 		}

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
@@ -26,7 +24,7 @@ func DefaultLandscaperManagers() []string {
 
 // claimable tells whether a live object with an owner is this item's: by an earlier life of the item, or as
 // Landscaper's deployer marked it. false without an error: it belongs to nobody.
-func (r *run) claimable(o *object, s *slot, live *unstructured.Unstructured) (bool, error) {
+func (r *run) claimable(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) (bool, error) {
 	if live.GetDeletionTimestamp() != nil {
 		return false, waiting(o.ref, "is being deleted")
 	}
@@ -34,7 +32,7 @@ func (r *run) claimable(o *object, s *slot, live *unstructured.Unstructured) (bo
 		if r.owner.SameItem(owner) {
 			return true, nil
 		}
-		return false, foreign(o.ref, fmt.Sprintf("deploy item %s (UID %s)", owner, owner.UID))
+		return false, r.ofAnother(ctx, o.ref, owner)
 	}
 	if r.isMarkedForAnother(s, live) {
 		return false, markedForAnother(o.ref, live)
@@ -56,10 +54,7 @@ func markedForAnother(ref Ref, live *unstructured.Unstructured) *Error {
 
 // release gives back an object that let itself be applied since it has the same values. What only we have set goes.
 func (r *run) release(ctx context.Context, o *object, live *unstructured.Unstructured) error {
-	body := o.ref.empty()
-	body.SetUID(live.GetUID())
-	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(r.owner.Manager()))
-	if err != nil {
+	if err := r.applyNothing(ctx, o.ref, live.GetUID()); err != nil {
 		return err
 	}
 	return markedForAnother(o.ref, live)
@@ -68,6 +63,15 @@ func (r *run) release(ctx context.Context, o *object, live *unstructured.Unstruc
 // foreign is the error for an object of somebody else. It may let go, so this is not Permanent.
 func foreign(ref Ref, owner string) *Error {
 	return &Error{Ref: ref, Reason: "belongs to " + owner + " and is left alone", Class: Retry, Status: metav1.StatusReasonConflict}
+}
+
+// ofAnother is the error for an object of another item. As long as that item exists, only another configuration helps.
+func (r *run) ofAnother(ctx context.Context, ref Ref, owner ownership.Owner) *Error {
+	out := foreign(ref, fmt.Sprintf("deploy item %s (UID %s)", owner, owner.UID))
+	if r.options.OwnerExists != nil && owner.Landscape != "" && owner.Landscape == r.owner.Landscape && r.options.OwnerExists(ctx, owner) {
+		out.Class = Permanent
+	}
+	return out
 }
 
 // updaters are the managers whose Update entries become ours with the object.
@@ -93,18 +97,8 @@ func (r *run) hasLeftovers(live *unstructured.Unstructured) bool {
 // inherit renames the entries of earlier owners to ours, and applies after that, so that their fields go when they
 // are not in the manifest.
 func (r *run) inherit(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) error {
-	body, err := ownership.TakeOverPatch(live, r.owner.Manager(), r.updaters()...)
-	if err != nil {
-		return fmt.Errorf("take over fields: %w", err)
-	}
-	if body != nil {
-		err = r.client.Patch(ctx, live.DeepCopy(), client.RawPatch(types.JSONPatchType, body))
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return waiting(o.ref, "changed while it was taken over")
-		}
-		if err != nil {
-			return err
-		}
+	if err := r.takeOver(ctx, o.ref, live, r.updaters()...); err != nil {
+		return err
 	}
 	after, err := r.send(ctx, o, live.GetUID(), client.ForceOwnership)
 	if err != nil {

@@ -100,8 +100,13 @@ func AbortTimeoutError(cause *lsv1alpha1.Error, now time.Time) *lsv1alpha1.Error
 }
 
 func timeoutError(operation, reason, message string, cause *lsv1alpha1.Error, now time.Time) *lsv1alpha1.Error {
-	if cause != nil && cause.Message != "" {
-		message += "; last error: " + cause.Message
+	return newError(operation, reason, withCause(message, cause), now, lsv1alpha1.ErrorTimeout)
+}
+
+// withCause appends why a run had not come to an end, as far as that is known.
+func withCause(message string, cause *lsv1alpha1.Error) string {
+	if cause == nil || cause.Message == "" {
+		return message
 	}
-	return newError(operation, reason, message, now, lsv1alpha1.ErrorTimeout)
+	return message + "; last error: " + cause.Message
 }

@@ -24,6 +24,9 @@ type Return struct {
 	Err error
 	// LastError is what the deployer left in di.Status.LastError; the text of a failure without an error.
 	LastError *lsv1alpha1.Error
+	// Cause is why the run had not come to an end before the call, nil when that is not known; the error of an aborted
+	// run keeps its text.
+	Cause *lsv1alpha1.Error
 	// Now is the time of the return.
 	Now time.Time
 }
@@ -110,7 +113,7 @@ func (r Return) aborted() Outcome {
 	if r.Waiting {
 		return Outcome{Waiting: true, Message: r.Message}
 	}
-	return r.failed(newError(r.operation(), ReasonAborted, "the run was aborted", r.Now))
+	return r.failed(newError(r.operation(), ReasonAborted, withCause("the run was aborted", r.Cause), r.Now))
 }
 
 func (r Return) goesOn() Outcome {

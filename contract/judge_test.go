@@ -196,6 +196,10 @@ func TestJudgeTexts(t *testing.T) {
 			contract.Return{Action: contract.Abort, Phase: phSucceeded, LastError: own},
 			stamped(lsv1alpha1.Error{Operation: "Abort", Reason: "Aborted", Message: "the run was aborted"}),
 		},
+		"aborted, with what it waited for [F64]": {
+			contract.Return{Action: contract.Abort, Cause: &lsv1alpha1.Error{Message: "Deployment.apps a/b: is not ready"}},
+			stamped(lsv1alpha1.Error{Operation: "Abort", Reason: "Aborted", Message: "the run was aborted; last error: Deployment.apps a/b: is not ready"}),
+		},
 		"left alone": {contract.Return{Action: contract.Reconcile, Phase: phInit, LastError: own}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,6 +33,8 @@ const (
 	DefaultBackoffMin   = time.Second
 	DefaultBackoffMax   = 5 * time.Minute
 	DefaultSecretMaxAge = time.Minute
+
+	DefaultMissingTargetGrace = 10 * time.Second
 )
 
 // Backoff bounds the waits between the retries of one failing item. They
@@ -78,6 +80,10 @@ type DeployerArgs struct {
 	// GracePeriod is how long a call may go on after its context was cancelled,
 	// and after the process was told to stop. Default 30 s.
 	GracePeriod time.Duration
+	// MissingTargetGrace is how long a deletion waits for a Target that does not
+	// exist before the run fails; it counts from when the run missed the Target
+	// first, also across restarts. Default 10 s.
+	MissingTargetGrace time.Duration
 	// SecretMaxAge is how long the secret of a target is used before it is read again. Default 1 min.
 	SecretMaxAge time.Duration
 	// Clock tells the time. Default: the real one.
@@ -100,6 +106,7 @@ func (a *DeployerArgs) Default() {
 	a.Identity = or(a.Identity, a.Name)
 	a.PollInterval = or(a.PollInterval, DefaultPollInterval)
 	a.GracePeriod = or(a.GracePeriod, DefaultGracePeriod)
+	a.MissingTargetGrace = or(a.MissingTargetGrace, DefaultMissingTargetGrace)
 	a.SecretMaxAge = or(a.SecretMaxAge, DefaultSecretMaxAge)
 	a.Backoff.Min = or(a.Backoff.Min, DefaultBackoffMin)
 	a.Backoff.Max = or(a.Backoff.Max, max(DefaultBackoffMax, a.Backoff.Min))
@@ -143,6 +150,7 @@ func (a *DeployerArgs) Validate() error {
 		"revision %q: must be %q, %q or empty", a.Revision, contract.Annotation, contract.JobID)
 	check(a.PollInterval > 0, "pollInterval %s: must be positive", a.PollInterval)
 	check(a.GracePeriod > 0, "gracePeriod %s: must be positive", a.GracePeriod)
+	check(a.MissingTargetGrace > 0, "missingTargetGrace %s: must be positive", a.MissingTargetGrace)
 	check(a.SecretMaxAge > 0, "secretMaxAge %s: must be positive", a.SecretMaxAge)
 	check(a.Backoff.Min > 0 && a.Backoff.Max >= a.Backoff.Min, "backoff: want 0 < min <= max, have %s and %s", a.Backoff.Min, a.Backoff.Max)
 	check(a.Options.Reconciler == nil, "options.reconciler: is set by the library")

@@ -81,7 +81,7 @@ func contextName(di *lsv1alpha1.DeployItem) string {
 // resolve makes the target ready for use; nil when the item names none.
 func (r *reconciler) resolve(ctx context.Context, c *cycle) (*lsv1alpha1.ResolvedTarget, error) {
 	if c.targetErr != nil {
-		return nil, lserrors.NewError("ResolveTarget", "TargetNotFound", c.targetErr.Error())
+		return nil, r.targetMissing(c)
 	}
 	if c.target == nil {
 		return nil, nil

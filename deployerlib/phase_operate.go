@@ -183,7 +183,7 @@ func (r *reconciler) call(ctx context.Context, c *cycle, do action) (err error) 
 	end(err)
 	ret := contract.Return{
 		Revision: c.decision.Revision, Action: c.decision.Action, Deleting: c.stored.DeletionTimestamp != nil,
-		Phase: c.item.Status.Phase, LastError: c.item.Status.LastError, Now: r.args.Clock.Now(),
+		Phase: c.item.Status.Phase, LastError: c.item.Status.LastError, Cause: lastCause(c.base), Now: r.args.Clock.Now(),
 	}
 	c.item.Status.Phase, c.item.Status.LastError = storedPhase, storedErr
 	c.returned = ret

@@ -201,6 +201,9 @@ func (r *reconciler) toDeadline(c *cycle) time.Duration {
 	if c.decision.Action == contract.Abort {
 		deadline, ok = c.state.abortDeadline(c.stored, now), true
 	}
+	if rest, waits := r.targetGrace(c); waits && (!ok || now.Add(rest).Before(deadline)) {
+		deadline, ok = now.Add(rest), true
+	}
 	if !ok {
 		return 0
 	}

@@ -52,6 +52,7 @@ type world struct {
 	trace  *deployertest.Trace
 	clock  *testclock.FakeClock
 	client client.WithWatch
+	args   deployerlib.DeployerArgs
 
 	mu       sync.Mutex
 	requests []string                                            // "get", "patch", "patch status", about items
@@ -88,11 +89,25 @@ func newWorld(t *testing.T, objects []client.Object, setups ...setup) *world {
 	for _, s := range setups {
 		s(w, &args)
 	}
-	w.Engine, err = deployerlib.NewEngine(args, deployerlib.Access{Client: w.client, Items: w.cached, Warn: w.warn})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.args = args
+	w.boot()
 	return w
+}
+
+// restart gives the deployer a new memory, as a new process has it.
+func (w *world) restart() {
+	w.t.Helper()
+	w.args.Registerer = prometheus.NewRegistry()
+	w.boot()
+}
+
+func (w *world) boot() {
+	w.t.Helper()
+	var err error
+	w.Engine, err = deployerlib.NewEngine(w.args, deployerlib.Access{Client: w.client, Items: w.cached, Warn: w.warn})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // withHooks registers a hook named "hook" on all types, or the given ones.

@@ -106,7 +106,7 @@ func (r *Run) Target(ctx context.Context, path, name string) (*Cluster, error) {
 
 // Options fills in what connects an engine with the item and the watches of its
 // target: Seen, Watch, Checkpoint, Applied, Force in a thorough run (see Take), and
-// Events if there is none. For an engine or a Session of one's own; Apply,
+// Events and OwnerExists if there is none. For an engine or a Session of one's own; Apply,
 // AfterDeployment and Delete do it themselves.
 func (r *Run) Options(o apply.Options) apply.Options { return r.optionsFor(r.Cluster, o) }
 
@@ -116,7 +116,18 @@ func (r *Run) optionsFor(to *Cluster, o apply.Options) apply.Options {
 	if o.Events == nil {
 		o.Events = r.tell
 	}
+	if o.OwnerExists == nil {
+		o.OwnerExists = r.ownerExists
+	}
 	return o
+}
+
+// ownerExists looks in the cache for an item that an object says it belongs to.
+// One that is being deleted lets go of its objects soon.
+func (r *Run) ownerExists(ctx context.Context, owner ownership.Owner) bool {
+	di := &lsv1alpha1.DeployItem{}
+	err := r.rt.Landscaper.GetClient().Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, di)
+	return err == nil && di.UID == owner.UID && di.DeletionTimestamp == nil
 }
 
 // Engine makes an engine for the item's target or another one; see Options.

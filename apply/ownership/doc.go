@@ -19,6 +19,9 @@
 // another UID but the same landscape, namespace and name (SameItem) belongs to a former life of the item, which
 // was restored from a backup or created again: it is taken over, not refused.
 //
+// An object that several items own names one of them like that. Each of the others has an annotation of its own
+// (StampShared), deployerkit.dev/owner- with its UID. OwnersOf reads them all.
+//
 // Keys with the prefix deployerkit.dev/ are ours alone: Reserved finds them in what users hand in.
 //
 // # Was it changed?

@@ -45,6 +45,11 @@ func (o Owner) Manager() string { return ManagerFor(o.UID) }
 // ManagerFor is the field manager of the item with a UID, for those who know only the label of an object.
 func ManagerFor(item types.UID) string { return managerPrefix + string(item) }
 
+// IsManager reports whether a field manager is the Manager of an item.
+func IsManager(name string) bool {
+	return strings.HasPrefix(name, managerPrefix) && !strings.HasSuffix(name, patchSuffix)
+}
+
 // PatchManager is the field manager of patches that the item sends on top of what it applied. It differs from
 // Manager, so that such a patch does not look like a change by somebody else's apply under our name.
 func (o Owner) PatchManager() string { return PatchManagerOf(o.Manager()) }

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// TakeOver hands to manager what others own of an object and gives the new managedFields: the Apply entries of
-// former lives of an item (deployerkit-*), and the Update entries of updaters, the field managers of a program
+// TakeOver hands to an owner what others own of an object and gives the new managedFields: the Apply entries of
+// former lives of the item (deployerkit-*, but for those of other items that OwnersOf lists), and the Update entries of updaters, the field managers of a program
 // that the item replaces. Entries for subresources, and a status, stay with whom they are. false: there is
 // nothing to take over. obj is not changed.
 //
@@ -21,13 +21,14 @@ import (
 // taken over, gets the fields of all others of the same API version; those of another version are dropped.
 //
 // Use it only for objects that were found to be the item's own: SameItem, or the mark of the program that is replaced.
-func TakeOver(obj metav1.Object, manager string, updaters ...string) ([]metav1.ManagedFieldsEntry, bool, error) {
+func TakeOver(obj metav1.Object, owner Owner, updaters ...string) ([]metav1.ManagedFieldsEntry, bool, error) {
+	manager, alive := owner.Manager(), managersOfOthers(obj, owner)
 	var own, others, kept []metav1.ManagedFieldsEntry
 	for _, entry := range obj.GetManagedFields() {
 		switch {
 		case isOwn(entry, manager):
 			own = append(own, entry)
-		case isTakenOver(entry, updaters):
+		case isTakenOver(entry, updaters) && !slices.Contains(alive, entry.Manager):
 			others = append(others, entry)
 		default:
 			kept = append(kept, entry)
@@ -45,6 +46,17 @@ func TakeOver(obj metav1.Object, manager string, updaters ...string) ([]metav1.M
 	}
 	merged.FieldsV1 = fields
 	return append([]metav1.ManagedFieldsEntry{merged}, kept...), true, nil
+}
+
+// managersOfOthers are the managers of the other items that own the object, too.
+func managersOfOthers(obj metav1.Object, owner Owner) []string {
+	var out []string
+	for _, other := range OwnersOf(obj) {
+		if !owner.SameItem(other) {
+			out = append(out, other.Manager(), other.PatchManager())
+		}
+	}
+	return out
 }
 
 func isOwn(entry metav1.ManagedFieldsEntry, manager string) bool {
@@ -87,8 +99,8 @@ func union(entries []metav1.ManagedFieldsEntry, version string) (*metav1.FieldsV
 
 // TakeOverPatch is the JSON patch that stores what TakeOver gives. It carries the object's resourceVersion: if
 // the object changed meanwhile the server answers 409 and changes nothing. nil: there is nothing to take over.
-func TakeOverPatch(obj metav1.Object, manager string, updaters ...string) ([]byte, error) {
-	entries, changed, err := TakeOver(obj, manager, updaters...)
+func TakeOverPatch(obj metav1.Object, owner Owner, updaters ...string) ([]byte, error) {
+	entries, changed, err := TakeOver(obj, owner, updaters...)
 	if err != nil || !changed {
 		return nil, err
 	}

@@ -12,6 +12,9 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
+// taker is the item of manager.
+var taker = ownership.Owner{UID: "4f1e"}
+
 // held is an entry in short: who, how, in which version, for which subresource, and what.
 func held(manager, operation, version, subresource, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
@@ -58,7 +61,7 @@ func TestTakeOver(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			obj := object(tc.have...)
-			got, changed, err := ownership.TakeOver(obj, manager, ls)
+			got, changed, err := ownership.TakeOver(obj, taker, ls)
 			if err != nil || changed != (tc.want != nil) {
 				t.Fatalf("changed %v, error %v", changed, err)
 			}
@@ -74,7 +77,7 @@ func TestTakeOver(t *testing.T) {
 
 func TestTakeOverBrokenEntry(t *testing.T) {
 	obj := object(held("deployerkit-old", "Apply", "v1", "", `{"x":{}}`))
-	if _, _, err := ownership.TakeOver(obj, manager); err == nil {
+	if _, _, err := ownership.TakeOver(obj, taker); err == nil {
 		t.Error("a broken entry was taken over")
 	}
 }
@@ -82,7 +85,7 @@ func TestTakeOverBrokenEntry(t *testing.T) {
 func TestTakeOverPatch(t *testing.T) {
 	obj := object(held("deployerkit-old", "Apply", "v1", "", `{"f:a":{}}`))
 	obj.ResourceVersion = "17"
-	patch, err := ownership.TakeOverPatch(obj, manager)
+	patch, err := ownership.TakeOverPatch(obj, taker)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +103,7 @@ func TestTakeOverPatch(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if patch, err := ownership.TakeOverPatch(object(), manager); patch != nil || err != nil {
+	if patch, err := ownership.TakeOverPatch(object(), taker); patch != nil || err != nil {
 		t.Errorf("nothing to take over, got %s, %v", patch, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	manifestv1alpha2 "github.com/gardener/landscaper/apis/deployer/manifest/v1alpha2"
 	cr "github.com/gardener/landscaper/apis/deployer/utils/continuousreconcile"
 	"github.com/gardener/landscaper/apis/deployer/utils/managedresource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 	"github.com/deployerkit/deployerkit/apply/readiness"
@@ -37,6 +38,9 @@ type Options struct {
 	// Recreate deletes and creates objects whose immutable fields changed. Off:
 	// such a change is an error that names the field.
 	Recreate bool
+	// SharedKinds are kinds of which one object may be in several items: the
+	// last one that goes deletes it. nil: apply.DefaultSharedKinds; empty: none.
+	SharedKinds []schema.GroupKind
 	// WrapTransport sees every request to every target, without credentials.
 	// nil: nobody does.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
@@ -50,6 +54,11 @@ func (o Options) Validate() error {
 	}
 	if o.ExportTimeout < 0 {
 		faults = append(faults, fmt.Errorf("export timeout: is %s, must not be negative", o.ExportTimeout))
+	}
+	for _, kind := range o.SharedKinds {
+		if kind.Kind == "" {
+			faults = append(faults, fmt.Errorf("shared kinds: %q has no kind, want one such as Namespace or Issuer.cert-manager.io", kind))
+		}
 	}
 	return errors.Join(faults...)
 }

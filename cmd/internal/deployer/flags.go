@@ -30,6 +30,7 @@ type flags struct {
 	itemSelector string
 	namespace    string
 	gracePeriod  time.Duration
+	targetGrace  time.Duration
 
 	election election
 
@@ -68,6 +69,8 @@ func (f *flags) addTo(fs *pflag.FlagSet) {
 		"namespace of the deploy items to care for; nothing is read in others, so rights in this one are enough (default: all)")
 	fs.DurationVar(&f.gracePeriod, "grace-period", deployerlib.DefaultGracePeriod,
 		"how long a running call may go on after SIGTERM, and after it was cancelled")
+	fs.DurationVar(&f.targetGrace, "missing-target-grace", deployerlib.DefaultMissingTargetGrace,
+		"how long the deletion of a deploy item waits for a Target that does not exist before it fails")
 	fs.StringVar(&f.metricsAddress, "metrics-bind-address", "127.0.0.1:8080", `address of the metrics; "0" for none`)
 	fs.StringVar(&f.probeAddress, "health-probe-bind-address", "127.0.0.1:8081", `address of /healthz and /readyz; "0" for none`)
 	f.election.addTo(fs)
@@ -104,7 +107,7 @@ func (f *flags) args(p Program) (deployerlib.DeployerArgs, error) {
 	if args.ItemSelector, err = labels.Parse(f.itemSelector); err != nil {
 		return none, fmt.Errorf("--item-selector: %w", err)
 	}
-	args.GracePeriod = f.gracePeriod
+	args.GracePeriod, args.MissingTargetGrace = f.gracePeriod, f.targetGrace
 	if args.Options.MaxConcurrentReconciles == 0 || f.given("workers") {
 		args.Options.MaxConcurrentReconciles = f.workers
 	}
@@ -126,6 +129,9 @@ func (f *flags) validate() error {
 	}
 	if f.gracePeriod <= 0 {
 		faults = append(faults, fmt.Errorf("--grace-period %s: must be positive", f.gracePeriod))
+	}
+	if f.targetGrace <= 0 {
+		faults = append(faults, fmt.Errorf("--missing-target-grace %s: must be positive", f.targetGrace))
 	}
 	if zap.New(zap.UseFlagOptions(&f.zap)).V(bodies).Enabled() {
 		faults = append(faults, errors.New("--zap-log-level: must be 7 at most: from 8 on, client-go logs bodies of requests, and the Secrets in them"))

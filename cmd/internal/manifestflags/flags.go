@@ -6,8 +6,12 @@
 package manifestflags
 
 import (
-	"github.com/spf13/pflag"
+	"strings"
 
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 )
 
@@ -18,6 +22,10 @@ func Add(fs *pflag.FlagSet, o *manifest.Options) {
 		"update strategy of deploy items that name none: apply, update, patch, merge or mergeOverwrite; "+
 			"Landscaper's own manifest deployer has update")
 	fs.BoolVar(&o.Recreate, "recreate", false, "delete and create objects whose immutable fields changed, instead of an error")
+	o.SharedKinds = apply.DefaultSharedKinds()
+	fs.Var((*kinds)(&o.SharedKinds), "shared-kinds",
+		"kinds of which one object may be in several deploy items, such as Namespace,Issuer.cert-manager.io: "+
+			"each applies its own fields, the last one that goes deletes it; empty for none")
 	p := &o.Targets
 	fs.BoolVar(&p.AllowInsecureTLS, "allow-insecure-tls", false, "accept targets with insecure-skip-tls-verify")
 	fs.BoolVar(&p.AllowHTTP, "allow-http", false, "accept targets without TLS")
@@ -31,3 +39,30 @@ func Add(fs *pflag.FlagSet, o *manifest.Options) {
 	fs.StringSliceVar(&p.LandscaperAudiences, "landscaper-audiences", nil,
 		"audiences that Landscaper's API server accepts; no token for them is created (default: each new token is reviewed)")
 }
+
+// kinds is a flag with a list of kinds, each as Kind or Kind.group.
+type kinds []schema.GroupKind
+
+// String is the list as Set takes it.
+func (k *kinds) String() string {
+	texts := make([]string, len(*k))
+	for i, kind := range *k {
+		texts[i] = kind.String()
+	}
+	return strings.Join(texts, ",")
+}
+
+// Set replaces the list. What is no kind is left to [manifest.Options.Validate].
+func (k *kinds) Set(text string) error {
+	*k = kinds{}
+	if text == "" {
+		return nil
+	}
+	for one := range strings.SplitSeq(text, ",") {
+		*k = append(*k, schema.ParseGroupKind(strings.TrimSpace(one)))
+	}
+	return nil
+}
+
+// Type is for the help text.
+func (k *kinds) Type() string { return "kinds" }

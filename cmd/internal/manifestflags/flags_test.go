@@ -9,7 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/targets"
 )
@@ -25,32 +27,40 @@ func parse(t *testing.T, args ...string) manifest.Options {
 	return o
 }
 
+// ignoreNilLists is for the audiences: of them, none is the default.
+var ignoreNilLists = cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".LandscaperAudiences" }, cmpopts.EquateEmpty())
+
 func TestFlags(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		args   []string
 		want   manifest.Options
 	}{
-		"None": {reason: "Without flags everything is as strict as it can be.", want: manifest.Options{Strategy: manifest.StrategyApply}},
+		"None": {reason: "Without flags everything is as strict as it can be.", want: manifest.Options{Strategy: manifest.StrategyApply, SharedKinds: apply.DefaultSharedKinds()}},
+		"NoSharedKinds": {
+			reason: "None is not the default [F62].", args: []string{"--shared-kinds="},
+			want: manifest.Options{Strategy: manifest.StrategyApply, SharedKinds: []schema.GroupKind{}},
+		},
 		"All": {
 			reason: "Each flag sets its option.",
 			args: []string{
 				"--default-strategy=update", "--recreate", "--allow-insecure-tls", "--allow-http", "--allow-proxy", "--allow-private-hosts",
 				"--allow-foreign-secrets", "--enable-oidc-targets", "--enable-self-targets", "--landscaper-audiences=a,b",
+				"--shared-kinds=Namespace,Issuer.cert-manager.io",
 			},
-			want: manifest.Options{Strategy: "update", Recreate: true, Targets: targets.Policy{
+			want: manifest.Options{Strategy: "update", Recreate: true, SharedKinds: []schema.GroupKind{{Kind: "Namespace"}, {Group: "cert-manager.io", Kind: "Issuer"}}, Targets: targets.Policy{
 				AllowInsecureTLS: true, AllowHTTP: true, AllowProxy: true, AllowPrivateHosts: true, AllowForeignSecrets: true,
 				EnableOIDC: true, EnableSelf: true, LandscaperAudiences: []string{"a", "b"},
 			}},
 		},
 		"One": {
 			reason: "No flag sets another's option.", args: []string{"--allow-http"},
-			want: manifest.Options{Strategy: manifest.StrategyApply, Targets: targets.Policy{AllowHTTP: true}},
+			want: manifest.Options{Strategy: manifest.StrategyApply, SharedKinds: apply.DefaultSharedKinds(), Targets: targets.Policy{AllowHTTP: true}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := parse(t, tc.args...)
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(manifest.Options{}, "WrapTransport"), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(manifest.Options{}, "WrapTransport"), ignoreNilLists); diff != "" {
 				t.Errorf("%s\nAdd(...): -want, +got:\n%s", tc.reason, diff)
 			}
 			if err := got.Validate(); err != nil {
@@ -66,7 +76,7 @@ func TestEveryOptionOfATargetHasAFlag(t *testing.T) {
 	Add(fs, &manifest.Options{})
 	flags := 0
 	fs.VisitAll(func(*pflag.Flag) { flags++ })
-	if want := reflect.TypeFor[targets.Policy]().NumField() + 2; flags != want {
-		t.Errorf("want %d flags, two of them not about targets, have %d", want, flags)
+	if want := reflect.TypeFor[targets.Policy]().NumField() + 3; flags != want {
+		t.Errorf("want %d flags, three of them not about targets, have %d", want, flags)
 	}
 }

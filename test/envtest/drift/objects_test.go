@@ -147,7 +147,7 @@ var _ = Describe("an edit of the key of a list item", func() {
 
 		l.w.Hold(l.owner.UID)
 		edited := read(ctx, obj)
-		patch, err := ownership.TakeOverPatch(edited, l.owner.Manager(), events[0].By[0].Manager)
+		patch, err := ownership.TakeOverPatch(edited, l.owner, events[0].By[0].Manager)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(c.Patch(ctx, edited, client.RawPatch(types.JSONPatchType, patch), hand)).To(Succeed())
 		healed := l.run(ctx, m)[0]
@@ -170,7 +170,7 @@ var _ = Describe("taking over", func() {
 				updaters = []string{"landscaper"}
 				Expect(c.Create(ctx, obj, client.FieldOwner("landscaper"))).To(Succeed())
 			}
-			patch, err := ownership.TakeOverPatch(obj, l.owner.Manager(), updaters...)
+			patch, err := ownership.TakeOverPatch(obj, l.owner, updaters...)
 			Expect(err).NotTo(HaveOccurred())
 			stale := obj.DeepCopy()
 			Expect(c.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, patch))).To(Succeed())

@@ -4,6 +4,7 @@ package flow_test
 
 import (
 	"context"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 )
 
@@ -121,6 +123,41 @@ var _ = flow("what an item refers to", func(e *env) {
 		w.target("dev", nil)
 		w.gone("a")
 		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete}))
+	})
+
+	It("gives up a deletion whose Target does not come back, long before its timeout [F63]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		target := w.target("dev", nil)
+		w.run(slowBackoff, func(args *deployerlib.DeployerArgs) { args.MissingTargetGrace = 3 * time.Second })
+		w.succeeds("a", withTarget("dev"))
+		Expect(w.client.Delete(ctx, target)).To(Succeed())
+		w.delete("a")
+		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
+		Expect(di.Status.LastError.Message).To(ContainSubstring(`target "dev" not found`))
+		Expect(contract.IsFinal(di.Status.Phase)).To(BeFalse(), "the Target may come back")
+		di = w.until("a", func(di *lsv1alpha1.DeployItem) bool { return contract.IsFinal(di.Status.Phase) })
+		Expect(di.Status.Phase).To(Equal(contract.FailedPhase(e.revision, true)))
+		Expect(di.Status.LastError.Message).To(ContainSubstring(`target "dev" not found`))
+		Expect(codes(di)).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))
+		Expect(di.Finalizers).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
+		Expect(w.fake.Count(w.key("a"), contract.Delete)).To(BeZero())
+
+		w.target("dev", nil)
+		w.job("a")
+		w.gone("a")
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete}))
+	})
+
+	It("keeps the last known reason of a run that is aborted [F64]", func(ctx SpecContext) {
+		w := e.begin(ctx)
+		w.fake.Always(contract.Reconcile, deployertest.Wait("Deployment.apps a/b: is not ready", time.Hour))
+		w.run()
+		w.deploy("a")
+		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
+			return contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting) != nil
+		})
+		w.operate("a", contract.AbortOperation)
+		Expect(w.finished("a").Status.LastError.Message).To(Equal("the run was aborted; last error: Deployment.apps a/b: is not ready"))
 	})
 
 	It("aborts without Target and Context [C4]", func(ctx SpecContext) {

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// isShared tells whether objects of a kind may belong to several items.
+func (e *Engine) isShared(ref Ref) bool {
+	return slices.Contains(e.options.SharedKinds, ref.GVK().GroupKind())
+}
+
+// mayShare tells whether the item may own the object together with others.
+func (e *Engine) mayShare(o *object) bool {
+	return e.isShared(o.ref) && o.Strategy != OnDelete && (o.Policy == Manage || o.Policy == Keep)
+}
+
+// others are the owners of an object besides this item.
+func (r *run) others(live metav1.Object) []ownership.Owner {
+	return slices.DeleteFunc(ownership.OwnersOf(live), r.owner.SameItem)
+}
+
+// isSharedNow tells that the item has to write the object as one of several owners.
+func (r *run) isSharedNow(o *object, live metav1.Object) bool {
+	return r.mayShare(o) && len(r.others(live)) > 0
+}
+
+// isSecond tells that the label of an object names another item.
+func (r *run) isSecond(live metav1.Object) bool {
+	owner, owned := ownership.OwnerOf(live)
+	return owned && !r.owner.SameItem(owner)
+}
+
+// part is the object as an owner writes it whom the label does not name.
+func (r *run) part(o *object) *object {
+	out := *o
+	out.Object = o.Object.DeepCopy()
+	r.owner.StampShared(out.Object)
+	return &out
+}
+
+// share writes the item's part of an object that other items own as well. Whatever the strategy is, that is a
+// server-side apply: nothing else leaves the fields of the others alone.
+func (r *run) share(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) error {
+	switch {
+	case live.GetDeletionTimestamp() != nil:
+		return waiting(o.ref, isGoing)
+	case r.isMarkedForAnother(s, live):
+		return markedForAnother(o.ref, live)
+	case live.GetUID() != s.UID:
+		s.forget()
+	}
+	if err := r.takeOver(ctx, o.ref, live, r.owner.Manager()); err != nil {
+		return err
+	}
+	after, err := r.sendShared(ctx, o, live)
+	if isAnother(err) {
+		return waiting(o.ref, "changed while it was written")
+	}
+	if err != nil {
+		return err
+	}
+	err = r.landedShared(o, s, after)
+	s.changed = after.GetResourceVersion() != live.GetResourceVersion()
+	return err
+}
+
+// writeShared writes an object whose label named another item at the last write, in one call if that is still so.
+func (r *run) writeShared(ctx context.Context, o *object, s *slot) error {
+	live, err := r.send(ctx, r.part(o), s.UID)
+	switch {
+	case isAnother(err):
+		s.forget()
+		return r.write(ctx, o, s)
+	case apierrors.IsConflict(err):
+		return r.disputed(ctx, o, s)
+	case err != nil:
+		return err
+	case !r.isSecond(live):
+		return r.share(ctx, o, s, live) // the label moved on to this item
+	}
+	return r.landedShared(o, s, live)
+}
+
+// disputed goes on after others turned out to own fields of an object that is known to be this item's.
+func (r *run) disputed(ctx context.Context, o *object, s *slot) error {
+	live, err := r.read(ctx, o.ref)
+	switch {
+	case err != nil:
+		return err
+	case live == nil || live.GetUID() != s.UID:
+		s.forget()
+		return waiting(o.ref, "went away just now")
+	}
+	return r.share(ctx, o, s, live)
+}
+
+// landedShared is landed for one of several owners. Only the one in the label has an ownership key: the watches
+// know no other.
+func (r *run) landedShared(o *object, s *slot, live *unstructured.Unstructured) error {
+	before := s.Shared
+	err := r.landed(o, s, live)
+	if live.GetDeletionTimestamp() != nil {
+		return err
+	}
+	if s.Shared = r.isSecond(live); !s.Shared {
+		return err
+	}
+	s.Key = ""
+	if owner, _ := ownership.OwnerOf(live); !before {
+		r.event(o.ref, ReasonShared, fmt.Sprintf("belongs to deploy item %s, and to this one as well now", owner))
+	}
+	return err
+}
+
+// sendShared applies the item's part. Fields that are nobody's, or those of a stranger, are forced; those of another
+// owner never are: each would undo what the other did.
+func (r *run) sendShared(ctx context.Context, o *object, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	part := o
+	if r.isSecond(live) {
+		part = r.part(o)
+	}
+	after, err := r.send(ctx, part, live.GetUID())
+	if !apierrors.IsConflict(err) || isAnother(err) {
+		return after, err
+	}
+	if fault := r.wantedTwice(o.ref, live, err); fault != nil {
+		return nil, fault
+	}
+	return r.send(ctx, part, live.GetUID(), client.ForceOwnership)
+}
+
+// conflictWith finds the field manager in the causes of a conflict.
+var conflictWith = regexp.MustCompile(`^conflict with "([^"]+)"`)
+
+// wantedTwice is the error of a field that another item wants to have another value; nil: no other item is part of
+// the conflict.
+func (r *run) wantedTwice(ref Ref, live metav1.Object, conflict error) *Error {
+	others := r.others(live)
+	for _, cause := range causesOf(conflict) {
+		found := conflictWith.FindStringSubmatch(cause.Message)
+		if found == nil || !ownership.IsManager(found[1]) {
+			continue
+		}
+		for _, other := range others {
+			if other.Manager() == found[1] {
+				return invalid(ref, cause.Field, "deploy item %s owns the object as well, and wants another value", other)
+			}
+		}
+		return waiting(ref, "changed while it was written")
+	}
+	return nil
+}
+
+// takeOver renames the entries of earlier owners to ours, so that their fields go when they are not applied.
+func (r *run) takeOver(ctx context.Context, ref Ref, live metav1.Object, updaters ...string) error {
+	body, err := ownership.TakeOverPatch(live, r.owner, updaters...)
+	if err != nil {
+		return fmt.Errorf("take over fields: %w", err)
+	}
+	if body == nil || r.dry {
+		return nil
+	}
+	err = r.client.Patch(ctx, ref.empty(), client.RawPatch(types.JSONPatchType, body))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return waiting(ref, "changed while it was taken over")
+	}
+	return err
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// maxLooks is how often an object that changes all the time is looked at in one call.
+const maxLooks = 5
+
+// removeShared deletes an object that no other item owns, and only gives up what is this item's of any other. Both
+// happen only to the version of the object that was looked at: two owners that go at the same time cannot both leave
+// it to the other, and one that comes is seen.
+func (r *run) removeShared(ctx context.Context, s *slot, force bool) error {
+	if s.Deleting {
+		return r.confirm(ctx, s, force)
+	}
+	var err error
+	prepared := false
+	for range maxLooks {
+		live, lookErr := r.lookToRemove(ctx, s)
+		switch {
+		case lookErr != nil || live == nil:
+			return lookErr
+		case live.DeletionTimestamp != nil:
+			s.Deleting = true
+			return r.confirm(ctx, s, force)
+		}
+		if others := r.others(live); len(others) > 0 {
+			err = r.resign(ctx, s, live, others)
+		} else if prepared || !s.hasBeforeDelete() {
+			err = r.deleteLast(ctx, s, live, force)
+		} else if err = r.beforeDelete(ctx, s); err == nil {
+			prepared = true
+			continue // that was a change, too
+		}
+		if !apierrors.IsConflict(err) && !isAnother(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// lookToRemove reads the object of an entry; nil: there is none of this item any more, and the entry goes.
+func (r *run) lookToRemove(ctx context.Context, s *slot) (*metav1.PartialObjectMetadata, error) {
+	live := metadataOf(s.Ref())
+	err := r.client.Get(ctx, s.Ref().Key(), live)
+	switch {
+	case isGone(err) && s.UID != "":
+		r.gone(s)
+		return nil, nil
+	case isGone(err), err == nil && !r.belongsHere(s, live):
+		s.gone = true
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return live, nil
+}
+
+// belongsHere tells whether a live object is what the entry is about, and notes its UID.
+func (r *run) belongsHere(s *slot, live metav1.Object) bool {
+	known := live.GetUID() == s.UID
+	imported := known && r.owner.Name != "" && live.GetLabels()[landscaperLabel] == r.owner.Name
+	if (!known || s.policy() == Fallback) && !imported && !slices.ContainsFunc(ownership.OwnersOf(live), r.owner.SameItem) {
+		return false
+	}
+	s.UID = live.GetUID()
+	return true
+}
+
+// deleteLast deletes the version of an object that has no other owner. A conflict is for the caller.
+func (r *run) deleteLast(ctx context.Context, s *slot, live metav1.Object, force bool) error {
+	err := r.delete(ctx, s, live.GetResourceVersion())
+	switch {
+	case err == nil:
+		s.Deleting = true
+		return r.confirm(ctx, s, force)
+	case isGone(err):
+		r.gone(s)
+		return nil
+	}
+	return err
+}
+
+// resign takes the item's marks and fields off an object that others go on owning. The marks go first, each in a
+// write to the version that was looked at; who is stopped after that comes back for the fields.
+func (r *run) resign(ctx context.Context, s *slot, live metav1.Object, others []ownership.Owner) error {
+	live, err := r.dropMarks(ctx, s, live)
+	if err != nil {
+		return err
+	}
+	if first, owned := ownership.OwnerOf(live); owned && r.owner.SameItem(first) {
+		if live, err = r.handOver(ctx, s, live, others[0]); err != nil {
+			return err
+		}
+	}
+	if err := r.takeOver(ctx, s.Ref(), live, r.owner.Manager(), r.owner.PatchManager()); err != nil {
+		return err
+	}
+	if err := r.applyNothing(ctx, s.Ref(), s.UID); err != nil && !isAnother(err) {
+		return err
+	}
+	s.gone = true
+	r.event(s.Ref(), ReasonReleased, fmt.Sprintf("is kept: deploy item %s owns it as well", others[0]))
+	return nil
+}
+
+// dropMarks removes the annotations that name this item, in all its lives, besides the label.
+func (r *run) dropMarks(ctx context.Context, s *slot, live metav1.Object) (metav1.Object, error) {
+	annotations := map[string]any{}
+	for _, owner := range ownership.OwnersOf(live) {
+		if _, found := live.GetAnnotations()[owner.SharedKey()]; found && r.owner.SameItem(owner) {
+			annotations[owner.SharedKey()] = nil
+		}
+	}
+	if len(annotations) == 0 {
+		return live, nil
+	}
+	after := s.Ref().empty()
+	metadata := map[string]any{"resourceVersion": live.GetResourceVersion(), "annotations": annotations}
+	return after, r.mergeInto(ctx, after, s.UID, map[string]any{"metadata": metadata})
+}
+
+// handOver moves the label on to another owner, under that one's manager for patches: it does not look like a change by
+// a stranger there. It is an apply, since the annotations that are the same for both would else go with our fields.
+func (r *run) handOver(ctx context.Context, s *slot, live metav1.Object, next ownership.Owner) (metav1.Object, error) {
+	body := s.Ref().empty()
+	body.SetUID(s.UID)
+	body.SetResourceVersion(live.GetResourceVersion())
+	next.Stamp(body)
+	return body, r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body),
+		client.FieldOwner(next.PatchManager()), client.ForceOwnership)
+}
+
+// applyNothing gives back all fields that the item has applied to exactly this object.
+func (r *run) applyNothing(ctx context.Context, ref Ref, uid types.UID) error {
+	body := ref.empty()
+	body.SetUID(uid)
+	return r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(r.owner.Manager()))
+}

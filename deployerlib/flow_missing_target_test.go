@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// deletion is an item that was deployed and is to be deleted now, per revision,
+// and the phase in which a deletion fails there.
+var deletion = map[string]struct {
+	changes []change
+	failed  lsv1alpha1.DeployItemPhase
+}{
+	"annotation": {[]change{finished(phases.Succeeded), withTarget, deletedNow}, phases.Failed},
+	"jobID":      {[]change{finishedJob("1", phases.Succeeded), nextJob, withTarget, deletedNow}, phases.DeleteFailed},
+}
+
+func deletedNow(di *lsv1alpha1.DeployItem) {
+	di.DeletionTimestamp = at(0)
+	di.Generation++
+}
+
+// nextJob asks for job 2.
+func nextJob(di *lsv1alpha1.DeployItem) {
+	di.Status.JobID, di.Status.JobIDGenerationTime = "2", at(0)
+}
+
+func TestDeletionWithoutTarget(t *testing.T) {
+	for revision, tc := range deletion {
+		t.Run(revision+": says at once what is missing, and fails after the grace [F63]", func(t *testing.T) {
+			w := newWorld(t, items(tc.changes...))
+			ended := w.pass()
+			s := w.stored().Status
+			if s.LastError == nil || !strings.Contains(s.LastError.Message, `target "target" not found`) || contract.IsFinal(s.Phase) {
+				t.Fatalf("after the first pass: phase %q, lastError %+v", s.Phase, s.LastError)
+			}
+			if ended.Queue.RequeueAfter <= 0 {
+				t.Errorf("queue %s", ended.Queue.RequeueAfter)
+			}
+			w.live(deployerlib.DefaultMissingTargetGrace - 2*time.Second)
+			if s := w.stored().Status; contract.IsFinal(s.Phase) {
+				t.Errorf("phase %q although the grace is not over", s.Phase)
+			}
+			w.live(4 * time.Second)
+			s = w.stored().Status
+			if s.Phase != tc.failed || s.JobIDFinished != s.JobID {
+				t.Errorf("after the grace: phase %q, job %q, finished %q", s.Phase, s.JobID, s.JobIDFinished)
+			}
+			if s.LastError == nil || !strings.Contains(s.LastError.Message, `target "target" not found`) || s.LastError.Reason != "TargetNotFound" {
+				t.Errorf("lastError %+v", s.LastError)
+			}
+			w.wantCalls()
+		})
+		t.Run(revision+": goes on when the target comes back in time, and after a restart [F63]", func(t *testing.T) {
+			w := newWorld(t, items(tc.changes...))
+			w.pass()
+			w.live(5 * time.Second)
+			w.restart()
+			if err := w.client.Create(t.Context(), target("any")); err != nil {
+				t.Fatal(err)
+			}
+			w.pass()
+			w.wantCalls(contract.Delete)
+			if w.stored() != nil {
+				t.Error("the item is still there")
+			}
+		})
+		t.Run(revision+": counts the grace across a restart [F63]", func(t *testing.T) {
+			w := newWorld(t, items(tc.changes...))
+			w.pass()
+			w.clock.Step(deployerlib.DefaultMissingTargetGrace)
+			w.restart()
+			w.pass()
+			if s := w.stored().Status; s.Phase != tc.failed {
+				t.Errorf("phase %q", s.Phase)
+			}
+		})
+		t.Run(revision+": gives a target that goes away later the whole grace [F63]", func(t *testing.T) {
+			w := newWorld(t, append(items(tc.changes...), target("any")), withArgs(func(args *deployerlib.DeployerArgs) { args.MissingTargetGrace = time.Minute }))
+			w.fake.Always(contract.Delete, deployertest.Wait("the children", time.Second))
+			w.pass()
+			w.clock.Step(5 * time.Minute)
+			if err := w.client.Delete(t.Context(), target("any")); err != nil {
+				t.Fatal(err)
+			}
+			w.pass()
+			w.live(50 * time.Second)
+			if s := w.stored().Status; contract.IsFinal(s.Phase) {
+				t.Errorf("phase %q", s.Phase)
+			}
+			w.live(15 * time.Second)
+			if s := w.stored().Status; s.Phase != tc.failed {
+				t.Errorf("phase %q", s.Phase)
+			}
+		})
+	}
+	t.Run("a deployment goes on waiting for its target [F63]", func(t *testing.T) {
+		w := newWorld(t, items(job("1"), withTarget))
+		w.live(2 * time.Minute)
+		if s := w.stored().Status; contract.IsFinal(s.Phase) || s.LastError == nil {
+			t.Errorf("phase %q, lastError %+v", s.Phase, s.LastError)
+		}
+	})
+}
+
+func TestAbortKeepsReason(t *testing.T) {
+	for name, start := range map[string]change{"annotation": operation(lsv1alpha1.ReconcileOperation), "jobID": job("1")} {
+		t.Run(name+": the last known reason survives an abort [F64]", func(t *testing.T) {
+			for want, script := range map[string]deployertest.Answer{
+				"Deployment.apps a/b: is not ready": deployertest.Wait("Deployment.apps a/b: is not ready", time.Minute),
+				"boom":                              deployertest.Fail(errBoom),
+			} {
+				w := newWorld(t, items(start))
+				w.fake.Always(contract.Reconcile, script)
+				w.pass()
+				w.update(operation(contract.AbortOperation))
+				w.pass()
+				s := w.stored().Status
+				if s.Phase != phases.Failed || s.LastError == nil || s.LastError.Message != "the run was aborted; last error: "+want {
+					t.Errorf("phase %q, lastError %+v", s.Phase, s.LastError)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// sharing makes two items that may share ConfigMaps, and have one strategy.
+func sharing(ctx context.Context, strategy apply.Strategy) (first, second *world) {
+	first = newWorld(ctx)
+	first.options.SharedKinds = []schema.GroupKind{{Kind: "ConfigMap"}}
+	first.options.Strategy = strategy
+	return first, first.other()
+}
+
+// before runs f once, ahead of the first request with a method.
+type before struct {
+	next   http.RoundTripper
+	method string
+	once   sync.Once
+	f      func()
+}
+
+func (b *before) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == b.method {
+		b.once.Do(b.f)
+	}
+	return b.next.RoundTrip(req)
+}
+
+// ahead runs f once, ahead of the item's next request with a method.
+func (w *world) ahead(method string, f func()) {
+	w.connect(func(next http.RoundTripper) http.RoundTripper { return &before{next: next, method: method, f: f} })
+}
+
+var _ = Describe("an object of a kind that items share", func() {
+	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite, apply.Recreate} {
+		Describe("with strategy "+string(strategy), func() {
+			It("has the fields of all its owners, who leave each other alone [F62]", func(ctx SpecContext) {
+				first, second := sharing(ctx, strategy)
+				a, b := first.configMap("a", "key", "value", "first", "1"), first.configMap("a", "key", "value", "second", "2")
+				first.apply(ctx, a)
+				second.apply(ctx, b)
+				Expect(first.get(ctx, "a").Data).To(Equal(map[string]string{"key": "value", "first": "1", "second": "2"}))
+				first.apply(ctx, a)
+				second.apply(ctx, b)
+				version := first.get(ctx, "a").ResourceVersion
+				for range 3 {
+					first.apply(ctx, a)
+					second.apply(ctx, b)
+				}
+				Expect(first.get(ctx, "a").ResourceVersion).To(Equal(version), "nobody undoes what the other did")
+				Expect(second.reasons()).To(ConsistOf(apply.ReasonShared))
+			})
+
+			It("goes with the last of its owners, whoever that is [F62]", func(ctx SpecContext) {
+				first, second := sharing(ctx, strategy)
+				for name, order := range map[string][]*world{"a": {first, second}, "b": {second, first}} {
+					first.apply(ctx, first.configMap(name, "key", "value", "first", "1"))
+					second.apply(ctx, first.configMap(name, "key", "value", "second", "2"))
+					order[0].delete(ctx)
+					left := first.get(ctx, name)
+					Expect(left).NotTo(BeNil())
+					mine := map[*world]map[string]string{first: {"key": "value", "first": "1"}, second: {"key": "value", "second": "2"}}
+					Expect(left.Data).To(Equal(mine[order[1]]))
+					Expect(left.Labels).To(Equal(map[string]string{ownership.LabelItem: string(order[1].owner.UID)}))
+					Expect(order[0].names()).To(BeEmpty())
+					Expect(order[0].reasons()).To(ContainElement(apply.ReasonReleased))
+
+					order[1].apply(ctx, first.configMap(name, "key", "value", map[bool]string{true: "first", false: "second"}[order[1] == first], "3"))
+					order[1].delete(ctx)
+					Expect(first.get(ctx, name)).To(BeNil())
+					Expect(order[1].names()).To(BeEmpty())
+				}
+			})
+
+			It("is only released by a prune while another item wants it [F62]", func(ctx SpecContext) {
+				first, second := sharing(ctx, strategy)
+				first.apply(ctx, first.configMap("a", "key", "value", "first", "1"))
+				second.apply(ctx, first.configMap("a", "key", "value"))
+				first.apply(ctx)
+				Expect(first.get(ctx, "a").Data).To(Equal(map[string]string{"key": "value"}))
+				second.apply(ctx)
+				Expect(first.get(ctx, "a")).To(BeNil())
+			})
+		})
+	}
+
+	It("costs its first owner what it costs alone, and is watched for the one in its label [F62]", func(ctx SpecContext) {
+		first, second := sharing(ctx, apply.Apply)
+		first.apply(ctx, first.configMap("a", "key", "value"))
+		second.apply(ctx, first.configMap("a", "key", "value"))
+		Expect(first.calls(func() { first.apply(ctx, first.configMap("a", "key", "value")) }).Total()).To(BeZero())
+		Expect(second.calls(func() { second.apply(ctx, first.configMap("a", "key", "value")) })).To(writes(1))
+		first.delete(ctx)
+		report := second.apply(ctx, first.configMap("a", "key", "value"))
+		Expect(report.Owned).To(HaveLen(1))
+		Expect(second.calls(func() { second.apply(ctx, first.configMap("a", "key", "value")) }).Total()).To(BeZero())
+	})
+
+	It("is kept for an owner that comes between the look and the deletion [F62]", func(ctx SpecContext) {
+		first, second := sharing(ctx, apply.Apply)
+		first.apply(ctx, first.configMap("a", "key", "value"))
+		first.ahead(http.MethodDelete, func() { second.apply(ctx, first.configMap("a", "key", "value")) })
+		first.delete(ctx)
+		Expect(first.get(ctx, "a").Labels).To(HaveKeyWithValue(ownership.LabelItem, string(second.owner.UID)))
+	})
+
+	It("is not left behind by owners that go at the same time [F62]", func(ctx SpecContext) {
+		first, second := sharing(ctx, apply.Apply)
+		first.apply(ctx, first.configMap("a", "key", "value"))
+		second.apply(ctx, first.configMap("a", "key", "value"))
+		first.ahead(http.MethodPatch, func() { second.delete(ctx) })
+		first.delete(ctx)
+		Expect(first.get(ctx, "a")).To(BeNil())
+		for range 10 {
+			first.apply(ctx, first.configMap("a", "key", "value"))
+			second.apply(ctx, first.configMap("a", "key", "value"))
+			both := sync.WaitGroup{}
+			for _, w := range []*world{first, second} {
+				both.Go(func() {
+					defer GinkgoRecover()
+					w.delete(ctx)
+				})
+			}
+			both.Wait()
+			Expect(first.get(ctx, "a")).To(BeNil())
+		}
+	})
+
+	It("has one value per field: owners that want two are told whose it is [F62]", func(ctx SpecContext) {
+		first, second := sharing(ctx, apply.Apply)
+		first.apply(ctx, first.configMap("a", "key", "value"))
+		second.apply(ctx, first.configMap("a", "mine", "value"))
+		for w, key := range map[*world]string{first: "mine", second: "key"} {
+			_, err := w.try(ctx, first.configMap("a", key, "other"))
+			Expect(err).To(MatchError(SatisfyAll(ContainSubstring(".data."+key), ContainSubstring("items/"))))
+			Expect(apply.ClassOf(err)).To(Equal(apply.Permanent))
+		}
+		Expect(first.get(ctx, "a").Data).To(Equal(map[string]string{"key": "value", "mine": "value"}))
+	})
+
+	It("is one owner's in all its lives [F62]", func(ctx SpecContext) {
+		for _, reborn := range []int{0, 1} {
+			first, second := sharing(ctx, apply.Apply)
+			both := []*world{first, second}
+			first.apply(ctx, first.configMap("a", "key", "value"))
+			second.apply(ctx, first.configMap("a", "key", "value"))
+			again := first.other()
+			again.owner = both[reborn].owner
+			again.owner.UID = types.UID("another-life")
+			again.apply(ctx, first.configMap("a", "key", "value"))
+			both[1-reborn].delete(ctx)
+			Expect(first.get(ctx, "a")).NotTo(BeNil())
+			again.delete(ctx)
+			Expect(first.get(ctx, "a")).To(BeNil())
+		}
+	})
+
+	It("is deleted by a group that deletes all, whoever owns it [F62]", func(ctx SpecContext) {
+		first, second := sharing(ctx, apply.Apply)
+		second.apply(ctx, first.configMap("a", "key", "value"))
+		second.apply(ctx, first.configMap("a", "key", "value"))
+		first.delete(ctx, apply.Group{DeleteAll: true, Resources: []apply.ResourceType{{APIVersion: "v1", Kind: "ConfigMap", Namespaces: []string{first.namespace}}}})
+		Expect(first.get(ctx, "a")).To(BeNil())
+	})
+
+	It("is planned as what it is: one's own part changes, and nothing is deleted [F62]", func(ctx SpecContext) {
+		first, second := sharing(ctx, apply.Apply)
+		first.apply(ctx, first.configMap("a", "key", "value"))
+		second.apply(ctx, first.configMap("a", "key", "value"))
+		for _, w := range []*world{first, second} {
+			plan, err := w.engine().Plan(ctx, w.owner, []apply.Desired{first.configMap("a", "key", "value")}, w.stored)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(plan.Changes).To(BeEmpty())
+			plan, err = w.engine().Plan(ctx, w.owner, nil, w.stored)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(plan.Changes).To(BeEmpty())
+		}
+	})
+
+	It("is a Namespace unless the options say otherwise [F62]", func(ctx SpecContext) {
+		first := newWorld(ctx)
+		second := first.other()
+		namespace := func(label string) apply.Desired {
+			return apply.Desired{Object: &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": "Namespace",
+				"metadata": map[string]any{"name": first.namespace + "-shared", "labels": map[string]any{label: "yes"}},
+			}}}
+		}
+		first.apply(ctx, namespace("first"))
+		second.apply(ctx, namespace("second"))
+		first.delete(ctx)
+		live := &corev1.Namespace{}
+		Expect(direct.Get(ctx, client.ObjectKey{Name: first.namespace + "-shared"}, live)).To(Succeed())
+		Expect(live.DeletionTimestamp).To(BeNil())
+		Expect(live.Labels).To(SatisfyAll(HaveKeyWithValue("second", "yes"), Not(HaveKey("first"))))
+
+		third := first.other()
+		third.options.SharedKinds = []schema.GroupKind{}
+		third.owner.Name = "third"
+		_, err := third.try(ctx, namespace("third"))
+		Expect(err).To(MatchError(ContainSubstring("items/other")))
+	})
+})
+
+var _ = Describe("an object of another item", func() {
+	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update} {
+		It("is a fault of the configuration as long as that item exists; strategy "+string(strategy)+" [F62]", func(ctx SpecContext) {
+			w := newWorld(ctx)
+			thief := w.other()
+			thief.options.Strategy = strategy
+			exists := true
+			thief.options.OwnerExists = func(_ context.Context, owner ownership.Owner) bool { return exists && owner == w.owner }
+			w.apply(ctx, w.configMap("a", "key", "value"))
+			_, err := thief.try(ctx, w.configMap("a", "key", "other"))
+			Expect(err).To(MatchError(ContainSubstring("items/item")))
+			Expect(apply.ClassOf(err)).To(Equal(apply.Permanent))
+
+			exists = false
+			_, err = thief.try(ctx, w.configMap("a", "key", "other"))
+			Expect(apply.ClassOf(err)).To(Equal(apply.Retry))
+
+			exists = true
+			thief.owner.Landscape = "another"
+			_, err = thief.try(ctx, w.configMap("a", "key", "other"))
+			Expect(apply.ClassOf(err)).To(Equal(apply.Retry), "items of other clusters cannot be looked up")
+		})
+	}
+})
