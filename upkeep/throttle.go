@@ -14,13 +14,16 @@ const (
 	gather = 50 * time.Millisecond
 	// wakeEvery is how often events wake a waiting item at most.
 	wakeEvery = time.Second
-	// wakeSlowest is how often they do if they keep coming and nothing that is waited for changes.
+	// steadyWakes is how many wakes come that fast although nothing that is waited for changes: a rollout that takes a
+	// few seconds is noticed within one second of its end.
+	steadyWakes = 10
+	// wakeSlowest is how often they do if events keep coming after that.
 	wakeSlowest = 8 * time.Second
 )
 
 // throttle makes few wakes of many events. Each event is followed by a wake: soon after a time without events, else
-// wakeEvery after the wake before. While events keep coming and the reason to wait stays the same, that time doubles up to
-// wakeSlowest.
+// wakeEvery after the wake before. If events keep coming and the reason to wait stays the same, that time doubles up to
+// wakeSlowest after steadyWakes wakes.
 type throttle struct {
 	clock clock.WithDelayedExecution
 	wake  func()
@@ -28,6 +31,7 @@ type throttle struct {
 	mu     sync.Mutex
 	reason string
 	every  time.Duration
+	wakes  int         // in a row, since the last quiet time or change of the reason
 	last   time.Time   // the wake that was planned last
 	timer  clock.Timer // of that wake
 }
@@ -45,11 +49,12 @@ func (t *throttle) event() {
 	switch {
 	case now.Before(t.last):
 		return // the wake that is planned comes after this event
-	case now.Before(next):
+	case !now.Before(next):
+		t.every, t.wakes, next = wakeEvery, 0, now.Add(gather)
+	case t.wakes >= steadyWakes:
 		t.every = min(2*t.every, wakeSlowest)
-	default:
-		t.every, next = wakeEvery, now.Add(gather)
 	}
+	t.wakes++
 	t.plan(now, next)
 }
 
@@ -60,7 +65,7 @@ func (t *throttle) waitsFor(reason string) {
 	if t.reason == reason {
 		return
 	}
-	t.reason, t.every = reason, wakeEvery
+	t.reason, t.every, t.wakes = reason, wakeEvery, 0
 	now := t.clock.Now()
 	if soon := now.Add(wakeEvery); soon.Before(t.last) {
 		t.timer.Stop()

@@ -59,9 +59,13 @@ func TestThrottle(t *testing.T) {
 	})
 	t.Run("wakes less and less often while nothing else changes [F61]", func(t *testing.T) {
 		th := newThrottled()
-		th.pass(30*time.Second, always)
+		th.pass(50*time.Second, always)
 		s := time.Second
-		check(t, th, gather, gather+s, gather+3*s, gather+7*s, gather+15*s, gather+23*s)
+		var want []time.Duration
+		for i := range 10 {
+			want = append(want, gather+time.Duration(i)*s)
+		}
+		check(t, th, append(want, gather+10*s, gather+12*s, gather+16*s, gather+24*s, gather+32*s, gather+40*s, gather+48*s)...)
 	})
 	t.Run("wakes each second while the reason changes [F61]", func(t *testing.T) {
 		th := newThrottled()
@@ -76,7 +80,7 @@ func TestThrottle(t *testing.T) {
 	t.Run("goes on at full speed when the reason changes [F61]", func(t *testing.T) {
 		th := newThrottled()
 		th.waitsFor("a")
-		th.pass(8*time.Second, always)
+		th.pass(20*time.Second, always)
 		th.waitsFor("b")
 		before := len(th.wakes)
 		th.pass(wakeEvery+gather, nil)

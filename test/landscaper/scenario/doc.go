@@ -7,3 +7,5 @@
 // A [Scenario] is a list of steps. Each runs in a namespace of its own, so that many can run at the same time.
 // [Measure] counts what the deployer did meanwhile, from the audit log of the API server ([Audit]).
 package scenario
+
+//go:generate go run ./generate ../../../docs/benchmarks.md

@@ -8,15 +8,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// slow is how long a Pod with the label slow takes to become ready.
-const slow = 2 * time.Second
+// delays are the times that Pods with a label take to become ready.
+var delays = map[string]time.Duration{"slow": 2 * time.Second, "later": 8 * time.Second, "unready": 24 * time.Hour}
 
-// IsReady reports whether a Pod of a scenario may become ready: one with the label unready never, one with
-// the label slow after two seconds. It is made for [envtest.AddKubelet].
+// IsReady reports whether a Pod of a scenario may become ready: one with the label unready never, others after
+// the time that their label stands for, or at once. It is made for [envtest.AddKubelet].
 func IsReady(pod *corev1.Pod) bool {
-	if _, ok := pod.Labels["unready"]; ok {
-		return false
+	age := time.Since(pod.CreationTimestamp.Time)
+	for label, delay := range delays {
+		if _, ok := pod.Labels[label]; ok && age < delay {
+			return false
+		}
 	}
-	_, ok := pod.Labels["slow"]
-	return !ok || time.Since(pod.CreationTimestamp.Time) >= slow
+	return true
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -85,6 +86,36 @@ func (r Results) WriteTable(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%s\t%.1f\t%d\t%d\t%s\t%.1f\t%d\t%d\n", b.Scenario, a.outcome(), a.Seconds, a.ItemWrites, a.TargetCalls, b.outcome(), b.Seconds, b.ItemWrites, b.TargetCalls)
 	}
 	return t.Flush()
+}
+
+// Markdown renders the results as a table with the sums of the scenarios that succeed with both.
+func (r Results) Markdown() string {
+	var b strings.Builder
+	b.WriteString("| | theirs | s | writes of the item | calls to the target | ours | s | writes of the item | calls to the target |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
+	var theirs, ours Result
+	for i := range r.Ours {
+		t, o := r.Theirs[i], r.Ours[i]
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", o.Scenario, t.cells(), o.cells())
+		if t.Failure == "" && o.Failure == "" {
+			theirs.add(t)
+			ours.add(o)
+		}
+	}
+	fmt.Fprintf(&b, "| **sum where both succeed** | %s | %s |\n", theirs.cells(), ours.cells())
+	return b.String()
+}
+
+// add adds the figures of another result.
+func (r *Result) add(other Result) {
+	r.Seconds += other.Seconds
+	r.ItemWrites += other.ItemWrites
+	r.TargetCalls += other.TargetCalls
+}
+
+// cells are the columns of one side.
+func (r Result) cells() string {
+	return fmt.Sprintf("%s | %.1f | %d | %d", r.outcome(), r.Seconds, r.ItemWrites, r.TargetCalls)
 }
 
 // outcome is one word.

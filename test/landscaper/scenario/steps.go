@@ -9,12 +9,16 @@ import (
 	"strings"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
 // Step is one thing that a scenario does or expects.
@@ -334,5 +338,26 @@ func dataObject(name string, value any) Step {
 	return func(ctx context.Context, e *Env) error {
 		d := &lsv1alpha1.DataObject{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name}, Data: lsv1alpha1.NewAnyJSON(rawJSON(value))}
 		return e.Create(ctx, d)
+	}
+}
+
+// ownedKinds are the kinds that owned counts.
+var ownedKinds = map[string]client.ObjectList{
+	"Deployment": &appsv1.DeploymentList{}, "StatefulSet": &appsv1.StatefulSetList{}, "Secret": &corev1.SecretList{}, "Service": &corev1.ServiceList{},
+}
+
+// owned waits until the scenario's namespace has a number of objects of a kind that a deployer of this module made.
+func owned(kind string, want int) Step {
+	return func(ctx context.Context, e *Env) error {
+		return e.await(ctx, fmt.Sprintf("%d objects of kind %s", want, kind), func(ctx context.Context) error {
+			list := ownedKinds[kind].DeepCopyObject().(client.ObjectList)
+			if err := e.List(ctx, list, client.InNamespace(e.Namespace), client.HasLabels{ownership.LabelItem}); err != nil {
+				return err
+			}
+			if n := meta.LenList(list); n != want {
+				return fmt.Errorf("there are %d", n)
+			}
+			return nil
+		})
 	}
 }

@@ -23,20 +23,21 @@ type outcome struct {
 }
 
 var _ = Describe("a scenario of an operator", Ordered, ContinueOnFailure, func() {
-	scenarios := scenario.All()
+	scenarios := append(scenario.All(), scenario.Redis(), scenario.Galera())
+	limits := theirWrites()
 	outcomes := map[string]chan outcome{}
 	for _, s := range scenarios {
 		outcomes[s.Name] = make(chan outcome, 1)
 	}
 
-	BeforeAll(func() {
-		ctx, cancel := context.WithCancel(context.Background())
+	BeforeAll(func(ctx SpecContext) {
+		running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		var group errgroup.Group
 		group.SetLimit(atOnce)
 		go func() {
 			for i, s := range scenarios {
 				group.Go(func() error {
-					result, err := runner.Run(ctx, s, fmt.Sprintf("ours-%d", i))
+					result, err := runner.Run(running, s, fmt.Sprintf("ours-%d", i))
 					outcomes[s.Name] <- outcome{result, err}
 					return nil
 				})
@@ -52,9 +53,28 @@ var _ = Describe("a scenario of an operator", Ordered, ContinueOnFailure, func()
 				Expect(o.err).NotTo(HaveOccurred())
 				AddReportEntry("figures", o.result)
 				Expect(o.result.Failure).To(BeEmpty())
+				if limit, ok := limits[s.Name]; ok && !s.Waits {
+					Expect(o.result.ItemWrites).To(BeNumerically("<=", limit), "more writes of deploy items than with Landscaper's own deployers")
+				}
 			case <-ctx.Done():
 				Fail("it did not end in time")
 			}
 		}, SpecTimeout(0))
 	}
 })
+
+// theirWrites returns how often Landscaper's own deployers wrote deploy items in the scenarios that succeed with them,
+// as the benchmark recorded it.
+func theirWrites() map[string]int {
+	results, err := scenario.Recorded()
+	if err != nil {
+		panic(err) // while the specs are collected
+	}
+	out := map[string]int{}
+	for _, r := range results.Theirs {
+		if r.Failure == "" {
+			out[r.Scenario] = r.ItemWrites
+		}
+	}
+	return out
+}

@@ -6,16 +6,13 @@ package suite_test
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
-	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -39,13 +36,8 @@ var (
 	c        client.Client // reads live
 	ls       *landscaper.Landscaper
 	runner   *scenario.Runner
-	access   string                // kubeconfig of the deployers
+	access   string                // path of the kubeconfig of the deployers
 	programs = map[string]string{} // package to path
-	flags    = []string{           // keep processes apart and make a takeover take seconds
-		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--grace-period=5s",
-		"--leader-election-lease-duration=4s", "--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s",
-	}
-	targetFlags = []string{"--allow-private-hosts", "--enable-self-targets", "--default-strategy=update"}
 )
 
 func TestLandscaper(t *testing.T) {
@@ -55,7 +47,7 @@ func TestLandscaper(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	for _, p := range []string{"cmd/mock-deployer", "cmd/manifest-deployer"} {
+	for _, p := range []string{"cmd/mock-deployer", "cmd/manifest-deployer", "examples/galera/galera-deployer"} {
 		path, err := gexec.Build(module+p, "-race")
 		Expect(err).NotTo(HaveOccurred())
 		programs[p] = path
@@ -83,8 +75,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(os.WriteFile(access, kubeconfig, 0o600)).To(Succeed())
 	ls = landscaper.StartLandscaper(GinkgoTB(), cp, landscaper.Options{PickupTimeout: pickup, Progress: GinkgoWriter, Logs: logFile(dir, "landscaper.log")})
 	startKubelet(ctx)
-	start("cmd/mock-deployer")
-	start("cmd/manifest-deployer", targetFlags...)
+	DeferCleanup(killAll)
+	for _, name := range []string{"mock", "manifest", "galera", "redis"} {
+		start(name, name)
+	}
 })
 
 // logFile is where the output of a process goes.
@@ -96,17 +90,7 @@ func logFile(dir, name string) *os.File {
 	return f
 }
 
-// start starts one of our deployers with the deployers' access. It is killed at the end of the container.
-func start(program string, args ...string) *gexec.Session {
-	GinkgoHelper()
-	args = slices.Concat(flags, []string{"--kubeconfig=" + access}, args)
-	session, err := gexec.Start(exec.Command(programs[program], args...), GinkgoWriter, GinkgoWriter) //nolint:gosec // built here
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { session.Kill().Wait(patience) })
-	return session
-}
-
-// startKubelet makes Pods ready: those with the label slow after two seconds, those with the label unready never.
+// startKubelet makes Pods ready, when the scenarios want them to be.
 func startKubelet(ctx context.Context) {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
@@ -116,5 +100,4 @@ func startKubelet(ctx context.Context) {
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	DeferCleanup(func() error { cancel(); return <-done })
-	_ = corev1.PodRunning
 }

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/test/landscaper"
+	"github.com/deployerkit/deployerkit/test/landscaper/scenario"
+)
+
+var _ = Describe("a running Installation", Ordered, ContinueOnFailure, func() {
+	run := func(ctx context.Context, s scenario.Scenario, namespace string) {
+		GinkgoHelper()
+		result, err := runner.Run(ctx, s, namespace)
+		Expect(err).NotTo(HaveOccurred())
+		AddReportEntry("figures", result)
+		Expect(result.Failure).To(BeEmpty())
+	}
+
+	It("survives that the deployer is killed", func(ctx SpecContext) {
+		run(ctx, scenario.Disturbed("the deployer is killed", func(context.Context) error {
+			kill("manifest")
+			start("manifest", "manifest")
+			return nil
+		}), "killed")
+	})
+
+	It("survives that Landscaper is killed", func(ctx SpecContext) {
+		run(ctx, scenario.Disturbed("Landscaper is killed", ls.Restart), "restarted")
+	})
+
+	It("goes on with a second replica when the leader is killed", func(ctx SpecContext) {
+		start("second", "manifest")
+		DeferCleanup(func() {
+			kill("second")
+			start("manifest", "manifest")
+		})
+		before := leader(ctx)
+		run(ctx, scenario.Disturbed("the leader is killed", func(context.Context) error {
+			kill("manifest")
+			return nil
+		}), "replicas")
+		Expect(leader(ctx)).NotTo(Equal(before), "the second replica leads")
+	})
+
+	It("changes from Landscaper's deployer to ours and back, with nothing lost or recreated", func(ctx SpecContext) {
+		kill("manifest")
+		DeferCleanup(func() { start("manifest", "manifest") })
+		theirs, err := ls.StartDeployer(ctx, landscaper.ManifestDeployer, access)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() error { return theirs.Stop() })
+		toOurs := func(context.Context) error {
+			if err := theirs.Stop(); err != nil {
+				return err
+			}
+			start("migrated", "manifest")
+			return nil
+		}
+		back := func(ctx context.Context) error {
+			kill("migrated")
+			var err error
+			theirs, err = ls.StartDeployer(ctx, landscaper.ManifestDeployer, access)
+			return err
+		}
+		DeferCleanup(func() { kill("migrated") })
+		run(ctx, scenario.Migration(toOurs, back), "migration")
+	})
+})
+
+// leader is the identity that holds the lease of the manifest deployer.
+func leader(ctx context.Context) string {
+	GinkgoHelper()
+	list := &coordinationv1.LeaseList{}
+	Expect(c.List(ctx, list, client.InNamespace(metav1.NamespaceDefault))).To(Succeed())
+	for _, lease := range list.Items {
+		if strings.HasPrefix(lease.Name, "manifest-deployer") && lease.Spec.HolderIdentity != nil {
+			return *lease.Spec.HolderIdentity
+		}
+	}
+	Fail("no lease")
+	return ""
+}

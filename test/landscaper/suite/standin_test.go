@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// playedType is a type of deploy items whose deployer the test plays.
+const playedType = "example.org/played"
+
+// master is what hands out the jobs: the real Landscaper, or the stand-in.
+type master interface {
+	// install creates the item with a value, or changes it, and asks for a job.
+	install(ctx context.Context, value string) error
+	// again asks for another job, also of a deletion.
+	again(ctx context.Context) error
+	interrupt(ctx context.Context) error
+	// expire fails a job that was not picked up.
+	expire(ctx context.Context) error
+	uninstall(ctx context.Context) error
+	// item is the item; its name may not be known from the start.
+	item(ctx context.Context) (*lsv1alpha1.DeployItem, error)
+}
+
+// real is an Installation of the real Landscaper.
+type real struct{ namespace string }
+
+func (r real) install(ctx context.Context, value string) error {
+	deploy, err := yaml.Marshal(map[string]any{"deployItems": []any{map[string]any{
+		"name": "played", "type": playedType, "config": map[string]any{"apiVersion": "example.org/v1", "kind": "Played", "value": value},
+	}}})
+	if err != nil {
+		return err
+	}
+	files, err := json.Marshal(map[string]string{
+		"deploy.yaml": string(deploy),
+		"blueprint.yaml": "{apiVersion: landscaper.gardener.cloud/v1alpha1, kind: Blueprint, jsonSchema: 'https://json-schema.org/draft/2019-09/schema', " +
+			"deployExecutions: [{name: default, type: GoTemplate, file: /deploy.yaml}]}",
+	})
+	if err != nil {
+		return err
+	}
+	in, err := r.get(ctx)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	missing := err != nil
+	in.Namespace, in.Name = r.namespace, "played"
+	in.Spec.Blueprint.Inline = &lsv1alpha1.InlineBlueprint{Filesystem: lsv1alpha1.NewAnyJSON(files)}
+	metav1.SetMetaDataAnnotation(&in.ObjectMeta, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation))
+	if missing {
+		return c.Create(ctx, in)
+	}
+	return c.Update(ctx, in)
+}
+
+func (r real) get(ctx context.Context) (*lsv1alpha1.Installation, error) {
+	in := &lsv1alpha1.Installation{}
+	err := c.Get(ctx, types.NamespacedName{Namespace: r.namespace, Name: "played"}, in)
+	return in, err
+}
+
+func (r real) operate(ctx context.Context, operation lsv1alpha1.Operation) error {
+	in, err := r.get(ctx)
+	if err != nil {
+		return err
+	}
+	before := in.DeepCopy()
+	metav1.SetMetaDataAnnotation(&in.ObjectMeta, lsv1alpha1.OperationAnnotation, string(operation))
+	return c.Patch(ctx, in, client.MergeFrom(before))
+}
+
+// again first waits until the Installation has seen how the last job ended.
+func (r real) again(ctx context.Context) error {
+	Eventually(func() bool {
+		in, err := r.get(ctx)
+		return err == nil && in.Status.InstallationPhase.IsFinal() && in.Status.JobID == in.Status.JobIDFinished
+	}, patience).Should(BeTrue())
+	return r.operate(ctx, lsv1alpha1.ReconcileOperation)
+}
+
+func (r real) interrupt(ctx context.Context) error {
+	return r.operate(ctx, lsv1alpha1.InterruptOperation)
+}
+
+func (r real) expire(context.Context) error { return nil }
+
+func (r real) uninstall(ctx context.Context) error {
+	in, err := r.get(ctx)
+	if err != nil {
+		return err
+	}
+	return c.Delete(ctx, in)
+}
+
+func (r real) item(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
+	list := &lsv1alpha1.DeployItemList{}
+	if err := c.List(ctx, list, client.InNamespace(r.namespace)); err != nil {
+		return nil, err
+	}
+	if len(list.Items) != 1 {
+		return nil, fmt.Errorf("%d items", len(list.Items))
+	}
+	return &list.Items[0], nil
+}
+
+// standIn is an item of the stand-in.
+type standIn struct {
+	*deployertest.Landscaper
+	key types.NamespacedName
+}
+
+func (s standIn) install(ctx context.Context, value string) error {
+	config := fmt.Sprintf(`{"apiVersion":"example.org/v1","kind":"Played","value":%q}`, value)
+	if _, err := s.Get(ctx, s.key); err != nil {
+		return s.Deploy(ctx, s.Item(s.key.Namespace, s.key.Name, playedType, config))
+	}
+	if err := s.Update(ctx, s.key, config); err != nil {
+		return err
+	}
+	return s.again(ctx)
+}
+
+func (s standIn) again(ctx context.Context) error {
+	_, err := s.Trigger(ctx, s.key)
+	return err
+}
+
+func (s standIn) interrupt(ctx context.Context) error { return s.Interrupt(ctx, s.key) }
+
+func (s standIn) expire(ctx context.Context) error {
+	Eventually(func() error {
+		if err := s.Enforce(ctx, s.key.Namespace); err != nil {
+			return err
+		}
+		di, err := s.Get(ctx, s.key)
+		if err == nil && di.Status.JobID != di.Status.JobIDFinished {
+			err = errors.New("not expired yet")
+		}
+		return err
+	}, patience).Should(Succeed())
+	return nil
+}
+
+func (s standIn) uninstall(ctx context.Context) error {
+	if err := s.Mark(ctx, s.key); err != nil {
+		return err
+	}
+	return s.again(ctx)
+}
+
+func (s standIn) item(ctx context.Context) (*lsv1alpha1.DeployItem, error) { return s.Get(ctx, s.key) }
+
+// played is a step of both masters: what it does, and when its outcome can be looked at.
+type played struct {
+	title string
+	do    func(ctx context.Context, m master) error
+	done  func(di *lsv1alpha1.DeployItem, job string) bool // job is the one before the step
+}
+
+// hasNewJob and hasEnded are outcomes of steps.
+func hasNewJob(di *lsv1alpha1.DeployItem, job string) bool {
+	return di.Status.JobID != job && di.Status.JobID != di.Status.JobIDFinished
+}
+
+func hasEnded(di *lsv1alpha1.DeployItem, _ string) bool {
+	return di.Status.JobID == di.Status.JobIDFinished
+}
+
+func always(*lsv1alpha1.DeployItem, string) bool { return true }
+
+// deployer writes a status as a deployer does.
+func deployer(change func(s *lsv1alpha1.DeployItemStatus)) func(ctx context.Context, m master) error {
+	return func(ctx context.Context, m master) error {
+		di, err := m.item(ctx)
+		if err != nil {
+			return err
+		}
+		di.Status.ObservedGeneration, di.Status.LastReconcileTime = di.Generation, &metav1.Time{Time: di.Status.JobIDGenerationTime.Time}
+		change(&di.Status)
+		return c.Status().Update(ctx, di)
+	}
+}
+
+// ends ends the job in a phase.
+func ends(phase lsv1alpha1.DeployItemPhase) func(s *lsv1alpha1.DeployItemStatus) {
+	return func(s *lsv1alpha1.DeployItemStatus) { s.Phase, s.JobIDFinished = phase, s.JobID }
+}
+
+// begins starts the job.
+func begins(s *lsv1alpha1.DeployItemStatus) { s.Phase = lsv1alpha1.DeployItemPhases.Progressing }
+
+// play is what both masters go through.
+var play = []played{
+	{"install", func(ctx context.Context, m master) error { return m.install(ctx, "one") }, hasNewJob},
+	{"the deployer begins", deployer(begins), always},
+	{"the deployer succeeds", deployer(ends(lsv1alpha1.DeployItemPhases.Succeeded)), always},
+	{"another job", func(ctx context.Context, m master) error { return m.again(ctx) }, hasNewJob},
+	{"the deployer fails", deployer(ends(lsv1alpha1.DeployItemPhases.Failed)), always},
+	{"an update", func(ctx context.Context, m master) error { return m.install(ctx, "two") }, hasNewJob},
+	{"the deployer begins again", deployer(begins), always},
+	{"an interrupt", func(ctx context.Context, m master) error { return m.interrupt(ctx) }, hasEnded},
+	{"a job after the interrupt", func(ctx context.Context, m master) error { return m.again(ctx) }, hasNewJob},
+	{"the pickup timeout", func(ctx context.Context, m master) error { return m.expire(ctx) }, hasEnded},
+	{"deletion", func(ctx context.Context, m master) error { return m.uninstall(ctx) }, hasNewJob},
+	{"the deployer fails to delete", deployer(ends(lsv1alpha1.DeployItemPhases.DeleteFailed)), always},
+	{"deletion again", func(ctx context.Context, m master) error { return m.again(ctx) }, hasNewJob},
+	{"an interrupt of the deletion", func(ctx context.Context, m master) error { return m.interrupt(ctx) }, hasEnded},
+	{"deletion once more", func(ctx context.Context, m master) error { return m.again(ctx) }, hasNewJob},
+}
+
+// history plays everything and returns the item after each step, without what differs from run to run.
+func history(ctx context.Context, m master) []string {
+	GinkgoHelper()
+	var out, jobs []string
+	for _, step := range play {
+		last := ""
+		if len(jobs) > 0 {
+			last = jobs[len(jobs)-1]
+		}
+		Expect(step.do(ctx, m)).To(Succeed(), step.title)
+		var di *lsv1alpha1.DeployItem
+		Eventually(func(g Gomega) {
+			var err error
+			di, err = m.item(ctx)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(step.done(di, last)).To(BeTrue(), "%s: %+v", step.title, di.Status)
+		}, patience).Should(Succeed())
+		if !slices.Contains(jobs, di.Status.JobID) {
+			jobs = append(jobs, di.Status.JobID)
+		}
+		out = append(out, "# "+step.title+"\n"+shown(di, jobs))
+	}
+	// The deployer lets the item go.
+	di, err := m.item(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(c.Patch(ctx, di, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+	return out
+}
+
+// moments are times in JSON.
+var moments = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+// shown is the part of an item that Landscaper writes, as YAML.
+func shown(di *lsv1alpha1.DeployItem, jobs []string) string {
+	GinkgoHelper()
+	status := di.Status.DeepCopy()
+	for i, job := range jobs {
+		for _, id := range []*string{&status.JobID, &status.JobIDFinished} {
+			if *id == job {
+				*id = fmt.Sprintf("job %d", i+1)
+			}
+		}
+	}
+	text, err := yaml.Marshal(map[string]any{
+		"annotations": di.Annotations, "labels": di.Labels, "finalizers": di.Finalizers, "deleted": di.DeletionTimestamp != nil,
+		"generation": di.Generation, "spec": di.Spec, "status": status,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return moments.ReplaceAllString(string(text), "TIME")
+}
+
+var _ = Describe("the stand-in for Landscaper", func() {
+	It("writes what the real Landscaper writes, step by step", func(ctx SpecContext) {
+		namespaces := []string{"compare-real", "compare-standin"}
+		for _, name := range namespaces {
+			Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+			Eventually(func() error {
+				return c.Get(ctx, types.NamespacedName{Namespace: name, Name: lsv1alpha1.DefaultContextName}, &lsv1alpha1.Context{})
+			}, patience).Should(Succeed())
+		}
+		ls := deployertest.NewLandscaper(c, deployertest.LandscaperOptions{ManagedBy: "played", DeployerType: true, Pickup: pickup})
+		want := history(ctx, real{namespaces[0]})
+		got := history(ctx, standIn{ls, types.NamespacedName{Namespace: namespaces[1], Name: "played"}})
+		for i := range want {
+			if diff := cmp.Diff(want[i], got[i]); diff != "" {
+				AddReportEntry("difference", diff)
+				Expect(got[i]).To(Equal(want[i]), "(-real +stand-in)\n%s", diff)
+			}
+		}
+	}, SpecTimeout(0))
+})
