@@ -19,6 +19,7 @@ SUITES = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... |
 LIST_SUITES = suites=$$($(SUITES))
 LIST_UNITS = $(LIST_SUITES); units=$$(go list ./... | grep -vxF "$$suites")
 ASSETS = KUBEBUILDER_ASSETS=$$(go run ./hack/assets); export KUBEBUILDER_ASSETS
+LANDSCAPER = DEPLOYERKIT_LANDSCAPER=$$(go run ./hack/assets landscaper); export DEPLOYERKIT_LANDSCAPER
 
 .PHONY: help
 help: ## Show this help
@@ -37,8 +38,8 @@ test-unit: ## Run the tests that need no API server, with the race detector
 
 # Suites wait more than they compute: three at a time keep two cores busy.
 .PHONY: test-envtest
-test-envtest: ## Run the suites against a real API server; the first run builds it (about 8 minutes)
-	@$(ASSETS); $(LIST_SUITES); go run ./hack/gotest -race -count=1 -p=3 -timeout=20m $$suites
+test-envtest: ## Run the suites against a real API server and Landscaper; the first run builds them (about 13 minutes)
+	@$(ASSETS); $(LANDSCAPER); $(LIST_SUITES); go run ./hack/gotest -race -count=1 -p=3 -timeout=20m $$suites
 
 .PHONY: test-systematic
 test-systematic: ## Kill each deployer at each of its writes, and let each of its reads lag
@@ -50,7 +51,7 @@ test-soak: ## Let everything go wrong for three minutes, then look; SEED=n repea
 
 .PHONY: bench
 bench: ## Run the benchmarks; BENCH=regexp selects
-	@$(ASSETS); go test -run='^$$' -bench='$(BENCH)' -benchmem -timeout=60m ./...; \
+	@$(ASSETS); $(LANDSCAPER); go test -run='^$$' -bench='$(BENCH)' -benchmem -timeout=60m ./...; \
 	cd $(PEERS) && go test -run='^$$' -bench='$(BENCH)' -timeout=60m ./...
 
 .PHONY: fuzz

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command assets finds or makes the binaries of the test control plane and prints their directory:
+// Command assets finds or makes the binaries of the test control plane, or those of Landscaper, and prints their directory:
 //
 //	export KUBEBUILDER_ASSETS=$(go run ./hack/assets)
+//	export DEPLOYERKIT_LANDSCAPER=$(go run ./hack/assets landscaper)
 package main
 
 import (
@@ -13,15 +14,23 @@ import (
 	"syscall"
 
 	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/test/landscaper"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	dir, err := envtest.Assets(ctx, envtest.AssetsOptions{ControllerManager: true})
+	dir, err := find(ctx, os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "assets:", err)
 		os.Exit(1) //nolint:gocritic // the deferred stop has nothing left to do
 	}
 	fmt.Println(dir)
+}
+
+func find(ctx context.Context, args []string) (string, error) {
+	if len(args) == 1 && args[0] == "landscaper" {
+		return landscaper.Programs(ctx, nil)
+	}
+	return envtest.Assets(ctx, envtest.AssetsOptions{ControllerManager: true})
 }

@@ -46,7 +46,7 @@ func recipe() gobuild.Recipe {
 	return gobuild.Recipe{
 		What:    "Landscaper",
 		Version: Version,
-		Notice:  "building Landscaper " + Version + " from Go modules, once: about 6 minutes on 2 cores",
+		Notice:  "building Landscaper " + Version + " from Go modules, once: about 5 minutes on 2 cores",
 		Module:  "deployerkit.local/landscaper",
 		Files:   map[string]string{"go.mod": recipeGoMod, "go.sum": recipeGoSum, "main.go": recipeMain},
 		Flags:   []string{"-trimpath", "-buildvcs=false", "-ldflags", "-s -w"},
@@ -58,7 +58,7 @@ func recipe() gobuild.Recipe {
 
 // Programs returns a directory with Landscaper's programs. It takes the directory that the environment
 // variable DEPLOYERKIT_LANDSCAPER names, then the cache below os.UserCacheDir(), and otherwise builds them
-// from Go modules, which takes about six minutes on two cores, once. progress receives one line per step
+// from Go modules, which takes about five minutes on two cores, once. progress receives one line per step
 // that takes long; if it is nil, that is os.Stderr. It is safe for concurrent use, across processes too.
 func Programs(ctx context.Context, progress io.Writer) (string, error) {
 	cache, err := gobuild.CacheDir("landscaper", programsEnv)

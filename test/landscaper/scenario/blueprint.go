@@ -169,8 +169,9 @@ func cm(name string, pairs ...string) object {
 	return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name, "namespace": here}, "data": data}
 }
 
-// deployment is a Deployment of one container.
-func deployment(name string, replicas int, labels ...string) object {
+// deployment is the Deployment "app", of one container.
+func deployment(replicas int, labels ...string) object {
+	const name = "app"
 	app := object{"app": name}
 	for _, label := range labels {
 		app[label] = "true"

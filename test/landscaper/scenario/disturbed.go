@@ -18,7 +18,7 @@ import (
 func Disturbed(name string, disturb func(ctx context.Context) error) Scenario {
 	b := blueprint{imports: importsTarget("cluster"), items: []object{
 		manifests("before", []object{cm("before", "a", "1")}),
-		manifests("waits", []object{deployment("app", 2, "later")}, dependsOn("before")),
+		manifests("waits", []object{deployment(2, "later")}, dependsOn("before")),
 		mock("after", dependsOn("waits")),
 	}}
 	call := func(ctx context.Context, _ *Env) error { return disturb(ctx) }
@@ -44,7 +44,7 @@ func Migration(toOther, back func(ctx context.Context) error) Scenario {
 		"key": "a", "jsonPath": ".data.a", "fromResource": object{"apiVersion": "v1", "kind": "ConfigMap", "name": "kept", "namespace": here},
 	}}})
 	state := func(value string, extra ...object) blueprint {
-		objects := append([]object{namespace("extra"), cm("kept", "a", value), deployment("app", 1), service}, account...)
+		objects := append([]object{namespace("extra"), cm("kept", "a", value), deployment(1), service}, account...)
 		return blueprint{
 			imports: importsTarget("cluster"), items: []object{manifests("app", append(objects, extra...), export)},
 			exports: []string{"a"}, exportOf: "exports: {a: {{ .deployitems.app.a }}}\n",
@@ -64,19 +64,20 @@ func Migration(toOther, back func(ctx context.Context) error) Scenario {
 	reconciled := all(operated("it", lsv1alpha1.ReconcileOperation), finishes("it", succeeded))
 	return Scenario{Name: "an Installation changes its deployer and comes back", Waits: true, Steps: []Step{
 		clusterTarget("cluster"),
-		installed("it", state("1", cm("first"), cm("also"))), finishes("it", succeeded), all(remember...), exports("a", "1"),
-		call(toOther), reconciled, all(nothingLost...), exists("v1", "ConfigMap", "first"), exports("a", "1"),
+		installed("it", state("1", cm("first"), cm("also"))), finishes("it", succeeded), all(remember...), exports("1"),
+		call(toOther), reconciled, all(nothingLost...), exists("v1", "ConfigMap", "first"), exports("1"),
 		installed("it", state("2", cm("also"), cm("second"))), finishes("it", succeeded), all(nothingLost...),
-		has("kept", "a", "2"), exists("v1", "ConfigMap", "second"), absent("v1", "ConfigMap", "first"), exports("a", "2"),
-		call(back), reconciled, all(nothingLost...), exists("v1", "ConfigMap", "second"), exports("a", "2"),
+		has("kept", "a", "2"), exists("v1", "ConfigMap", "second"), absent("v1", "ConfigMap", "first"), exports("2"),
+		call(back), reconciled, all(nothingLost...), exists("v1", "ConfigMap", "second"), exports("2"),
 		installed("it", state("3", cm("third"))), finishes("it", succeeded), all(nothingLost...),
 		has("kept", "a", "3"), exists("v1", "ConfigMap", "third"), absent("v1", "ConfigMap", "second"), absent("v1", "ConfigMap", "also"),
 		uninstalled("it"), absent("v1", "ConfigMap", "kept"), absent("v1", "Service", "app"), absent("apps/v1", "Deployment", "app"), absent("v1", "Secret", "token"),
 	}}
 }
 
-// exports waits until a DataObject has a value.
-func exports(name, want string) Step {
+// exports waits until the DataObject "a" has a value.
+func exports(want string) Step {
+	const name = "a"
 	return func(ctx context.Context, e *Env) error {
 		return e.await(ctx, "DataObject "+name+" is "+want, func(ctx context.Context) error {
 			d := &lsv1alpha1.DataObject{}

@@ -37,7 +37,7 @@ func changeScenarios() []Scenario {
 			Name: "updateOnChangeOnly skips a job without a change",
 			Steps: []Step{
 				clusterTarget("cluster"), installed("it", app([]object{cm("app", "a", "1")}, onChangeOnly)), finishes("it", succeeded),
-				edited("app", "a", "by hand"),
+				editedByHand,
 				operated("it", lsv1alpha1.ReconcileOperation), finishes("it", succeeded),
 				installed("it", app([]object{cm("app", "a", "2")}, onChangeOnly)), finishes("it", succeeded), has("app", "a", "2"),
 				uninstalled("it"),
@@ -66,7 +66,7 @@ func changeScenarios() []Scenario {
 			Name: "a manifest is edited by hand and put right by the next job",
 			Steps: []Step{
 				clusterTarget("cluster"), installed("it", app([]object{cm("app", "a", "1")})), finishes("it", succeeded),
-				edited("app", "a", "by hand"),
+				editedByHand,
 				operated("it", lsv1alpha1.ReconcileOperation), finishes("it", succeeded), has("app", "a", "1"),
 				uninstalled("it"),
 			},

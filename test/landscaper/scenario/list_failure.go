@@ -3,6 +3,8 @@
 package scenario
 
 import (
+	"slices"
+
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
@@ -46,9 +48,9 @@ func failureScenarios() []Scenario {
 		{
 			Name: "spec.timeout ends an item that waits", Waits: true,
 			Steps: []Step{
-				clusterTarget("cluster"), installed("it", app([]object{deployment("app", 1, "unready")}, timeout("6s"))), finishes("it", failed),
+				clusterTarget("cluster"), installed("it", app([]object{deployment(1, "unready")}, timeout("6s"))), finishes("it", failed),
 				item("app", "has ERR_TIMEOUT", hasCode(lsv1alpha1.ErrorTimeout)),
-				installed("it", app([]object{deployment("app", 0)}, timeout("60s"))), finishes("it", succeeded),
+				installed("it", app([]object{deployment(0)}, timeout("60s"))), finishes("it", succeeded),
 				uninstalled("it"), absent("apps/v1", "Deployment", "app"),
 			},
 		},
@@ -65,10 +67,10 @@ func failureScenarios() []Scenario {
 		{
 			Name: "an interrupt ends a job that waits", Waits: true,
 			Steps: []Step{
-				clusterTarget("cluster"), installed("it", app([]object{deployment("app", 1, "unready")})),
+				clusterTarget("cluster"), installed("it", app([]object{deployment(1, "unready")})),
 				phase("app", lsv1alpha1.DeployItemPhases.Progressing), exists("apps/v1", "Deployment", "app"),
 				operated("it", lsv1alpha1.InterruptOperation), finishes("it", failed),
-				installed("it", app([]object{deployment("app", 0)})), finishes("it", succeeded),
+				installed("it", app([]object{deployment(0)})), finishes("it", succeeded),
 				uninstalled("it"), absent("apps/v1", "Deployment", "app"),
 			},
 		},
@@ -78,14 +80,6 @@ func failureScenarios() []Scenario {
 // hasCode reports whether the last error of an item has a code.
 func hasCode(code lsv1alpha1.ErrorCode) func(di *lsv1alpha1.DeployItem) bool {
 	return func(di *lsv1alpha1.DeployItem) bool {
-		if di.Status.LastError == nil {
-			return false
-		}
-		for _, c := range di.Status.LastError.Codes {
-			if c == code {
-				return true
-			}
-		}
-		return false
+		return di.Status.LastError != nil && slices.Contains(di.Status.LastError.Codes, code)
 	}
 }

@@ -182,25 +182,30 @@ func uninstalledInOrder(name string, items ...string) Step {
 			return err
 		}
 		return e.await(ctx, "the items go in order", func(ctx context.Context) error {
-			there := map[string]bool{}
 			list, err := e.Items(ctx)
 			if err != nil {
 				return err
 			}
-			for i := range list {
-				there[list[i].Labels[lsv1alpha1.ExecutionManagedNameLabel]] = true
-			}
-			for i, item := range items[1:] {
-				if there[items[i]] && !there[item] {
-					return fmt.Errorf("item %s went before %s", item, items[i])
-				}
-			}
-			if len(there) > 0 {
-				return fmt.Errorf("%d items are left", len(there))
-			}
-			return nil
+			return goneInOrder(list, items)
 		})
 	}
+}
+
+// goneInOrder returns an error while there are items. It is final if one is there that comes before one that is gone.
+func goneInOrder(list []lsv1alpha1.DeployItem, order []string) error {
+	there := map[string]bool{}
+	for i := range list {
+		there[list[i].Labels[lsv1alpha1.ExecutionManagedNameLabel]] = true
+	}
+	for i, item := range order[1:] {
+		if there[order[i]] && !there[item] {
+			return finalError{fmt.Errorf("item %s went before %s", item, order[i])}
+		}
+	}
+	if len(there) > 0 {
+		return fmt.Errorf("%d items are left", len(there))
+	}
+	return nil
 }
 
 // automatic lets Landscaper reconcile an Installation that succeeded again and again.

@@ -17,7 +17,7 @@ func operationScenarios() []Scenario {
 		{
 			Name: "test-reconcile of an item runs it again",
 			Steps: []Step{
-				clusterTarget("cluster"), installed("it", plain), finishes("it", succeeded), edited("app", "a", "by hand"),
+				clusterTarget("cluster"), installed("it", plain), finishes("it", succeeded), editedByHand,
 				itemOperated("app", lsv1alpha1.TestReconcileOperation), has("app", "a", "1"),
 				item("app", "is done", isDone), uninstalled("it"),
 			},
@@ -25,7 +25,7 @@ func operationScenarios() []Scenario {
 		{
 			Name: "force-reconcile of an item runs it again", Waits: true,
 			Steps: []Step{
-				clusterTarget("cluster"), installed("it", plain), finishes("it", succeeded), edited("app", "a", "by hand"),
+				clusterTarget("cluster"), installed("it", plain), finishes("it", succeeded), editedByHand,
 				itemOperated("app", lsv1alpha1.ForceReconcileOperation), has("app", "a", "1"),
 				item("app", "is done", isDone), uninstalled("it"),
 			},
@@ -34,14 +34,14 @@ func operationScenarios() []Scenario {
 			Name: "Landscaper reconciles automatically",
 			Steps: []Step{
 				clusterTarget("cluster"), installed("it", plain, automatic(3*time.Second)), finishes("it", succeeded),
-				edited("app", "a", "by hand"), has("app", "a", "1"), uninstalled("it"),
+				editedByHand, has("app", "a", "1"), uninstalled("it"),
 			},
 		},
 		{
 			Name: "a continuous reconcile puts an edit right", Waits: true,
 			Steps: []Step{
 				clusterTarget("cluster"), installed("it", app([]object{cm("app", "a", "1")}, config("continuousReconcile", object{"every": "3s"}))), finishes("it", succeeded),
-				edited("app", "a", "by hand"), has("app", "a", "1"), uninstalled("it"),
+				editedByHand, has("app", "a", "1"), uninstalled("it"),
 			},
 		},
 	}

@@ -18,8 +18,8 @@ func workloadScenarios() []Scenario {
 			Name: "a Deployment becomes ready, strategy " + s, Waits: true,
 			Steps: []Step{
 				clusterTarget("cluster"),
-				installed("it", app([]object{deployment("app", 2, "slow")}, strategy(s))), finishes("it", succeeded), remembered("apps/v1", "Deployment", "app"),
-				installed("it", app([]object{deployment("app", 1)}, strategy(s))), finishes("it", succeeded), same("apps/v1", "Deployment", "app"),
+				installed("it", app([]object{deployment(2, "slow")}, strategy(s))), finishes("it", succeeded), remembered("apps/v1", "Deployment", "app"),
+				installed("it", app([]object{deployment(1)}, strategy(s))), finishes("it", succeeded), same("apps/v1", "Deployment", "app"),
 				uninstalled("it"), absent("apps/v1", "Deployment", "app"),
 			},
 		}, Scenario{
@@ -35,7 +35,7 @@ func workloadScenarios() []Scenario {
 		Name: "a custom readiness check waits for a controller", Waits: true,
 		Steps: []Step{
 			clusterTarget("cluster"),
-			installed("it", app([]object{deployment("app", 1, "slow")}, config("readinessChecks", object{"disableDefault": true, "custom": []object{{
+			installed("it", app([]object{deployment(1, "slow")}, config("readinessChecks", object{"disableDefault": true, "custom": []object{{
 				"name":             "available",
 				"resourceSelector": []object{{"apiVersion": "apps/v1", "kind": "Deployment", "name": "app", "namespace": here}},
 				"requirements":     []object{{"jsonPath": ".status.availableReplicas", "operator": "==", "values": []object{{"value": 1}}}},

@@ -324,13 +324,10 @@ func same(apiVersion, kind, name string) Step {
 	}
 }
 
-// edited changes a ConfigMap as a user does.
-func edited(name, key, value string) Step {
-	return func(ctx context.Context, e *Env) error {
-		body := rawJSON(object{"data": object{key: value}})
-		u := e.ref("v1", "ConfigMap", name)
-		return e.Patch(ctx, u, client.RawPatch("application/merge-patch+json", body), client.FieldOwner("kubectl-edit"))
-	}
+// editedByHand changes the value "a" of the ConfigMap "app" as a user does.
+func editedByHand(ctx context.Context, e *Env) error {
+	body := rawJSON(object{"data": object{"a": "by hand"}})
+	return e.Patch(ctx, e.ref("v1", "ConfigMap", "app"), client.RawPatch("application/merge-patch+json", body), client.FieldOwner("kubectl-edit"))
 }
 
 // dataObject creates a DataObject.

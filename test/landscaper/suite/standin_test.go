@@ -27,7 +27,7 @@ import (
 const playedType = "example.org/played"
 
 // master is what hands out the jobs: the real Landscaper, or the stand-in.
-type master interface {
+type master interface { //nolint:interfacebloat // of a test, with two implementations
 	// install creates the item with a value, or changes it, and asks for a job.
 	install(ctx context.Context, value string) error
 	// again asks for another job, also of a deletion.
