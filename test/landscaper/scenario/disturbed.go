@@ -120,8 +120,8 @@ func Galera() Scenario {
 	}
 	return Scenario{Name: "a state graph: Galera", Waits: true, Steps: []Step{
 		clusterTarget("cluster"),
-		installed("it", item(2)), finishes("it", failed), itemFails("galera", "must be odd"),
-		installed("it", item(3)), phase("galera", lsv1alpha1.DeployItemPhases.Progressing), issued, finishes("it", succeeded),
+		installed("it", item(2)), issued, finishes("it", failed), itemFails("galera", "must be odd"),
+		installed("it", item(3)), finishes("it", succeeded),
 		owned("StatefulSet", 1), owned("Deployment", 1), inOrder("galera", "after"),
 		operated("it", lsv1alpha1.ReconcileOperation), finishes("it", succeeded),
 		uninstalled("it"), owned("StatefulSet", 0), owned("Deployment", 0), owned("Service", 0),

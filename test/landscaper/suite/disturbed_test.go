@@ -81,7 +81,7 @@ func leader(ctx context.Context) string {
 	list := &coordinationv1.LeaseList{}
 	Expect(c.List(ctx, list, client.InNamespace(metav1.NamespaceDefault))).To(Succeed())
 	for _, lease := range list.Items {
-		if strings.HasPrefix(lease.Name, "manifest-deployer") && lease.Spec.HolderIdentity != nil {
+		if strings.HasPrefix(lease.Name, "manifest.deployer.") && lease.Spec.HolderIdentity != nil {
 			return *lease.Spec.HolderIdentity
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
@@ -39,6 +40,7 @@ func TestMain(m *testing.M) {
 
 // runRedis is the main of the Redis deployer.
 func runRedis(ctx context.Context) error {
+	ctrl.SetLogger(zap.New())
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return err

@@ -52,8 +52,8 @@ func (r real) install(ctx context.Context, value string) error {
 	}
 	files, err := json.Marshal(map[string]string{
 		"deploy.yaml": string(deploy),
-		"blueprint.yaml": "{apiVersion: landscaper.gardener.cloud/v1alpha1, kind: Blueprint, jsonSchema: 'https://json-schema.org/draft/2019-09/schema', " +
-			"deployExecutions: [{name: default, type: GoTemplate, file: /deploy.yaml}]}",
+		"blueprint.yaml": "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Blueprint\njsonSchema: https://json-schema.org/draft/2019-09/schema\n" +
+			"deployExecutions: [{name: default, type: GoTemplate, file: /deploy.yaml}]\n",
 	})
 	if err != nil {
 		return err
@@ -117,7 +117,8 @@ func (r real) item(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
 		return nil, err
 	}
 	if len(list.Items) != 1 {
-		return nil, fmt.Errorf("%d items", len(list.Items))
+		in, err := r.get(ctx)
+		return nil, fmt.Errorf("%d items, Installation: %+v (%w)", len(list.Items), in.Status.LastError, err)
 	}
 	return &list.Items[0], nil
 }
