@@ -96,7 +96,7 @@ var quotings = map[string]func(string) string{
 	},
 	"hexadecimal":             func(v string) string { return hex.EncodeToString([]byte(v)) },
 	"hexadecimal, in capital": func(v string) string { return fmt.Sprintf("a%X", v) },
-	"hexadecimal, apart":      func(v string) string { return fmt.Sprintf("% x", v) },
+	"hexadecimal, apart":      func(v string) string { return fmt.Sprintf("[% x]", v) },
 }
 
 func asJSON(value any) string {
