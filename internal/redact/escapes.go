@@ -4,6 +4,7 @@ package redact
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -17,18 +18,36 @@ const (
 	maxQuoted = 8
 )
 
+// dialect is how a text may have been written.
+type dialect int
+
+const (
+	// goText: \x is a byte and \012 octal, as in Go, C and Python.
+	goText dialect = iota
+	// yamlText: \x is a character, and \012 begins with a zero byte.
+	yamlText
+	// webText: URLs and HTML know no backslashes.
+	webText
+)
+
 // forms are the stream as it is, and with its escapes undone, once for each time that it was quoted; the last one has none.
 // isStable is false if that takes too often.
 func forms(in stream) (out []stream, isStable bool) {
-	quoted, isStable := unquoted(in, false)
-	out = append(out, in)
-	for _, one := range append(out, quoted...) {
-		// \x is a byte for Go and a character for YAML, \012 is octal for Go and begins with a zero byte for YAML.
-		if bytes.Contains(one.bytes, []byte(`\x`)) || bytes.Contains(one.bytes, []byte(`\0`)) {
-			asYAML, isToo := unquoted(in, true)
-			out, isStable = append(out, asYAML...), isStable && isToo
-			break
-		}
+	quoted, isStable := unquoted(in, goText)
+	all := append([]stream{in}, quoted...)
+	out = all[:1:1]
+	contains := func(chars string) bool {
+		return slices.ContainsFunc(all, func(s stream) bool { return bytes.Contains(s.bytes, []byte(chars)) })
+	}
+	add := func(d dialect) {
+		more, isToo := unquoted(in, d)
+		out, isStable = append(out, more...), isStable && isToo
+	}
+	if contains(`\x`) || contains(`\0`) {
+		add(yamlText)
+	}
+	if contains(`\`) && (contains(`%`) || contains(`&`)) {
+		add(webText)
 	}
 	return append(out, quoted...), isStable
 }
@@ -42,26 +61,26 @@ func ends(forms []stream) []stream {
 }
 
 // unquoted are all that come after the stream when escapes are undone again and again.
-func unquoted(in stream, isYAML bool) (out []stream, isStable bool) {
+func unquoted(in stream, d dialect) (out []stream, isStable bool) {
 	for range maxQuoted {
-		next, hadEscapes := unescape(in, isYAML)
+		next, hadEscapes := unescape(in, d)
 		if !hadEscapes {
 			return out, true
 		}
 		out, in = append(out, next), next
 	}
-	_, hadEscapes := unescape(in, isYAML)
+	_, hadEscapes := unescape(in, d)
 	return out, !hadEscapes
 }
 
 // unescape undoes the escapes of JSON, YAML, Go, URLs and HTML once. It reports whether there were any.
-func unescape(in stream, isYAML bool) (out stream, hadEscapes bool) {
+func unescape(in stream, d dialect) (out stream, hadEscapes bool) {
 	if !bytes.ContainsAny(in.bytes, escapes) {
 		return in, false
 	}
 	out = stream{bytes: make([]byte, 0, len(in.bytes)), at: make([]span, 0, len(in.bytes))}
 	for i := 0; i < len(in.bytes); {
-		e := escapeAt(in.bytes[i:], isYAML)
+		e := escapeAt(in.bytes[i:], d)
 		if e.length == 0 {
 			out.add(in.bytes[i], in.at[i])
 			i++
@@ -69,7 +88,7 @@ func unescape(in stream, isYAML bool) (out stream, hadEscapes bool) {
 		}
 		hadEscapes = true
 		at := in.over(i, i+e.length)
-		if e.isByte && !isYAML {
+		if e.isByte && d != yamlText {
 			out.add(byte(e.char), at)
 		} else {
 			out.addRune(e.char, at)
@@ -86,13 +105,15 @@ type escape struct {
 	isByte bool
 }
 
-func escapeAt(text []byte, isYAML bool) escape {
+func escapeAt(text []byte, d dialect) escape {
 	if len(text) < 2 {
 		return escape{}
 	}
 	switch text[0] {
 	case '\\':
-		return backslash(text, isYAML)
+		if d != webText {
+			return backslash(text, d)
+		}
 	case '%':
 		if char, isHex := number(text[1:], 2, 16); isHex {
 			return escape{char, 3, char >= utf8.RuneSelf}
@@ -109,7 +130,7 @@ var controls = map[byte]rune{
 	'a': '\a', 'b': '\b', 'e': 0x1b, 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'N': 0x85, 'L': 0x2028, 'P': 0x2029, '_': 0xa0,
 }
 
-func backslash(text []byte, isYAML bool) escape {
+func backslash(text []byte, d dialect) escape {
 	switch text[1] {
 	case 'x':
 		if char, isHex := number(text[2:], 2, 16); isHex {
@@ -122,7 +143,7 @@ func backslash(text []byte, isYAML bool) escape {
 			return escape{char, 10, false}
 		}
 	case '0', '1', '2', '3':
-		if char, isOctal := number(text[1:], 3, 8); isOctal && !isYAML {
+		if char, isOctal := number(text[1:], 3, 8); isOctal && d != yamlText {
 			return escape{char, 4, char >= utf8.RuneSelf}
 		}
 	}
