@@ -48,7 +48,7 @@ var quotings = map[string]func(string) string{
 	"basic auth":   func(v string) string { return base64.URLEncoding.EncodeToString([]byte("me:" + v)) },
 	"URL":          url.QueryEscape,
 	"HTML":         html.EscapeString,
-	"bytes":        func(v string) string { return fmt.Sprint([]byte(v)) },
+	"bytes":        func(v string) string { return fmt.Sprintf("%d", []byte(v)) },
 }
 
 func asJSON(value any) string {

@@ -64,7 +64,7 @@ func TestErrorsQuoteNothing(t *testing.T) {
 		for quoting, quoted := range map[string]string{
 			"JSON": string(document), "JSON in JSON": text(string(document)), "words": strings.Join(strings.Fields(canary), " "),
 			"block":  "x: |\n    " + strings.ReplaceAll(canary, "\n", "\n    "),
-			"base64": base64.StdEncoding.EncodeToString(document), "Go": fmt.Sprintf("%q", canary), "bytes": fmt.Sprint([]byte(canary)),
+			"base64": base64.StdEncoding.EncodeToString(document), "Go": fmt.Sprintf("%q", canary), "bytes": fmt.Sprintf("%d", []byte(canary)),
 		} {
 			t.Run(text(canary)+" as "+quoting+" [F8]", func(t *testing.T) {
 				c := &cycle{stored: &lsv1alpha1.DeployItem{}}
