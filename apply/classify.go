@@ -13,10 +13,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
 // classify makes an Error of whatever a call for an object came back with.
-func classify(ref Ref, err error, hide hidden) *Error {
+func classify(ref Ref, err error, hide *redact.Redactor) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
 	}
@@ -27,7 +29,7 @@ func classify(ref Ref, err error, hide hidden) *Error {
 		out.Class, out.Reason = Permanent, "the cluster does not know the kind "+ref.GVK().String()
 		return out
 	case !errors.As(err, &status):
-		out.Reason, out.cause = hide.clean(err.Error()), err
+		out.Reason, out.cause = clean(hide, err.Error()), err
 		return out
 	}
 	out.answer(status.Status(), err, hide)
@@ -35,10 +37,9 @@ func classify(ref Ref, err error, hide hidden) *Error {
 }
 
 // answer fills in what the API server said.
-func (e *Error) answer(status metav1.Status, err error, hide hidden) {
+func (e *Error) answer(status metav1.Status, err error, hide *redact.Redactor) {
 	e.Status, e.told = status.Reason, true
-	e.Reason = status.Message
-	e.Path, e.Reason = place(status)
+	e.Path, e.Reason = place(status, hide)
 	switch {
 	case tooLarge(status):
 		e.told = false
@@ -53,9 +54,9 @@ func (e *Error) answer(status metav1.Status, err error, hide hidden) {
 		e.Class = Permanent
 	}
 	if e.Ref.isSecret() {
-		e.Reason = withoutObject(withoutValues(hide.mask(e.Reason)))
+		e.Reason = withoutObject(withoutValues(e.Reason))
 	}
-	e.Reason = hide.clean(e.Reason)
+	e.Reason = oneLine(e.Reason)
 }
 
 func (r Ref) isSecret() bool { return r.APIVersion == "v1" && r.Kind == "Secret" }
@@ -85,26 +86,28 @@ func noNamespace(ref Ref, status metav1.Status) bool {
 // typedPatch finds the field in errors of server-side apply: "failed to create typed patch object (…): .spec.foo: …".
 var typedPatch = regexp.MustCompile(`(?s)^failed to (?:create typed patch object|convert new object) \(.*?\): (?:errors:\s*)?(\.\S+): (.*)$`)
 
-// place splits what the API server said into the field and the reason.
-func place(status metav1.Status) (path, reason string) {
-	if found := typedPatch.FindStringSubmatch(status.Message); found != nil {
+// place splits what the API server said into the field and the reason, without hidden values.
+func place(status metav1.Status, hide *redact.Redactor) (path, reason string) {
+	message := hide.Redact(status.Message)
+	if found := typedPatch.FindStringSubmatch(message); found != nil {
 		return found[1], withoutValues(found[2])
 	}
 	if details := status.Details; details != nil && status.Code == http.StatusUnprocessableEntity {
 		for _, cause := range details.Causes {
 			if cause.Field != "" && cause.Field != "[]" {
-				return "." + strings.TrimPrefix(cause.Field, "."), cause.Message
+				return clean(hide, "."+strings.TrimPrefix(cause.Field, ".")), hide.Redact(cause.Message)
 			}
 		}
 	}
-	return "", status.Message
+	return "", message
 }
 
-// Values in messages of the API server: after "got", and quoted ones after "Invalid value".
+// Values in messages of the API server: after "got", and quoted ones after "Invalid value". The message may be cut off, so
+// that their end is not there.
 var (
 	gotValue     = regexp.MustCompile(`(?s), got .*$`)
-	invalidValue = regexp.MustCompile(`(?s)Invalid value: (?:"(?:[^"\\]|\\.)*"|.*?): `)
-	quotedValue  = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"|&?value\.\S+`)
+	invalidValue = regexp.MustCompile(`(?s)Invalid value: (?:"(?:[^"\\]|\\.)*"|.*?)(?:: |$)`)
+	quotedValue  = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*(?:"|\\?$)|&?value\.\S+`)
 )
 
 // printedObject is the beginning of an object that somebody printed, as JSON, as YAML or as Go does it.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
 // Seen is what a watch knows about an object.
@@ -138,7 +139,7 @@ func (e *Engine) Delete(ctx context.Context, owner ownership.Owner, inv Inventor
 	if groups == nil {
 		groups = DefaultGroups()
 	}
-	r := e.newRun(owner, inv, hidden(e.options.Hide))
+	r := e.newRun(owner, inv, redact.New(shortestSecret, e.options.Hide...))
 	r.remove(ctx, r.all(), groups)
 	return r.result(ctx)
 }

@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 	if e.Path != "" {
 		parts = append(parts, e.Path)
 	}
-	return hidden{}.clean(strings.Join(append(parts, e.Reason), ": ")) // names in a manifest may be anything
+	return oneLine(strings.Join(append(parts, e.Reason), ": ")) // names in a manifest may be anything
 }
 
 // Unwrap returns what is below an error that does not come from the API server, above all an ended context.
@@ -68,7 +68,7 @@ func (e Errors) Error() string {
 	if more := len(e) - shownErrors; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
-	return hidden{}.clean(strings.Join(texts, "; "))
+	return oneLine(strings.Join(texts, "; "))
 }
 
 // Unwrap makes errors.As and errors.Is find each of them.

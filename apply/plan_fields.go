@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
 // longestValue bounds what is shown of one value.
@@ -21,14 +23,14 @@ var bookkeeping = []string{".metadata.managedFields", ".metadata.resourceVersion
 
 // fields lists what differs between two versions of one object.
 func (r *run) fields(ref Ref, old, now *unstructured.Unstructured) []FieldChange {
-	d := &differing{hide: r.secrets(), secret: ref.isSecret()}
+	d := &differing{hide: r.hide, secret: ref.isSecret()}
 	d.walk("", old.Object, now.Object)
 	return d.out
 }
 
 // differing collects the differences of one object.
 type differing struct {
-	hide   hidden
+	hide   *redact.Redactor
 	secret bool
 	out    []FieldChange
 }
@@ -72,13 +74,13 @@ func (d *differing) show(path string, value any) string {
 		return ""
 	}
 	if d.secret && (strings.HasPrefix(path, ".data") || strings.HasPrefix(path, ".metadata.annotations")) {
-		return masked
+		return redact.Mask
 	}
 	data, err := json.Marshal(value)
 	if err != nil {
-		return masked
+		return redact.Mask
 	}
-	text := d.hide.clean(string(data))
+	text := clean(d.hide, string(data))
 	if runes := []rune(text); len(runes) > longestValue {
 		text = string(runes[:longestValue]) + "…"
 	}

@@ -9,12 +9,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"maps"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
 // object is a Desired that is ready to be sent.
@@ -44,7 +44,7 @@ type preparing struct {
 	owner   ownership.Owner
 	defined definitions
 	seen    map[Ref]bool
-	hide    hidden
+	hide    *redact.Redactor
 	faults  Errors
 	// singly: lists are refused.
 	singly bool
@@ -52,14 +52,14 @@ type preparing struct {
 
 // prepare expands lists, checks everything and finds the kinds. It asks the cluster nothing but its kinds. All
 // faults of the manifests are reported at once.
-func (e *Engine) prepare(ctx context.Context, owner ownership.Owner, desired []Desired) ([]*object, hidden, error) {
+func (e *Engine) prepare(ctx context.Context, owner ownership.Owner, desired []Desired) ([]*object, *redact.Redactor, error) {
 	p := e.preparing(owner)
 	objects, err := p.objects(ctx, p.expand(desired))
 	return objects, p.hide, err
 }
 
 func (e *Engine) preparing(owner ownership.Owner) *preparing {
-	return &preparing{Engine: e, owner: owner, defined: definitions{}, seen: map[Ref]bool{}, hide: slices.Clone(hidden(e.options.Hide))}
+	return &preparing{Engine: e, owner: owner, defined: definitions{}, seen: map[Ref]bool{}, hide: redact.New(shortestSecret, e.options.Hide...)}
 }
 
 // objects prepares what expand made. hide is complete after that.
@@ -71,9 +71,8 @@ func (p *preparing) objects(ctx context.Context, single []Desired) ([]*object, e
 			out = append(out, o)
 		}
 	}
-	p.hide = p.hide.sorted()
 	for _, fault := range p.faults {
-		fault.Reason = p.hide.clean(fault.Reason)
+		fault.Reason = clean(p.hide, fault.Reason)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -139,8 +138,7 @@ func (p *preparing) object(d Desired) *object {
 		return nil
 	}
 	if o.ref.isSecret() {
-		data, _ := d.Object.Object["data"].(map[string]any)
-		p.hide.hideSecret(data)
+		hideSecret(p.hide, d.Object.Object["data"])
 	}
 	o.Policy, o.Strategy = cmp.Or(d.Policy, Manage), cmp.Or(d.Strategy, p.options.Strategy)
 	annotate(o.Object, o.AnnotateBeforeCreate)

@@ -126,7 +126,7 @@ func (r *run) delete(ctx context.Context, s *slot, version string) error {
 	if err == nil || isGone(err) || apierrors.IsConflict(err) || isAnother(err) {
 		return err
 	}
-	denied := classify(s.Ref(), err, r.secrets())
+	denied := classify(s.Ref(), err, r.hide)
 	if denied.Class == Permanent {
 		denied.Class = Retry
 	}

@@ -25,7 +25,7 @@ func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
 	if group.Cluster != nil {
 		cluster = group.Cluster
 	}
-	there := cluster.newRun(r.owner, Inventory{}, r.secrets())
+	there := cluster.newRun(r.owner, Inventory{}, r.hide)
 	there.regardless = true
 	found, err := there.list(ctx, t)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
 // run is one call of the engine, or a Session. Whoever works on an object works on a copy of its slot (see on), so that
@@ -21,20 +22,21 @@ type run struct {
 	dry bool
 	// regardless: what others own as well is deleted, too.
 	regardless bool
+	// hide takes out of all texts what the Secrets at hand hold.
+	hide *redact.Redactor
 	// storing lets one inventory be stored at a time, so that a later one holds all that an earlier one did.
 	storing sync.Mutex
 
 	mu      sync.Mutex // guards all below
 	book    book
 	busy    map[Ref]*sync.Mutex
-	hide    hidden
 	defined definitions
 	report  Report
 	waits   map[Ref]Waiting
 	errs    Errors
 }
 
-func (e *Engine) newRun(owner ownership.Owner, inv Inventory, hide hidden) *run {
+func (e *Engine) newRun(owner ownership.Owner, inv Inventory, hide *redact.Redactor) *run {
 	return &run{
 		Engine: e, owner: owner, book: newBook(inv), hide: hide,
 		busy: map[Ref]*sync.Mutex{}, defined: definitions{}, waits: map[Ref]Waiting{},
@@ -105,7 +107,7 @@ func (r *run) note(ref Ref, err error) { r.fail(r.sort(ref, err)) }
 func (r *run) sort(ref Ref, err error) *Error {
 	var one *Error
 	if err != nil {
-		one = classify(ref, err, r.secrets())
+		one = classify(ref, err, r.hide)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,15 +149,8 @@ func (r *run) count(number *int) {
 // event tells what happened.
 func (r *run) event(ref Ref, reason, message string) {
 	if r.options.Events != nil {
-		r.options.Events(Event{Ref: ref, Reason: reason, Message: r.secrets().clean(message)})
+		r.options.Events(Event{Ref: ref, Reason: reason, Message: clean(r.hide, message)})
 	}
-}
-
-// secrets are what no text may show.
-func (r *run) secrets() hidden {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.hide
 }
 
 // complete tells that everything so far is finished, so that the next step may begin.
@@ -207,7 +202,7 @@ func (r *run) joined(ctx context.Context, errs Errors) error {
 // stopped is the error of what was not done since the context ended.
 func (r *run) stopped(ctx context.Context, ref Ref) *Error {
 	cause := context.Cause(ctx)
-	return &Error{Ref: ref, Reason: "stopped: " + r.secrets().clean(cause.Error()), Class: Retry, cause: cause}
+	return &Error{Ref: ref, Reason: "stopped: " + clean(r.hide, cause.Error()), Class: Retry, cause: cause}
 }
 
 // lend gives a preparation what is known from earlier ones.
@@ -215,7 +210,7 @@ func (r *run) lend(p *preparing) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.Copy(p.defined, r.defined)
-	p.hide = slices.Clone(r.hide)
+	p.hide = r.hide
 }
 
 // learn keeps what a preparation found.
@@ -223,5 +218,4 @@ func (r *run) learn(p *preparing) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.Copy(r.defined, p.defined)
-	r.hide = slices.Concat(r.hide, p.hide).sorted()
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
 // Session applies and deletes the objects of one item step by step, in the order of its caller: there are no stages, and
@@ -20,7 +21,7 @@ type Session struct {
 
 // Session begins with the inventory that the item has. It asks nothing and stores nothing yet.
 func (e *Engine) Session(owner ownership.Owner, inv Inventory) *Session {
-	return &Session{run: e.newRun(owner, inv, slices.Clone(hidden(e.options.Hide)).sorted())}
+	return &Session{run: e.newRun(owner, inv, redact.New(shortestSecret, e.options.Hide...))}
 }
 
 // Outcome is what became of one object.

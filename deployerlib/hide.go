@@ -3,65 +3,52 @@
 package deployerlib
 
 import (
-	"cmp"
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-const (
-	// hidden stands for a value that must not be shown.
-	hidden = "***"
-	// shortestHidden: shorter values would blank out ordinary words.
-	shortestHidden = 6
-)
+// shortestHidden: shorter values would blank out ordinary words.
+const shortestHidden = 6
 
-// withoutValues takes the values of JSON documents out of a text, plain and in
-// base64: what an API server or an admission webhook says may quote the object.
+// withoutValues takes the values of JSON documents out of a text: what an API
+// server or an admission webhook says may quote the object.
 func withoutValues(text string, documents ...[]byte) string {
-	if len(text) < shortestHidden {
-		return text
-	}
-	var values []string
+	r := redact.New(shortestHidden)
 	for _, document := range documents {
 		var tree any
-		if json.Unmarshal(document, &tree) != nil {
+		decoder := json.NewDecoder(bytes.NewReader(document))
+		decoder.UseNumber()
+		if decoder.Decode(&tree) != nil || decoder.More() {
 			tree = string(document)
 		}
-		values = append(values, string(document), base64.StdEncoding.EncodeToString(document))
-		values = appendTexts(values, tree)
+		hideValues(r, tree)
 	}
-	slices.SortFunc(values, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
-	for _, value := range slices.Compact(values) { // the longest first: one may contain another
-		if len(value) >= shortestHidden {
-			text = strings.ReplaceAll(text, value, hidden)
-		}
-	}
-	return text
+	return r.Redact(text)
 }
 
-// appendTexts collects the texts in a JSON value, as they are, quoted, encoded and decoded.
-func appendTexts(to []string, value any) []string {
+// hideValues hides the texts in a JSON value, as they are and decoded, and the numbers.
+func hideValues(r *redact.Redactor, value any) {
 	switch v := value.(type) {
 	case string:
-		quoted := strconv.Quote(v)
-		to = append(to, v, quoted[1:len(quoted)-1], base64.StdEncoding.EncodeToString([]byte(v)))
+		r.Hide(v)
 		if raw, err := base64.StdEncoding.DecodeString(v); err == nil {
-			to = append(to, string(raw))
+			r.Hide(string(raw))
 		}
+	case json.Number:
+		r.Hide(v.String())
 	case []any:
 		for _, one := range v {
-			to = appendTexts(to, one)
+			hideValues(r, one)
 		}
 	case map[string]any:
 		for _, one := range v {
-			to = appendTexts(to, one)
+			hideValues(r, one)
 		}
 	}
-	return to
 }
 
 // quietError is an error whose text had values in it.

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+// decoders read what others encoded. Each reads a whole stream; where an encoded part begins is not known, so that there is
+// one for each place at which it may.
+var decoders = []func(stream) stream{
+	func(in stream) stream { return base64At(in, 0) },
+	func(in stream) stream { return base64At(in, 1) },
+	func(in stream) stream { return base64At(in, 2) },
+	func(in stream) stream { return base64At(in, 3) },
+	func(in stream) stream { return hexAt(in, 0) },
+	func(in stream) stream { return hexAt(in, 1) },
+	decimals,
+}
+
+// base64At decodes each run of letters of base64 (both alphabets) from its letter skip on. White space, quotes and
+// backslashes within a run are passed over.
+func base64At(in stream, skip int) stream {
+	out := stream{bytes: make([]byte, 0, len(in.bytes)), at: make([]span, 0, len(in.bytes))}
+	var bits uint32
+	last, n := span{}, -skip // letters of the run
+	for i, c := range in.bytes {
+		value := base64Values[c]
+		switch {
+		case value >= 0:
+			if n++; n <= 0 {
+				continue
+			}
+			bits = bits<<6 | uint32(value)
+			// Each letter but the first of four completes a byte.
+			if have := (n - 1) % 4; have > 0 {
+				out.add(byte(bits>>(6-2*have)), span{last.from, in.at[i].to}) //nolint:gosec // the lower eight bits are meant
+			}
+			last = in.at[i]
+		case c > ' ' && !isQuote(c):
+			n = -skip
+			if end := len(out.at) - 1; c == '=' && end >= 0 && out.at[end].to == in.at[i].from {
+				out.at[end].to = in.at[i].to
+			}
+		}
+	}
+	return out
+}
+
+// base64Values are those of the letters of both alphabets; -1: it is none.
+var base64Values = func() (out [256]int8) {
+	for i := range out {
+		out[i] = -1
+	}
+	for _, alphabet := range []string{"+/", "-_"} {
+		for i, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789" + alphabet) {
+			out[c] = int8(i) //nolint:gosec // less than 64
+		}
+	}
+	return out
+}()
+
+// hexAt decodes each run of hexadecimal digits from its digit skip on; runs of two are one byte each.
+func hexAt(in stream, skip int) stream {
+	out := stream{}
+	for i := 0; i < len(in.bytes); i++ {
+		end := i
+		for end < len(in.bytes) && hexValue(in.bytes[end]) >= 0 {
+			end++
+		}
+		if end-i > 2 {
+			i += skip
+		}
+		for ; i+1 < end; i += 2 {
+			value := hexValue(in.bytes[i])<<4 | hexValue(in.bytes[i+1])
+			out.add(byte(value), in.over(i, i+2)) //nolint:gosec // two digits
+		}
+		i = end
+	}
+	return out
+}
+
+func hexValue(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+// decimals reads lists of bytes as Go prints them: [112 97 115 115].
+func decimals(in stream) stream {
+	out := stream{}
+	for i := 0; i < len(in.bytes); {
+		value, from := 0, i
+		for i < len(in.bytes) && in.bytes[i] >= '0' && in.bytes[i] <= '9' {
+			value = min(value*10+int(in.bytes[i]-'0'), 256)
+			i++
+		}
+		if i == from {
+			i++
+		} else if value < 256 {
+			out.add(byte(value), in.over(from, i)) //nolint:gosec // less than 256
+		}
+	}
+	return out
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const (
+	// escapes are the characters with which escapes begin.
+	escapes = `\%&`
+	// maxQuoted is how often a text may be quoted.
+	maxQuoted = 8
+)
+
+// dialect is how a text may have been written.
+type dialect int
+
+const (
+	// goText: \x is a byte and \012 octal, as in Go, C and Python.
+	goText dialect = iota
+	// yamlText: \x is a character, and \012 begins with a zero byte.
+	yamlText
+	// webText: URLs and HTML know no backslashes.
+	webText
+)
+
+// forms are the stream as it is, and with its escapes undone, once for each time that it was quoted; the last one has none.
+// isStable is false if that takes too often.
+func forms(in stream) (out []stream, isStable bool) {
+	quoted, isStable := unquoted(in, goText)
+	all := append([]stream{in}, quoted...)
+	out = all[:1:1]
+	contains := func(chars string) bool {
+		return slices.ContainsFunc(all, func(s stream) bool { return bytes.Contains(s.bytes, []byte(chars)) })
+	}
+	add := func(d dialect) {
+		more, isToo := unquoted(in, d)
+		out, isStable = append(out, more...), isStable && isToo
+	}
+	if contains(`\x`) || contains(`\0`) {
+		add(yamlText)
+	}
+	if contains(`\`) && (contains(`%`) || contains(`&`)) {
+		add(webText)
+	}
+	return append(out, quoted...), isStable
+}
+
+// ends are the first and the last of the forms.
+func ends(forms []stream) []stream {
+	if len(forms) < 2 {
+		return forms
+	}
+	return []stream{forms[0], forms[len(forms)-1]}
+}
+
+// unquoted are all that come after the stream when escapes are undone again and again.
+func unquoted(in stream, d dialect) (out []stream, isStable bool) {
+	for range maxQuoted {
+		next, hadEscapes := unescape(in, d)
+		if !hadEscapes {
+			return out, true
+		}
+		out, in = append(out, next), next
+	}
+	_, hadEscapes := unescape(in, d)
+	return out, !hadEscapes
+}
+
+// unescape undoes the escapes of JSON, YAML, Go, URLs and HTML once. It reports whether there were any.
+func unescape(in stream, d dialect) (out stream, hadEscapes bool) {
+	if !bytes.ContainsAny(in.bytes, escapes) {
+		return in, false
+	}
+	out = stream{bytes: make([]byte, 0, len(in.bytes)), at: make([]span, 0, len(in.bytes))}
+	for i := 0; i < len(in.bytes); {
+		e := escapeAt(in.bytes[i:], d)
+		if e.length == 0 {
+			out.add(in.bytes[i], in.at[i])
+			i++
+			continue
+		}
+		hadEscapes = true
+		at := in.over(i, i+e.length)
+		if e.isByte && d != yamlText {
+			out.add(byte(e.char), at)
+		} else {
+			out.addRune(e.char, at)
+		}
+		i += e.length
+	}
+	return out, hadEscapes
+}
+
+// escape is one character and how many bytes it takes; 0: it is none. isByte: it may be part of a character.
+type escape struct {
+	char   rune
+	length int
+	isByte bool
+}
+
+func escapeAt(text []byte, d dialect) escape {
+	if len(text) < 2 {
+		return escape{}
+	}
+	switch text[0] {
+	case '\\':
+		if d != webText {
+			return backslash(text, d)
+		}
+	case '%':
+		if char, isHex := number(text[1:], 2, 16); isHex {
+			return escape{char, 3, char >= utf8.RuneSelf}
+		}
+	case '&':
+		return entity(text)
+	}
+	return escape{}
+}
+
+// controls are the characters with an escape of their own.
+var controls = map[byte]rune{
+	'0': 0,
+	'a': '\a', 'b': '\b', 'e': 0x1b, 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'N': 0x85, 'L': 0x2028, 'P': 0x2029, '_': 0xa0,
+}
+
+func backslash(text []byte, d dialect) escape {
+	switch text[1] {
+	case 'x':
+		if char, isHex := number(text[2:], 2, 16); isHex {
+			return escape{char, 4, char >= utf8.RuneSelf}
+		}
+	case 'u':
+		return unicodeEscape(text)
+	case 'U':
+		if char, isHex := number(text[2:], 8, 16); isHex {
+			return escape{char, 10, false}
+		}
+	case '0', '1', '2', '3':
+		if char, isOctal := number(text[1:], 3, 8); isOctal && d != yamlText {
+			return escape{char, 4, char >= utf8.RuneSelf}
+		}
+	}
+	if char, isKnown := controls[text[1]]; isKnown {
+		return escape{char, 2, false}
+	}
+	if isQuote(text[1]) {
+		return escape{rune(text[1]), 2, false}
+	}
+	return escape{' ', 1, false} // no escape that is known: what comes next is read for itself
+}
+
+// unicodeEscape is \uXXXX, two of them for one character, or \u{X…}.
+func unicodeEscape(text []byte) escape {
+	if end := bytes.IndexByte(text[:min(len(text), 10)], '}'); end > 3 && text[2] == '{' {
+		if char, isHex := number(text[3:], end-3, 16); isHex {
+			return escape{char, end + 1, false}
+		}
+	}
+	char, isHex := number(text[2:], 4, 16)
+	if !isHex {
+		return escape{' ', 1, false}
+	}
+	if utf16.IsSurrogate(char) && len(text) > 8 && text[6] == '\\' && text[7] == 'u' {
+		if low, isToo := number(text[8:], 4, 16); isToo {
+			if both := utf16.DecodeRune(char, low); both != utf8.RuneError {
+				return escape{both, 12, false}
+			}
+		}
+	}
+	return escape{char, 6, false}
+}
+
+// entities are the names that programs write. All others are rare.
+var entities = map[string]rune{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\''}
+
+// maxEntity is how long an entity may be, as in &#x10FFFF;.
+const maxEntity = 12
+
+func entity(text []byte) escape {
+	end := bytes.IndexByte(text[:min(len(text), maxEntity)], ';')
+	if end < 2 {
+		return escape{}
+	}
+	name := string(text[1:end])
+	if char, isKnown := entities[name]; isKnown {
+		return escape{char, end + 1, false}
+	}
+	digits, isNumber := strings.CutPrefix(name, "#")
+	if !isNumber || digits == "" {
+		return escape{}
+	}
+	base := 10
+	if digits[0] == 'x' || digits[0] == 'X' {
+		digits, base = digits[1:], 16
+	}
+	if char, isValid := number([]byte(digits), len(digits), base); isValid {
+		return escape{char, end + 1, false}
+	}
+	return escape{}
+}
+
+// number reads n digits.
+func number(text []byte, n, base int) (rune, bool) {
+	if n == 0 || len(text) < n {
+		return 0, false
+	}
+	value, err := strconv.ParseUint(string(text[:n]), base, 31)
+	return rune(value), err == nil //nolint:gosec // 31 bits
+}
