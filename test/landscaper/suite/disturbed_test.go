@@ -75,16 +75,26 @@ var _ = Describe("a running Installation", Ordered, ContinueOnFailure, func() {
 	})
 })
 
-// leader is the identity that holds the lease of the manifest deployer.
-func leader(ctx context.Context) string {
+// leader waits until there is a leader of the manifest deployer and returns its identity.
+func leader(ctx context.Context) (id string) {
 	GinkgoHelper()
+	Eventually(func() string {
+		id = holder(ctx)
+		return id
+	}, patience).ShouldNot(BeEmpty())
+	return id
+}
+
+// holder is the identity that holds the lease.
+func holder(ctx context.Context) string {
 	list := &coordinationv1.LeaseList{}
-	Expect(c.List(ctx, list, client.InNamespace(metav1.NamespaceDefault))).To(Succeed())
+	if err := c.List(ctx, list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		return ""
+	}
 	for _, lease := range list.Items {
 		if strings.HasPrefix(lease.Name, "manifest.deployer.") && lease.Spec.HolderIdentity != nil {
 			return *lease.Spec.HolderIdentity
 		}
 	}
-	Fail("no lease")
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/google/go-cmp/cmp"
@@ -140,8 +141,14 @@ func (s standIn) install(ctx context.Context, value string) error {
 	return s.again(ctx)
 }
 
+// again hands out a job in another second than the last one: times in the status have no fractions.
 func (s standIn) again(ctx context.Context) error {
-	_, err := s.Trigger(ctx, s.key)
+	di, err := s.Get(ctx, s.key)
+	if err != nil {
+		return err
+	}
+	Eventually(func() bool { return time.Since(di.Status.JobIDGenerationTime.Time) > time.Second }, patience).Should(BeTrue())
+	_, err = s.Trigger(ctx, s.key)
 	return err
 }
 
