@@ -80,7 +80,7 @@ func TestBoardShowsLandscaper(t *testing.T) {
 	want := []row{
 		{order: "db/0", name: "Installation db", phase: "Progressing", job: "7379ebf1", hooks: noHooks},
 		{order: "db/1", name: "Execution db", phase: "Failed", job: "7379ebf1, done", hooks: noHooks, event: "Why: text"},
-		{order: "db/2/server", name: "DeployItem server", phase: "Succeeded", job: "45a9a004", event: "reconcile was called"},
+		{order: "db/2/server/a", name: "DeployItem server", phase: "Succeeded", job: "45a9a004", event: "reconcile was called"},
 	}
 	if diff := cmp.Diff(want, b.snapshot(), cmp.AllowUnexported(row{})); diff != "" {
 		t.Errorf("rows: -want, +got:\n%s", diff)

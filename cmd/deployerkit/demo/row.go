@@ -50,7 +50,7 @@ func rowOf(obj any) (key string, now row, ok bool) {
 func itemRow(di *lsv1alpha1.DeployItem) row {
 	r := row{order: di.Name, name: di.Name, phase: phaseText(di.Status.Phase), job: jobText(di), event: errorText(di.Status.LastError)}
 	if name := di.Labels[lsv1alpha1.ExecutionManagedNameLabel]; name != "" {
-		r.order, r.name = di.Labels[lsv1alpha1.ExecutionManagedByLabel]+"/2/"+name, "DeployItem "+name
+		r.order, r.name = di.Labels[lsv1alpha1.ExecutionManagedByLabel]+"/2/"+name+"/"+di.Name, "DeployItem "+name
 	}
 	return r
 }
