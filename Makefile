@@ -23,11 +23,15 @@ LANDSCAPER = DEPLOYERKIT_LANDSCAPER=$$(go run ./hack/assets landscaper); export 
 
 .PHONY: help
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## Show a deployer at work on a control plane of its own
 	go run ./cmd/deployerkit demo
+
+.PHONY: demo-landscaper
+demo-landscaper: ## Show the deployers under the real Landscaper; the first run builds it (about 5 minutes)
+	go run ./cmd/deployerkit demo --landscaper
 
 .PHONY: test
 test: verify lint test-unit test-envtest ## Run everything that must pass before a merge

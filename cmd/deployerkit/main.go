@@ -40,20 +40,22 @@ func exitCode(err error) int {
 }
 
 func demoCommand() *cobra.Command {
-	var keep bool
+	var o demo.Options
 	var logFile string
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the mock deployer at work on a control plane of its own, and check every outcome",
+		Short: "Show the mock and the manifest deployer at work on a control plane of its own, and check every outcome",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := logTo(logFile); err != nil {
 				return err
 			}
-			return demo.Run(cmd.Context(), demo.Options{Out: cmd.OutOrStdout(), Keep: keep})
+			o.Out = cmd.OutOrStdout()
+			return demo.Run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().BoolVar(&keep, "keep", false, "leave everything running at the end, until Ctrl-C")
+	cmd.Flags().BoolVar(&o.Landscaper, "landscaper", false, "install, change and delete Installations under the real Landscaper; the first time builds it (about 5 minutes)")
+	cmd.Flags().BoolVar(&o.Keep, "keep", false, "leave everything running at the end, until Ctrl-C")
 	cmd.Flags().StringVar(&logFile, "log-file", "", "file for the log of the deployer; nothing is logged without one")
 	return cmd
 }

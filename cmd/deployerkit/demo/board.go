@@ -3,9 +3,9 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -19,20 +19,11 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// row is what is shown of one item.
-type row struct {
-	name  string
-	phase string
-	job   string
-	hooks int    // hook calls so far
-	event string // what happened last
-}
-
 // board knows what happened so far: what the API server tells, what the hooks
 // were called for, what the deployer did. It is safe for concurrent use.
 type board struct {
 	mu      sync.Mutex
-	rows    map[string]*row
+	rows    map[string]*row                       // by the key of rowOf
 	calls   map[string]map[extension.HookType]int // by item; "" is the Start hook's, which knows none
 	changed chan struct{}                         // holds one token when something changed
 }
@@ -118,7 +109,7 @@ func (b *board) step(s deployerlib.Step) {
 // maxEvent is how long the text of an event may be.
 const maxEvent = 100
 
-// handler follows the items as the API server tells about them.
+// handler follows the objects as the API server tells about them.
 func (b *board) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    b.observe,
@@ -127,55 +118,54 @@ func (b *board) handler() toolscache.ResourceEventHandler {
 	}
 }
 
-// observe notes what the item says now.
+// observe notes what the object says now.
 func (b *board) observe(obj any) {
-	di, ok := obj.(*lsv1alpha1.DeployItem)
-	if !ok {
-		return
+	if key, now, ok := rowOf(obj); ok {
+		b.update(key, now)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r := b.row(di.Name)
-	r.phase, r.job = phaseText(di), jobText(di)
-	if e := di.Status.LastError; e != nil {
-		r.event = contract.OneLine(e.Reason+": "+e.Message, maxEvent)
-	}
-	b.notify()
 }
 
-// gone notes that the item does not exist any more.
+// gone notes that the object does not exist any more.
 func (b *board) gone(obj any) {
 	if late, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 		obj = late.Obj
 	}
-	di, ok := obj.(*lsv1alpha1.DeployItem)
-	if !ok {
-		return
+	if key, now, ok := rowOf(obj); ok {
+		now.phase, now.job, now.event = "(gone)", "", ""
+		b.update(key, now)
 	}
+}
+
+// update changes a row. That of an item keeps the count of hooks, and the last event if there is no new one.
+func (b *board) update(key string, now row) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := b.row(di.Name)
-	r.phase, r.job = "(gone)", ""
+	r := b.row(key)
+	if now.hooks != noHooks {
+		now.hooks, now.event = r.hooks, cmp.Or(now.event, r.event)
+	}
+	*r = now
 	b.notify()
 }
 
-// snapshot is the table, sorted by name.
+// snapshot is the table, in order.
 func (b *board) snapshot() []row {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	rows := make([]row, 0, len(b.rows))
-	for _, name := range slices.Sorted(maps.Keys(b.rows)) {
-		rows = append(rows, *b.rows[name])
+	for _, r := range b.rows {
+		rows = append(rows, *r)
 	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.order, b.order) })
 	return rows
 }
 
-// row finds or makes the row of an item; the caller holds mu.
-func (b *board) row(name string) *row {
-	if b.rows[name] == nil {
-		b.rows[name] = &row{name: name, phase: "(new)"}
+// row finds or makes the row of an object; the caller holds mu.
+func (b *board) row(key string) *row {
+	if b.rows[key] == nil {
+		b.rows[key] = &row{order: key, name: key, phase: "(new)"}
 	}
-	return b.rows[name]
+	return b.rows[key]
 }
 
 // notify leaves a token for the screen.
@@ -184,27 +174,4 @@ func (b *board) notify() {
 	case b.changed <- struct{}{}:
 	default:
 	}
-}
-
-// phaseText is the phase with a mark of a deletion.
-func phaseText(di *lsv1alpha1.DeployItem) string {
-	if di.Status.Phase == "" {
-		return "(new)"
-	}
-	return string(di.Status.Phase)
-}
-
-// jobText is the job, or without job IDs the generation, and whether it is done.
-func jobText(di *lsv1alpha1.DeployItem) string {
-	name, done := fmt.Sprintf("generation %d", di.Generation), di.Status.ObservedGeneration == di.Generation && contract.IsFinal(di.Status.Phase)
-	if contract.Detect(di) == contract.JobID {
-		name, done = di.Status.JobID, di.Status.JobID == di.Status.JobIDFinished
-	}
-	switch {
-	case name == "":
-		return "no job yet"
-	case done:
-		return name + ", done"
-	}
-	return name
 }

@@ -52,11 +52,38 @@ func TestBoardShowsItems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBoard()
 			b.observe(tc.item)
-			tc.want.name = "a"
+			tc.want.order, tc.want.name = "a", "a"
 			if diff := cmp.Diff([]row{tc.want}, b.snapshot(), cmp.AllowUnexported(row{})); diff != "" {
 				t.Errorf("rows: -want, +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestBoardShowsLandscaper(t *testing.T) {
+	const job, other = "7379ebf1-0000-4000-8000-000000000000", "45a9a004-0000-4000-8000-000000000000"
+	lastError := &lsv1alpha1.Error{Reason: "Why", Message: "text"}
+	in, exec := &lsv1alpha1.Installation{}, &lsv1alpha1.Execution{}
+	in.Name, in.Status.InstallationPhase, in.Status.LastError = "db", "Progressing", lastError
+	in.Status.JobID, in.Status.JobIDFinished = job, other
+	exec.Name, exec.Status.ExecutionPhase, exec.Status.LastError = "db", "Failed", lastError
+	exec.Status.JobID, exec.Status.JobIDFinished = job, job
+	di := itemIn("Succeeded", func(di *lsv1alpha1.DeployItem) {
+		di.Labels = map[string]string{lsv1alpha1.ExecutionManagedByLabel: "db", lsv1alpha1.ExecutionManagedNameLabel: "server"}
+		di.Status.JobID = other
+	})
+	b := newBoard()
+	b.step(deployerlib.Step{Item: item("a"), Kind: deployerlib.StepCall, Name: "reconcile"})
+	for _, obj := range []any{di, exec, in, &lsv1alpha1.Target{}} {
+		b.observe(obj)
+	}
+	want := []row{
+		{order: "db/0", name: "Installation db", phase: "Progressing", job: "7379ebf1", hooks: noHooks},
+		{order: "db/1", name: "Execution db", phase: "Failed", job: "7379ebf1, done", hooks: noHooks, event: "Why: text"},
+		{order: "db/2/server/a", name: "DeployItem server", phase: "Succeeded", job: "45a9a004", event: "reconcile was called"},
+	}
+	if diff := cmp.Diff(want, b.snapshot(), cmp.AllowUnexported(row{})); diff != "" {
+		t.Errorf("rows: -want, +got:\n%s", diff)
 	}
 }
 

@@ -17,6 +17,8 @@ type Options struct {
 	Out io.Writer
 	// Keep leaves everything running after the story, until the context ends.
 	Keep bool
+	// Landscaper tells the story of two Installations under the real Landscaper.
+	Landscaper bool
 }
 
 // Run shows the demo. It returns nil only if everything came out as promised;
@@ -24,8 +26,12 @@ type Options struct {
 func Run(ctx context.Context, o Options) error {
 	began := time.Now()
 	sc := newScreen(o.Out)
-	sc.printf("Starting a control plane: etcd, kube-apiserver and kube-controller-manager …")
-	st, err := setUp(ctx, o.Out)
+	steps, also := story, ""
+	if o.Landscaper {
+		steps, also = landscaperStory, ", and the real Landscaper"
+	}
+	sc.printf("Starting a control plane: etcd, kube-apiserver and kube-controller-manager%s …", also)
+	st, err := setUp(ctx, o.Out, o.Landscaper)
 	if err != nil {
 		return err
 	}
@@ -36,7 +42,7 @@ func Run(ctx context.Context, o Options) error {
 	}()
 	sc.printf("It runs, with the mock deployer and the manifest deployer beside it (%s).", since(began))
 	stop := sc.follow(st.board)
-	broken := tell(ctx, st, sc, story)
+	broken := tell(ctx, st, sc, steps)
 	stop()
 	sc.printf("\nHooks called: %s.", st.board.summary())
 	if err := verdictOf(ctx, broken); err != nil {
@@ -70,8 +76,15 @@ func keep(ctx context.Context, st *stage, sc *screen) error {
 	if kubectl == "" {
 		kubectl = "kubectl"
 	}
-	sc.printf("\nAll of it stays until Ctrl-C. Look around, in another terminal:\n\n  export KUBECONFIG=%s\n  %s -n %s get deployitems\n",
-		kubeconfig, kubectl, namespace)
+	commands := []string{"get deployitems"}
+	if st.landscaper != nil {
+		commands = []string{"apply -f examples/landscaper", "get installations,executions,deployitems,dataobjects"}
+	}
+	sc.printf("\nAll of it stays until Ctrl-C. Look around, in another terminal:\n\n  export KUBECONFIG=%s", kubeconfig)
+	for _, command := range commands {
+		sc.printf("  %s -n %s %s", kubectl, namespace, command)
+	}
+	sc.printf("")
 	stop := sc.follow(st.board)
 	defer stop()
 	<-ctx.Done()

@@ -23,9 +23,10 @@ func TestDemo(t *testing.T) {
 }
 
 var _ = Describe("the demo", func() {
-	It("plays the whole story and keeps every promise", func(ctx SpecContext) {
+	DescribeTable("plays the whole story and keeps every promise", func(ctx SpecContext, o Options, story []step) {
 		out := &bytes.Buffer{}
-		Expect(Run(ctx, Options{Out: out})).To(Succeed(), "%s", out)
+		o.Out = out
+		Expect(Run(ctx, o)).To(Succeed(), "%s", out)
 		GinkgoWriter.Print(out)
 		for _, s := range story {
 			Expect(out.String()).To(ContainSubstring(s.title))
@@ -35,7 +36,11 @@ var _ = Describe("the demo", func() {
 		}
 		Expect(out.String()).To(ContainSubstring("Everything came out as promised"))
 		Expect(out.String()).NotTo(ContainSubstring("\x1b"), "no terminal, no escape sequences")
-	}, SpecTimeout(3*time.Minute))
+	},
+		Entry("of deploy items", Options{}, story, SpecTimeout(3*time.Minute)),
+		// The first run on a machine builds Landscaper.
+		Entry("of Installations under the real Landscaper", Options{Landscaper: true}, landscaperStory, SpecTimeout(15*time.Minute)),
+	)
 
 	It("stays until it is interrupted when it shall be kept, and ends well", func(ctx SpecContext) {
 		ctx2, interrupt := context.WithCancel(ctx)
@@ -52,7 +57,7 @@ var _ = Describe("the demo", func() {
 	}, SpecTimeout(3*time.Minute))
 
 	It("lists the promises that were not kept, and goes on after them", func(ctx SpecContext) {
-		st, err := setUp(ctx, GinkgoWriter)
+		st, err := setUp(ctx, GinkgoWriter, false)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { Expect(st.close()).To(Succeed()) })
 		out := &bytes.Buffer{}

@@ -6,7 +6,12 @@
 // aborted, forced and deleted. Every outcome that the story promises is awaited
 // and checked; [Run] fails if one does not come true.
 //
-// story.go is the story and the part to read, stage.go the control plane and
-// the deployer, board.go what is known about the items, screen.go how it is
-// shown: a live table on a terminal, lines elsewhere.
+// With the option Landscaper, it runs the real Landscaper instead of playing
+// its part, and tells another story: the Installations of examples/landscaper
+// are installed, changed and deleted.
+//
+// story.go and landscaper_story.go are the stories and the part to read,
+// stage.go the control plane and the deployers, board.go what is known about
+// the items, screen.go how it is shown: a live table on a terminal, lines
+// elsewhere.
 package demo

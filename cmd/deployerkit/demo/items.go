@@ -15,6 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// edit is a change to the text of a manifest.
+type edit struct{ old, new string }
+
 // apply creates all objects of all manifests, in the order of their names.
 func apply(ctx context.Context, c client.Client, files fs.FS) error {
 	names, err := fs.Glob(files, "*.yaml")
@@ -35,11 +38,17 @@ func apply(ctx context.Context, c client.Client, files fs.FS) error {
 	return nil
 }
 
-// decode reads the objects of one manifest.
-func decode(files fs.FS, name string) ([]*unstructured.Unstructured, error) {
+// decode reads the objects of one manifest, after the edits.
+func decode(files fs.FS, name string, edits ...edit) ([]*unstructured.Unstructured, error) {
 	body, err := fs.ReadFile(files, name)
 	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	for _, e := range edits {
+		if bytes.Count(body, []byte(e.old)) != 1 {
+			return nil, fmt.Errorf("edit manifest %s: %q is not there once", name, e.old)
+		}
+		body = bytes.Replace(body, []byte(e.old), []byte(e.new), 1)
 	}
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(body), len(body))
 	var objects []*unstructured.Unstructured

@@ -8,15 +8,23 @@ import (
 	"testing/fstest"
 
 	deployitems "github.com/deployerkit/deployerkit/examples/deploy-items"
+	installations "github.com/deployerkit/deployerkit/examples/landscaper"
 )
 
 func TestManifestsOfTheExamples(t *testing.T) {
-	names, err := fs.Glob(deployitems.Files, "*.yaml")
-	if err != nil || len(names) < 7 {
+	for _, files := range []fs.FS{deployitems.Files, installations.Files} {
+		testManifests(t, files)
+	}
+}
+
+func testManifests(t *testing.T, files fs.FS) {
+	t.Helper()
+	names, err := fs.Glob(files, "*.yaml")
+	if err != nil || len(names) < 2 {
 		t.Fatalf("want the manifests of all examples, got %q, %v", names, err)
 	}
 	for _, name := range names {
-		objects, err := decode(deployitems.Files, name)
+		objects, err := decode(files, name)
 		if err != nil || len(objects) == 0 {
 			t.Errorf("%s: want objects, got %v, %v", name, objects, err)
 		}
@@ -35,5 +43,18 @@ func TestDecodeNamesTheBrokenManifest(t *testing.T) {
 	}
 	if objects, err := decode(files, "empty.yaml"); err != nil || len(objects) != 0 {
 		t.Errorf("decode(empty.yaml): want nothing, got %v, %v", objects, err)
+	}
+}
+
+func TestDecodeEdits(t *testing.T) {
+	files := fstest.MapFS{"a.yaml": {Data: []byte("kind: A\nx: 1\ny: 1\n")}}
+	objects, err := decode(files, "a.yaml", edit{"x: 1", "x: new"}, edit{"x: new", "x: newer"})
+	if err != nil || objects[0].Object["x"] != "newer" {
+		t.Errorf("decode: want x: newer, got %v, %v", objects, err)
+	}
+	for _, old := range []string{"z", ": 1"} {
+		if _, err := decode(files, "a.yaml", edit{old, ""}); err == nil {
+			t.Errorf("edit of %q, which is not there once: want an error", old)
+		}
 	}
 }

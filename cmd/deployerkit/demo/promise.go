@@ -22,7 +22,7 @@ import (
 )
 
 // patience is how long a promise may take to come true.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // look is the time between two looks.
 const look = 50 * time.Millisecond

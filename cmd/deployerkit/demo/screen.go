@@ -92,7 +92,7 @@ func (s *screen) show(rows []row) {
 	for _, r := range rows {
 		if text := r.phase + " " + r.job; s.known[r.name] != text {
 			s.known[r.name] = text
-			fmt.Fprintln(s.out, "    "+r.line())
+			fmt.Fprintln(s.out, "    "+r.line(nameWidth(rows)))
 		}
 	}
 }
@@ -117,9 +117,10 @@ func (s *screen) draw() {
 	if s.size == nil || len(s.table) == 0 {
 		return
 	}
-	lines := []string{"", rowLine("ITEM", "PHASE", "JOB", "HOOKS", "LAST EVENT")}
+	wide := nameWidth(s.table)
+	lines := []string{"", rowLine(wide, "NAME", "PHASE", "JOB", "HOOKS", "LAST EVENT")}
 	for _, r := range s.table {
-		lines = append(lines, r.line())
+		lines = append(lines, r.line(wide))
 	}
 	width, height := s.size()
 	lines = lines[:min(len(lines), max(height-1, 0))] // what has scrolled away cannot be erased
@@ -130,13 +131,26 @@ func (s *screen) draw() {
 }
 
 // line is a row as text.
-func (r row) line() string {
-	return strings.TrimRight(rowLine(r.name, r.phase, r.job, fmt.Sprint(r.hooks), r.event), " ")
+func (r row) line(wide int) string {
+	hooks := ""
+	if r.hooks != noHooks {
+		hooks = fmt.Sprint(r.hooks)
+	}
+	return strings.TrimRight(rowLine(wide, r.name, r.phase, r.job, hooks, r.event), " ")
 }
 
-// rowLine puts cells into columns.
-func rowLine(name, phase, job, hooks, event string) string {
-	return fmt.Sprintf("%-12s %-12s %-20s %5s  %s", name, phase, job, hooks, event)
+// rowLine puts cells into columns, the first of which has the given width.
+func rowLine(wide int, name, phase, job, hooks, event string) string {
+	return fmt.Sprintf("%-*s %-15s %-18s %5s  %s", wide, name, phase, job, hooks, event)
+}
+
+// nameWidth is the width of the column of names.
+func nameWidth(rows []row) int {
+	wide := 12
+	for _, r := range rows {
+		wide = max(wide, len(r.name))
+	}
+	return wide
 }
 
 // cut keeps a line from wrapping: the table would be taller than it seems.

@@ -18,10 +18,10 @@ func TestScreenWithoutTerminal(t *testing.T) {
 	s.printf("a line")
 	s.show([]row{{name: "a", phase: "Succeeded", job: "job-1, done", hooks: 9, event: "done"}, {name: "b", phase: "(new)"}})
 	want := []string{
-		"    a            Init         job-1                    0",
+		"    a            Init            job-1                  0",
 		"a line",
-		"    a            Succeeded    job-1, done              9  done",
-		"    b            (new)                                 0",
+		"    a            Succeeded       job-1, done            9  done",
+		"    b            (new)                                  0",
 		"",
 	}
 	if diff := cmp.Diff(want, strings.Split(out.String(), "\n")); diff != "" {
@@ -32,17 +32,17 @@ func TestScreenWithoutTerminal(t *testing.T) {
 func TestScreenOnTerminal(t *testing.T) {
 	out := &bytes.Buffer{}
 	s := newScreen(out)
-	s.size = func() (int, int) { return 31, 25 }
+	s.size = func() (int, int) { return 34, 25 }
 	s.show([]row{{name: "a", phase: "Init", event: "long enough to be cut"}})
 	s.printf("a line")
 	s.show([]row{{name: "a", phase: "Succeeded"}})
 	s.leave()
 	s.printf("below")
 	want := []string{
-		"", "ITEM         PHASE        JOB…", "a            Init            …",
+		"", "NAME         PHASE           JOB…", "a            Init               …",
 		"\x1b[3A\x1b[Ja line",
-		"", "ITEM         PHASE        JOB…", "a            Init            …",
-		"\x1b[3A\x1b[J", "ITEM         PHASE        JOB…", "a            Succeeded       …",
+		"", "NAME         PHASE           JOB…", "a            Init               …",
+		"\x1b[3A\x1b[J", "NAME         PHASE           JOB…", "a            Succeeded          …",
 		"below", "",
 	}
 	if diff := cmp.Diff(want, strings.Split(out.String(), "\n")); diff != "" {

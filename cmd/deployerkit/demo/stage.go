@@ -29,6 +29,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/targets"
 	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/test/landscaper"
 )
 
 // namespace is where the items of examples/deploy-items live.
@@ -49,17 +50,27 @@ type stage struct {
 	// The Landscaper's part, in both revisions of the contract.
 	classic, modern *deployertest.Landscaper
 
+	// The real Landscaper, or nil, and the last known job of each Installation.
+	landscaper *landscaper.Landscaper
+	jobs       map[string]string
+
 	stopManager func() error
 }
 
-// setUp starts the control plane and the deployers.
-func setUp(ctx context.Context, out io.Writer) (*stage, error) {
+// setUp starts the control plane, the real Landscaper if it is wanted, and the deployers.
+func setUp(ctx context.Context, out io.Writer, withLandscaper bool) (*stage, error) {
 	cp, err := envtest.Start(ctx, envtest.Options{Progress: out, ControllerManager: true})
 	if err != nil {
 		return nil, err
 	}
-	st := &stage{cp: cp, board: newBoard(), stopManager: func() error { return nil }}
-	if err := st.populate(ctx); err != nil {
+	st := &stage{cp: cp, board: newBoard(), jobs: map[string]string{}, stopManager: func() error { return nil }}
+	if withLandscaper {
+		st.landscaper, err = landscaper.Start(ctx, cp, landscaper.Options{Progress: out})
+	}
+	if err == nil {
+		err = st.populate(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, st.close())
 	}
 	return st, nil
@@ -102,14 +113,16 @@ func (st *stage) populate(ctx context.Context) error {
 	return st.run(ctx, mgr)
 }
 
-// run starts the manager and lets the board follow the items.
+// run starts the manager and lets the board follow the objects.
 func (st *stage) run(ctx context.Context, mgr manager.Manager) error {
-	informer, err := mgr.GetCache().GetInformer(ctx, &lsv1alpha1.DeployItem{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watch deploy items: %w", err)
-	}
-	if _, err := informer.AddEventHandler(st.board.handler()); err != nil {
-		return fmt.Errorf("watch deploy items: %w", err)
+	for _, obj := range []client.Object{&lsv1alpha1.DeployItem{}, &lsv1alpha1.Installation{}, &lsv1alpha1.Execution{}} {
+		informer, err := mgr.GetCache().GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+		if err == nil {
+			_, err = informer.AddEventHandler(st.board.handler())
+		}
+		if err != nil {
+			return fmt.Errorf("watch %T: %w", obj, err)
+		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -124,13 +137,25 @@ func (st *stage) run(ctx context.Context, mgr manager.Manager) error {
 	return nil
 }
 
-// close stops the deployer, then the control plane.
+// close stops the deployers, Landscaper, and the control plane.
 func (st *stage) close() error {
-	return errors.Join(st.stopManager(), st.cp.Stop())
+	err := st.stopManager()
+	if st.landscaper != nil {
+		err = errors.Join(err, st.landscaper.Stop())
+	}
+	return errors.Join(err, st.cp.Stop())
 }
 
-// get reads an item; nil if there is none.
+// get reads an item; nil if there is none. The items that Landscaper makes are known by the names in their blueprint.
 func (st *stage) get(ctx context.Context, name string) (*lsv1alpha1.DeployItem, error) {
+	if st.landscaper != nil {
+		items := &lsv1alpha1.DeployItemList{}
+		err := st.client.List(ctx, items, client.InNamespace(namespace), client.MatchingLabels{lsv1alpha1.ExecutionManagedNameLabel: name})
+		if err != nil || len(items.Items) == 0 {
+			return nil, err
+		}
+		return &items.Items[0], nil
+	}
 	di := &lsv1alpha1.DeployItem{}
 	if err := st.client.Get(ctx, item(name), di); err != nil {
 		return nil, client.IgnoreNotFound(err)

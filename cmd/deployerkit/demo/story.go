@@ -47,16 +47,16 @@ var story = []step{
 		title: "Remove the dashboards from logging", do: shrink,
 		promises: []promise{
 			{item: "logging", text: "has observed the change", holds: observed(2)},
-			{text: "the dashboards are gone", holds: isGone("ConfigMap", "dashboards")},
-			{text: "the rules are still there", holds: isThere("ConfigMap", "rules")},
+			{text: "the dashboards are gone", holds: isGone("ConfigMap", workloadNamespace, "dashboards")},
+			{text: "the rules are still there", holds: isThere("ConfigMap", workloadNamespace, "rules")},
 		},
 	},
 	{
 		title: "Delete logging", do: remove("logging"),
 		promises: []promise{
 			{item: "logging", text: "is gone", holds: gone},
-			{text: "so is the agent", holds: isGone("Deployment", "agent")},
-			{text: "and the namespace", holds: isGone("Namespace", "logging")},
+			{text: "so is the agent", holds: isGone("Deployment", workloadNamespace, "agent")},
+			{text: "and the namespace", holds: isGone("Namespace", "", workloadNamespace)},
 		},
 	},
 	{

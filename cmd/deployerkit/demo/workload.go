@@ -103,16 +103,13 @@ func shrink(ctx context.Context, st *stage) error {
 	return st.classic.Update(ctx, item("logging"), string(raw))
 }
 
-// exists tells whether an object of logging is there.
-func exists(ctx context.Context, st *stage, kind, name string) (bool, error) {
-	obj, key := &unstructured.Unstructured{}, types.NamespacedName{Namespace: workloadNamespace, Name: name}
+// exists reports whether an object is there.
+func exists(ctx context.Context, st *stage, kind, namespace, name string) (bool, error) {
+	obj, key := &unstructured.Unstructured{}, types.NamespacedName{Namespace: namespace, Name: name}
 	obj.SetAPIVersion("v1")
 	obj.SetKind(kind)
-	switch kind {
-	case "Deployment":
+	if kind == "Deployment" {
 		obj.SetAPIVersion("apps/v1")
-	case "Namespace":
-		key.Namespace = ""
 	}
 	err := st.client.Get(ctx, key, obj)
 	if apierrors.IsNotFound(err) {
@@ -121,9 +118,9 @@ func exists(ctx context.Context, st *stage, kind, name string) (bool, error) {
 	return err == nil, err
 }
 
-func isThere(kind, name string) check {
+func isThere(kind, namespace, name string) check {
 	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
-		found, err := exists(ctx, st, kind, name)
+		found, err := exists(ctx, st, kind, namespace, name)
 		if err == nil && !found {
 			err = fmt.Errorf("%s %s does not exist", kind, name)
 		}
@@ -131,9 +128,9 @@ func isThere(kind, name string) check {
 	}
 }
 
-func isGone(kind, name string) check {
+func isGone(kind, namespace, name string) check {
 	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
-		found, err := exists(ctx, st, kind, name)
+		found, err := exists(ctx, st, kind, namespace, name)
 		if err == nil && found {
 			err = fmt.Errorf("%s %s still exists", kind, name)
 		}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	installations "github.com/deployerkit/deployerkit/examples/landscaper"
+)
+
+// demoNamespace is the namespace of the Installations.
+func demoNamespace() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+}
+
+// install applies the manifest of an Installation, after the edits.
+func install(file string, edits ...edit) func(context.Context, *stage) error {
+	return func(ctx context.Context, st *stage) error {
+		objects, err := decode(installations.Files, file, edits...)
+		if err != nil {
+			return err
+		}
+		if err := st.rememberJobs(ctx); err != nil {
+			return err
+		}
+		for _, obj := range objects {
+			err := st.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("demo"), client.ForceOwnership)
+			if err != nil {
+				return fmt.Errorf("apply %s: %w", file, err)
+			}
+		}
+		return nil
+	}
+}
+
+// uninstall deletes an Installation, without waiting.
+func uninstall(name string) func(context.Context, *stage) error {
+	return func(ctx context.Context, st *stage) error { return st.client.Delete(ctx, installation(name)) }
+}
+
+// installation is an Installation without content.
+func installation(name string) *lsv1alpha1.Installation {
+	return &lsv1alpha1.Installation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// rememberJobs notes the last job of each Installation, so that ends waits for the next one.
+func (st *stage) rememberJobs(ctx context.Context) error {
+	list := &lsv1alpha1.InstallationList{}
+	if err := st.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("list Installations: %w", err)
+	}
+	for i := range list.Items {
+		st.jobs[list.Items[i].Name] = list.Items[i].Status.JobID
+	}
+	return nil
+}
+
+func hasContext(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+	return st.client.Get(ctx, item(lsv1alpha1.DefaultContextName), &lsv1alpha1.Context{})
+}
+
+// ends waits for the end of a job that began since the last step did.
+func ends(name string, want lsv1alpha1.InstallationPhase) check {
+	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+		in := installation(name)
+		if err := st.client.Get(ctx, item(name), in); err != nil {
+			return err
+		}
+		s := in.Status
+		if s.JobID == st.jobs[name] || s.JobID != s.JobIDFinished || s.InstallationPhase != want {
+			return fmt.Errorf("its phase is %q, its job %q, the finished one %q%s", s.InstallationPhase, s.JobID, s.JobIDFinished, why(s.LastError))
+		}
+		return nil
+	}
+}
+
+// why is an error for the end of a message.
+func why(e *lsv1alpha1.Error) string {
+	if e == nil {
+		return ""
+	}
+	return ": " + e.Message
+}
+
+// hasError looks for a text in the error of an item.
+func hasError(text string) check {
+	return status(func(di *lsv1alpha1.DeployItem) error {
+		if e := di.Status.LastError; e == nil || !strings.Contains(e.Message, text) {
+			return fmt.Errorf("its error is %+v", e)
+		}
+		return nil
+	})
+}
+
+// startedAfter compares when an item started with when another one ended.
+func startedAfter(name string) check {
+	return existing(func(ctx context.Context, st *stage, di *lsv1alpha1.DeployItem) error {
+		other, err := st.get(ctx, name)
+		if err != nil {
+			return err
+		}
+		if other == nil || other.Status.TransitionTimes == nil || di.Status.TransitionTimes == nil {
+			return errors.New("one of the two has not run")
+		}
+		end, start := other.Status.TransitionTimes.FinishedTime, di.Status.TransitionTimes.InitTime
+		if end == nil || start.Before(end) {
+			return fmt.Errorf("it started at %v, %s ended at %v", start, name, end)
+		}
+		return nil
+	})
+}
+
+func dataObjectIs(name, want string) check {
+	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+		data, got := &lsv1alpha1.DataObject{}, ""
+		if err := st.client.Get(ctx, item(name), data); err != nil {
+			return err
+		}
+		if err := json.Unmarshal(data.Data.RawMessage, &got); err != nil {
+			return fmt.Errorf("decode its data: %w", err)
+		}
+		if got != want {
+			return fmt.Errorf("it is %q, not %q", got, want)
+		}
+		return nil
+	}
+}
+
+// appHas looks at the ConfigMap of Installation app.
+func appHas(key, want string) check {
+	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+		cm := &corev1.ConfigMap{}
+		if err := st.client.Get(ctx, types.NamespacedName{Namespace: targetNamespace, Name: "app"}, cm); err != nil {
+			return err
+		}
+		if got := cm.Data[key]; got != want {
+			return fmt.Errorf("%s is %q, not %q", key, got, want)
+		}
+		return nil
+	}
+}
+
+func isUninstalled(name string) check {
+	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+		in := installation(name)
+		err := st.client.Get(ctx, item(name), in)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return err
+		}
+		return fmt.Errorf("it still exists, in phase %q%s", in.Status.InstallationPhase, why(in.Status.LastError))
+	}
+}
+
+func nothingIsLeft(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+	for _, kind := range []string{"Installation", "Execution", "DeployItem", "DataObject"} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind(kind + "List"))
+		if err := st.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		if len(list.Items) > 0 {
+			return fmt.Errorf("%s %s still exists", kind, list.Items[0].Name)
+		}
+	}
+	return nil
+}
