@@ -101,6 +101,7 @@ type slot struct {
 
 	gone     bool
 	claimed  bool // some manifest of this call wants it
+	anyones  bool // to be deleted whoever it belongs to; never of an inventory
 	resource schema.GroupVersionResource
 	version  string // resourceVersion of the answer to our last write
 

@@ -119,7 +119,7 @@ func (p *planning) object(ctx context.Context, o *object) error {
 	if !leave && (o.Strategy != OnDelete || !ours) {
 		after, err = p.outcome(ctx, o, live)
 	}
-	recreates := o.Strategy == Recreate && live.GetUID() == s.UID && s.Hash != ""
+	recreates := o.Strategy == Recreate && live.GetUID() == s.UID && p.isOwn(live, s) && s.Hash != ""
 	return p.compare(o, live, after, recreates, err)
 }
 
@@ -168,7 +168,7 @@ func (p *planning) orphan(ctx context.Context, s *slot) error {
 		return nil
 	case err != nil:
 		return err
-	case p.isOurs(live), live.GetUID() == s.UID && s.policy() != Fallback:
+	case p.isOwn(live, s):
 		p.add(Change{Action: ActionDelete, Ref: s.Ref()})
 	}
 	return nil

@@ -89,7 +89,7 @@ func (r *run) removeOne(ctx context.Context, s *slot, force bool) error {
 	if s.Deleting {
 		return r.confirm(ctx, s, force)
 	}
-	if s.UID == "" || s.policy() == Fallback {
+	if !s.anyones && !r.showsAsOurs(s) {
 		if ours, err := r.find(ctx, s); err != nil || !ours {
 			return err
 		}
@@ -139,7 +139,7 @@ func (r *run) another(ctx context.Context, s *slot, conflict error) error {
 	return waiting(s.Ref(), "is deleted next")
 }
 
-// find looks whether the object with the name is ours, for an entry that does not know it. false: forget the entry.
+// find looks whether the object with the name is ours. false: the entry is to be forgotten.
 func (r *run) find(ctx context.Context, s *slot) (bool, error) {
 	live := metadataOf(s.Ref())
 	err := r.client.Get(ctx, s.Ref().Key(), live)
@@ -150,8 +150,12 @@ func (r *run) find(ctx context.Context, s *slot) (bool, error) {
 	case err != nil:
 		return false, err
 	}
-	imported := live.GetUID() == s.UID && r.owner.Name != "" && live.GetLabels()[landscaperLabel] == r.owner.Name
-	if !r.isOurs(live) && !imported {
+	switch {
+	case r.isOwn(live, s):
+	case live.GetUID() == s.UID:
+		r.letGo(s)
+		return false, nil
+	default:
 		s.gone = true
 		return false, nil
 	}
@@ -169,6 +173,9 @@ func (r *run) confirm(ctx context.Context, s *slot, force bool) error {
 		return nil
 	case err != nil:
 		return err
+	case !s.anyones && !r.isMarked(live):
+		r.letGo(s)
+		return nil
 	case live.GetDeletionTimestamp() == nil:
 		s.Deleting = false
 		return waiting(s.Ref(), "is deleted again")

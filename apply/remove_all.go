@@ -56,7 +56,7 @@ func (r *run) list(ctx context.Context, t ResourceType) ([]*slot, error) {
 			out = append(out, &slot{Entry: Entry{
 				APIVersion: t.APIVersion, Kind: t.Kind, Namespace: one.Namespace, Name: one.Name,
 				UID: one.UID, Deleting: one.DeletionTimestamp != nil,
-			}})
+			}, anyones: true})
 		}
 	}
 	return out, errors.Join(faults...)

@@ -79,6 +79,7 @@ const (
 	ReasonTakenOver = "TakenOver"
 	// ReasonAdoptedDeleted: an adopted object was deleted.
 	ReasonAdoptedDeleted = "AdoptedDeleted"
-	// ReasonLeftAlone: the policy forbids touching an object of somebody else.
+	// ReasonLeftAlone: the policy forbids touching an object of somebody else, or an object that was to be deleted has no mark
+	// of the item.
 	ReasonLeftAlone = "LeftAlone"
 )
