@@ -4,6 +4,7 @@ package apply_test
 
 import (
 	"context"
+	"net/http"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 )
 
 // forge makes an inventory that claims a ConfigMap, as somebody who may write the status of the item can.
@@ -115,6 +117,21 @@ var _ = Describe("an object of the item", func() {
 			w.delete(ctx)
 			Expect(w.get(ctx, "a")).To(BeNil())
 		}
+	})
+
+	It("is not confused with one that takes its name between the look and the deletion [F9]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.some("a")...)
+		var theirs types.UID
+		w.wire.Inject(func(req *http.Request) (*http.Response, error) {
+			if r, ok := deployertest.RequestOf(req); ok && r.Verb == "delete" && theirs == "" {
+				Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
+				theirs = w.foreign(ctx, "a").GetUID()
+			}
+			return nil, nil
+		})
+		w.delete(ctx)
+		Expect(w.get(ctx, "a").UID).To(Equal(theirs))
 	})
 
 	It("is deleted if Landscaper's deployer made it for the item [F9]", func(ctx SpecContext) {
