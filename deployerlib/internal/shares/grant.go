@@ -14,7 +14,8 @@ import (
 type usage struct {
 	namespaces map[string]int
 	places     map[Place]int
-	doubtful   int // of targets that are not good
+	doubtful   int            // of targets that are not good
+	doubtfulIn map[string]int // by namespace
 	total      int
 	health     map[Place]targets.Health // asked once for each place
 }
@@ -39,7 +40,7 @@ func (s *Shares) grant() {
 
 // usage counts what is held, with the health that the targets have now.
 func (s *Shares) usage() *usage {
-	use := &usage{namespaces: map[string]int{}, places: map[Place]int{}, health: map[Place]targets.Health{}}
+	use := &usage{namespaces: map[string]int{}, places: map[Place]int{}, doubtfulIn: map[string]int{}, health: map[Place]targets.Health{}}
 	for _, place := range s.held {
 		s.count(use, place)
 	}
@@ -52,6 +53,7 @@ func (s *Shares) count(use *usage, place Place) {
 	use.total++
 	if s.healthOf(place, use) != targets.HealthGood {
 		use.doubtful++
+		use.doubtfulIn[place.Namespace]++
 	}
 }
 
@@ -82,12 +84,10 @@ func (s *Shares) mayHave(place Place, use *usage) bool {
 	if place.Target == "" {
 		return true
 	}
-	most := s.perTarget
-	health := s.healthOf(place, use)
-	if health == targets.HealthBad {
-		most = 1
+	if s.healthOf(place, use) == targets.HealthGood {
+		return use.places[place] < s.perTarget
 	}
-	return use.places[place] < most && (health == targets.HealthGood || use.doubtful < s.doubtful)
+	return use.places[place] == 0 && use.doubtful < s.doubtful && use.doubtfulIn[place.Namespace] < (s.doubtful+1)/2
 }
 
 // healthOf is the health of a target. One with which no item has run to its end is not proven.
