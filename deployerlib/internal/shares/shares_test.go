@@ -4,6 +4,7 @@ package shares
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -104,7 +105,8 @@ func TestShares(t *testing.T) {
 		"the last one is for others": {10, nil, []string{"a/x", "a/y", "b/z"}, slices.Concat(items("a/x", 20), items("a/y", 20), items("b/z", 20)), map[string]int{"a/x": 5, "a/y": 4, "b/z": 1}},
 		"an unhealthy target":        {10, map[string]targets.Health{"a/x": targets.HealthBad}, nil, items("a/x", 20), map[string]int{"a/x": 1}},
 		"unhealthy targets": {
-			10, map[string]targets.Health{"a/1": targets.HealthBad, "b/1": targets.HealthBad, "c/1": targets.HealthBad, "d/1": targets.HealthBad, "e/1": targets.HealthBad, "f/1": targets.HealthBad},
+			10,
+			map[string]targets.Health{"a/1": targets.HealthBad, "b/1": targets.HealthBad, "c/1": targets.HealthBad, "d/1": targets.HealthBad, "e/1": targets.HealthBad, "f/1": targets.HealthBad},
 			nil, slices.Concat(items("a/1", 9), items("b/1", 9), items("c/1", 9), items("d/1", 9), items("e/1", 9), items("f/1", 9)),
 			map[string]int{"a/1": 1, "b/1": 1, "c/1": 1, "d/1": 1, "e/1": 1},
 		},
@@ -118,9 +120,7 @@ func TestShares(t *testing.T) {
 		t.Run(name+" [F4]", func(t *testing.T) {
 			w := newWorld(t, tc.workers)
 			w.prove(tc.proven...)
-			for place, health := range tc.health {
-				w.health[place] = health
-			}
+			maps.Copy(w.health, tc.health)
 			got := map[string]int{}
 			for _, item := range w.take(tc.items...) {
 				got[item[:strings.LastIndex(item, "/")]]++
