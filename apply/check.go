@@ -23,6 +23,11 @@ func normalise(obj *unstructured.Unstructured) {
 		for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"} {
 			delete(metadata, field)
 		}
+		for _, field := range []string{"labels", "annotations"} { // null would keep ours away
+			if metadata[field] == nil {
+				delete(metadata, field)
+			}
+		}
 	}
 	text, isMap := obj.Object["stringData"].(map[string]any)
 	if !RefOf(obj).isSecret() || !isMap {
@@ -76,10 +81,18 @@ func (p *preparing) check(o *object) {
 	}
 	p.checkStringData(o)
 	p.checkReserved(o, "", o.Object.Object)
-	p.checkReserved(o, "patchAfterDeployment", o.PatchAfterDeployment)
-	p.checkReserved(o, "patchBeforeDelete", o.PatchBeforeDelete)
+	p.checkPatch(o, "patchAfterDeployment", o.PatchAfterDeployment)
+	p.checkPatch(o, "patchBeforeDelete", o.PatchBeforeDelete)
 	p.checkKeys(o, "annotateBeforeCreate", maps.Keys(o.AnnotateBeforeCreate))
 	p.checkKeys(o, "annotateBeforeDelete", maps.Keys(o.AnnotateBeforeDelete))
+}
+
+// checkPatch refuses what would take our marks off an object.
+func (p *preparing) checkPatch(o *object, where string, patch map[string]any) {
+	p.checkReserved(o, where, patch)
+	if field := ownership.Unmarks(patch); field != "" {
+		p.fault(invalid(o.ref, where+"."+field, "must not remove or replace the marks of the object's owner"))
+	}
 }
 
 // checkReserved refuses our own labels and annotations in a manifest or a patch.

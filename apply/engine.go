@@ -20,6 +20,8 @@ type Seen struct {
 	UID      types.UID
 	Key      ownership.Key
 	Deleting bool
+	// Item is the UID in the owner label. Empty if it is not known; the object is then read before it is deleted.
+	Item types.UID
 	// ResourceVersion may be empty.
 	ResourceVersion string
 }

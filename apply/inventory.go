@@ -107,6 +107,7 @@ type slot struct {
 
 	gone     bool
 	claimed  bool // some manifest of this call wants it
+	anyones  bool // to be deleted whoever owns it; never of an inventory
 	resource schema.GroupVersionResource
 	version  string // resourceVersion of the answer to our last write
 

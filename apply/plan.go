@@ -122,7 +122,7 @@ func (p *planning) object(ctx context.Context, o *object) error {
 	if !leave && (o.Strategy != OnDelete || !ours) {
 		after, err = p.outcome(ctx, o, s, live)
 	}
-	recreates := !shared && o.Strategy == Recreate && live.GetUID() == s.UID && s.Hash != ""
+	recreates := !shared && o.Strategy == Recreate && live.GetUID() == s.UID && p.isOwn(live, s) && s.Hash != ""
 	return p.compare(o, live, after, recreates, err)
 }
 
@@ -178,7 +178,7 @@ func (p *planning) orphan(ctx context.Context, s *slot) error {
 	case err != nil:
 		return err
 	case p.isShared(s.Ref()) && len(p.others(live)) > 0: // it is only released
-	case p.isOurs(live), live.GetUID() == s.UID && s.policy() != Fallback:
+	case p.isOwn(live, s):
 		p.add(Change{Action: ActionDelete, Ref: s.Ref()})
 	}
 	return nil

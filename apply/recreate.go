@@ -41,6 +41,9 @@ func (r *run) recreateChanged(ctx context.Context, o *object, s *slot) error {
 	if _, err := r.claimable(ctx, o, s, live); err != nil {
 		return err
 	}
+	if !r.isOwn(live, s) {
+		return r.firstContact(ctx, o, s)
+	}
 	changed, err := r.wouldChange(ctx, o, live)
 	switch {
 	case err != nil:
@@ -79,7 +82,7 @@ func (r *run) recreateOurs(ctx context.Context, o *object, s *slot, refused erro
 		return err
 	case live == nil:
 		return waiting(o.ref, "went away just now")
-	case live.GetUID() != s.UID && !r.isOurs(live):
+	case !r.isOwn(live, s):
 		return refused
 	case live.GetDeletionTimestamp() != nil:
 		return waiting(o.ref, isGoing)
@@ -89,6 +92,19 @@ func (r *run) recreateOurs(ctx context.Context, o *object, s *slot, refused erro
 	}
 	s.UID = live.GetUID()
 	return r.recreate(ctx, o, s, isGoing)
+}
+
+// recreateOwn replaces the entry's object because a field changed that is immutable. If it has no mark of
+// the item, it keeps refused.
+func (r *run) recreateOwn(ctx context.Context, o *object, s *slot, refused error) error {
+	mine, err := r.owns(ctx, s)
+	switch {
+	case err != nil:
+		return err
+	case !mine:
+		return refused
+	}
+	return r.recreate(ctx, o, s, "is replaced, since a field changed that is immutable")
 }
 
 // recreate deletes exactly the entry's object; a call that finds it gone creates it.

@@ -87,13 +87,13 @@ func split(slots []*slot, group Group) (members, rest []*slot) {
 
 // removeOne deletes one object and makes sure that it is gone.
 func (r *run) removeOne(ctx context.Context, s *slot, force bool) error {
-	if r.isShared(s.Ref()) && !r.regardless {
+	if r.isShared(s.Ref()) && !s.anyones {
 		return r.removeShared(ctx, s, force)
 	}
 	if s.Deleting {
 		return r.confirm(ctx, s, force)
 	}
-	if s.UID == "" || s.policy() == Fallback {
+	if !s.anyones && !r.showsAsOurs(s) {
 		if ours, err := r.find(ctx, s); err != nil || !ours {
 			return err
 		}
@@ -147,7 +147,7 @@ func (r *run) another(ctx context.Context, s *slot, conflict error) error {
 	return waiting(s.Ref(), "is deleted next")
 }
 
-// find looks whether the object with the name is ours, for an entry that does not know it. false: forget the entry.
+// find looks whether the object with the name is ours. false: the entry is to be forgotten.
 func (r *run) find(ctx context.Context, s *slot) (bool, error) {
 	live := metadataOf(s.Ref())
 	err := r.client.Get(ctx, s.Ref().Key(), live)
@@ -158,8 +158,12 @@ func (r *run) find(ctx context.Context, s *slot) (bool, error) {
 	case err != nil:
 		return false, err
 	}
-	imported := live.GetUID() == s.UID && r.owner.Name != "" && live.GetLabels()[landscaperLabel] == r.owner.Name
-	if !r.isOurs(live) && !imported {
+	switch {
+	case r.isOwn(live, s):
+	case live.GetUID() == s.UID:
+		r.letGo(s)
+		return false, nil
+	default:
 		s.gone = true
 		return false, nil
 	}
@@ -177,6 +181,9 @@ func (r *run) confirm(ctx context.Context, s *slot, force bool) error {
 		return nil
 	case err != nil:
 		return err
+	case !s.anyones && !r.isMarked(live, s):
+		r.letGo(s)
+		return nil
 	case live.GetDeletionTimestamp() == nil:
 		s.Deleting = false
 		return waiting(s.Ref(), "is deleted again")

@@ -26,7 +26,6 @@ func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
 		cluster = group.Cluster
 	}
 	there := cluster.newRun(r.owner, Inventory{}, r.hide)
-	there.regardless = true
 	found, err := there.list(ctx, t)
 	if err != nil {
 		r.note(Ref{APIVersion: t.APIVersion, Kind: t.Kind}, err)
@@ -57,7 +56,7 @@ func (r *run) list(ctx context.Context, t ResourceType) ([]*slot, error) {
 			out = append(out, &slot{Entry: Entry{
 				APIVersion: t.APIVersion, Kind: t.Kind, Namespace: one.Namespace, Name: one.Name,
 				UID: one.UID, Deleting: one.DeletionTimestamp != nil,
-			}})
+			}, anyones: true})
 		}
 	}
 	return out, errors.Join(faults...)

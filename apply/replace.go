@@ -46,7 +46,7 @@ func (r *run) replace(ctx context.Context, o *object, s *slot) error {
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		return waiting(o.ref, "changed while it was written")
-	case r.options.Recreate && s.UID == live.GetUID() && isImmutable(err):
+	case r.options.Recreate && s.UID == live.GetUID() && r.isOwn(live, s) && isImmutable(err):
 		return r.recreate(ctx, o, s, "is replaced, since a field changed that is immutable")
 	case err != nil:
 		return err

@@ -83,6 +83,7 @@ const (
 	ReasonShared = "Shared"
 	// ReasonReleased: the object is kept, because other items own it too.
 	ReasonReleased = "Released"
-	// ReasonLeftAlone: the policy forbids touching an object of somebody else.
+	// ReasonLeftAlone: the policy forbids touching an object of somebody else, or an object that was to be deleted has no mark
+	// of the item.
 	ReasonLeftAlone = "LeftAlone"
 )

@@ -20,8 +20,6 @@ type run struct {
 	owner ownership.Owner
 	// dry: nothing is stored, and the answers tell what would be.
 	dry bool
-	// regardless: what others own as well is deleted, too.
-	regardless bool
 	// hide takes out of all texts what the Secrets at hand hold.
 	hide *redact.Redactor
 	// storing lets one inventory be stored at a time, so that a later one holds all that an earlier one did.

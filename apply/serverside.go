@@ -40,7 +40,7 @@ func (r *run) serverSide(ctx context.Context, o *object, s *slot) error {
 	case len(force) == 0 && apierrors.IsConflict(err):
 		return r.disputed(ctx, o, s)
 	case r.options.Recreate && isImmutable(err):
-		return r.recreate(ctx, o, s, "is replaced, since a field changed that is immutable")
+		return r.recreateOwn(ctx, o, s, err)
 	}
 	return err
 }
@@ -54,7 +54,7 @@ func (r *run) firstContact(ctx context.Context, o *object, s *slot) error {
 	case o.Strategy == Recreate && isImmutable(err):
 		return r.recreateOurs(ctx, o, s, err)
 	case r.options.Recreate && s.UID != "" && isImmutable(err):
-		return r.recreate(ctx, o, s, "is replaced, since a field changed that is immutable")
+		return r.recreateOwn(ctx, o, s, err)
 	case err != nil:
 		return err
 	case r.isMarkedForAnother(s, live):

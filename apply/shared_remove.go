@@ -59,24 +59,24 @@ func (r *run) lookToRemove(ctx context.Context, s *slot) (*metav1.PartialObjectM
 	case isGone(err) && s.UID != "":
 		r.gone(s)
 		return nil, nil
-	case isGone(err), err == nil && !r.belongsHere(s, live):
+	case isGone(err):
 		s.gone = true
 		return nil, nil
 	case err != nil:
 		return nil, err
+	case r.belongsHere(s, live):
+		s.UID = live.GetUID()
+		return live, nil
+	case live.GetUID() == s.UID:
+		r.letGo(s)
 	}
-	return live, nil
+	s.gone = true
+	return nil, nil
 }
 
-// belongsHere tells whether a live object is what the entry is about, and notes its UID.
+// belongsHere reports whether a live object is what the entry is about.
 func (r *run) belongsHere(s *slot, live metav1.Object) bool {
-	known := live.GetUID() == s.UID
-	imported := known && r.owner.Name != "" && live.GetLabels()[landscaperLabel] == r.owner.Name
-	if (!known || s.policy() == Fallback) && !imported && !slices.ContainsFunc(ownership.OwnersOf(live), r.owner.SameItem) {
-		return false
-	}
-	s.UID = live.GetUID()
-	return true
+	return r.isOwn(live, s) || slices.ContainsFunc(ownership.OwnersOf(live), r.owner.SameItem)
 }
 
 // deleteLast deletes the version of an object that has no other owner. A conflict is for the caller.

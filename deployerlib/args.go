@@ -28,6 +28,7 @@ import (
 const (
 	DefaultName         = "generic.deployer.deployerkit.dev"
 	DefaultWorkers      = 10
+	DefaultTargetShare  = 0.5
 	DefaultPollInterval = 5 * time.Second
 	DefaultGracePeriod  = 30 * time.Second
 	DefaultBackoffMin   = time.Second
@@ -71,6 +72,10 @@ type DeployerArgs struct {
 	// Reconciler is set by the library.
 	Options controller.Options
 
+	// TargetShare is the part of the workers that the items of one target hold at most, greater than 0 and at most 1.
+	// Default 0.5. See docs/targets.md.
+	TargetShare float64
+
 	// Revision forces a revision of the contract. Empty: detected per item.
 	Revision contract.Revision
 	// PollInterval is the wait before an item in phase Progressing is called again, ±10 %. Default 5 s.
@@ -110,6 +115,7 @@ func (a *DeployerArgs) Default() {
 	a.SecretMaxAge = or(a.SecretMaxAge, DefaultSecretMaxAge)
 	a.Backoff.Min = or(a.Backoff.Min, DefaultBackoffMin)
 	a.Backoff.Max = or(a.Backoff.Max, max(DefaultBackoffMax, a.Backoff.Min))
+	a.TargetShare = or(a.TargetShare, DefaultTargetShare)
 	a.Options.MaxConcurrentReconciles = or(a.Options.MaxConcurrentReconciles, DefaultWorkers)
 	a.defaultParts()
 }
@@ -149,6 +155,7 @@ func (a *DeployerArgs) Validate() error {
 	check(a.Revision == "" || a.Revision == contract.Annotation || a.Revision == contract.JobID,
 		"revision %q: must be %q, %q or empty", a.Revision, contract.Annotation, contract.JobID)
 	check(a.PollInterval > 0, "pollInterval %s: must be positive", a.PollInterval)
+	check(a.TargetShare > 0 && a.TargetShare <= 1, "targetShare %g: must be greater than 0 and at most 1", a.TargetShare)
 	check(a.GracePeriod > 0, "gracePeriod %s: must be positive", a.GracePeriod)
 	check(a.MissingTargetGrace > 0, "missingTargetGrace %s: must be positive", a.MissingTargetGrace)
 	check(a.SecretMaxAge > 0, "secretMaxAge %s: must be positive", a.SecretMaxAge)

@@ -68,6 +68,9 @@ type Runtime struct {
 	Clock clock.WithTickerAndDelayedExecution
 	// Registerer takes metrics of the deployer's own; they get the label deployer_type.
 	Registerer prometheus.Registerer
+	// JudgeTargets sets the function that knows the health of targets, such as targets.Pool.Health; workers are shared
+	// by it. Without one, all targets count as healthy. It must not block.
+	JudgeTargets func(health func(target types.NamespacedName) targets.Health)
 	// Trigger asks for another pass over an item, soon and at low priority.
 	// It carries no reason, is de-duplicated and may be called from anywhere
 	// at any time. It does not force a run on a finished item: register a

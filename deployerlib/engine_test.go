@@ -83,6 +83,9 @@ func (e *Engine) Gone(di *lsv1alpha1.DeployItem) { e.r.deleted(di, &recordingQue
 // Trigger is Runtime.Trigger.
 func (e *Engine) Trigger(key types.NamespacedName) { e.r.trigger(key) }
 
+// Queued returns what was added to the queue, which does not run, with the priorities.
+func (e *Engine) Queued() map[types.NamespacedName]int { return e.r.queue.early }
+
 // Known tells how many items the engine remembers.
 func (e *Engine) Known() int { return len(e.r.states.items) }
 

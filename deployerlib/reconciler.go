@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/shares"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/targets"
 )
@@ -33,6 +34,7 @@ type reconciler struct {
 	states   *states
 	seen     *observer
 	queue    *queue
+	shares   *shares.Shares
 	warn     func(di *lsv1alpha1.DeployItem, reason, message string)
 }
 
@@ -44,9 +46,18 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	state := r.states.get(req.NamespacedName)
-	if rest := r.tooEarly(ctx, req.NamespacedName, state); rest > 0 {
+	di, err := r.items.get(ctx, req.NamespacedName)
+	if err != nil {
+		di = nil
+	}
+	if rest := r.tooEarly(di, state); rest > 0 {
+		r.shares.Return(req.NamespacedName)
 		return reconcile.Result{RequeueAfter: rest}, nil
 	}
+	if claim, wait := r.claim(req.NamespacedName, di); !r.shares.Take(req.NamespacedName, claim) {
+		return reconcile.Result{RequeueAfter: wait, Priority: &claim.Priority}, nil // unless it is offered a share before
+	}
+	defer r.shares.Return(req.NamespacedName)
 	c, passCtx, cancel := r.newCycle(ctx, req.NamespacedName, state)
 	defer cancel(nil)
 	if !state.begin(c.run) {
@@ -74,13 +85,33 @@ func (r *reconciler) newCycle(ctx context.Context, key types.NamespacedName, sta
 	return c, ctx, cancel
 }
 
-// tooEarly is the gate: how long a pop must wait, from the cache alone.
-func (r *reconciler) tooEarly(ctx context.Context, key types.NamespacedName, state *itemState) time.Duration {
-	di, err := r.items.get(ctx, key)
-	if err != nil {
+// tooEarly is the gate: how long a pop must wait, from the cache alone. di is nil if the cache does not have it.
+func (r *reconciler) tooEarly(di *lsv1alpha1.DeployItem, state *itemState) time.Duration {
+	if di == nil {
 		return 0
 	}
 	return state.gate(di, r.args.Clock.Now())
+}
+
+// claim is what an item asks a share of the workers for, and how long it may wait for that: to the deadline of its run,
+// which ends without a call of the target. Zero: as long as it takes.
+func (r *reconciler) claim(key types.NamespacedName, di *lsv1alpha1.DeployItem) (claim shares.Claim, wait time.Duration) {
+	claim.Place.Namespace = key.Namespace
+	if di == nil {
+		return claim, 0
+	}
+	now := r.args.Clock.Now()
+	decision := contract.Evaluate(di, contract.Options{Revision: r.args.Revision, Now: now})
+	if claim.Priority = priorityOf(di); claim.Priority == priorityJob && !decision.Due {
+		claim.Priority = priorityPeriodic
+	}
+	if di.Spec.Target != nil && !decision.Expired {
+		claim.Place.Target = di.Spec.Target.Name
+	}
+	if deadline, ok := contract.Deadline(di, decision); ok && decision.Due && deadline.After(now) {
+		wait = deadline.Sub(now)
+	}
+	return claim, wait
 }
 
 // pass is one walk through the pipeline, contained: nothing that goes wrong in

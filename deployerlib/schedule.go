@@ -14,6 +14,7 @@ import (
 // Priorities in the queue: the highest goes first. They are set on every
 // requeue, because the queue keeps the old one otherwise.
 const (
+	priorityOffered  = 200 // items that waited for a worker and hold one
 	priorityUser     = 100 // deletions and what a user asked for by annotation
 	priorityJob      = 0
 	priorityPeriodic = -50

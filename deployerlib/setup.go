@@ -5,12 +5,14 @@ package deployerlib
 import (
 	"context"
 	"fmt"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -20,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/shares"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -88,6 +91,11 @@ func newReconciler(a access, args DeployerArgs) (*reconciler, error) {
 		resolver: targets.NewResolver(a.live, args.Clock, args.SecretMaxAge),
 		writer:   &writer{client: a.client, live: a.live, seen: seen},
 	}
+	r.shares = shares.New(shares.Options{
+		Workers: args.Options.MaxConcurrentReconciles, TargetShare: args.TargetShare,
+		After: func(d time.Duration, f func()) { args.Clock.AfterFunc(d, func() { go f() }) },
+		Offer: func(item types.NamespacedName) { r.queue.add(item, priorityOffered) },
+	})
 	r.phases, r.ops = r.pipeline(), r.operations()
 	return r, nil
 }
@@ -99,7 +107,7 @@ const maxEventReason = 128
 func (r *reconciler) runtime(ls, host cluster.Cluster) Runtime {
 	return Runtime{
 		Landscaper: ls, Host: host, Targets: r.resolver, Recorder: ls.GetEventRecorder(r.args.Name),
-		Clock: r.args.Clock, Trigger: r.trigger,
+		Clock: r.args.Clock, Trigger: r.trigger, JudgeTargets: r.shares.Judge,
 		Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"deployer_type": string(r.args.Type)}, r.args.Registerer),
 	}
 }
@@ -141,6 +149,10 @@ func (r *reconciler) sources(c cluster.Cluster) []source.Source {
 	}
 	return []source.Source{
 		source.Func(r.queue.start),
+		source.Func(func(ctx context.Context, _ workQueue) error {
+			context.AfterFunc(ctx, r.shares.Close)
+			return nil
+		}),
 		source.Kind(c.GetCache(), &lsv1alpha1.DeployItem{}, r.itemEvents()),
 		source.Kind(c.GetCache(), &lsv1alpha1.Target{}, onChange(targetChanged)),
 		source.Kind(c.GetCache(), &lsv1alpha1.Context{}, onChange(contextChanged)),

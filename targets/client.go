@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -237,7 +238,7 @@ func (c *Client) judge(l *link, err error) {
 	c.wire.health.trip(c.pool.o.Clock.Now(), c.scrub(l, err))
 }
 
-// ping takes any answer for a sign of life.
+// ping takes any complete answer for a sign of life.
 func (c *Client) ping() error {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.pool.o.ConnectTimeout, errNoAnswer)
 	defer cancel()
@@ -249,7 +250,8 @@ func (c *Client) ping() error {
 	if err != nil {
 		return err
 	}
-	return resp.Body.Close()
+	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxErrorBody))
+	return errors.Join(err, resp.Body.Close())
 }
 
 // scrub takes the token out of an error: it may quote what a hostile server sent back.

@@ -44,6 +44,10 @@ type health struct {
 	pause    time.Duration
 	next     time.Time
 	last     error
+
+	requests  uint64
+	underWay  map[uint64]time.Time // when each request began that has no complete response yet
+	completed time.Time            // the last response
 }
 
 // admit returns nil if a request may be made; report must follow.
@@ -60,13 +64,13 @@ func (h *health) admit(now time.Time) error {
 	return nil
 }
 
-// report says how an admitted request ended: nil if the target answered, whatever it said.
+// report says how an admitted request ended: nil if the target completed its response, whatever it said.
 func (h *health) report(now time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.trying = false
 	if err == nil {
-		h.failures, h.isDown, h.last = 0, false, nil
+		h.failures, h.isDown, h.last, h.completed = 0, false, nil, now
 		if h.settled { // else the target may answer with errors only, which must not be asked for in a loop
 			h.pause = 0
 		}

@@ -114,12 +114,14 @@ func (w *wire) send(req *http.Request) (*http.Response, error) {
 		return nil, refuse(req, err)
 	}
 	start := w.clk.Now()
+	request := w.health.begin(start)
 	resp, err := w.exchange(current.transport, req, token)
 	if err != nil {
+		w.health.end(request)
 		w.report(req, start, err)
 		return nil, err
 	}
-	w.health.report(w.clk.Now(), nil)
+	w.judge(req, resp, start, request)
 	if resp.StatusCode == http.StatusUnauthorized {
 		w.refused(current, token)
 	}

@@ -91,7 +91,7 @@ type lookup struct{ watcher *watch.Watcher }
 // Seen is what the watches know about an object.
 func (l lookup) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
 	seen, known := l.watcher.Get(resource, name)
-	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting, ResourceVersion: seen.ResourceVersion}, known
+	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting, Item: seen.Item, ResourceVersion: seen.ResourceVersion}, known
 }
 
 // Expected makes what an engine left behind what watches are to expect.

@@ -75,6 +75,9 @@ func (k *Keeper) UseRuntime(rt deployerlib.Runtime) error {
 		Policy: k.options.Targets, Resolver: rt.Targets, Landscaper: mgr.GetConfig(), LandscaperClient: k.secrets, Clock: rt.Clock,
 		WrapTransport: k.options.WrapTransport,
 	})
+	if rt.JudgeTargets != nil {
+		rt.JudgeTargets(pool.Health)
+	}
 	k.use(rt, pool)
 	return mgr.Add(k.clusters)
 }

@@ -3,9 +3,9 @@
 package jsonpath
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"k8s.io/client-go/util/jsonpath"
@@ -13,19 +13,26 @@ import (
 
 // What bounds the work that a path can ask for: the parser recurses once per
 // character, every descent and every union multiplies the number of results.
+// The largest objects that an API server stores have some 100 000 values.
 const (
 	maxLength   = 1024
 	maxDescents = 2
 	maxCommas   = 8
+	maxSteps    = 1 << 18
+	maxDepth    = 256
 )
 
 // ErrNotFound says that a path leads to no value of an object.
 var ErrNotFound = errors.New("not found")
 
+// ErrLimit says that a path asks for more work on an object than any path may. A path that begins at a
+// field of the object, or has fewer descents (..) and unions, needs less.
+var ErrLimit = errors.New("exceeds a limit")
+
 // Path is a parsed path. It is immutable and may be used concurrently.
 type Path struct {
-	text   string
-	parsed jsonpath.JSONPath
+	text  string
+	nodes []jsonpath.Node
 }
 
 // String is the text that was parsed.
@@ -42,11 +49,7 @@ func Parse(text string) (*Path, error) {
 	if err := onlyPath(root.Nodes); err != nil {
 		return nil, err
 	}
-	path := jsonpath.New("path")
-	if err := path.Parse(template(text)); err != nil {
-		return nil, err // parsed above: cannot happen
-	}
-	return &Path{text: text, parsed: *path}, nil
+	return &Path{text: text, nodes: root.Nodes}, nil
 }
 
 // ParseKey reads a dotted key such as "database.connection.url" into its parts;
@@ -71,27 +74,21 @@ func ParseKey(text string) ([]string, error) {
 	return parts, nil
 }
 
-// Find gives every value that the path leads to, in the object's order, at
-// least one. A value may be nil (JSON null). The values are the object's own:
-// copy them before changing them.
-// Errors: ErrNotFound, wrapped, when there is none.
-func (p *Path) Find(object map[string]any) (values []any, err error) {
-	defer func() {
-		if v := recover(); v != nil { // the parser's reflection is not ours to trust
-			values, err = nil, fmt.Errorf("%w: %v", ErrNotFound, v)
-		}
-	}()
-	evaluation := p.parsed // a copy: evaluating changes it
-	results, err := evaluation.FindResults(object)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrNotFound, err.Error())
-	}
-	for _, result := range results {
-		for _, value := range result {
-			values = append(values, plain(value))
-		}
-	}
-	if len(values) == 0 {
+// Find returns every value that the path leads to, at least one: lists in their
+// order, the fields of an object by name. A value may be nil (JSON null). The values are the object's own: copy them before
+// changing them. The object consists of JSON values.
+// Errors: ErrNotFound, wrapped, when there is no value; ErrLimit, wrapped, when finding
+// them takes too many steps or leads too deep; the cause of the context, wrapped, when that ends first. The last
+// two name the path.
+func (p *Path) Find(ctx context.Context, object map[string]any) ([]any, error) {
+	e := evaluation{ctx: ctx, left: maxSteps}
+	values, err := e.list([]any{object}, p.nodes)
+	switch {
+	case e.ended != nil:
+		return nil, fmt.Errorf("jsonPath %q %w", p.text, e.ended)
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrNotFound, err)
+	case len(values) == 0:
 		return nil, ErrNotFound
 	}
 	return values, nil
@@ -113,7 +110,7 @@ func parse(text string) (root *jsonpath.ListNode, err error) {
 	if strings.Count(text, "..") > maxDescents || strings.Count(text, ",") > maxCommas {
 		return nil, fmt.Errorf("has more than %d descents (..) or %d commas", maxDescents, maxCommas)
 	}
-	parser, err := jsonpath.Parse("path", template(text))
+	parser, err := jsonpath.Parse("path", braced(text))
 	if err != nil {
 		return nil, fmt.Errorf("is not a JSON path: %w", err)
 	}
@@ -127,8 +124,8 @@ func parse(text string) (root *jsonpath.ListNode, err error) {
 	return list, nil
 }
 
-// template is the path with braces and a beginning.
-func template(text string) string {
+// braced is the path with braces and a beginning.
+func braced(text string) string {
 	if strings.HasPrefix(text, "{") {
 		return text
 	}
@@ -154,15 +151,4 @@ func onlyPath(nodes []jsonpath.Node) error {
 		}
 	}
 	return nil
-}
-
-// plain is a JSON value: what a wildcard makes of a string becomes numbers.
-func plain(value reflect.Value) any {
-	if !value.IsValid() || !value.CanInterface() {
-		return nil
-	}
-	if value.Kind() == reflect.Uint8 {
-		return int64(value.Uint())
-	}
-	return value.Interface()
 }

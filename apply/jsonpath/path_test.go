@@ -4,6 +4,7 @@ package jsonpath
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/jsonpath"
 )
 
 const object = `{
@@ -64,7 +66,7 @@ func TestFind(t *testing.T) {
 				t.Fatalf("%s\nParse(%q): %v", tc.reason, tc.path, err)
 			}
 			for range 2 { // the second time gives the same
-				got, err := path.Find(decoded(t))
+				got, err := path.Find(t.Context(), decoded(t))
 				if (err != nil) != (tc.want == nil) || (err != nil && !errors.Is(err, ErrNotFound)) {
 					t.Errorf("%s\nFind(...): got error %v", tc.reason, err)
 				}
@@ -73,6 +75,40 @@ func TestFind(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFindIsAsClientGo compares with the evaluation that kubectl uses.
+func TestFindIsAsClientGo(t *testing.T) {
+	for _, text := range []string{
+		"metadata.name", "spec.containers[*].name", "spec.containers[*].image", "spec.containers[-1].name", "spec.containers[-1:].name",
+		"spec.containers[0:1].name", "spec.containers[0:2:2].name", "spec.containers[::2].name", "spec.containers[1:1]", "spec.containers[2]", "spec.containers[-3]",
+		"spec.containers[0:3]", "spec.containers[1:0]", "spec.containers[::-1]", "spec.containers[::0]", "spec['replicas','nothing']", "spec['replicas','other']",
+		"spec.containers[0,1].name", "spec.containers[0,1].image", "..name", "..type", "..containers[0].name", "spec..[0]", "spec.containers.name",
+		`spec.containers[?(@.image)].name`, `spec.containers[?(@.image=="b:1")].name`, `spec.containers[?(@.name!="a")].name`, `spec.containers[?(@.name>="a")].name`,
+		`spec.containers[?(@.name<"b")].name`, `spec.containers[?(@.name==@.image)].name`, `spec.containers[?(@.name==1)]`, `spec.containers[?(@.name=="a")].image`,
+		`spec.containers[?(1==1)].name`, `spec.containers[?(@.name==true)]`, `spec[?(@.a=="b")]`, "spec.nothing", "spec.nothing.a", "spec.nothing[0]", "spec.empty[*]", "spec.empty[0]", "$", "@", ".",
+		`status.conditions[?(@.type=="Ready")].status`, `status.conditions[?(@.type=="Other")].status`,
+	} {
+		path, err := Parse(text)
+		if err != nil {
+			t.Errorf("Parse(%q): %v", text, err)
+			continue
+		}
+		oracle := jsonpath.New("oracle")
+		if err := oracle.Parse(braced(text)); err != nil {
+			t.Fatal(err)
+		}
+		var want []any
+		if results, err := oracle.FindResults(decoded(t)); err == nil && len(results) == 1 {
+			for _, result := range results[0] {
+				want = append(want, result.Interface())
+			}
+		}
+		got, _ := path.Find(t.Context(), decoded(t))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: -client-go, +got:\n%s", text, diff)
+		}
 	}
 }
 
@@ -116,6 +152,70 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
+// nested is {"a": {"a": …}}, with a number of levels.
+func nested(levels int) map[string]any {
+	out := map[string]any{}
+	for range levels - 1 {
+		out = map[string]any{"a": out}
+	}
+	return out
+}
+
+func TestFindIsBounded(t *testing.T) {
+	wide := make([]any, 2000)
+	for i := range wide {
+		wide[i] = map[string]any{"b": []any{nil, nil, nil}}
+	}
+	for name, tc := range map[string]struct {
+		reason, path string
+		object       map[string]any
+		limited      bool
+	}{
+		"Deep":       {reason: "an object of 4.8 KB took 15 s", path: "..a..a", object: nested(960), limited: true},
+		"DeepOnce":   {reason: "one descent is bounded too", path: "..a", object: nested(maxDepth + 2), limited: true},
+		"Deepest":    {reason: "objects as deep as CustomResourceDefinitions are fine", path: "..a..a", object: nested(maxDepth + 1)},
+		"NoDescent":  {reason: "a path without a descent goes no deeper than it is long", path: "a.a.a", object: nested(1000)},
+		"Wide":       {reason: "a busy object is fine", path: "..b[*]", object: map[string]any{"items": wide}, limited: false},
+		"Repeated":   {reason: "a union multiplies", path: "[0,0,0,0,0][0,0,0,0,0]", object: map[string]any{}, limited: false},
+		"Multiplied": {reason: "and more so with lists", path: ".items[0:,0:,0:].b[0:,0:,0:].x..y", object: map[string]any{"items": append([]any{}, wide...)}},
+		"Product":    {reason: "descents and unions together", path: "..items[0:,0:,0:,0:,0:,0:].b[0:,0:,0:]", object: map[string]any{"items": slices.Repeat(wide, 5)}, limited: true},
+		"Filters":    {reason: "filters within filters", path: ".items[?(@.b)].b[?(@==null)]..x", object: map[string]any{"items": wide}},
+	} {
+		t.Run(name+" [F5]", func(t *testing.T) {
+			path, err := Parse(tc.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			_, err = path.Find(t.Context(), tc.object)
+			if errors.Is(err, ErrLimit) != tc.limited {
+				t.Errorf("%s\nFind(...): got error %v", tc.reason, err)
+			}
+			if err != nil && tc.limited && !strings.Contains(err.Error(), tc.path) {
+				t.Errorf("the error does not name the path: %v", err)
+			}
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("Find took %s", took)
+			}
+		})
+	}
+}
+
+func TestFindEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("the job is over")
+	cancel(cause)
+	path, err := Parse("..a..a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("stops [F5]", func(t *testing.T) {
+		if found, err := path.Find(ctx, nested(maxDepth)); !errors.Is(err, cause) || errors.Is(err, ErrNotFound) || found != nil {
+			t.Errorf("Find(ended context): got %d values, %v", len(found), err)
+		}
+	})
+}
+
 // FuzzPath: whatever is accepted finds values that are JSON or says that there are none, the same each time, in a short
 // time, and leaves the object alone.
 func FuzzPath(f *testing.F) {
@@ -137,18 +237,18 @@ func FuzzPath(f *testing.F) {
 		}
 		before := runtime.DeepCopyJSON(values)
 		began := time.Now()
-		got, err := path.Find(values)
-		if took := time.Since(began); took > 20*time.Second {
+		got, err := path.Find(t.Context(), values)
+		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("Find took %s", took)
 		}
-		if (err == nil) != (len(got) > 0) || err != nil && !errors.Is(err, ErrNotFound) {
+		if (err == nil) != (len(got) > 0) || err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrLimit) {
 			t.Errorf("Find: %d values, error %v", len(got), err)
 		}
 		first, bad := json.Marshal(got)
 		if bad != nil {
 			t.Errorf("Find gave what is no JSON: %v", bad)
 		}
-		again, err2 := path.Find(values)
+		again, err2 := path.Find(t.Context(), values)
 		if second, _ := json.Marshal(again); len(values) < 2 && !bytes.Equal(first, second) || (err == nil) != (err2 == nil) || len(got) != len(again) {
 			t.Errorf("Find: first %s, %v, then %s, %v", first, err, second, err2)
 		}

@@ -119,7 +119,7 @@ func checkKind(path, apiVersion, kind string) error {
 // meets all requirements. What does not exist is not ready, and neither is a
 // label selector that finds nothing. A disabled check is always ready and looks
 // up nothing.
-// Errors: those of the lookup.
+// Errors: those of the lookup, and those of Of.
 func (c *Check) Run(ctx context.Context, lookup Lookup) (Result, error) {
 	if c.Spec.Disabled {
 		return ready(), nil
@@ -132,8 +132,8 @@ func (c *Check) Run(ctx context.Context, lookup Lookup) (Result, error) {
 		if obj == nil {
 			return c.waiting(name(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name) + ": does not exist"), nil
 		}
-		if result := c.Of(obj); !result.Ready() {
-			return result, nil
+		if result, err := c.Of(ctx, obj); err != nil || !result.Ready() {
+			return result, err
 		}
 	}
 	return c.runSelector(ctx, lookup)
@@ -153,28 +153,34 @@ func (c *Check) runSelector(ctx context.Context, lookup Lookup) (Result, error) 
 		return c.waiting(fmt.Sprintf("no %s has the labels %s", selector.Kind, labels.Set(selector.Labels))), nil
 	}
 	for _, obj := range found {
-		if result := c.Of(obj); !result.Ready() {
-			return result, nil
+		if result, err := c.Of(ctx, obj); err != nil || !result.Ready() {
+			return result, err
 		}
 	}
 	return ready(), nil
 }
 
-// Of tells whether one object meets all requirements, whatever the check
+// Of reports whether one object meets all requirements, whatever the check
 // selects. The reason names check, object and field.
-func (c *Check) Of(obj *unstructured.Unstructured) Result {
+// Errors: a *SpecError, wrapped, for a requirement that takes too much work on this object; the cause of the context, wrapped, when
+// that ends first.
+func (c *Check) Of(ctx context.Context, obj *unstructured.Unstructured) (Result, error) {
 	if c.Spec.Disabled {
-		return ready()
+		return ready(), nil
 	}
 	if obj == nil {
-		return c.waiting("object does not exist")
+		return c.waiting("object does not exist"), nil
 	}
 	for i := range c.requirements {
-		if reason := c.requirements[i].unmet(obj); reason != "" {
-			return c.waiting(Name(obj) + ": " + reason)
+		reason, err := c.requirements[i].unmet(ctx, obj)
+		if err != nil {
+			return Result{}, fmt.Errorf("readiness check %q: %s: %w", c.Spec.Name, Name(obj), err)
+		}
+		if reason != "" {
+			return c.waiting(Name(obj) + ": " + reason), nil
 		}
 	}
-	return ready()
+	return ready(), nil
 }
 
 func (c *Check) waiting(reason string) Result {

@@ -99,7 +99,10 @@ func TestRequirements(t *testing.T) {
 		"DoesNotExistAnywhere": {"{jsonPath: 'status.items[*].x', operator: '!'}", ""},
 	} {
 		t.Run(name+" [D13]", func(t *testing.T) {
-			got := onThing(t, tc.requirement).Of(parsed(t, thing))
+			got, err := onThing(t, tc.requirement).Of(t.Context(), parsed(t, thing))
+			if err != nil {
+				t.Fatal(err)
+			}
 			if got.Ready() != (tc.reason == "") || !strings.Contains(got.Reason, tc.reason) {
 				t.Errorf("Of(...): want %q, got %+v", tc.reason, got)
 			}
@@ -115,7 +118,7 @@ func TestSecretValuesStaySecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := check.Of(parsed(t, "{apiVersion: v1, kind: Secret, metadata: {name: s}, data: {p: CANARY1}}"))
+	got, _ := check.Of(t.Context(), parsed(t, "{apiVersion: v1, kind: Secret, metadata: {name: s}, data: {p: CANARY1}}"))
 	if got.Ready() || strings.Contains(got.Reason, "CANARY") || !strings.Contains(got.Reason, "data.p") {
 		t.Errorf("Of(...): got %+v", got)
 	}
@@ -313,4 +316,38 @@ func TestCompileRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRequirementsAreBounded: what is too much work is an error that names the field, also for "does not exist".
+func TestRequirementsAreBounded(t *testing.T) {
+	deep := map[string]any{}
+	for range 800 {
+		deep = map[string]any{"a": deep}
+	}
+	wide := make([]any, 60_000)
+	for i := range wide {
+		wide[i] = "no"
+	}
+	obj := &unstructured.Unstructured{Object: map[string]any{"kind": "Thing", "status": deep, "items": wide}}
+	long := "{value: " + strings.Repeat("no", 1000) + "}"
+	for name, tc := range map[string]struct{ requirement, path string }{
+		"Steps [F5]":   {"{jsonPath: ..a..a, operator: exists}", "requirements[0].jsonPath"},
+		"Absence [F5]": {"{jsonPath: ..a..a, operator: '!'}", "requirements[0].jsonPath"},
+		"Values [F5]":  {"{jsonPath: 'items[*]', operator: notin, values: [" + long + "]}", "requirements[0].values"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := onThing(t, tc.requirement).Of(t.Context(), obj)
+			if fault, ok := errors.AsType[*SpecError](err); !ok || fault.Path != tc.path || got.Ready() {
+				t.Errorf("Of(...): want an error at %s, got %+v, %v", tc.path, got, err)
+			}
+		})
+	}
+	t.Run("ends with its context [F5]", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		over := errors.New("over")
+		cancel(over)
+		if _, err := onThing(t, "{jsonPath: a, operator: '!'}").Of(ctx, obj); !errors.Is(err, over) {
+			t.Errorf("Of(ended context): got %v", err)
+		}
+	})
 }

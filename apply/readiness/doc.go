@@ -41,7 +41,7 @@
 //
 //	check, err := readiness.Compile(spec)     // at decoding: a *SpecError names the faulty field
 //	result, err := check.Run(ctx, lookup)     // all objects that it selects meet all requirements
-//	result := check.Of(object)                // one object only
+//	result, err := check.Of(ctx, object)      // one object only
 //
 // A requirement compares every value that its JSON path finds. A path that finds
 // nothing fails every operator but "!". Numbers are compared by value: 1 and 1.0

@@ -3,7 +3,9 @@
 package readiness
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -24,10 +26,15 @@ var operators = []selection.Operator{
 
 // requirement is one comparison, prepared.
 type requirement struct {
+	at       string // where the requirement is in the specification
 	path     *jsonpath.Path
 	operator selection.Operator
 	values   []any
+	weight   int // of the values, in bytes of JSON
 }
+
+// maxComparison bounds the values that a path finds, times the bytes of the values that they are compared with.
+const maxComparison = 32 << 20
 
 // compileRequirement checks a requirement at a path of the specification.
 func compileRequirement(at string, spec health.RequirementSpec) (*requirement, error) {
@@ -41,13 +48,14 @@ func compileRequirement(at string, spec health.RequirementSpec) (*requirement, e
 	if err := checkCount(at+".values", spec); err != nil {
 		return nil, err
 	}
-	compiled := &requirement{path: path, operator: spec.Operator}
+	compiled := &requirement{at: at, path: path, operator: spec.Operator}
 	for i, raw := range spec.Value {
 		value, err := valueOf(raw.Raw)
 		if err != nil {
 			return nil, faulty(fmt.Sprintf("%s.values[%d]", at, i), "%s", err.Error())
 		}
 		compiled.values = append(compiled.values, value)
+		compiled.weight += len(raw.Raw)
 	}
 	return compiled, nil
 }
@@ -91,26 +99,33 @@ func valueOf(raw []byte) (any, error) {
 	return value, nil
 }
 
-// unmet says why an object does not meet the requirement, "" when it does.
-func (r *requirement) unmet(obj *unstructured.Unstructured) string {
-	found, err := r.path.Find(obj.Object)
+// unmet returns why an object does not meet the requirement, and "" when it does.
+// Errors: a *SpecError when that takes too much work; the cause of the context, wrapped, when that ends first.
+func (r *requirement) unmet(ctx context.Context, obj *unstructured.Unstructured) (string, error) {
+	found, err := r.path.Find(ctx, obj.Object)
+	missing := errors.Is(err, jsonpath.ErrNotFound)
 	switch {
+	case errors.Is(err, jsonpath.ErrLimit):
+		return "", faulty(r.at+".jsonPath", "%s", err.Error())
+	case err != nil && !missing:
+		return "", err
+	case r.operator == selection.DoesNotExist && missing:
+		return "", nil
 	case r.operator == selection.DoesNotExist:
-		if err != nil {
-			return ""
-		}
-		return fmt.Sprintf("%s exists", r.path)
-	case err != nil:
-		return fmt.Sprintf("%s does not exist", r.path)
+		return fmt.Sprintf("%s exists", r.path), nil
+	case missing:
+		return fmt.Sprintf("%s does not exist", r.path), nil
 	case r.operator == selection.Exists:
-		return ""
+		return "", nil
+	case len(found) > maxComparison/r.weight:
+		return "", faulty(r.at+".values", "are too many to compare with the %d values that %s finds", len(found), r.path)
 	}
 	for _, value := range found {
 		if !r.meets(value) {
-			return r.reason(obj, value)
+			return r.reason(obj, value), nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // meets compares one value.

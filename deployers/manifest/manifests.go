@@ -251,7 +251,13 @@ func checkPatch(at string, raw *runtime.RawExtension) error {
 	if !ok && patch["metadata"] != nil {
 		return fault(at+".metadata", "must be an object")
 	}
-	return checkMetadata(at+".metadata", metadata)
+	if err := checkMetadata(at+".metadata", metadata); err != nil {
+		return err
+	}
+	if field := ownership.Unmarks(patch); field != "" {
+		return fault(at+"."+field, "must not remove or replace the marks of the object's owner")
+	}
+	return nil
 }
 
 // quoted is a value for an error: a number, a text or a flag; of lists and objects, which may hold anything, only what

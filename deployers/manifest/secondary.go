@@ -4,6 +4,7 @@ package manifest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/readiness"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
@@ -91,6 +93,9 @@ func (r *run) awaitChecks(ctx context.Context) error {
 		r.sights = nil
 		lookup := objects{run: r, path: fmt.Sprintf("spec.config.readinessChecks.custom[%d].targetName", i), name: name}
 		result, err := check.Run(ctx, lookup)
+		if spec, ok := errors.AsType[*readiness.SpecError](err); ok {
+			return fault(fmt.Sprintf("readinessChecks.custom[%d].%s", i, spec.Path), "%s", spec.Reason)
+		}
 		if err != nil {
 			return err
 		}

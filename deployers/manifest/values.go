@@ -5,6 +5,7 @@ package manifest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -47,7 +48,8 @@ type Awaited struct {
 // ReadExports reads the values of all exports; every object is read once, as
 // long as there are no more than 64. It does not wait: what is not there yet is in Waiting. The values are
 // copies.
-// Errors: those of the getter, with the key; a ConfigError when two exports
+// Errors: those of the getter, with the key; the cause of the context, wrapped, when that ends while a path is
+// evaluated; a ConfigError when a path takes too many steps in its object, when two exports
 // want to be in the same place and are not both objects, or when they exceed
 // what a Secret may hold: no more than that is ever kept.
 func ReadExports(ctx context.Context, exports []Export, get Getter) (*Values, error) {
@@ -57,6 +59,9 @@ func ReadExports(ctx context.Context, exports []Export, get Getter) (*Values, er
 	for i := range exports {
 		export := &exports[i]
 		value, missing, err := reader.value(ctx, export)
+		if errors.Is(err, jsonpath.ErrLimit) {
+			return nil, fault(fmt.Sprintf("exports.exports[%d]", i), "%s", err.Error())
+		}
 		if err != nil {
 			return nil, fmt.Errorf("export %q: %w", export.Key, err)
 		}
@@ -165,7 +170,10 @@ func (r *reader) read(ctx context.Context, target string, ref lsv1alpha1.TypedOb
 	if obj == nil {
 		return nil, describe(ref) + " does not exist", nil
 	}
-	found, err := path.Find(obj.Object)
+	found, err := path.Find(ctx, obj.Object)
+	if err != nil && !errors.Is(err, jsonpath.ErrNotFound) {
+		return nil, "", fmt.Errorf("%s: %w", describe(ref), err)
+	}
 	if err != nil || found[0] == nil {
 		return nil, fmt.Sprintf("%s of %s does not exist", path, describe(ref)), nil
 	}

@@ -228,3 +228,23 @@ func TestReadExportsChangesNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestExportPathsAreBounded: a path that takes too long is a fault of the configuration, and none outlives its call.
+func TestExportPathsAreBounded(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, 800) + "{}" + strings.Repeat("}", 800)
+	from := &fakeClusters{objects: map[string]string{"/Database/ns/db": `{"metadata":{"name":"db"},"status":` + deep + `}`}}
+	t.Run("names the path [F5]", func(t *testing.T) {
+		_, err := ReadExports(t.Context(), exportsOf(t, "key: k, jsonPath: metadata.name", "key: a, jsonPath: ..a..a"), from)
+		if err == nil || len(contract.Codes(err)) != 1 || !strings.Contains(err.Error(), "spec.config.exports.exports[1]") || !strings.Contains(err.Error(), `"..a..a"`) {
+			t.Errorf("ReadExports(...): got %v", err)
+		}
+	})
+	t.Run("ends with its context [F5]", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		over := errors.New("over")
+		cancel(over)
+		if _, err := ReadExports(ctx, exportsOf(t, "key: k, jsonPath: metadata.name"), from); !errors.Is(err, over) {
+			t.Errorf("ReadExports(ended context): got %v", err)
+		}
+	})
+}

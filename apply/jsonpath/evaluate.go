@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonpath
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/client-go/third_party/forked/golang/template"
+	"k8s.io/client-go/util/jsonpath"
+)
+
+// lookEvery is how many steps an evaluation takes between two looks at its context.
+const lookEvery = 1024
+
+// evaluation walks the nodes that client-go parsed over JSON values, as client-go's evaluation does, and counts its
+// steps: one for each value that it looks at.
+type evaluation struct {
+	ctx   context.Context
+	left  int   // of maxSteps
+	next  int   // what left is at the next look at the context
+	ended error // why the evaluation was stopped
+}
+
+// spend counts steps. Its error ends the evaluation.
+func (e *evaluation) spend(steps int) error {
+	if e.left -= steps; e.left < 0 && e.ended == nil {
+		e.ended = fmt.Errorf("%w: it takes more than %d steps in this object", ErrLimit, maxSteps)
+	}
+	if e.ended == nil && (e.next == 0 || e.left < e.next) {
+		e.next = e.left - lookEvery
+		if e.ctx.Err() != nil {
+			e.ended = fmt.Errorf("was stopped: %w", context.Cause(e.ctx))
+		}
+	}
+	return e.ended
+}
+
+// list walks one node after the other, each over what the one before found.
+func (e *evaluation) list(values []any, nodes []jsonpath.Node) ([]any, error) {
+	var err error
+	for _, node := range nodes {
+		if err = e.spend(1 + len(values)); err != nil {
+			return nil, err
+		}
+		if values, err = e.node(values, node); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+func (e *evaluation) node(values []any, node jsonpath.Node) ([]any, error) {
+	switch node := node.(type) {
+	case *jsonpath.FieldNode:
+		return field(values, node.Value)
+	case *jsonpath.ArrayNode:
+		return e.array(values, node)
+	case *jsonpath.FilterNode:
+		return e.filter(values, node)
+	case *jsonpath.UnionNode:
+		return e.union(values, node)
+	case *jsonpath.WildcardNode:
+		return e.wildcard(values)
+	case *jsonpath.RecursiveNode:
+		return e.descend(nil, values, 0)
+	case *jsonpath.ListNode:
+		return e.list(values, node.Nodes)
+	}
+	constant, err := constantOf(node)
+	return slices.Repeat([]any{constant}, len(values)), err
+}
+
+// constantOf is the value of a constant, which only a filter has.
+func constantOf(node jsonpath.Node) (any, error) {
+	switch node := node.(type) {
+	case *jsonpath.TextNode:
+		return node.Text, nil
+	case *jsonpath.IntNode:
+		return node.Value, nil
+	case *jsonpath.FloatNode:
+		return node.Value, nil
+	case *jsonpath.BoolNode:
+		return node.Value, nil
+	}
+	return nil, fmt.Errorf("%s has no value", node)
+}
+
+// field skips values without the field as long as one has it.
+func field(values []any, name string) ([]any, error) {
+	out := []any{}
+	for _, value := range values {
+		fields, _ := value.(map[string]any)
+		if found, ok := fields[name]; ok {
+			out = append(out, found)
+		}
+	}
+	if len(out) == 0 && len(values) > 0 {
+		return nil, fmt.Errorf("%s is not found", name)
+	}
+	return out, nil
+}
+
+func (e *evaluation) array(values []any, node *jsonpath.ArrayNode) ([]any, error) {
+	out := []any{}
+	for _, value := range values {
+		if value == nil {
+			continue
+		}
+		items, isList := value.([]any)
+		if !isList {
+			return nil, errors.New("an index into what is no list")
+		}
+		from, to, step, err := slice(node.Params, len(items))
+		if err != nil {
+			return nil, err
+		}
+		if err := e.spend((to - from) / step); err != nil {
+			return nil, err
+		}
+		for i := from; i < to && i >= from; i += step {
+			out = append(out, items[i])
+		}
+	}
+	return out, nil
+}
+
+// slice resolves start, end and step of an index for a list of a length. Negative ones count from the end.
+func slice(params [3]jsonpath.ParamsEntry, length int) (from, to, step int, err error) {
+	to, step = length, 1
+	if params[0].Known {
+		if from = params[0].Value; from < 0 {
+			from += length
+		}
+	}
+	if params[1].Known {
+		if to = params[1].Value; to < 0 || to == 0 && params[1].Derived {
+			to += length
+		}
+	}
+	if params[2].Known {
+		step = params[2].Value
+	}
+	switch {
+	case from == to:
+		return 0, 0, 1, nil
+	case from < 0 || from > to || to > length:
+		return 0, 0, 0, fmt.Errorf("the index %d to %d is out of a list of %d", from, to, length)
+	case step <= 0:
+		return 0, 0, 0, errors.New("a step must be greater than 0")
+	}
+	return from, to, step, nil
+}
+
+func (e *evaluation) union(values []any, node *jsonpath.UnionNode) ([]any, error) {
+	out := []any{}
+	for _, part := range node.Nodes {
+		found, err := e.list(values, part.Nodes)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+func (e *evaluation) wildcard(values []any) ([]any, error) {
+	out := []any{}
+	for _, value := range values {
+		inside := parts(value)
+		if err := e.spend(len(inside)); err != nil {
+			return nil, err
+		}
+		out = append(out, inside...)
+	}
+	return out, nil
+}
+
+// descend appends every object and list that has something in it, each before what is inside it.
+func (e *evaluation) descend(out, values []any, depth int) ([]any, error) {
+	if err := e.spend(len(values)); err != nil {
+		return nil, err
+	}
+	for _, value := range values {
+		inside := parts(value)
+		if len(inside) == 0 {
+			continue
+		}
+		if depth >= maxDepth {
+			e.ended = fmt.Errorf("%w: the object is nested more than %d levels deep", ErrLimit, maxDepth)
+			return nil, e.ended
+		}
+		var err error
+		if out, err = e.descend(append(out, value), inside, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// parts are the values directly inside an object or a list.
+func parts(value any) []any {
+	switch value := value.(type) {
+	case []any:
+		return value
+	case map[string]any:
+		out := make([]any, 0, len(value))
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			out = append(out, value[key])
+		}
+		return out
+	}
+	return nil
+}
+
+func (e *evaluation) filter(values []any, node *jsonpath.FilterNode) ([]any, error) {
+	out := []any{}
+	for _, value := range values {
+		items, isList := value.([]any)
+		if !isList {
+			return nil, errors.New("a filter of what is no list")
+		}
+		for _, item := range items {
+			matches, err := e.matches(item, node)
+			if err != nil {
+				return nil, err
+			}
+			if matches {
+				out = append(out, item)
+			}
+		}
+	}
+	return out, nil
+}
+
+// matches reports whether an item of a list meets the condition of a filter.
+func (e *evaluation) matches(item any, node *jsonpath.FilterNode) (bool, error) {
+	if err := e.spend(1); err != nil {
+		return false, err
+	}
+	left, err := e.list([]any{item}, node.Left.Nodes)
+	if node.Operator == "exists" {
+		return err == nil && len(left) > 0, e.ended
+	}
+	if err != nil || len(left) == 0 {
+		return false, err
+	}
+	right, err := e.list([]any{item}, node.Right.Nodes)
+	if err != nil || len(right) == 0 {
+		return false, err
+	}
+	if len(left) > 1 || len(right) > 1 {
+		return false, errors.New("a filter can only compare one value with one")
+	}
+	return compare(left[0], right[0], node.Operator)
+}
+
+func compare(left, right any, operator string) (bool, error) {
+	switch operator {
+	case "<":
+		return template.Less(left, right)
+	case ">":
+		return template.Greater(left, right)
+	case "==":
+		return template.Equal(left, right)
+	case "!=":
+		return template.NotEqual(left, right)
+	case "<=":
+		return template.LessEqual(left, right)
+	case ">=":
+		return template.GreaterEqual(left, right)
+	}
+	return false, fmt.Errorf("%q is no operator", operator)
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+// Unmarks returns the field of a JSON merge patch that would take the marks of its owner off an object, such as
+// "metadata.labels" if that is null; "" if there is none. Keys with Prefix are left to IsReserved.
+func Unmarks(patch map[string]any) string {
+	metadata, given := patch["metadata"]
+	if !given {
+		return ""
+	}
+	fields, isObject := metadata.(map[string]any)
+	if !isObject {
+		return "metadata"
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		value, given := fields[field]
+		if _, isObject := value.(map[string]any); given && !isObject {
+			return "metadata." + field
+		}
+	}
+	if _, given := fields["managedFields"]; given {
+		return "metadata.managedFields"
+	}
+	return ""
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// TestPatchesKeepTheMarks: no patch of a user takes the marks off an object that show whose it is.
+func TestPatchesKeepTheMarks(t *testing.T) {
+	patches := map[string]struct {
+		metadata any
+		path     string
+	}{
+		"null labels [F10]":      {map[string]any{"labels": nil}, ".metadata.labels"},
+		"null annotations [F10]": {map[string]any{"annotations": nil}, ".metadata.annotations"},
+		"replaced labels [F10]":  {map[string]any{"labels": []any{}}, ".metadata.labels"},
+		"null metadata [F10]":    {nil, ".metadata"},
+		"our label [F10]":        {map[string]any{"labels": map[string]any{ownership.LabelItem: nil}}, ".metadata.labels." + ownership.LabelItem},
+		"our annotation [F10]":   {map[string]any{"annotations": map[string]any{ownership.AnnotationName: "x"}}, ".metadata.annotations." + ownership.AnnotationName},
+		"managed fields [F10]":   {map[string]any{"managedFields": []any{map[string]any{}}}, ".metadata.managedFields"},
+		"a label of others":      {map[string]any{"labels": map[string]any{"app": nil}}, ""},
+	}
+	for name, tc := range patches {
+		for _, when := range []string{"patchAfterDeployment", "patchBeforeDelete"} {
+			t.Run(name+", "+when, func(t *testing.T) {
+				d := Desired{Object: &unstructured.Unstructured{Object: map[string]any{
+					"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "ns", "name": "a"},
+				}}}
+				patch := map[string]any{"metadata": tc.metadata}
+				if d.PatchAfterDeployment = patch; when == "patchBeforeDelete" {
+					d.PatchAfterDeployment, d.PatchBeforeDelete = nil, patch
+				}
+				_, _, err := New(nil, configMaps(), Options{}).prepare(t.Context(), ownership.Owner{UID: "item"}, []Desired{d})
+				if (err == nil) != (tc.path == "") {
+					t.Fatalf("got %v", err)
+				}
+				if err != nil && (!strings.Contains(err.Error(), when+tc.path+":") || ClassOf(err) != Permanent) {
+					t.Errorf("want a permanent error at %s, got %v", when+tc.path, err)
+				}
+			})
+		}
+	}
+}
+
+// TestNullMetadataIsMarked: labels that are null in a manifest do not keep ours away.
+func TestNullMetadataIsMarked(t *testing.T) {
+	t.Run("null labels and annotations [F10]", func(t *testing.T) {
+		body := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "ns", "name": "a", "labels": nil, "annotations": nil},
+		}}
+		objects, _, err := New(nil, configMaps(), Options{}).prepare(t.Context(), ownership.Owner{UID: "item", Name: "n"}, []Desired{{Object: body}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner, owned := ownership.OwnerOf(objects[0].Object); !owned || owner.UID != "item" || owner.Name != "n" {
+			t.Errorf("the object has the marks of %+v", owner)
+		}
+	})
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// TestItemsWithoutShare: an item for which there is no worker costs nothing, and is queued when there is one.
+func TestItemsWithoutShare(t *testing.T) {
+	second := types.NamespacedName{Namespace: ns, Name: "second"}
+	waiting := item(runningJob("1", -time.Minute), func(di *lsv1alpha1.DeployItem) { di.Name, di.UID = second.Name, "uid-2" })
+	w := newWorld(t, []client.Object{item(job("1")), waiting}, withArgs(func(args *deployerlib.DeployerArgs) { args.Options.MaxConcurrentReconciles = 1 }))
+	release := make(chan struct{})
+	w.fake.Always(contract.Reconcile, func(_ context.Context, in deployertest.Input) error {
+		if in.Item.Name == key.Name {
+			<-release
+		}
+		return nil
+	})
+	first := w.pop(t.Context())
+	w.running(contract.Reconcile, 1)
+	_ = w.sent()
+	t.Run("waits without a request, at most to the deadline of its run [F4]", func(t *testing.T) {
+		for range 3 {
+			res, err := w.Reconcile(t.Context(), second)
+			if err != nil || res.RequeueAfter != 9*time.Minute {
+				t.Errorf("Reconcile: got %+v, %v, want the deadline in 9 minutes", res, err)
+			}
+		}
+		w.wantSent()
+		if queued := w.Queued(); len(queued) != 0 {
+			t.Errorf("queued although there is no worker: %v", queued)
+		}
+	})
+	close(release)
+	_ = first.end()
+	t.Run("is queued before all others when there is a worker, and runs [F4]", func(t *testing.T) {
+		if diff := cmp.Diff(map[types.NamespacedName]int{second: 200}, w.Queued()); diff != "" {
+			t.Errorf("queued: -want, +got:\n%s", diff)
+		}
+		if _, err := w.Reconcile(t.Context(), second); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if _, err := w.fake.AwaitCall(ctx, second, contract.Reconcile, 1); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shares
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// usage is what is held at the moment.
+type usage struct {
+	namespaces map[string]int
+	places     map[Place]int
+	doubtful   int            // of targets that are not good
+	doubtfulIn map[string]int // by namespace
+	total      int
+	health     map[Place]targets.Health // asked once for each place
+}
+
+// grant gives shares to items that wait, as long as there are any for them.
+func (s *Shares) grant() {
+	if s.waiting.len() == 0 || len(s.held) >= s.options.Workers {
+		return
+	}
+	use := s.usage()
+	for use.total < s.options.Workers {
+		next, found := s.best(use)
+		if !found {
+			return
+		}
+		s.waiting.remove(next.item)
+		s.held[next.item], s.offered[next.item] = next.Place, true
+		s.fresh = append(s.fresh, next.item)
+		s.count(use, next.Place)
+	}
+}
+
+// usage counts what is held, with the health that the targets have now.
+func (s *Shares) usage() *usage {
+	use := &usage{namespaces: map[string]int{}, places: map[Place]int{}, doubtfulIn: map[string]int{}, health: map[Place]targets.Health{}}
+	for _, place := range s.held {
+		s.count(use, place)
+	}
+	return use
+}
+
+func (s *Shares) count(use *usage, place Place) {
+	use.namespaces[place.Namespace]++
+	use.places[place]++
+	use.total++
+	if s.healthOf(place, use) != targets.HealthGood {
+		use.doubtful++
+		use.doubtfulIn[place.Namespace]++
+	}
+}
+
+// best is the item that is next. false: none may have a share.
+func (s *Shares) best(use *usage) (next ticket, found bool) {
+	for place, line := range s.waiting.lines {
+		if (!found || use.compare(line[0], next) < 0) && s.mayHave(place, use) {
+			next, found = line[0], true
+		}
+	}
+	return next, found
+}
+
+// compare orders the first items of two lines.
+func (u *usage) compare(a, b ticket) int {
+	return cmp.Or(
+		cmp.Compare(u.namespaces[a.Place.Namespace], u.namespaces[b.Place.Namespace]),
+		cmp.Compare(u.places[a.Place], u.places[b.Place]),
+		compare(a, b),
+	)
+}
+
+// mayHave reports whether a place may hold one share more.
+func (s *Shares) mayHave(place Place, use *usage) bool {
+	if use.namespaces[place.Namespace] > 0 && use.total >= s.options.Workers-s.spared {
+		return false
+	}
+	if place.Target == "" {
+		return true
+	}
+	if s.healthOf(place, use) == targets.HealthGood {
+		return use.places[place] < s.perTarget
+	}
+	return use.places[place] == 0 && use.doubtful < s.doubtful && use.doubtfulIn[place.Namespace] < (s.doubtful+1)/2
+}
+
+// healthOf is the health of a target. One with which no item has run to its end is not proven.
+func (s *Shares) healthOf(place Place, use *usage) targets.Health {
+	health, asked := use.health[place]
+	if !asked {
+		health = s.ask(place)
+		if health == targets.HealthGood && s.isJudged(place) && !s.proven[place] {
+			health = targets.HealthUnproven
+		}
+		use.health[place] = health
+	}
+	return health
+}
+
+func (s *Shares) ask(place Place) targets.Health {
+	if !s.isJudged(place) {
+		return targets.HealthGood
+	}
+	return s.health(types.NamespacedName{Namespace: place.Namespace, Name: place.Target})
+}
+
+func (s *Shares) isJudged(place Place) bool { return s.health != nil && place.Target != "" }

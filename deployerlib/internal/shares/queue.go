@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shares
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ticket is the position of an item that waits.
+type ticket struct {
+	Claim
+
+	item   types.NamespacedName
+	number uint64
+}
+
+// compare orders tickets: urgent ones first, then those that came first.
+func compare(a, b ticket) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.number, b.number))
+}
+
+// queue holds the items that wait, in a line for each place.
+type queue struct {
+	lines   map[Place][]ticket // each sorted, none empty
+	tickets map[types.NamespacedName]ticket
+	last    uint64
+}
+
+func newQueue() queue {
+	return queue{lines: map[Place][]ticket{}, tickets: map[types.NamespacedName]ticket{}}
+}
+
+func (q *queue) len() int { return len(q.tickets) }
+
+// add puts an item into the line of its place. One that waits there already keeps its number.
+func (q *queue) add(item types.NamespacedName, claim Claim) {
+	t, waits := q.tickets[item]
+	switch {
+	case waits && t.Claim == claim:
+		return
+	case waits:
+		q.remove(item)
+	}
+	if !waits || t.Place != claim.Place {
+		q.last++
+		t = ticket{item: item, number: q.last}
+	}
+	t.Claim = claim
+	line := q.lines[t.Place]
+	i, _ := slices.BinarySearchFunc(line, t, compare)
+	q.lines[t.Place] = slices.Insert(line, i, t)
+	q.tickets[item] = t
+}
+
+// remove takes an item out.
+func (q *queue) remove(item types.NamespacedName) {
+	t, waits := q.tickets[item]
+	if !waits {
+		return
+	}
+	delete(q.tickets, item)
+	line := q.lines[t.Place]
+	i, _ := slices.BinarySearchFunc(line, t, compare)
+	if i == 0 {
+		line = line[1:] // without moving the others
+	} else {
+		line = slices.Delete(line, i, i+1)
+	}
+	if q.lines[t.Place] = line; len(line) == 0 {
+		delete(q.lines, t.Place)
+	}
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shares
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// world holds shares, items "namespace/target/number", and what targets are like.
+type world struct {
+	*Shares
+
+	t       *testing.T
+	timers  []func()
+	health  map[string]targets.Health // by "namespace/target"; good
+	offered []string
+}
+
+func newWorld(t *testing.T, workers int) *world {
+	w := &world{t: t, health: map[string]targets.Health{}}
+	after := func(_ time.Duration, f func()) { w.timers = append(w.timers, f) }
+	w.Shares = New(Options{Workers: workers, TargetShare: 0.5, After: after, Offer: func(item types.NamespacedName) { w.offered = append(w.offered, item.Name) }})
+	w.Judge(func(target types.NamespacedName) targets.Health {
+		if health, known := w.health[target.String()]; known {
+			return health
+		}
+		return targets.HealthGood
+	})
+	return w
+}
+
+func split(item string) (types.NamespacedName, Place) {
+	parts := strings.Split(item, "/")
+	return types.NamespacedName{Namespace: parts[0], Name: item}, Place{Namespace: parts[0], Target: parts[1]}
+}
+
+func (w *world) take(items ...string) (taken []string) {
+	for _, item := range items {
+		key, place := split(item)
+		if w.Take(key, Claim{Place: place}) {
+			taken = append(taken, item)
+		}
+	}
+	return taken
+}
+
+// step is the time of lookAgain.
+func (w *world) step() {
+	timers := w.timers
+	w.timers = nil
+	for _, f := range timers {
+		f()
+	}
+}
+
+func (w *world) give(items ...string) {
+	for _, item := range items {
+		key, _ := split(item)
+		w.Return(key)
+	}
+}
+
+// prove lets a target show that its items run to their end.
+func (w *world) prove(places ...string) {
+	for _, place := range places {
+		w.give(w.take(place + "/proof")...)
+	}
+}
+
+func items(place string, n int) (out []string) {
+	for i := range n {
+		out = append(out, fmt.Sprintf("%s/%d", place, i))
+	}
+	return out
+}
+
+func (w *world) want(what string, got []string, want ...string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("%s: -want, +got:\n%s", what, diff)
+	}
+}
+
+func TestShares(t *testing.T) {
+	for name, tc := range map[string]struct {
+		workers int
+		health  map[string]targets.Health
+		proven  []string
+		items   []string
+		want    map[string]int // by place
+	}{
+		"one target":                 {10, nil, []string{"a/x"}, items("a/x", 20), map[string]int{"a/x": 5}},
+		"two targets":                {10, nil, []string{"a/x", "b/y"}, append(items("a/x", 20), items("b/y", 20)...), map[string]int{"a/x": 5, "b/y": 4}},
+		"one namespace":              {10, nil, []string{"a/x", "a/y"}, append(items("a/x", 20), items("a/y", 20)...), map[string]int{"a/x": 5, "a/y": 4}},
+		"the last one is for others": {10, nil, []string{"a/x", "a/y", "b/z"}, slices.Concat(items("a/x", 20), items("a/y", 20), items("b/z", 20)), map[string]int{"a/x": 5, "a/y": 4, "b/z": 1}},
+		"an unhealthy target":        {10, map[string]targets.Health{"a/x": targets.HealthBad}, nil, items("a/x", 20), map[string]int{"a/x": 1}},
+		"unhealthy targets": {
+			10,
+			map[string]targets.Health{"a/1": targets.HealthBad, "b/1": targets.HealthBad, "c/1": targets.HealthBad, "d/1": targets.HealthBad, "e/1": targets.HealthBad, "f/1": targets.HealthBad},
+			nil, slices.Concat(items("a/1", 9), items("b/1", 9), items("c/1", 9), items("d/1", 9), items("e/1", 9), items("f/1", 9)),
+			map[string]int{"a/1": 1, "b/1": 1, "c/1": 1, "d/1": 1, "e/1": 1},
+		},
+		"a target that did not answer": {10, map[string]targets.Health{"a/x": targets.HealthUnproven}, nil, items("a/x", 20), map[string]int{"a/x": 1}},
+		"targets of unknown manners":   {10, nil, nil, slices.Concat(items("a/1", 4), items("a/2", 4), items("a/3", 4), items("a/4", 4), items("b/1", 4), items("b/2", 4), items("c/1", 4)), map[string]int{"a/1": 1, "a/2": 1, "a/3": 1, "b/1": 1, "b/2": 1}},
+		"and one that is proven":       {10, nil, []string{"p/p"}, slices.Concat(items("a/x", 4), items("b/y", 4), items("c/z", 4), items("p/p", 9)), map[string]int{"a/x": 1, "b/y": 1, "c/z": 1, "p/p": 5}},
+		"no target":                    {10, nil, nil, items("a/", 20), map[string]int{"a/": 9}},
+		"one worker":                   {1, nil, nil, items("a/x", 2), map[string]int{"a/x": 1}},
+		"two workers":                  {2, nil, nil, items("a/", 3), map[string]int{"a/": 2}},
+	} {
+		t.Run(name+" [F4]", func(t *testing.T) {
+			w := newWorld(t, tc.workers)
+			w.prove(tc.proven...)
+			maps.Copy(w.health, tc.health)
+			got := map[string]int{}
+			for _, item := range w.take(tc.items...) {
+				got[item[:strings.LastIndex(item, "/")]]++
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("shares: -want, +got:\n%s", diff)
+			}
+			if waiting := len(tc.items) - len(w.take(tc.items...)); waiting != w.Waiting() {
+				t.Errorf("%d wait, want %d", w.Waiting(), waiting)
+			}
+		})
+	}
+}
+
+func TestOrder(t *testing.T) {
+	t.Run("by namespace, then by target, then by time [F4]", func(t *testing.T) {
+		w := newWorld(t, 3)
+		w.prove("a/x", "a/y", "b/x")
+		w.want("first", w.take("a/x/1", "a/y/1", "b/x/1", "a/x/2", "a/y/2", "b/x/2", "c/x/1"), "a/x/1", "a/y/1", "b/x/1")
+		w.give("a/x/1", "b/x/1", "a/y/1")
+		w.want("offers", w.offered, "c/x/1", "b/x/2", "a/x/2")
+		w.want("an offer is taken", w.take("b/x/2"), "b/x/2")
+	})
+	t.Run("by priority within a target [F4]", func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.take("a/x/1", "a/x/2", "a/x/3")
+		key, place := split("a/x/3")
+		if w.Take(key, Claim{Place: place, Priority: 100}) {
+			t.Fatal("taken although there is one worker")
+		}
+		w.give("a/x/1")
+		w.want("urgent", w.offered, "a/x/3")
+	})
+	t.Run("newcomers do not overtake [F4]", func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.take("a/x/1", "b/x/1")
+		w.give("a/x/1")
+		w.want("newcomer", w.take("c/x/1", "a/x/1"))
+		w.want("offers", w.offered, "b/x/1")
+		w.want("taken", w.take("b/x/1"), "b/x/1")
+	})
+	t.Run("an item that ends its waiting frees the way [F4]", func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.take("a/x/1", "b/x/1", "c/x/1")
+		w.give("a/x/1") // offered to b
+		w.give("b/x/1")
+		w.want("offers", w.offered, "b/x/1", "c/x/1")
+	})
+	t.Run("an item whose target changed while it waited has no share by the old one [F4]", func(t *testing.T) {
+		w := newWorld(t, 10)
+		w.health["a/bad"] = targets.HealthBad
+		w.prove("a/x")
+		w.take("a/x/1", "a/bad/1", "a/bad/2")
+		key, _ := split("a/bad/2")
+		if !w.Take(key, Claim{Place: Place{Namespace: "a", Target: "x"}}) || w.Waiting() != 0 {
+			t.Errorf("not taken, %d wait", w.Waiting())
+		}
+	})
+}
+
+// TestHealthOverTime: what a target does while items wait and run is seen.
+func TestHealthOverTime(t *testing.T) {
+	t.Run("a target that recovers gets its shares without an event [F4]", func(t *testing.T) {
+		w := newWorld(t, 10)
+		w.prove("a/x")
+		w.health["a/x"] = targets.HealthBad
+		w.want("one", w.take(items("a/x", 3)...), "a/x/0")
+		w.step()
+		w.want("still unhealthy", w.offered)
+		delete(w.health, "a/x")
+		w.step()
+		w.want("recovered", w.offered, "a/x/1", "a/x/2")
+		if len(w.timers) > 0 {
+			t.Error("no item waits, but the clock runs on")
+		}
+	})
+	t.Run("those that hold shares when their target becomes unhealthy count [F4]", func(t *testing.T) {
+		w := newWorld(t, 10)
+		w.prove("a/x")
+		w.take(items("a/x", 5)...)
+		w.health["a/x"] = targets.HealthBad
+		w.want("unproven ones", w.take("b/x/1"))
+		w.give("a/x/0")
+		w.want("one was freed", w.offered, "b/x/1")
+	})
+	t.Run("what became unhealthy has to prove itself again [F4]", func(t *testing.T) {
+		w := newWorld(t, 10)
+		w.prove("a/x")
+		w.take("a/x/1")
+		w.health["a/x"] = targets.HealthBad
+		w.give("a/x/1")
+		delete(w.health, "a/x")
+		w.want("one", w.take("a/x/2", "a/x/3"), "a/x/2")
+	})
+	t.Run("the looks end with the process", func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.take("a/x/1", "a/x/2")
+		w.Close()
+		w.step()
+		if len(w.timers) > 0 {
+			t.Error("the clock runs on")
+		}
+	})
+}
+
+// TestHostileNamespaces: whatever the others do, an item of a good target that comes last runs at once.
+func TestHostileNamespaces(t *testing.T) {
+	t.Run("a target that is new, beside a namespace of targets that never finish [F4]", func(t *testing.T) {
+		w := newWorld(t, 10)
+		for i := range 20 {
+			w.take(items(fmt.Sprintf("evil/t%d", i), 5)...)
+		}
+		w.want("the item", w.take("new/t/1"), "new/t/1")
+	})
+	for name, hostile := range map[string]func(w *world){
+		"100 items of targets that never finish [F4]": func(w *world) {
+			for i := range 20 {
+				w.take(items(fmt.Sprintf("evil%d/t", i), 5)...)
+			}
+		},
+		"10000 items on one good target [F4]": func(w *world) {
+			w.prove("busy/t")
+			w.take(items("busy/t", 10_000)...)
+		},
+		"items on many good targets of one namespace [F4]": func(w *world) {
+			for i := range 20 {
+				w.prove(fmt.Sprintf("busy/t%d", i))
+			}
+			for i := range 20 {
+				w.take(items(fmt.Sprintf("busy/t%d", i), 50)...)
+			}
+		},
+		"good manners first, then none [F4]": func(w *world) {
+			w.prove("evil/t")
+			w.take(items("evil/t", 100)...)
+			w.health["evil/t"] = targets.HealthBad
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 10)
+			w.prove("good/t")
+			hostile(w)
+			w.want("the item", w.take("good/t/1"), "good/t/1")
+			w.give("good/t/1")
+			w.want("the next item", w.take("good/t/2"), "good/t/2")
+		})
+	}
+}
+
+func BenchmarkTake(b *testing.B) {
+	s := New(Options{Workers: 10, TargetShare: 0.5, After: func(time.Duration, func()) {}, Offer: func(types.NamespacedName) {}})
+	key, place := split("a/x/1")
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Take(key, Claim{Place: place})
+		s.Return(key)
+	}
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// trickle answers requests for ConfigMaps with headers and one byte, and says no more until the request ends.
+func trickle(a *fakeAPI, begun chan<- struct{}) {
+	a.set(func() {
+		a.handle = func(w http.ResponseWriter, req *http.Request) bool {
+			if req.URL.Path != "/api/v1/namespaces/default/configmaps/cm" {
+				return false
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, "{")
+			_ = http.NewResponseController(w).Flush()
+			begun <- struct{}{}
+			<-req.Context().Done()
+			return true
+		}
+	})
+}
+
+func getConfigMap(ctx context.Context, c client.Client) error {
+	return c.Get(ctx, types.NamespacedName{Namespace: "default", Name: "cm"}, &corev1.ConfigMap{})
+}
+
+// TestTricklingBodies: headers are no answer.
+func TestTricklingBodies(t *testing.T) {
+	t.Run("take the target down [F4]", func(t *testing.T) {
+		api := newAPI(t, "good")
+		begun := make(chan struct{}, 10)
+		p := newPool(t, targets.PoolOptions{RequestTimeout: 200 * time.Millisecond})
+		target := resolved("a", api.content(t, "good"))
+		c, err := p.Get(t.Context(), target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trickle(api, begun)
+		for range 3 {
+			if err := getConfigMap(t.Context(), c); err == nil {
+				t.Fatal("a response that never ends was taken for an object")
+			}
+		}
+		if err := getConfigMap(t.Context(), c); !isUnreachable(err) || len(begun) != 3 {
+			t.Errorf("after %d requests: %v, want the target to be down after 3", len(begun), err)
+		}
+		if got := p.Health(client.ObjectKeyFromObject(target)); got != targets.HealthBad {
+			t.Errorf("Health: %s", got)
+		}
+	})
+	t.Run("make the target unhealthy while they last [F4]", func(t *testing.T) {
+		api := newAPI(t, "good")
+		begun := make(chan struct{}, 10)
+		clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+		p := newPool(t, targets.PoolOptions{Clock: clk})
+		target := resolved("a", api.content(t, "good"))
+		health := func() string { return fmt.Sprint(p.Health(client.ObjectKeyFromObject(target))) }
+		got := []string{health()}
+		c, err := p.Get(t.Context(), target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, health())
+		trickle(api, begun)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- getConfigMap(ctx, c) }()
+		<-begun
+		clk.SetTime(clk.Now().Add(1900 * time.Millisecond))
+		got = append(got, health())
+		clk.SetTime(clk.Now().Add(100 * time.Millisecond))
+		got = append(got, health())
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		got = append(got, health())
+		if fmt.Sprint(got) != "[Unproven Good Good Bad Good]" {
+			t.Errorf("before, connected, soon, after 2 s, ended: got %v", got)
+		}
+	})
+}
+
+func isUnreachable(err error) bool {
+	_, ok := errors.AsType[*targets.UnreachableError](err)
+	return ok
+}

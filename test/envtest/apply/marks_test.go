@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+)
+
+// forge makes an inventory that claims a ConfigMap, as somebody who may write the status of the item can.
+func (w *world) forge(uid types.UID, name string, change func(*apply.Entry)) {
+	entry := apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.namespace, Name: name, UID: uid, Hash: "h", Key: "k"}
+	change(&entry)
+	w.stored = apply.Inventory{Entries: []apply.Entry{entry}}
+}
+
+var _ = Describe("an inventory that names objects of others", func() {
+	forced := apply.Group{Type: apply.GroupNamespaced, ForceDelete: true}
+	ways := map[string]struct {
+		change func(*apply.Entry)
+		remove func(ctx context.Context, w *world)
+	}{
+		"a deletion":                       {func(*apply.Entry) {}, func(ctx context.Context, w *world) { w.delete(ctx) }},
+		"a forced deletion":                {func(*apply.Entry) {}, func(ctx context.Context, w *world) { w.delete(ctx, forced) }},
+		"a deletion that is said to go on": {func(e *apply.Entry) { e.Deleting = true }, func(ctx context.Context, w *world) { w.delete(ctx, forced) }},
+		"a patch before deletion": {func(e *apply.Entry) {
+			e.PatchBeforeDelete = map[string]any{"data": map[string]any{"key": "broken"}}
+		}, func(ctx context.Context, w *world) { w.delete(ctx) }},
+		"a prune": {func(*apply.Entry) {}, func(ctx context.Context, w *world) { w.apply(ctx) }},
+		"a session": {func(*apply.Entry) {}, func(ctx context.Context, w *world) {
+			session := w.engine().Session(w.owner, w.stored)
+			_, err := session.Delete(ctx, w.stored.Entries[0].Ref())
+			Expect(err).NotTo(HaveOccurred())
+			w.store(session.Inventory())
+		}},
+	}
+	for title, way := range ways {
+		It("leaves them alone and says so: "+title+" [F9]", func(ctx SpecContext) {
+			w := newWorld(ctx)
+			w.other().apply(ctx, w.configMap("theirs", "key", "value"))
+			w.foreign(ctx, "nobodys", "key", "value")
+			landscapers := w.configMap("landscapers", "key", "value").Object
+			landscapers.SetLabels(map[string]string{landscaperLabel: "somebody"})
+			Expect(direct.Create(ctx, landscapers, client.FieldOwner("manifest-deployer-controller"))).To(Succeed())
+			for _, name := range []string{"theirs", "nobodys", "landscapers"} {
+				before := w.get(ctx, name)
+				w.forge(before.UID, name, way.change)
+				w.events = nil
+				way.remove(ctx, w)
+				Expect(w.get(ctx, name)).To(Equal(before))
+				Expect(w.stored.Entries).To(BeEmpty())
+				Expect(w.reasons()).To(ConsistOf(apply.ReasonLeftAlone))
+			}
+		})
+	}
+
+	It("leaves those of a kind that items share to their owners [F9]", func(ctx SpecContext) {
+		first, second := sharing(ctx, apply.Apply)
+		first.apply(ctx, first.configMap("theirs", "key", "value"))
+		first.foreign(ctx, "nobodys", "key", "value")
+		for _, name := range []string{"theirs", "nobodys"} {
+			for _, deleting := range []bool{false, true} {
+				before := second.get(ctx, name)
+				second.forge(before.UID, name, func(e *apply.Entry) { e.Deleting, e.Shared = deleting, true })
+				second.events = nil
+				second.delete(ctx, forced)
+				Expect(second.get(ctx, name)).To(Equal(before))
+				Expect(second.stored.Entries).To(BeEmpty())
+				Expect(second.reasons()).To(ConsistOf(apply.ReasonLeftAlone))
+			}
+		}
+	})
+
+	It("does not lose them their finalizers [F9]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		obj := w.configMap("a").Object
+		obj.SetFinalizers([]string{"example.org/held"})
+		Expect(direct.Create(ctx, obj)).To(Succeed())
+		Expect(direct.Delete(ctx, obj.DeepCopy())).To(Succeed())
+		w.forge(obj.GetUID(), "a", func(e *apply.Entry) { e.Deleting = true })
+		inv, _, err := w.engine().Delete(ctx, w.owner, w.stored, []apply.Group{forced})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(inv.Entries).To(BeEmpty())
+		Expect(w.get(ctx, "a").Finalizers).To(ConsistOf("example.org/held"))
+		w.edit(ctx, "a", `{"metadata":{"finalizers":null}}`)
+	})
+
+	for _, strategy := range []apply.Strategy{apply.Recreate, apply.Apply, apply.Update} {
+		It("does not replace them, whose names a manifest has too; by "+string(strategy)+" [F9]", func(ctx SpecContext) {
+			w := newWorld(ctx)
+			before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "a"}, Data: map[string]string{"key": "theirs"}, Immutable: new(true)}
+			Expect(direct.Create(ctx, before, client.FieldOwner("somebody"))).To(Succeed())
+			w.forge(before.UID, "a", func(*apply.Entry) {})
+			w.options.Recreate = true
+			desired := w.configMap("a", "key", "ours")
+			desired.Strategy = strategy
+			_, err := w.try(ctx, desired)
+			Expect(err).To(HaveOccurred())
+			Expect(w.get(ctx, "a").UID).To(Equal(before.UID))
+			Expect(w.get(ctx, "a").Data).To(Equal(before.Data))
+		})
+	}
+})
+
+var _ = Describe("an object of the item", func() {
+	It("is deleted without a read if a watch shows its label, otherwise with one [F9]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.some("a")...)
+		Expect(w.calls(func() { w.delete(ctx) }).Total()).To(Equal(2), "the deletion, and whether it is gone")
+
+		w.apply(ctx, w.some("a")...)
+		w.options.Seen = nil
+		Expect(w.calls(func() { w.delete(ctx) }).Total()).To(Equal(3))
+		Expect(w.get(ctx, "a")).To(BeNil())
+	})
+
+	It("is deleted by what it wrote, although its label was taken away [F9]", func(ctx SpecContext) {
+		for _, strategy := range []apply.Strategy{apply.Apply, apply.Update} {
+			w := newWorld(ctx)
+			desired := w.some("a")
+			desired[0].Strategy = strategy
+			w.apply(ctx, desired...)
+			w.edit(ctx, "a", `{"metadata":{"labels":null,"annotations":null}}`)
+			w.delete(ctx)
+			Expect(w.get(ctx, "a")).To(BeNil())
+		}
+	})
+
+	It("is not confused with one that takes its name between the look and the deletion [F9]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		w.apply(ctx, w.some("a")...)
+		var theirs types.UID
+		w.wire.Inject(func(req *http.Request) (*http.Response, error) {
+			if r, ok := deployertest.RequestOf(req); ok && r.Verb == "delete" && theirs == "" {
+				Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
+				theirs = w.foreign(ctx, "a").GetUID()
+			}
+			return nil, nil
+		})
+		w.delete(ctx)
+		Expect(w.get(ctx, "a").UID).To(Equal(theirs))
+	})
+
+	It("is deleted if Landscaper's deployer made it for the item [F9]", func(ctx SpecContext) {
+		w := newWorld(ctx)
+		obj := w.configMap("a", "key", "value").Object
+		obj.SetLabels(map[string]string{landscaperLabel: w.owner.Name})
+		Expect(direct.Create(ctx, obj, client.FieldOwner("manifest-deployer-controller"))).To(Succeed())
+		w.forge(obj.GetUID(), "a", func(e *apply.Entry) { e.Hash, e.Key = "", "" })
+		w.delete(ctx)
+		Expect(w.get(ctx, "a")).To(BeNil())
+	})
+})

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest_test
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// trickling is the kubeconfig of a cluster that tells its kinds, and answers everything else with headers and then a byte
+// from time to time.
+func trickling() []byte {
+	GinkgoHelper()
+	transport, err := rest.TransportFor(cp.Config)
+	Expect(err).NotTo(HaveOccurred())
+	there, err := url.Parse(cp.Config.Host)
+	Expect(err).NotTo(HaveOccurred())
+	proxy := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(there)
+		r.Out.Header.Del("Authorization")
+	}}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if path := strings.Trim(req.URL.Path, "/"); path == "api" || path == "apis" || path == "version" {
+			proxy.ServeHTTP(w, req)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		ticker := time.NewTicker(200 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			_, _ = fmt.Fprint(w, " ")
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-ticker.C:
+			case <-req.Context().Done():
+				return
+			}
+		}
+	}))
+	DeferCleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return kubeconfig("trickling", func(config *clientcmdapi.Config) {
+		cluster := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
+		cluster.Server, cluster.CertificateAuthorityData, cluster.TLSServerName = server.URL, ca, "example.com"
+		asUser(&clientcmdapi.AuthInfo{Token: "of-the-attacker"})(config)
+	})
+}
+
+var _ = Describe("An item of a healthy target", func() {
+	It("starts within two seconds beside 40 items of targets whose responses never end [F4]", func(ctx SpecContext) {
+		evil, good := newWorld(ctx, contract.JobID), newWorld(ctx, contract.JobID)
+		for i := range 5 {
+			name := fmt.Sprintf("evil-%d", i)
+			evil.target(ctx, name, trickling())
+			for j := range 8 {
+				evil.create(ctx, fmt.Sprintf("%s-%d", name, j), config(nil, evil.configMap(fmt.Sprintf("c-%d-%d", i, j), nil)), func(di *lsv1alpha1.DeployItem) {
+					di.Spec.Target.Name = name
+				})
+			}
+		}
+		evil.start()
+		Eventually(func() int { return evil.counter.Snapshot().Total() }).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">=", 3))
+		for i := range 5 {
+			name := fmt.Sprintf("item-%d", i)
+			began := time.Now()
+			good.create(ctx, name, config(nil, good.configMap(name, nil)), func(di *lsv1alpha1.DeployItem) { di.Spec.Type = evil.kind() })
+			Eventually(func(g Gomega) {
+				di, err := good.ls.Get(ctx, good.key(name))
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(di.Status.Phase).NotTo(BeEmpty())
+			}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+			Expect(time.Since(began)).To(BeNumerically("<", 2*time.Second))
+			Expect(good.finished(ctx, name).Status.Phase).To(Equal(phases.Succeeded))
+		}
+	})
+})
