@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/targets"
 )
@@ -127,5 +128,5 @@ func (k *Keeper) Wake(uid types.UID, notBefore time.Time) {
 // nil for none: without it, the recorder would count what happens to several
 // objects in one run as one event that came again, and name only the first.
 func (k *Keeper) event(di *lsv1alpha1.DeployItem, related runtime.Object, kind, reason, message string) {
-	k.rt.Recorder.Eventf(di, related, kind, reason, "ReconcileDeployItem", "%s", message)
+	k.rt.Recorder.Eventf(di, related, kind, reason, "ReconcileDeployItem", "%s", contract.EscapeBidi(message))
 }
