@@ -29,6 +29,8 @@ type Options struct {
 	Name string
 	// Targets is what Targets may ask for. Zero: the strictest.
 	Targets targets.Policy
+	// TargetLimits bound what targets can cost. Zero: the defaults.
+	TargetLimits targets.Limits
 	// WrapTransport sees every request to every target, without credentials. nil: nobody does.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
@@ -74,7 +76,7 @@ func (k *Keeper) UseRuntime(rt deployerlib.Runtime) error {
 	}
 	pool := targets.NewPool(targets.PoolOptions{
 		Policy: k.options.Targets, Resolver: rt.Targets, Landscaper: mgr.GetConfig(), LandscaperClient: k.secrets, Clock: rt.Clock,
-		WrapTransport: k.options.WrapTransport,
+		WrapTransport: k.options.WrapTransport, Limits: k.options.TargetLimits,
 	})
 	k.use(rt, pool)
 	return mgr.Add(k.clusters)
