@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -109,9 +110,7 @@ func Trickle(pause time.Duration) Behaviour {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			full := httptest.NewRecorder()
 			next.ServeHTTP(full, r)
-			for key, values := range full.Header() {
-				w.Header()[key] = values
-			}
+			maps.Copy(w.Header(), full.Header())
 			w.WriteHeader(full.Code)
 			for _, b := range full.Body.Bytes() {
 				if _, err := w.Write([]byte{b}); err != nil || !flushed(w, r, pause) {
@@ -243,9 +242,7 @@ func Rewrite(change func(body []byte) []byte) Behaviour {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			full := httptest.NewRecorder()
 			next.ServeHTTP(full, r)
-			for key, values := range full.Header() {
-				w.Header()[key] = values
-			}
+			maps.Copy(w.Header(), full.Header())
 			w.WriteHeader(full.Code)
 			_, _ = w.Write(change(full.Body.Bytes()))
 		})

@@ -80,7 +80,7 @@ func Quotings() map[string]func(string) string {
 		"hexadecimal":         func(s string) string { return hex.EncodeToString([]byte(s)) },
 		"URL":                 url.QueryEscape,
 		"HTML":                html.EscapeString,
-		"bytes, as Go prints": func(s string) string { return fmt.Sprint([]byte(s)) },
+		"bytes, as Go prints": func(s string) string { return fmt.Sprintf("%d", []byte(s)) },
 		"a struct, in Go":     func(s string) string { return fmt.Sprintf("%#v", struct{ Value string }{s}) },
 	}
 }

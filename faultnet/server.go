@@ -10,6 +10,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 )
 
@@ -23,8 +24,8 @@ type Match func(*http.Request) bool
 func When(match Match, behaviours ...Behaviour) Behaviour {
 	return func(next http.Handler) http.Handler {
 		changed := next
-		for i := len(behaviours) - 1; i >= 0; i-- {
-			changed = behaviours[i](changed)
+		for _, behaviour := range slices.Backward(behaviours) {
+			changed = behaviour(changed)
 		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if match(r) {

@@ -74,7 +74,7 @@ func (a *answers) classOf(req *http.Request) class {
 // before.
 func onlyJSON(header http.Header) {
 	var keep []string
-	for _, one := range strings.Split(header.Get("Accept"), ",") {
+	for one := range strings.SplitSeq(header.Get("Accept"), ",") {
 		kind := strings.TrimSpace(strings.SplitN(one, ";", 2)[0])
 		if kind == "" || strings.Contains(kind, "protobuf") || strings.Contains(kind, "cbor") {
 			continue

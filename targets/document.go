@@ -158,8 +158,9 @@ func valueOf(n *yaml.Node, depth int) (any, error) {
 		return objectOf(n, depth)
 	case yaml.ScalarNode:
 		return scalarOf(n)
+	default:
+		return nil, errDocumentSyntax
 	}
-	return nil, errDocumentSyntax
 }
 
 func listOf(n *yaml.Node, depth int) (any, error) {

@@ -5,6 +5,7 @@ package targets
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,13 +58,15 @@ func (c *limited) List(ctx context.Context, list client.ObjectList, opts ...clie
 		defer release()
 		return c.Client.List(ctx, list, opts...)
 	}
-	var (
-		items []runtime.Object
-		total int64
-		page  = c.limits.PageSize
-	)
-	for next := ""; ; {
-		size, err := c.page(ctx, list, append(opts[:len(opts):len(opts)], client.Limit(page), client.Continue(next)))
+	return c.pages(ctx, list, opts)
+}
+
+// pages reads all pages into list.
+func (c *limited) pages(ctx context.Context, list client.ObjectList, opts []client.ListOption) error {
+	var items []runtime.Object
+	total, page, next := int64(0), c.limits.PageSize, ""
+	for {
+		size, err := c.page(ctx, list, append(slices.Clip(opts), client.Limit(page), client.Continue(next)))
 		if over, ok := errors.AsType[*LimitError](err); ok && over.Option == "Page" && page > 1 {
 			page /= 2
 			continue
@@ -78,17 +81,22 @@ func (c *limited) List(ctx context.Context, list client.ObjectList, opts ...clie
 		if next = list.GetContinue(); next == "" && items == nil {
 			return nil
 		}
-		found, err := meta.ExtractList(list)
-		if err != nil {
+		if items, err = moved(list, items); err != nil {
 			return err
 		}
-		if items = append(items, found...); next == "" {
+		if next == "" {
 			return meta.SetList(list, items)
 		}
-		if err := meta.SetList(list, nil); err != nil {
-			return err
-		}
 	}
+}
+
+// moved returns the items with those of the list, which is empty then.
+func moved(list client.ObjectList, items []runtime.Object) ([]runtime.Object, error) {
+	found, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+	return append(items, found...), meta.SetList(list, nil)
 }
 
 // page reads one page, and returns how many bytes it had.

@@ -77,25 +77,9 @@ func (w *watched) Read(p []byte) (int, error) {
 
 // next reads one event.
 func (w *watched) next() error {
-	if w.space.Cap() > smallAnswer {
-		w.space = bytes.Buffer{}
-	}
-	w.space.Reset()
-	s := scan{}
-	for end := false; !end; {
-		c, err := w.in.ReadByte()
-		if err != nil && w.space.Len() == 0 {
-			return err
-		}
-		if err != nil {
-			break // what is left is no event; the decoder sees that
-		}
-		w.space.WriteByte(c)
-		end = s.next(c)
-		if s.bytes > w.a.limits.Object {
-			w.a.hit("event")
-			return tooLarge("Object", "an event of a watch", w.a.limits.Object)
-		}
+	s, err := w.collect()
+	if err != nil {
+		return err
 	}
 	if err := s.check(w.a.limits); err != nil {
 		w.a.hit("values")
@@ -120,6 +104,31 @@ func (w *watched) next() error {
 	}
 	w.event = w.space.Bytes()
 	return nil
+}
+
+// collect reads up to the end of an event.
+func (w *watched) collect() (scan, error) {
+	if w.space.Cap() > smallAnswer {
+		w.space = bytes.Buffer{}
+	}
+	w.space.Reset()
+	s := scan{}
+	for end := false; !end; {
+		c, err := w.in.ReadByte()
+		if err != nil && w.space.Len() == 0 {
+			return s, err
+		}
+		if err != nil {
+			break // what is left is no event; the decoder sees that
+		}
+		w.space.WriteByte(c)
+		end = s.next(c)
+		if s.bytes > w.a.limits.Object {
+			w.a.hit("event")
+			return s, tooLarge("Object", "an event of a watch", w.a.limits.Object)
+		}
+	}
+	return s, nil
 }
 
 // keep replaces the claim of the event before.
