@@ -86,7 +86,7 @@ func shorten(conds []lsv1alpha1.Condition, limit int) []lsv1alpha1.Condition {
 	out := slices.Clone(conds)
 	for i := range out {
 		c := &out[i]
-		c.Message = cut(strings.ToValidUTF8(c.Message, "\uFFFD"), limit)
+		c.Message = cut(EscapeBidi(strings.ToValidUTF8(c.Message, "\uFFFD")), limit)
 		c.Reason = OneLine(c.Reason, maxMessage)
 		c.Codes = boundCodes(c.Codes)
 	}

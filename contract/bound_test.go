@@ -148,3 +148,19 @@ func TestBoundKeepsOwnConditions(t *testing.T) {
 		}
 	}
 }
+
+// TestBoundShowsControlCharacters: no text of a status changes how others are shown.
+func TestBoundShowsControlCharacters(t *testing.T) {
+	t.Run("as escapes, in errors and conditions [F12]", func(t *testing.T) {
+		const evil = "a\u202eb\nc\u2066d"
+		e := lastErr(evil, evil, 0, 0)
+		c := cond("C", "True", -1)
+		c.Message, c.Reason = evil, evil
+		s := &lsv1alpha1.DeployItemStatus{LastError: e, FirstError: e.DeepCopy(), LastErrors: []*lsv1alpha1.Error{e.DeepCopy()}, Conditions: []lsv1alpha1.Condition{c}}
+		contract.Bound(s)
+		body := fmt.Sprintf("%+v %+v %+v %+v", *s.LastError, *s.FirstError, *s.LastErrors[0], s.Conditions)
+		if strings.ContainsAny(body, "\u202e\u2066") || strings.Count(body, `a\u202eb`) != 8 {
+			t.Errorf("shown as %q", body)
+		}
+	})
+}

@@ -16,7 +16,8 @@ const (
 )
 
 // OneLine is s in one line of at most limit bytes of valid UTF-8: line breaks become "; ", other control characters and
-// runs of white space one space; what is cut off is counted at the end. limit <= 0: no limit.
+// runs of white space one space, bidirectional control characters are shown as escapes; what is cut off is counted at the
+// end. limit <= 0: no limit.
 func OneLine(s string, limit int) string {
 	var b strings.Builder
 	gap, broken := false, false
@@ -30,7 +31,7 @@ func OneLine(s string, limit int) string {
 			b.WriteString(separator(b.String(), broken))
 		}
 		gap, broken = false, false
-		b.WriteRune(r)
+		writeRune(&b, r)
 	}
 	return cut(b.String(), limit)
 }
@@ -64,3 +65,27 @@ func runeStart(s string, i int) int {
 	}
 	return i
 }
+
+// EscapeBidi returns s with bidirectional control characters, such as U+202E, replaced by their escapes: \u202e. With
+// them, a text can look like another one.
+func EscapeBidi(s string) string {
+	if !strings.ContainsFunc(s, isBidi) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		writeRune(&b, r)
+	}
+	return b.String()
+}
+
+func writeRune(b *strings.Builder, r rune) {
+	if isBidi(r) {
+		fmt.Fprintf(b, `\u%04x`, r)
+		return
+	}
+	b.WriteRune(r)
+}
+
+// isBidi reports whether r changes the direction of the text that follows.
+func isBidi(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }

@@ -29,6 +29,7 @@ func TestOneLine(t *testing.T) {
 		"lines":               {"a\nb\r\nc", 100, "a; b; c"},
 		"after a mark":        {"errors:\n  one,\n  two", 100, "errors: one, two"},
 		"tabs and escapes":    {"a\t\x1b[31mb\x00", 100, "a [31mb"},
+		"bidi controls [F12]": {"a\u202eb\u2066c\u061cd\u200f", 100, `a\u202eb\u2066c\u061cd\u200f`},
 		"outer white space":   {"\n  a \n", 100, "a"},
 		"invalid bytes":       {"a\xc3", 100, "a\uFFFD"},
 		"exact":               {"0123456789", 10, "0123456789"},

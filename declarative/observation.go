@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/targets"
 )
 
 // byItem is the index of children by their item: by its UID, and by its name, so that an item that was created again
@@ -91,9 +92,14 @@ func (s *observation) resource() dynamic.ResourceInterface {
 	return resource.Namespace(s.place.namespace)
 }
 
+// watchAnswer is how long a target may take to answer a watch until the informer cannot be sure any more.
+const watchAnswer = time.Second
+
 func (s *observation) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	opts.LabelSelector = ownership.LabelItem
-	list, err := s.resource().List(ctx, opts)
+	held, release := targets.Hold(ctx)
+	defer release()
+	list, err := s.resource().List(held, opts)
 	if err = s.note(ctx, err); err != nil {
 		return nil, err
 	}
@@ -102,7 +108,15 @@ func (s *observation) list(ctx context.Context, opts metav1.ListOptions) (runtim
 
 func (s *observation) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.LabelSelector = ownership.LabelItem
+	noted := make(chan struct{})
+	late := time.AfterFunc(watchAnswer, func() {
+		defer close(noted)
+		s.live.Store(false)
+	})
 	events, err := s.resource().Watch(ctx, opts)
+	if !late.Stop() {
+		<-noted
+	}
 	if err = s.note(ctx, err); err != nil {
 		return nil, err
 	}

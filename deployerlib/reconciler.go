@@ -264,7 +264,7 @@ func (r *reconciler) report(c *cycle, p passed) {
 	}
 	switch {
 	case p.err != nil:
-		log.Info("pass failed", "error", p.err.Error())
+		log.Info("pass failed", "error", contract.EscapeBidi(p.err.Error()))
 	case c.unchanged && c.decision.Background:
 		log.V(1).Info("nothing has changed", "reason", c.decision.Reason)
 	case c.outcome != nil:

@@ -74,7 +74,7 @@ func accessTo(c cluster.Cluster, name string) access {
 	return access{
 		client: c.GetClient(), live: c.GetAPIReader(), items: &cachedItems{cache: c.GetCache(), client: c.GetClient()},
 		warn: func(di *lsv1alpha1.DeployItem, reason, message string) {
-			recorder.Eventf(di, nil, corev1.EventTypeWarning, contract.OneLine(reason, maxEventReason), "ReconcileDeployItem", "%s", message)
+			recorder.Eventf(di, nil, corev1.EventTypeWarning, contract.OneLine(reason, maxEventReason), "ReconcileDeployItem", "%s", contract.EscapeBidi(message))
 		},
 	}
 }

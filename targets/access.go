@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"k8s.io/client-go/rest"
 )
@@ -82,6 +83,15 @@ func (a *access) config(p Policy) *rest.Config {
 	}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &noRedirects{next: next} })
 	return cfg
+}
+
+// path is that of the server, in front of those of the API.
+func (a *access) path() string {
+	u, err := url.Parse(a.server)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(u.Path, "/")
 }
 
 func (a *access) proxyFunc() func(*http.Request) (*url.URL, error) {

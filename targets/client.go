@@ -101,7 +101,7 @@ func (c *Client) refused(l *link, token string) {
 }
 
 // newClient makes a client without asking the target anything.
-func (p *Pool) newClient(m *means) (*Client, error) {
+func (p *Pool) newClient(m *means, namespace string) (*Client, error) {
 	l, err := newLink(m.access.config(p.o.Policy), m.tokens)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,11 @@ func (p *Pool) newClient(m *means) (*Client, error) {
 	c.ctx, c.end = context.WithCancel(p.ctx)
 	c.wire = &wire{
 		health: &health{first: p.o.MinPause, most: p.o.MaxPause}, clk: p.o.Clock, timeout: p.o.RequestTimeout,
-		refused: c.refused, count: p.metrics.request,
+		refused: c.refused, count: p.metrics.request, slots: make(chan struct{}, p.o.Limits.Requests), watches: newPacer(),
+		answers: &answers{
+			limits: &p.o.Limits, base: m.access.path(), who: owner{namespace: namespace, target: m.key},
+			reading: p.reading, decoding: p.decoding, hit: p.metrics.limit,
+		},
 	}
 	c.wire.link.Store(l)
 	c.cfg = m.access.config(p.o.Policy)
@@ -135,8 +139,9 @@ func (c *Client) build() error {
 	if err != nil {
 		return err
 	}
-	c.mapper = &mapper{ctx: c.ctx, disco: disco, clk: c.pool.o.Clock, timeout: c.pool.o.ConnectTimeout, observed: c.pool.metrics.discovery}
-	c.Client, err = client.New(c.cfg, client.Options{HTTPClient: c.http, Scheme: c.pool.o.Scheme, Mapper: c.mapper})
+	c.mapper = &mapper{ctx: c.ctx, disco: &kinds{DiscoveryClient: disco, limits: &c.pool.o.Limits, hit: c.pool.metrics.limit}, clk: c.pool.o.Clock, timeout: c.pool.o.ConnectTimeout, observed: c.pool.metrics.discovery}
+	plain, err := client.New(c.cfg, client.Options{HTTPClient: c.http, Scheme: c.pool.o.Scheme, Mapper: c.mapper})
+	c.Client = &limited{Client: plain, limits: &c.pool.o.Limits, hit: c.pool.metrics.limit}
 	return err
 }
 

@@ -213,7 +213,7 @@ func isAudience(path string, value any, p Policy) error {
 }
 
 func isExpiration(path string, value any, _ Policy) error {
-	seconds, _ := value.(float64)
+	seconds := number(value)
 	if seconds < minExpiration || seconds > math.MaxUint32 || seconds != math.Trunc(seconds) {
 		return fault(path, fmt.Sprintf("is not a number of at least %d seconds", minExpiration))
 	}
@@ -221,7 +221,7 @@ func isExpiration(path string, value any, _ Policy) error {
 }
 
 func expirationOf(object map[string]any) int64 {
-	if seconds, ok := object["expirationSeconds"].(float64); ok {
+	if seconds := number(object["expirationSeconds"]); seconds != 0 {
 		return int64(seconds)
 	}
 	return defaultExpiration

@@ -3,13 +3,11 @@
 package targets
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-
-	"sigs.k8s.io/yaml"
 )
 
 // content returns the raw value of the key, or without a key all values as one JSON object.
@@ -22,17 +20,36 @@ func content(data map[string][]byte, key string) (string, error) {
 		}
 		return string(value), nil
 	}
-	all := make(map[string]json.RawMessage, len(data))
-	for _, name := range slices.Sorted(maps.Keys(data)) {
-		value, err := yaml.YAMLToJSON(data[name])
-		if err != nil {
-			return "", fmt.Errorf("the value of key %q is not valid YAML", name)
+	var out bytes.Buffer
+	out.WriteByte('{')
+	for i, name := range slices.Sorted(maps.Keys(data)) {
+		if i > 0 {
+			out.WriteByte(',')
 		}
-		all[name] = value
+		fmt.Fprintf(&out, "%q:", name) // keys of secrets are letters, digits, -, _ and .
+		if err := writeJSON(&out, data[name]); err != nil {
+			return "", fmt.Errorf("the value of key %q %w", name, err)
+		}
 	}
-	text, err := json.Marshal(all)
+	out.WriteByte('}')
+	return out.String(), nil
+}
+
+// writeJSON writes a document as JSON. What is JSON already stays as it is.
+func writeJSON(out *bytes.Buffer, text []byte) error {
+	tree, err := readDocument(text)
 	if err != nil {
-		return "", errors.New("the values cannot be expressed as one JSON object")
+		return err
 	}
-	return string(text), nil
+	if json.Valid(text) {
+		out.Write(text)
+		return nil
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false) // which would make the text longer
+	if err := encoder.Encode(tree); err != nil {
+		return errDocumentSyntax
+	}
+	out.Truncate(out.Len() - 1) // the encoder ends with a line break
+	return nil
 }

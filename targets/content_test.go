@@ -17,7 +17,7 @@ func FuzzContent(f *testing.F) {
 		const mark = "# CANARY-4711\n"
 		text, err := content(map[string][]byte{"k": append([]byte(mark), value...)}, "")
 		if err != nil {
-			if err.Error() != `the value of key "k" is not valid YAML` {
+			if strings.Contains(err.Error(), "CANARY") || strings.ContainsAny(err.Error(), "\r\n") {
 				t.Errorf("unexpected error %q", err)
 			}
 			return

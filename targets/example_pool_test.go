@@ -68,3 +68,17 @@ func ExampleRESTConfig() {
 	// Output:
 	// target configuration: clusters[0].cluster.server: is an address that only the deployer can reach (loopback, link-local, metadata or in-cluster), which the operator did not allow
 }
+
+// A client that is made of Client.Config tells how long it decodes.
+func ExampleHold() {
+	ctx := context.Background()
+	pool := targets.NewPool(targets.PoolOptions{Limits: targets.Limits{Object: 16 << 20}})
+
+	held, release := targets.Hold(ctx) // around a call of a client of your own
+	defer release()
+
+	fmt.Println(held.Err())
+	pool.Close()
+	// Output:
+	// <nil>
+}

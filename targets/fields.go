@@ -4,34 +4,18 @@ package targets
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
-// maxConfig is the most bytes of a configuration that are read: more than an object of the API can hold.
-const maxConfig = 2 << 20
+// maxData is the most that a certificate, a bundle of them, or a key may have, in bytes of base64. A bundle of all
+// public CAs has 300 KiB.
+const maxData = 512 << 10
 
-// parse reads YAML or JSON, strictly: a key that stands twice in one object is a fault. Aliases and merge keys
-// are expanded, so that what follows sees every field where it takes effect.
-func parse(path string, text []byte) (any, error) {
-	if len(text) > maxConfig {
-		return nil, fault(path, "is too large")
-	}
-	data, err := yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return nil, fault(path, "is neither valid YAML nor JSON, or has a key twice")
-	}
-	var tree any
-	if err := json.Unmarshal(data, &tree); err != nil {
-		return nil, fault(path, "cannot be read")
-	}
-	return tree, nil
-}
+// maxToken is the longest token, in bytes. No API server accepts a header that is longer.
+const maxToken = 64 << 10
 
 // check looks at the value of one field; nil values and fields that say nothing do not get here.
 type check func(path string, value any, p Policy) error
@@ -109,10 +93,26 @@ func isBase64(path string, value any, _ Policy) error {
 	if !ok {
 		return fault(path, "is not a string")
 	}
+	if len(text) > maxData {
+		return fault(path, fmt.Sprintf("has more than %d KiB", maxData>>10))
+	}
 	if _, err := base64.StdEncoding.DecodeString(text); err != nil {
 		return fault(path, "is not valid base64")
 	}
 	return nil
+}
+
+// number returns a number, however the document spelled it; 0 for anything else.
+func number(value any) float64 {
+	switch v := value.(type) {
+	case int64:
+		return float64(v)
+	case uint64:
+		return float64(v)
+	case float64:
+		return v
+	}
+	return 0
 }
 
 // isText and others find the faults; these two read what passed.
@@ -179,6 +179,9 @@ func isToken(path string, value any, _ Policy) error {
 	s, ok := value.(string)
 	if !ok {
 		return fault(path, "is not a string")
+	}
+	if len(s) > maxToken {
+		return fault(path, fmt.Sprintf("has more than %d KiB", maxToken>>10))
 	}
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {

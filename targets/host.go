@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -20,11 +21,22 @@ const (
 	privateServer = "is an address that only the deployer can reach (loopback, link-local, metadata or in-cluster), which the operator did not allow"
 )
 
-// metadataServers of cloud providers that are not link-local.
-var metadataServers = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16")}
+// metadataServers of cloud providers that are not link-local, and what stands around them.
+var metadataServers = []netip.Prefix{
+	netip.MustParsePrefix("fd00:ec2::/32"),          // Amazon
+	netip.MustParsePrefix("fd20:ce::254/128"),       // Google
+	netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), // Oracle
+	netip.MustParsePrefix("192.0.0.192/32"),         // Oracle, too
+	netip.MustParsePrefix("100.100.100.200/32"),     // Alibaba
+	netip.MustParsePrefix("168.63.129.16/32"),       // Azure
+}
+
+// tunnels are the prefixes of addresses that lead to an IPv4 address in a way that only the network knows: NAT64 with a
+// local prefix, 6to4 and Teredo.
+var tunnels = []netip.Prefix{netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32")}
 
 // nat64 are the prefixes that wrap an IPv4 address into the last four bytes of an IPv6 address.
-var nat64 = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96")}
+var nat64 = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96"), netip.MustParsePrefix("::ffff:0:0:0/96")}
 
 // isServer checks the URL of an API server.
 func isServer(path string, value any, p Policy) error {
@@ -63,8 +75,19 @@ func location(path string, value any) (*url.URL, error) {
 		return nil, fault(path, "contains credentials")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return nil, fault(path, "has a query or a fragment")
+	case !isPort(u):
+		return nil, fault(path, "has a port that is not a number from 1 to 65535")
 	}
 	return u, nil
+}
+
+// isPort reports whether the port of u can be used. A URL without one can.
+func isPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return !strings.HasSuffix(u.Host, ":")
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && port > 0 && len(u.Port()) <= len("65535")
 }
 
 // checkHost refuses private hosts by their spelling; what a name resolves to is for the dialer to check.
@@ -129,5 +152,9 @@ func (g *guard) refuses(addr netip.Addr) bool {
 	}
 	return addr.IsLoopback() || addr.IsUnspecified() || addr.IsLinkLocalUnicast() || addr.IsMulticast() ||
 		addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) || addr.Is4() && addr.As4()[0] == 0 ||
-		slices.Contains(metadataServers, addr) || addr == g.inCluster
+		isIn(metadataServers, addr) || isIn(tunnels, addr) || addr == g.inCluster
+}
+
+func isIn(prefixes []netip.Prefix, addr netip.Addr) bool {
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
 }

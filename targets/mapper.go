@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/restmapper"
@@ -39,6 +40,8 @@ type mapper struct {
 func (m *mapper) load(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.timeout, errNoAnswer)
 	defer cancel()
+	ctx, release := Hold(ctx)
+	defer release()
 	resources, err := restmapper.GetAPIGroupResourcesWithContext(ctx, m.disco)
 	m.observed(err)
 	if err != nil {
@@ -122,4 +125,33 @@ func (m *mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.
 
 func (m *mapper) ResourceSingularizer(resource string) (string, error) {
 	return ask(m, func(known meta.RESTMapper) (string, error) { return known.ResourceSingularizer(resource) })
+}
+
+// kinds asks for the kinds of a target, unless it has too many groups: client-go asks for each of them at once.
+type kinds struct {
+	*discovery.DiscoveryClient
+	limits *Limits
+	hit    func(string)
+}
+
+func (k *kinds) ServerGroupsAndResourcesWithContext(ctx context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	return discovery.ServerGroupsAndResourcesWithContext(ctx, k)
+}
+
+func (k *kinds) GroupsAndMaybeResourcesWithContext(ctx context.Context) (
+	*metav1.APIGroupList, map[schema.GroupVersion]*metav1.APIResourceList, map[schema.GroupVersion]error, error,
+) {
+	groups, resources, failed, err := k.DiscoveryClient.GroupsAndMaybeResourcesWithContext(ctx)
+	if err != nil || groups == nil {
+		return groups, resources, failed, err
+	}
+	versions := 0
+	for i := range groups.Groups {
+		versions += len(groups.Groups[i].Versions)
+	}
+	if versions > k.limits.Groups {
+		k.hit("groups")
+		return nil, nil, nil, &LimitError{Option: "Groups", Reason: fmt.Sprintf("names %d versions of API groups, more than %d", versions, k.limits.Groups)}
+	}
+	return groups, resources, failed, nil
 }

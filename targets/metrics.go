@@ -10,6 +10,9 @@ type poolMetrics struct {
 	events      *prometheus.CounterVec
 	discoveries *prometheus.CounterVec
 	requests    *prometheus.CounterVec
+	limits      *prometheus.CounterVec
+	budget      *prometheus.Desc
+	waits       *prometheus.Desc
 }
 
 func newPoolMetrics() *poolMetrics {
@@ -21,6 +24,12 @@ func newPoolMetrics() *poolMetrics {
 		events:      counter("client_events_total", "What happened to clients of target clusters: created, rotated, evicted, unauthorized, unreachable.", "event"),
 		discoveries: counter("discoveries_total", "Discoveries of the kinds of target clusters.", "result"),
 		requests:    counter("requests_total", "Requests to target clusters by method and class of the answer; none is no answer.", "method", "code"),
+		limits: counter("limits_total", "Answers of target clusters that exceeded a limit: object, page, list, discovery, groups, event, rate, values.",
+			"limit"),
+		budget: prometheus.NewDesc("deployerkit_target_budget_bytes", "What is in use of the budgets of all target clusters: reading, decoding.",
+			[]string{"budget"}, nil),
+		waits: prometheus.NewDesc("deployerkit_target_budget_waits_total", "How often an answer of a target cluster had to wait for a budget: reading, decoding.",
+			[]string{"budget"}, nil),
 	}
 }
 
@@ -36,12 +45,17 @@ func (m *poolMetrics) discovery(err error) {
 
 func (m *poolMetrics) request(method, code string) { m.requests.WithLabelValues(method, code).Inc() }
 
+func (m *poolMetrics) limit(name string) { m.limits.WithLabelValues(name).Inc() }
+
 // Describe makes a Pool a prometheus.Collector: register it to see its metrics.
 func (p *Pool) Describe(ch chan<- *prometheus.Desc) {
 	ch <- p.metrics.clients
 	p.metrics.events.Describe(ch)
 	p.metrics.discoveries.Describe(ch)
 	p.metrics.requests.Describe(ch)
+	p.metrics.limits.Describe(ch)
+	ch <- p.metrics.budget
+	ch <- p.metrics.waits
 }
 
 // Collect is the other half of Describe.
@@ -52,6 +66,12 @@ func (p *Pool) Collect(ch chan<- prometheus.Metric) {
 	p.metrics.events.Collect(ch)
 	p.metrics.discoveries.Collect(ch)
 	p.metrics.requests.Collect(ch)
+	p.metrics.limits.Collect(ch)
+	for name, b := range map[string]*budget{"reading": p.reading, "decoding": p.decoding} {
+		used, waits := b.state()
+		ch <- prometheus.MustNewConstMetric(p.metrics.budget, prometheus.GaugeValue, float64(used), name)
+		ch <- prometheus.MustNewConstMetric(p.metrics.waits, prometheus.CounterValue, float64(waits), name)
+	}
 }
 
 func (p *Pool) states() map[string]int {

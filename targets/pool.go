@@ -44,6 +44,8 @@ type PoolOptions struct {
 	RequestTimeout time.Duration
 	// MinPause and MaxPause bound the pauses between attempts to reach a target that is down. 0: 1 s and 1 min.
 	MinPause, MaxPause time.Duration
+	// Limits bound what targets can cost. Zero: the defaults.
+	Limits Limits
 	// WrapTransport sees every request of every client, without credentials. nil: nobody does.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
@@ -63,6 +65,7 @@ func (o *PoolOptions) setDefaults() {
 		}
 	}
 	o.MaxPause = max(o.MaxPause, o.MinPause)
+	o.Limits = o.Limits.withDefaults()
 }
 
 // Pool holds one client per target, whatever the number of deploy items. Targets with equal content share one. It is
@@ -74,6 +77,8 @@ type Pool struct {
 	end     context.CancelFunc
 	life    sync.Mutex // of the end, and of what is started before it; taken after all other locks
 	running sync.WaitGroup
+
+	reading, decoding *budget // of all clients together
 
 	mu      sync.Mutex
 	clients map[string]*list.Element       // by key; of *Client
@@ -93,6 +98,7 @@ type tied struct {
 func NewPool(o PoolOptions) *Pool {
 	o.setDefaults()
 	p := &Pool{o: o, metrics: newPoolMetrics(), clients: map[string]*list.Element{}, used: list.New(), ties: map[types.NamespacedName]*tied{}}
+	p.reading, p.decoding = newBudget(p.o.Limits.Reading), newBudget(p.o.Limits.Decoding)
 	p.ctx, p.end = context.WithCancel(context.Background())
 	return p
 }
@@ -199,7 +205,7 @@ func (p *Pool) find(t *lsv1alpha1.ResolvedTarget, m *means) (*Client, error) {
 		p.used.MoveToFront(element)
 		return c, nil
 	}
-	c, err := p.newClient(m)
+	c, err := p.newClient(m, t.Namespace)
 	if err != nil {
 		return nil, err
 	}

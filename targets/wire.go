@@ -26,13 +26,7 @@ const (
 	// quickAnswer is how long a caller must have waited, at least, for its deadline to count against the target.
 	quickAnswer = 5 * time.Second
 	// maxErrorBody is how much of an error's text is read.
-	maxErrorBody = 1 << 20
-	// maxDiscovery is how large the list of kinds may be; a busy cluster has some 500 KiB.
-	maxDiscovery = 32 << 20
-	// maxObject is how large the answer to a write may be; etcd takes objects of 1.5 MiB.
-	maxObject = 16 << 20
-	// maxList is how large the answer to a read may be, which may be of many objects.
-	maxList = 128 << 20
+	maxErrorBody = 256 << 10
 )
 
 // errNoAnswer is the cause of a request that the pool gave up.
@@ -86,12 +80,19 @@ type wire struct {
 	timeout time.Duration
 	refused func(*link, string)       // called for a 401, with the token that was sent
 	count   func(method, code string) // of the metrics
+	answers *answers
+	slots   chan struct{} // of the requests that are under way
+	watches *pacer
 	link    atomic.Pointer[link]
 	closed  atomic.Bool
 }
 
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := w.send(req)
+	if isWatch(req) && (err != nil || resp.StatusCode >= http.StatusBadRequest) {
+		now := w.clk.Now()
+		w.watches.end(watchOf(req), now, now, req.Context().Err() == nil)
+	}
 	if err != nil {
 		w.count(req.Method, "none")
 		return nil, err
@@ -104,6 +105,11 @@ func (w *wire) send(req *http.Request) (*http.Response, error) {
 	if w.closed.Load() {
 		return nil, refuse(req, ErrClosed)
 	}
+	leave, err := w.enter(req)
+	if err != nil {
+		return nil, refuse(req, err)
+	}
+	defer leave()
 	if err := w.health.admit(w.clk.Now()); err != nil {
 		return nil, refuse(req, err)
 	}
@@ -128,17 +134,36 @@ func (w *wire) send(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// exchange sends one request and returns once its headers are here.
+// enter waits until the request may be made: a watch for its pause, others for one of the slots.
+func (w *wire) enter(req *http.Request) (leave func(), err error) {
+	if isWatch(req) {
+		return func() {}, w.watches.wait(req.Context(), watchOf(req), w.clk.Now())
+	}
+	select {
+	case w.slots <- struct{}{}:
+		return func() { <-w.slots }, nil
+	case <-req.Context().Done():
+		return nil, req.Context().Err()
+	}
+}
+
+// exchange sends one request and returns once its answer is here, or the beginning of a watch.
 func (w *wire) exchange(next http.RoundTripper, req *http.Request, token string) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(w.timeout, func() { cancel(errNoAnswer) })
 	end := func() { timer.Stop(); cancel(nil) }
 	out := req.Clone(ctx)
+	onlyJSON(out.Header)
 	out.Header.Del("Authorization")
 	if token != "" {
 		out.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := next.RoundTrip(out)
+	if err == nil {
+		resp.Body = &ended{ReadCloser: resp.Body, end: end}
+		tame(resp, token)
+		err = w.receive(ctx, cancel, out, resp, token)
+	}
 	if err != nil {
 		if errors.Is(context.Cause(ctx), errNoAnswer) {
 			err = fmt.Errorf("%w: %w", errNoAnswer, err)
@@ -149,17 +174,27 @@ func (w *wire) exchange(next http.RoundTripper, req *http.Request, token string)
 	if isWatch(req) {
 		timer.Stop() // the rest may take as long as it likes
 	}
-	resp.Body = &ended{ReadCloser: resp.Body, end: end}
-	tame(req, resp, token)
-	if resp.StatusCode >= http.StatusBadRequest && len(token) >= minSecret {
-		return redact(resp, token)
-	}
 	return resp, nil
 }
 
-// tame bounds what a hostile server can do: how long client-go waits before it tries again, how much it reads, and
-// whether the token comes back in a header, which client-go may log.
-func tame(req *http.Request, resp *http.Response, token string) {
+// receive reads an answer within the limits. That of a watch is read by the caller.
+func (w *wire) receive(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request, resp *http.Response, token string) error {
+	if !isWatch(req) || resp.StatusCode >= http.StatusBadRequest {
+		return w.answers.read(ctx, cancel, req, resp, token)
+	}
+	watch, began := watchOf(req), w.clk.Now()
+	return w.answers.watch(req, resp, w.clk, func(failed bool, why error) {
+		now := w.clk.Now()
+		w.watches.end(watch, began, now, failed)
+		if _, over := errors.AsType[*LimitError](why); over {
+			w.health.trip(now, why)
+		}
+	})
+}
+
+// tame bounds how long client-go waits before it tries again, and whether the token comes back in a header, which
+// client-go may log.
+func tame(resp *http.Response, token string) {
 	for _, values := range resp.Header {
 		for i := range values {
 			values[i] = hide(token, values[i])
@@ -168,24 +203,6 @@ func tame(req *http.Request, resp *http.Response, token string) {
 	if after := resp.Header.Get("Retry-After"); after != "" && after != "0" {
 		resp.Header.Set("Retry-After", "1")
 	}
-	if limit := maxAnswer(req, resp.StatusCode); limit > 0 {
-		resp.Body = http.MaxBytesReader(nil, resp.Body, limit)
-	}
-}
-
-// maxAnswer is how many bytes of an answer are read; zero: each event of a watch is bounded by client-go.
-func maxAnswer(req *http.Request, code int) int64 {
-	switch {
-	case code >= http.StatusBadRequest:
-		return maxErrorBody
-	case isWatch(req):
-		return 0
-	case strings.HasSuffix(req.URL.Path, "/api") || strings.HasSuffix(req.URL.Path, "/apis"):
-		return maxDiscovery
-	case req.Method != http.MethodGet:
-		return maxObject
-	}
-	return maxList
 }
 
 // report judges a request without an answer. A caller that gave up says nothing about the target, unless it waited.
@@ -217,18 +234,6 @@ func hide(token, text string) string {
 		return text
 	}
 	return strings.ReplaceAll(text, token, redacted)
-}
-
-// redact removes the token from the text of an error: a server may send back what it got.
-func redact(resp *http.Response, token string) (*http.Response, error) {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-	if err = errors.Join(err, resp.Body.Close()); err != nil {
-		return nil, err
-	}
-	hidden := hide(token, string(body))
-	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(hidden)), int64(len(hidden))
-	resp.Header.Del("Content-Length")
-	return resp, nil
 }
 
 // ended frees the timer of a request with its body.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/targets"
 )
@@ -28,6 +29,8 @@ type Options struct {
 	Name string
 	// Targets is what Targets may ask for. Zero: the strictest.
 	Targets targets.Policy
+	// TargetLimits bound what targets can cost. Zero: the defaults.
+	TargetLimits targets.Limits
 	// WrapTransport sees every request to every target, without credentials. nil: nobody does.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
@@ -73,7 +76,7 @@ func (k *Keeper) UseRuntime(rt deployerlib.Runtime) error {
 	}
 	pool := targets.NewPool(targets.PoolOptions{
 		Policy: k.options.Targets, Resolver: rt.Targets, Landscaper: mgr.GetConfig(), LandscaperClient: k.secrets, Clock: rt.Clock,
-		WrapTransport: k.options.WrapTransport,
+		WrapTransport: k.options.WrapTransport, Limits: k.options.TargetLimits,
 	})
 	if rt.JudgeTargets != nil {
 		rt.JudgeTargets(pool.Health)
@@ -131,5 +134,5 @@ func (k *Keeper) Wake(uid types.UID, notBefore time.Time) {
 // nil for none: without it, the recorder would count what happens to several
 // objects in one run as one event that came again, and name only the first.
 func (k *Keeper) event(di *lsv1alpha1.DeployItem, related runtime.Object, kind, reason, message string) {
-	k.rt.Recorder.Eventf(di, related, kind, reason, "ReconcileDeployItem", "%s", message)
+	k.rt.Recorder.Eventf(di, related, kind, reason, "ReconcileDeployItem", "%s", contract.EscapeBidi(message))
 }

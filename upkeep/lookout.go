@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/targets"
 )
 
 // maxSights bounds what one waiting item watches; what is beyond is polled.
@@ -130,7 +131,9 @@ func (s *clusters) lookOut(sights []Sight, changed func()) *lookout {
 // let us watch.
 func (s Sight) change(ctx context.Context, l *lookout) bool {
 	resource := s.cluster.metadata.Resource(s.resource)
-	list, err := resource.Namespace(s.namespace).List(ctx, s.selects)
+	held, release := targets.Hold(ctx)
+	list, err := resource.Namespace(s.namespace).List(held, s.selects)
+	release()
 	if err != nil {
 		return false
 	}

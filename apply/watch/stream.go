@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/targets"
 )
 
 // stream is one watch: a reflector that fills objects. All fields below are guarded by the Watcher's lock.
@@ -34,6 +35,7 @@ type stream struct {
 	trouble error  // the last request failed
 	refused error  // the target does not allow or know this watch; the stream has ended
 	used    time.Time
+	listed  int           // objects on the pages of the current list; for the reflector only
 	news    chan struct{} // closed at the next change of synced, trouble or refused
 }
 
@@ -58,9 +60,19 @@ func (s *stream) run(ctx context.Context) {
 			TypeDescription: s.place.gvr.String(),
 			Backoff:         &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 5, Cap: 10 * time.Second},
 		})
+	reflector.WatchListPageSize = pageSize
 	// What goes wrong is in the coverage; the reflector would log it as an error each time.
 	reflector.RunWithContext(logr.NewContext(ctx, logr.Discard()))
 }
+
+const (
+	// pageSize is how many objects a page of a list holds.
+	pageSize = 500
+	// maxObjects is how many objects one watch may bring. The target is hostile, or needs another tool.
+	maxObjects = 50_000
+	// watchAnswer is how long a target may take to answer a watch until nothing certain can be said any more.
+	watchAnswer = time.Second
+)
 
 func (s *stream) resource() metadata.ResourceInterface {
 	resource := s.w.client.Resource(s.place.gvr)
@@ -72,7 +84,12 @@ func (s *stream) resource() metadata.ResourceInterface {
 
 func (s *stream) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	opts.LabelSelector = ownership.LabelItem
-	list, err := s.resource().List(ctx, opts)
+	held, release := targets.Hold(ctx)
+	defer release()
+	list, err := s.resource().List(held, opts)
+	if err == nil {
+		err = s.countPage(opts, len(list.Items))
+	}
 	if err = s.note(ctx, err); err != nil {
 		return nil, err
 	}
@@ -81,11 +98,30 @@ func (s *stream) list(ctx context.Context, opts metav1.ListOptions) (runtime.Obj
 
 func (s *stream) watch(ctx context.Context, opts metav1.ListOptions) (apiwatch.Interface, error) {
 	opts.LabelSelector = ownership.LabelItem
+	noted := make(chan struct{})
+	late := time.AfterFunc(watchAnswer, func() {
+		defer close(noted)
+		_ = s.note(ctx, errNoWatch)
+	})
 	open, err := s.resource().Watch(ctx, opts)
+	if !late.Stop() {
+		<-noted
+	}
 	if err = s.note(ctx, err); err != nil {
 		return nil, err
 	}
 	return open, nil
+}
+
+// countPage bounds how many objects the pages of a list have together.
+func (s *stream) countPage(opts metav1.ListOptions, objects int) error {
+	if opts.Continue == "" {
+		s.listed = 0
+	}
+	if s.listed += objects; s.listed > maxObjects {
+		return errTooMany
+	}
+	return nil
 }
 
 // note keeps how the last request went, and ends the stream if it is refused.
@@ -130,7 +166,11 @@ func (s *stream) Update(obj any) error { return s.put(obj) }
 // Resync is called by the reflector, which is not asked to resync.
 func (s *stream) Resync() error { return nil }
 
-var errForeign = errors.New("not an object")
+var (
+	errForeign = errors.New("not an object")
+	errNoWatch = errors.New("the target has not answered the watch yet")
+	errTooMany = fmt.Errorf("the target has more than %d objects with the label of the library", maxObjects)
+)
 
 func (s *stream) put(obj any) error {
 	r, err := reducedOf(obj)
@@ -144,6 +184,11 @@ func (s *stream) put(obj any) error {
 		return nil
 	}
 	before := s.objects[id]
+	if before == nil && len(s.objects) >= maxObjects {
+		s.w.refuse(s, errTooMany)
+		s.w.mu.Unlock()
+		return errTooMany
+	}
 	s.objects[id] = r
 	s.version = r.version
 	events := s.w.judge(nil, o, false)

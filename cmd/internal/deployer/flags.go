@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -51,7 +52,7 @@ type election struct {
 }
 
 // newFlags has no defaults yet: addTo sets them.
-func newFlags() *flags { return &flags{} }
+func newFlags() *flags { return &flags{zap: zap.Options{DestWriter: &logWriter{to: os.Stderr}}} }
 
 // addTo registers all flags, in a set of their own: packages that register on
 // flag.CommandLine, as controller-runtime does, cannot clash.

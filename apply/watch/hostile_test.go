@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch_test
+
+import (
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/gardener/landscaper/apis/core/v1alpha1/targettypes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+
+	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// TestHostileWatches: however a target ends its watches, it is not asked again in a loop.
+func TestHostileWatches(t *testing.T) {
+	for name, behaviour := range map[string]faultnet.Behaviour{
+		"an event with code 410 [F6]": faultnet.Expired(),
+		"nothing at all [F6]":         faultnet.Ending(),
+		"another format [F6]":         faultnet.ContentType("application/yaml"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := faultnet.New(faultnet.When(faultnet.Watches, behaviour))
+			defer server.Close()
+			pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, Patience: 10 * time.Second})
+			defer pool.Close()
+			c, err := pool.Get(t.Context(), &lsv1alpha1.ResolvedTarget{
+				Target: &lsv1alpha1.Target{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "a"},
+					Spec:       lsv1alpha1.TargetSpec{Type: targettypes.KubernetesClusterTargetType},
+				},
+				Content: string(server.Kubeconfig("t")),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			client, err := metadata.NewForConfigAndClient(c.Config(), c.HTTPClient())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := watch.New(client, watch.Options{SyncTimeout: time.Second})
+			w.Start(t.Context())
+			if _, err := w.Watch(t.Context(), schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}); err != nil {
+				t.Fatal(err)
+			}
+			// In four seconds, with pauses of 1 s and 2 s, there are four watches, each with a list at most.
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			for end := time.Now().Add(4 * time.Second); time.Now().Before(end); <-tick.C {
+				if n := server.Count(nil); n > 20 {
+					t.Fatalf("%d requests in less than four seconds", n)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+const (
+	// largest is about the size of the largest object that an API server accepts.
+	largest = 3 << 19
+	// readBudget is what reading a Target may allocate in all.
+	readBudget = 16 << 20
+)
+
+// aliases multiplies one text: the document holds it once, and names it often.
+func aliases(size int) string {
+	return "preferences:\n  a: &a \"" + strings.Repeat("x", size/2) + "\"\n  b: [" + strings.TrimSuffix(strings.Repeat("*a,", size/6), ",") + "]\n" +
+		kubeconfig(okCluster, okUser, "")
+}
+
+// fill repeats a piece until the text has the size of the largest Target.
+func fill(before, piece, after string) string {
+	return before + strings.Repeat(piece, (largest-len(before)-len(after))/len(piece)) + after
+}
+
+func large() map[string]string {
+	comma := func(piece string) string { return fill("[", piece+",", piece+"]") }
+	return map[string]string{
+		"aliases, 70 KB":         aliases(70_000),
+		"aliases, 430 KB":        aliases(430_000),
+		"aliases of aliases":     bomb(),
+		"aliases, largest":       aliases(largest - 1000),
+		"text to be escaped":     fill(`preferences: {a: "`, "<", "\"}\n"+kubeconfig(okCluster, okUser, "")),
+		"one long token":         kubeconfig(okCluster, `token: "`+strings.Repeat("x", largest-1000)+`"`, ""),
+		"a token full of dashes": kubeconfig(okCluster, `token: "`+strings.Repeat("-", largest-1000)+`"`, ""),
+		"one long CA":            kubeconfig(okCluster+", certificate-authority-data: "+strings.Repeat("QUJD", largest/4-250), okUser, ""),
+		"empty lists":            comma("[]"),
+		"empty objects":          comma("{}"),
+		"numbers":                comma("1"),
+		"nulls":                  comma("~"),
+		"quoted":                 comma(`""`),
+		"nested lists":           fill("", "[", ""),
+		"nested objects":         fill("", `{"a":`, ""),
+		"nested blocks":          fill("", "- ", ""),
+		"blocks":                 fill("", "-\n", ""),
+		"keys":                   fill("", "? \n", ""),
+		"empty lines":            fill("", "\n", ""),
+		"comments":               fill("", "#\n", "a: b"),
+		"comments at a list":     fill("a:\n", "#\n", "- b"),
+		"indented comments":      fill("a:\n", "   #x\n", "  b: c\n"),
+		"one comment":            fill("#", "x", ""),
+		"spaces":                 fill("", " ", ""),
+		"a folded text":          fill("a: >\n", " x\n\n", ""),
+		"a literal text":         fill("a: |\n", " x\n", ""),
+		"a plain text":           fill("a: x\n", "  x\n", ""),
+		"documents":              fill("", "---\n", ""),
+		"tags":                   fill("", "!a ", ""),
+		"tag directives":         fill("", "%TAG !a! b\n", ""),
+		"anchors":                fill("", "&a ", ""),
+		"keys, unfinished":       fill("{", "a ", ""),
+		"escapes":                fill(`a: "`, `\n`, `"`),
+		"wide characters":        fill("a: ", "é", ""),
+		"UTF-16":                 fill("\xff\xfe", "a\x00", ""),
+		"merge keys":             fill("a: &a {b: c}\n<<: [", "*a,", "*a]"),
+	}
+}
+
+// TestReadingIsBounded: whatever a Target holds, reading it takes no more than a budget that does not depend on the content.
+func TestReadingIsBounded(t *testing.T) {
+	p := newPool(t, targets.PoolOptions{MinPause: time.Hour, MaxPause: time.Hour})
+	for name, text := range large() {
+		t.Run(name+" [F1]", func(t *testing.T) {
+			inner, err := json.Marshal(map[string]string{"kubeconfig": text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for form, content := range map[string]string{"bare": text, "wrapped": string(inner[:min(len(inner), 2*largest)])} {
+				r, _, _ := setup(map[string]string{"kubeconfig": content})
+				for source, read := range map[string]func() error{
+					"inline":     func() error { _, err := p.Get(t.Context(), resolved(name, content)); return err },
+					"RESTConfig": func() error { _, err := targets.RESTConfig([]byte(content), targets.Policy{}); return err },
+					"of a secret": func() error {
+						_, err := r.Resolve(t.Context(), target("creds", ""))
+						return err
+					},
+				} {
+					start := time.Now()
+					allocated, err := allocates(read)
+					if took := time.Since(start); took > 5*time.Second {
+						t.Errorf("%s, %s: took %s", form, source, took)
+					}
+					if allocated > readBudget {
+						t.Errorf("%s, %s: allocates %d MiB for %d KiB (%v)", form, source, allocated>>20, len(content)>>10, err)
+					}
+					if err != nil && (strings.ContainsAny(err.Error(), "\n\r") || len(err.Error()) > 300) {
+						t.Errorf("%s, %s: the error is not one short line: %.400q", form, source, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// allocates is all that f allocates, also what it gives back.
+func allocates(f func() error) (uint64, error) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc, err
+}
+
+// TestDocumentIsStrict: a document that readers understand in different ways is refused, wherever it stands.
+func TestDocumentIsStrict(t *testing.T) {
+	good := kubeconfig(okCluster, okUser, "")
+	for name, text := range map[string]string{
+		"an alias of a text [F1]":         "preferences: {a: &x y, b: *x}\n" + good,
+		"an anchor that is not used [F1]": "preferences: {a: &x y}\n" + good,
+		"a merge key [F1]":                "preferences: {<<: {a: b}}\n" + good,
+		"a second document [F1]":          good + "\n---\n" + good,
+		"a second, empty document [F1]":   good + "\n---\n",
+		"a document that ended [F1]":      good + "\n...\n" + good,
+		"JSON after JSON [F1]":            "{}{}",
+		"a key twice [F1]":                "preferences: {a: 1, a: 2}\n" + good,
+		"a key twice, deep [F1]":          "preferences: {x: [{a: 1, \"a\": 2}]}\n" + good,
+		"a key twice in JSON [F1]":        `{"preferences":{"a":1,"a":2}}`,
+		"a number and a text [F1]":        "preferences: {1: 1, \"1\": 2}\n" + good,
+		"a tag of its own [F1]":           "preferences: !x {a: 1}\n" + good,
+		"very deep [F1]":                  "preferences: " + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "\n" + good,
+		"UTF-16 [F1]":                     "\xff\xfe" + strings.Join(strings.Split(good, ""), "\x00") + "\x00",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := targets.RESTConfig([]byte(text), targets.Policy{})
+			if fault, ok := errors.AsType[*targets.ConfigError](err); !ok || fault.Field != "kubeconfig" {
+				t.Errorf("error %v, want one of field kubeconfig", err)
+			}
+			r, _, _ := setup(map[string]string{"kubeconfig": text})
+			_, err = r.Resolve(t.Context(), target("creds", ""))
+			if fault, ok := errors.AsType[*targets.ResolveError](err); !ok || fault.Reason != targets.ContentInvalid {
+				t.Errorf("of a secret without a key: error %v, want invalid content", err)
+			}
+		})
+	}
+}
+
+func TestPorts(t *testing.T) {
+	for _, port := range []string{"0", "65536", "99999999", "00000000000000000000443", "", "-1"} {
+		t.Run(fmt.Sprintf("refuses port %q [F1] [F11]", port), func(t *testing.T) {
+			for field, cluster := range map[string]string{
+				"clusters[0].cluster.server":    fmt.Sprintf("server: %q", "https://api.example.com:"+port),
+				"clusters[0].cluster.proxy-url": okCluster + fmt.Sprintf(", proxy-url: %q", "http://proxy.example.com:"+port),
+			} {
+				_, err := targets.RESTConfig([]byte(kubeconfig(cluster, okUser, "")), targets.Policy{AllowProxy: true})
+				if fault, ok := errors.AsType[*targets.ConfigError](err); !ok || fault.Field != field {
+					t.Errorf("error %v, want one of field %s", err, field)
+				}
+			}
+		})
+	}
+	for _, port := range []string{"1", "443", "65535"} {
+		if _, err := targets.RESTConfig([]byte(kubeconfig(fmt.Sprintf("server: %q", "https://api.example.com:"+port), okUser, "")), targets.Policy{}); err != nil {
+			t.Errorf("port %s: %v", port, err)
+		}
+	}
+}
+
+func TestHostsOfTheDeployer(t *testing.T) {
+	for _, host := range []string{
+		"[fd20:ce::254]", "[fd00:ec2::254]", "[fd00:ec2::23]", "[fd00:ec2::253]", "[fd00:c1::a9fe:a9fe]", "[64:ff9b:1::a9fe:a9fe]", "[64:ff9b:1:abcd::7f00:1]",
+		"[2002:7f00:1::1]", "[2002:a9fe:a9fe::]", "[2002:808:808::1]", "[2001:0:7f00:1::1]", "[::ffff:0:7f00:1]", "[::ffff:0:169.254.169.254]", "192.0.0.192",
+	} {
+		t.Run("refuses "+host+" [F11]", func(t *testing.T) {
+			text := []byte(kubeconfig(fmt.Sprintf("server: %q", "https://"+host), okUser, ""))
+			_, err := targets.RESTConfig(text, targets.Policy{})
+			if fault, ok := errors.AsType[*targets.ConfigError](err); !ok || fault.Field != "clusters[0].cluster.server" {
+				t.Errorf("error %v, want one of the server", err)
+			}
+			if _, err := targets.RESTConfig(text, targets.Policy{AllowPrivateHosts: true}); err != nil {
+				t.Errorf("the operator allows it: %v", err)
+			}
+		})
+	}
+	for _, host := range []string{"[2001:db8::1]", "[fd00::1]", "[fd20:1::1]", "[64:ff9b::808:808]", "192.0.1.1", "10.0.0.1"} {
+		if _, err := targets.RESTConfig([]byte(kubeconfig(fmt.Sprintf("server: %q", "https://"+host), okUser, "")), targets.Policy{}); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// limited holds what an answer takes until it has been decoded, and reads lists page by page.
+type limited struct {
+	client.Client
+	limits *Limits
+	hit    func(string)
+}
+
+func (c *limited) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	ctx, release := Hold(ctx)
+	defer release()
+	return c.Client.Get(ctx, key, obj, opts...)
+}
+
+func (c *limited) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	ctx, release := Hold(ctx)
+	defer release()
+	return c.Client.Create(ctx, obj, opts...)
+}
+
+func (c *limited) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	ctx, release := Hold(ctx)
+	defer release()
+	return c.Client.Update(ctx, obj, opts...)
+}
+
+func (c *limited) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	ctx, release := Hold(ctx)
+	defer release()
+	return c.Client.Patch(ctx, obj, patch, opts...)
+}
+
+func (c *limited) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	ctx, release := Hold(ctx)
+	defer release()
+	return c.Client.Apply(ctx, obj, opts...)
+}
+
+// List reads all pages, unless the caller asks for some of them. It takes one request if there is only one page.
+func (c *limited) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	if o.Limit > 0 || o.Continue != "" || o.Raw != nil {
+		ctx, release := Hold(ctx)
+		defer release()
+		return c.Client.List(ctx, list, opts...)
+	}
+	return c.pages(ctx, list, opts)
+}
+
+// pages reads all pages into list.
+func (c *limited) pages(ctx context.Context, list client.ObjectList, opts []client.ListOption) error {
+	var items []runtime.Object
+	total, page, next := int64(0), c.limits.PageSize, ""
+	for {
+		size, err := c.page(ctx, list, append(slices.Clip(opts), client.Limit(page), client.Continue(next)))
+		if over, ok := errors.AsType[*LimitError](err); ok && over.Option == "Page" && page > 1 {
+			page /= 2
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if total += size; total > c.limits.List {
+			c.hit("list")
+			return tooLarge("List", "all pages of a list", c.limits.List)
+		}
+		if next = list.GetContinue(); next == "" && items == nil {
+			return nil
+		}
+		if items, err = moved(list, items); err != nil {
+			return err
+		}
+		if next == "" {
+			return meta.SetList(list, items)
+		}
+	}
+}
+
+// moved returns the items with those of the list, which is empty then.
+func moved(list client.ObjectList, items []runtime.Object) ([]runtime.Object, error) {
+	found, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+	return append(items, found...), meta.SetList(list, nil)
+}
+
+// page reads one page, and returns how many bytes it had.
+func (c *limited) page(ctx context.Context, list client.ObjectList, opts []client.ListOption) (int64, error) {
+	h := &hold{}
+	defer h.release()
+	list.SetContinue("") // decoding leaves what the page does not say
+	list.SetRemainingItemCount(nil)
+	err := c.Client.List(context.WithValue(ctx, holdKey{}, h), list, opts...)
+	return h.size(), err
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// Limits bound what targets can cost the deployer, whatever they answer. They belong to the operator, like a Policy.
+// Zero values stand for the defaults.
+type Limits struct {
+	// Object is the most that an answer about one object may have, in bytes after decompression. 0: 8 MiB.
+	Object int64
+	// Page is the most that an answer with a page of a list may have, in bytes. 0: 8 MiB.
+	Page int64
+	// PageSize is how many objects a page of a list holds. A page that is too large is asked for again with half of
+	// them. 0: 500.
+	PageSize int64
+	// List is the most that all pages of a list may have together, in bytes. 0: 64 MiB.
+	List int64
+	// Discovery is the most that one answer about kinds may have, in bytes. 0: 8 MiB.
+	Discovery int64
+	// Groups is how many versions of API groups a target may have. 0: 1000.
+	Groups int
+	// Requests is how many requests of one target, without watches, are under way at a time. 0: 32.
+	Requests int
+	// Reading is how much the large answers that are being read may have, of all targets together, in bytes. 0: 32 MiB.
+	Reading int64
+	// Decoding is how much memory the answers that are being decoded may take, of all targets together, in bytes. One
+	// that alone would take more is refused. 0: 96 MiB.
+	Decoding int64
+	// WatchObjects is how many objects a watch may begin with. 0: 20 000.
+	WatchObjects int
+	// WatchEvents is how many events per second a watch may bring for long. 0: 1000.
+	WatchEvents int
+	// WatchBytes is how many bytes per second a watch may bring for long. 0: 4 MiB.
+	WatchBytes int64
+}
+
+func (l Limits) withDefaults() Limits {
+	const mib = 1 << 20
+	l.Object, l.Page, l.PageSize = cmp.Or(l.Object, 8*mib), cmp.Or(l.Page, 8*mib), cmp.Or(l.PageSize, 500)
+	l.List, l.Discovery, l.Groups = cmp.Or(l.List, 64*mib), cmp.Or(l.Discovery, 8*mib), cmp.Or(l.Groups, 1000)
+	l.Requests, l.Reading, l.Decoding = cmp.Or(l.Requests, 32), cmp.Or(l.Reading, 32*mib), cmp.Or(l.Decoding, 96*mib)
+	l.WatchObjects = cmp.Or(l.WatchObjects, 20_000)
+	l.WatchEvents, l.WatchBytes = cmp.Or(l.WatchEvents, 1000), cmp.Or(l.WatchBytes, 4*mib)
+	return l
+}
+
+// LimitError is the error of an answer that exceeded one of the Limits. Find it with errors.As.
+type LimitError struct {
+	// Option is the field of Limits that raises the limit; empty for a limit that is fixed.
+	Option string
+	// Reason says what was exceeded, and by what limit.
+	Reason string
+}
+
+func (e *LimitError) Error() string {
+	if e.Option == "" {
+		return "the answer of the target " + e.Reason
+	}
+	return fmt.Sprintf("the answer of the target %s (the option targets.Limits.%s raises this limit)", e.Reason, e.Option)
+}
+
+func tooLarge(option, what string, limit int64) *LimitError {
+	return &LimitError{Option: option, Reason: fmt.Sprintf("has more than %d bytes, the limit for %s", limit, what)}
+}

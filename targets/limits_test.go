@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// hostileServer starts a server for a test.
+func hostileServer(t *testing.T, behaviours ...faultnet.Behaviour) *faultnet.Server {
+	t.Helper()
+	s := faultnet.New(behaviours...)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func configMaps(single bool) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetAPIVersion("v1")
+	obj.SetKind("ConfigMap")
+	if !single {
+		obj.SetKind("ConfigMapList")
+	}
+	return obj
+}
+
+func named(name string) *unstructured.Unstructured {
+	obj := configMaps(true)
+	obj.SetNamespace("default")
+	obj.SetName(name)
+	return obj
+}
+
+// wantLimit finds the option in the error.
+func wantLimit(t *testing.T, err error, option string) {
+	t.Helper()
+	over, ok := errors.AsType[*targets.LimitError](err)
+	if !ok || over.Option != option || option != "" && !strings.Contains(err.Error(), "targets.Limits."+option) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v, want one line that names the option %q", err, option)
+	}
+}
+
+func TestHostileAnswers(t *testing.T) {
+	key := client.ObjectKey{Namespace: "default", Name: "a"}
+	read := func(ctx context.Context, c client.Client) error { return c.Get(ctx, key, configMaps(true)) }
+	typed := func(ctx context.Context, c client.Client) error { return c.Get(ctx, key, &corev1.ConfigMap{}) }
+	list := func(ctx context.Context, c client.Client) error {
+		return c.List(ctx, &unstructured.UnstructuredList{Object: configMaps(false).Object})
+	}
+	typedList := func(ctx context.Context, c client.Client) error { return c.List(ctx, &corev1.ConfigMapList{}) }
+	metadataList := func(ctx context.Context, c client.Client) error {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(configMaps(false).GroupVersionKind())
+		return c.List(ctx, list)
+	}
+	write := func(ctx context.Context, c client.Client) error {
+		return c.Create(ctx, named("a"))
+	}
+	for name, tc := range map[string]struct {
+		behaviour faultnet.Behaviour
+		calls     []func(context.Context, client.Client) error
+		option    string
+	}{
+		"a huge object [F2]":         {faultnet.Huge(120 << 20), []func(context.Context, client.Client) error{read, typed, write}, "Object"},
+		"a huge object, zipped [F2]": {faultnet.When(faultnet.All, faultnet.Gzip(), faultnet.Huge(120<<20)), []func(context.Context, client.Client) error{read}, "Object"},
+		"a huge list [F2]":           {faultnet.Huge(120 << 20), []func(context.Context, client.Client) error{list}, "Page"},
+		"endless pages [F2]":         {faultnet.EndlessPages(100, 10_000), []func(context.Context, client.Client) error{list, typedList, metadataList}, "List"},
+		"many small values [F2]":     {faultnet.Nodes(1_000_000), []func(context.Context, client.Client) error{read}, "Decoding"},
+		"a very deep object [F2]":    {faultnet.Deep(100_000), []func(context.Context, client.Client) error{read}, ""},
+		"another format [F2]":        {faultnet.ContentType("application/vnd.kubernetes.protobuf"), []func(context.Context, client.Client) error{read, typed}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i, call := range tc.calls {
+				s := hostileServer(t, faultnet.When(faultnet.Not(faultnet.Discovery), tc.behaviour))
+				p := newPool(t, targets.PoolOptions{})
+				c := get(t, p, resolved("a", string(s.Kubeconfig("t"))))
+				if tc.option == "" {
+					t.Log(i, write(t.Context(), c))
+				}
+				wantLimit(t, call(t.Context(), c), tc.option)
+				if families := metrics(t, p); !strings.Contains(fmt.Sprint(families), "deployerkit_target_limits_total") {
+					t.Errorf("the metric is missing in %v", families)
+				}
+			}
+		})
+	}
+}
+
+// TestHostileTogether: many hostile answers at once take no more memory than one.
+func TestHostileTogether(t *testing.T) {
+	t.Run("the budget is one for all targets [F2]", func(t *testing.T) {
+		p := newPool(t, targets.PoolOptions{})
+		var clients []*targets.Client
+		for i := range 10 {
+			s := hostileServer(t, faultnet.When(faultnet.Not(faultnet.Discovery), faultnet.Gzip(), faultnet.Huge(7<<20)))
+			clients = append(clients, get(t, p, resolved(fmt.Sprintf("t%d", i), string(s.Kubeconfig("t")))))
+		}
+		runtime.GC()
+		peak, stop := sample(t)
+		var wg sync.WaitGroup
+		for _, c := range clients {
+			for range 5 {
+				wg.Go(func() {
+					if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, configMaps(true)); err != nil {
+						t.Errorf("an answer within the limits: %v", err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		stop()
+		if most := peak.Load(); most > 400<<20 {
+			t.Errorf("the heap grew to %d MiB", most>>20)
+		}
+	})
+}
+
+// sample watches the heap until stop is called.
+func sample(t *testing.T) (peak *atomic.Uint64, stop func()) {
+	t.Helper()
+	peak = &atomic.Uint64{}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			peak.Store(max(peak.Load(), m.HeapAlloc))
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return peak, func() { cancel(); <-done }
+}
+
+// TestLists: a list has all pages, and one page takes one request.
+func TestLists(t *testing.T) {
+	s := hostileServer(t)
+	c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", string(s.Kubeconfig("t"))))
+	for i := range 3 {
+		if err := c.Create(t.Context(), named(fmt.Sprint("a", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lists := func(r faultnet.Request) bool { return r.Method == "GET" && strings.HasSuffix(r.Path, "/configmaps") }
+	list := &corev1.ConfigMapList{}
+	if err := c.List(t.Context(), list); err != nil || len(list.Items) != 3 || s.Count(lists) != 1 {
+		t.Errorf("%d objects, %v, in %d requests", len(list.Items), err, s.Count(lists))
+	}
+}
+
+func TestHostileDiscovery(t *testing.T) {
+	for name, aggregated := range map[string]bool{"aggregated [F3]": true, "one by one [F3]": false} {
+		for _, count := range []int{1500, 200_000} {
+			t.Run(fmt.Sprintf("%d groups, %s", count, name), func(t *testing.T) {
+				s := hostileServer(t, faultnet.Groups(count, aggregated))
+				p := newPool(t, targets.PoolOptions{Patience: 20 * time.Second})
+				_, err := p.Get(t.Context(), resolved("a", string(s.Kubeconfig("t"))))
+				over, ok := errors.AsType[*targets.LimitError](err)
+				if !ok || over.Option != "Groups" && over.Option != "Discovery" && over.Option != "Decoding" {
+					t.Errorf("error %v, want one about a limit", err)
+				}
+				if n := s.Count(nil); n > 10 {
+					t.Errorf("%d requests", n)
+				}
+			})
+		}
+	}
+	t.Run("few requests at a time [F3]", func(t *testing.T) {
+		s := hostileServer(t, faultnet.Groups(900, false))
+		p := newPool(t, targets.PoolOptions{Patience: 30 * time.Second})
+		if _, err := p.Get(t.Context(), resolved("a", string(s.Kubeconfig("t")))); err != nil {
+			t.Errorf("900 groups: %v", err)
+		}
+		if n := s.MostAtOnce(); n > 32 {
+			t.Errorf("%d requests at once", n)
+		}
+	})
+}
+
+// TestFlood: a watch that brings too much ends, and takes its target down.
+func TestFlood(t *testing.T) {
+	for name, from := range map[string]string{"from the beginning [F3]": "", "from a version [F3]": "1"} {
+		t.Run(name, func(t *testing.T) {
+			s := hostileServer(t, faultnet.When(faultnet.Watches, faultnet.Flood()))
+			p := newPool(t, targets.PoolOptions{MinPause: time.Minute})
+			target := resolved("a", string(s.Kubeconfig("t")))
+			c := get(t, p, target)
+			m, err := metadata.NewForConfigAndClient(c.Config(), c.HTTPClient())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := m.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Watch(t.Context(), metav1.ListOptions{ResourceVersion: from})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Stop()
+			events := 0
+			for e := range w.ResultChan() {
+				if e.Type == "ERROR" {
+					t.Logf("%+v", e.Object)
+				}
+				events++
+			}
+			if events < 9_000 || events > 35_000 {
+				t.Errorf("%d events came through", events)
+			}
+			_, err = p.Get(t.Context(), target)
+			wantLimit(t, err, "WatchEvents")
+			if _, ok := errors.AsType[*targets.UnreachableError](err); !ok {
+				t.Errorf("the target counts as healthy: %v", err)
+			}
+		})
+	}
+}

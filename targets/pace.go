@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/utils/lru"
+)
+
+const (
+	// shortWatch is how long a watch must go on, at least, to count as one that works.
+	shortWatch = 30 * time.Second
+	// firstWatchPause and mostWatchPause bound the pause after a watch that did not work. It doubles each time.
+	firstWatchPause = time.Second
+	mostWatchPause  = 30 * time.Second
+	// watchStarts is how often one watch may be opened at once, whatever its end; after that, once a second.
+	watchStarts = 30
+	// watchesKnown bounds the memory.
+	watchesKnown = 2000
+)
+
+// pacer slows watches down that end early, for whatever reason. client-go itself does not wait after some of them. It is
+// safe for concurrent use.
+type pacer struct {
+	mu      sync.Mutex
+	watches *lru.Cache // by what is watched; of *pace
+}
+
+// pace is what is known of one watch.
+type pace struct {
+	starts *rate.Limiter
+	pause  time.Duration
+	next   time.Time
+}
+
+func newPacer() *pacer { return &pacer{watches: lru.New(watchesKnown)} }
+
+// watchOf names what a request watches. Where it begins, and for how long it goes on, makes no other watch of it.
+func watchOf(req *http.Request) string {
+	query := req.URL.Query()
+	for _, name := range []string{"resourceVersion", "timeoutSeconds", "timeout", "allowWatchBookmarks", "resourceVersionMatch"} {
+		query.Del(name)
+	}
+	return req.URL.Path + "?" + query.Encode()
+}
+
+func (p *pacer) of(watch string) *pace {
+	if known, ok := p.watches.Get(watch); ok {
+		if it, ok := known.(*pace); ok {
+			return it
+		}
+	}
+	it := &pace{starts: rate.NewLimiter(1, watchStarts)}
+	p.watches.Add(watch, it)
+	return it
+}
+
+// begin returns how long to wait before the watch is opened.
+func (p *pacer) begin(watch string, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	it := p.of(watch)
+	return max(it.next.Sub(now), it.starts.ReserveN(now, 1).DelayFrom(now), 0)
+}
+
+// end says how a watch ended: failed unless it was the client that ended it.
+func (p *pacer) end(watch string, began, now time.Time, failed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	it := p.of(watch)
+	switch {
+	case now.Sub(began) >= shortWatch:
+		it.pause = 0
+	case failed:
+		it.pause = min(max(2*it.pause, firstWatchPause), mostWatchPause)
+		it.next = now.Add(it.pause)
+	}
+}
+
+// wait waits until the watch of a request may be opened.
+func (p *pacer) wait(ctx context.Context, watch string, now time.Time) error {
+	pause := p.begin(watch, now)
+	if pause == 0 {
+		return nil
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

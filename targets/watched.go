@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
+)
+
+// watchBurst is how many seconds' worth of events a watch may bring at once.
+const watchBurst = 10
+
+// watched is the body of a watch. It hands out one event at a time, after it looked at it; when the next one is
+// asked for, the one before has been decoded.
+type watched struct {
+	a      *answers
+	ctx    context.Context // of the request
+	source io.ReadCloser
+	in     *bufio.Reader
+	clk    clock.PassiveClock
+
+	event  []byte // what is left of it
+	space  bytes.Buffer
+	events *rate.Limiter
+	bytes  *rate.Limiter
+
+	mu     sync.Mutex
+	claim  *claim // for decoding the event
+	closed bool
+	failed bool // the server ended it, or sent an error
+	ended  func(failed bool, why error)
+	once   sync.Once
+}
+
+// watch replaces the body of a watch.
+func (a *answers) watch(req *http.Request, resp *http.Response, clk clock.PassiveClock, ended func(failed bool, why error)) error {
+	if err := isReadable(req, resp); err != nil {
+		return err
+	}
+	l := a.limits
+	eventBurst, byteBurst := l.WatchEvents*watchBurst, max(l.WatchBytes*watchBurst, l.Object)
+	query := req.URL.Query()
+	if begins := query.Get("resourceVersion"); begins == "" || begins == "0" || query.Get("sendInitialEvents") == "true" {
+		eventBurst, byteBurst = max(eventBurst, l.WatchObjects), max(byteBurst, l.List) // the first events are a list
+	}
+	w := &watched{
+		a: a, ctx: req.Context(), source: resp.Body, in: bufio.NewReader(resp.Body), clk: clk, ended: ended,
+		events: rate.NewLimiter(rate.Limit(l.WatchEvents), eventBurst), bytes: rate.NewLimiter(rate.Limit(l.WatchBytes), int(byteBurst)),
+	}
+	resp.Body = w
+	return nil
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if len(w.event) == 0 {
+		w.keep(nil)
+		if err := w.next(); err != nil {
+			w.fail(err)
+			return 0, err
+		}
+	}
+	n := copy(p, w.event)
+	w.event = w.event[n:]
+	return n, nil
+}
+
+// next reads one event.
+func (w *watched) next() error {
+	s, err := w.collect()
+	if err != nil {
+		return err
+	}
+	if err := s.check(w.a.limits); err != nil {
+		w.a.hit("values")
+		return err
+	}
+	if s.kind == eventError || s.kind == eventUnknown {
+		w.note()
+	}
+	now := w.clk.Now()
+	if !w.events.AllowN(now, 1) || !w.bytes.AllowN(now, int(s.bytes)) {
+		w.a.hit("rate")
+		return &LimitError{
+			Option: "WatchEvents", Reason: fmt.Sprintf("to a watch has more than %d events or %d bytes per second", w.a.limits.WatchEvents, w.a.limits.WatchBytes),
+		}
+	}
+	if s.cost() > smallCost {
+		granted, err := w.a.decoding.claim(w.ctx, w.a.who, s.cost())
+		if err != nil {
+			return err
+		}
+		w.keep(granted)
+	}
+	w.event = w.space.Bytes()
+	return nil
+}
+
+// collect reads up to the end of an event.
+func (w *watched) collect() (scan, error) {
+	if w.space.Cap() > smallAnswer {
+		w.space = bytes.Buffer{}
+	}
+	w.space.Reset()
+	s := scan{}
+	for end := false; !end; {
+		c, err := w.in.ReadByte()
+		if err != nil && w.space.Len() == 0 {
+			return s, err
+		}
+		if err != nil {
+			break // what is left is no event; the decoder sees that
+		}
+		w.space.WriteByte(c)
+		end = s.next(c)
+		if s.bytes > w.a.limits.Object {
+			w.a.hit("event")
+			return s, tooLarge("Object", "an event of a watch", w.a.limits.Object)
+		}
+	}
+	return s, nil
+}
+
+// keep replaces the claim of the event before.
+func (w *watched) keep(c *claim) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.claim.release()
+	w.claim = c
+	if w.closed {
+		c.release()
+	}
+}
+
+func (w *watched) note() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failed = true
+}
+
+// fail ends the watch, unless it was the client who did.
+func (w *watched) fail(err error) {
+	if w.ctx.Err() == nil {
+		w.note()
+	}
+	w.finish(err)
+}
+
+func (w *watched) finish(err error) {
+	w.once.Do(func() {
+		w.mu.Lock()
+		failed := w.failed
+		w.mu.Unlock()
+		w.ended(failed, err)
+	})
+}
+
+func (w *watched) Close() error {
+	w.finish(nil)
+	w.mu.Lock()
+	w.closed = true
+	w.claim.release()
+	w.mu.Unlock()
+	return w.source.Close()
+}
