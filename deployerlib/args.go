@@ -72,8 +72,8 @@ type DeployerArgs struct {
 	// Reconciler is set by the library.
 	Options controller.Options
 
-	// TargetShare is the part of the workers that the items of one target hold at most, greater than 0 and at most 1.
-	// Default 0.5. See docs/targets.md.
+	// TargetShare is the part of the workers that the items of one target hold at most while items of others wait,
+	// greater than 0 and at most 1. Default 0.5. See docs/targets.md.
 	TargetShare float64
 
 	// Revision forces a revision of the contract. Empty: detected per item.

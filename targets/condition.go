@@ -3,10 +3,6 @@
 package targets
 
 import (
-	"errors"
-	"io"
-	"net/http"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -76,51 +72,4 @@ func (h *health) end(request uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.underWay, request)
-}
-
-// judged is the body of a response, which tells how the response ended: complete, broken off by the target, or left
-// unread by its reader.
-type judged struct {
-	io.ReadCloser
-	once sync.Once
-	end  func(err error)
-}
-
-// errUnread says that the reader of a response did not want all of it.
-var errUnread = errors.New("not read to the end")
-
-func (j *judged) Read(p []byte) (int, error) {
-	n, err := j.ReadCloser.Read(p)
-	switch {
-	case errors.Is(err, io.EOF):
-		j.once.Do(func() { j.end(nil) })
-	case err != nil:
-		j.once.Do(func() { j.end(err) })
-	}
-	return n, err
-}
-
-func (j *judged) Close() error {
-	j.once.Do(func() { j.end(errUnread) })
-	return j.ReadCloser.Close()
-}
-
-// judge reports the end of a response to the health of the target, once it is known.
-func (w *wire) judge(req *http.Request, resp *http.Response, start time.Time, request uint64) {
-	end := func(err error) {
-		w.health.end(request)
-		switch {
-		case err == nil:
-			w.health.report(w.clk.Now(), nil)
-		case errors.Is(err, errUnread):
-			w.health.withdraw()
-		default:
-			w.report(req, start, err)
-		}
-	}
-	if isWatch(req) || resp.Body == http.NoBody {
-		end(nil)
-		return
-	}
-	resp.Body = &judged{ReadCloser: resp.Body, end: end}
 }

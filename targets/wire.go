@@ -122,12 +122,12 @@ func (w *wire) send(req *http.Request) (*http.Response, error) {
 	start := w.clk.Now()
 	request := w.health.begin(start)
 	resp, err := w.exchange(current.transport, req, token)
+	w.health.end(request)
 	if err != nil {
-		w.health.end(request)
 		w.report(req, start, err)
 		return nil, err
 	}
-	w.judge(req, resp, start, request)
+	w.health.report(w.clk.Now(), nil)
 	if resp.StatusCode == http.StatusUnauthorized {
 		w.refused(current, token)
 	}

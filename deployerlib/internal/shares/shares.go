@@ -26,7 +26,7 @@ const (
 type Options struct {
 	// Workers is how many items run at a time.
 	Workers int
-	// TargetShare is the part of the workers that the items of one target hold at most.
+	// TargetShare is the part of the workers that the items of one target hold at most while others wait.
 	TargetShare float64
 	// After calls f after a time, in a goroutine of its own.
 	After func(d time.Duration, f func())
@@ -50,7 +50,7 @@ type Claim struct {
 // Shares decide which items may run. They are safe for concurrent use.
 type Shares struct {
 	options   Options
-	perTarget int // workers for one target
+	perTarget int // workers for one target, while others wait
 	doubtful  int // workers for all targets that are not known to be good
 	spared    int // workers for namespaces that hold none
 
