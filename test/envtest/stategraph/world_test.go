@@ -26,12 +26,8 @@ import (
 
 var phases = lsv1alpha1.DeployItemPhases
 
-const (
-	// patience is how long anything may take on a slow machine.
-	patience = 30 * time.Second
-	// soon is how often the stand-ins look.
-	soon = 50 * time.Millisecond
-)
+// patience is how long anything may take on a slow machine.
+const patience = 30 * time.Second
 
 // world is a namespace with a Target and a deployer of its own. The objects lie in the same namespace.
 type world struct {
