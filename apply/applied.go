@@ -36,7 +36,7 @@ func (a *Applied) add(id Ref, s state) {
 	a.objects[id] = s
 }
 
-// has tells that the object was applied from this very manifest.
+// has reports whether the object was applied from this manifest.
 func (a *Applied) has(id Ref, s state) bool {
 	if a == nil || s.uid == "" || s.hash == "" {
 		return false
@@ -46,12 +46,12 @@ func (a *Applied) has(id Ref, s state) bool {
 	return a.objects[id] == s
 }
 
-// wasApplied tells that the object needs no more in this run, unless it is gone, or a key shows that others changed it.
+// wasApplied reports whether the object needs nothing more in this run, unless it is gone or a key shows a foreign change.
 // The strategy OnDelete never writes more than our marks anyway.
 func (r *run) wasApplied(o *object, s *slot) bool {
 	return o.Strategy != OnDelete && s.Hash == o.hash && r.options.Applied.has(o.ref.id(), state{s.UID, o.hash})
 }
 
-// isLeftAs tells that a key shows no change since our last write. Without a key of ours nothing can be told, and nothing
-// is put right.
+// isLeftAs reports whether a key shows no change since our last write. Without a key of our own, no change is visible and
+// nothing is repaired.
 func (s *slot) isLeftAs(key ownership.Key) bool { return s.Key == "" || s.Key == key }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// readsFirst tells that the object is written by one of the strategies of replace.
+// readsFirst reports whether the object is written by a strategy that reads it first; see replace.
 func (o *object) readsFirst() bool {
 	switch o.Strategy {
 	case Update, Patch, Merge, MergeOverwrite:

@@ -17,12 +17,12 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// isShared tells whether objects of a kind may belong to several items.
+// isShared reports whether objects of a kind may belong to several items.
 func (e *Engine) isShared(ref Ref) bool {
 	return slices.Contains(e.options.SharedKinds, ref.GVK().GroupKind())
 }
 
-// mayShare tells whether the item may own the object together with others.
+// mayShare reports whether the item may own the object together with others.
 func (e *Engine) mayShare(o *object) bool {
 	return e.isShared(o.ref) && o.Strategy != OnDelete && (o.Policy == Manage || o.Policy == Keep)
 }
@@ -32,12 +32,12 @@ func (r *run) others(live metav1.Object) []ownership.Owner {
 	return slices.DeleteFunc(ownership.OwnersOf(live), r.owner.SameItem)
 }
 
-// isSharedNow tells that the item has to write the object as one of several owners.
+// isSharedNow reports whether the item has to write the object as one of several owners.
 func (r *run) isSharedNow(o *object, live metav1.Object) bool {
 	return r.mayShare(o) && len(r.others(live)) > 0
 }
 
-// isSecond tells that the label of an object names another item.
+// isSecond reports whether the label of an object names another item.
 func (r *run) isSecond(live metav1.Object) bool {
 	owner, owned := ownership.OwnerOf(live)
 	return owned && !r.owner.SameItem(owner)
@@ -125,7 +125,7 @@ func (r *run) landedShared(o *object, s *slot, live *unstructured.Unstructured) 
 	return err
 }
 
-// sendShared applies the item's part. Fields that are nobody's, or those of a stranger, are forced; those of another
+// sendShared applies the item's part. Fields without a manager, or of a manager that is no deploy item, are forced; those of another
 // owner never are: each would undo what the other did.
 func (r *run) sendShared(ctx context.Context, o *object, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	part := o
@@ -145,7 +145,7 @@ func (r *run) sendShared(ctx context.Context, o *object, live *unstructured.Unst
 // conflictWith finds the field manager in the causes of a conflict.
 var conflictWith = regexp.MustCompile(`^conflict with "([^"]+)"`)
 
-// wantedTwice is the error of a field that another item wants to have another value; nil: no other item is part of
+// wantedTwice is the error of a field that another item wants to have another value; or nil if no other item is part of
 // the conflict.
 func (r *run) wantedTwice(ref Ref, live metav1.Object, conflict error) *Error {
 	others := r.others(live)

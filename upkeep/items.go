@@ -151,7 +151,7 @@ func (i *item) end() {
 	}
 }
 
-// startFollowing calls begin unless it runs already. It tells whether it did.
+// startFollowing calls begin unless it runs already. It reports whether it did.
 func (i *item) startFollowing(begin func() (stop func())) (began bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -162,7 +162,7 @@ func (i *item) startFollowing(begin func() (stop func())) (began bool) {
 	return true
 }
 
-// waits tells whether events wake the item already.
+// waits reports whether events wake the item already.
 func (i *item) waits() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

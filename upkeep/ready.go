@@ -166,7 +166,7 @@ func (r *Run) saw(ref apply.Ref, live *unstructured.Unstructured) {
 	r.looked[ref] = readyAt{uid: live.GetUID(), version: live.GetResourceVersion()}
 }
 
-// missed tells whether an object changed after this run looked at it, as a watch knows: nobody may have followed it then.
+// missed reports whether a watch shows a change of an object after this run looked at it, when it may not have been followed yet.
 func (r *Run) missed() bool {
 	r.lookedMu.Lock()
 	defer r.lookedMu.Unlock()

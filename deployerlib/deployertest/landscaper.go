@@ -3,6 +3,7 @@
 package deployertest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,10 +34,10 @@ const (
 type LandscaperOptions struct {
 	// Revision is the contract that it follows. Default: contract.JobID.
 	Revision contract.Revision
-	// ManagedBy is the Execution that the items claim to belong to. Empty: they
-	// do not carry the label, like items made by hand.
+	// ManagedBy is the Execution that the items claim to belong to. If it is empty, they
+	// do not carry its labels, like items made by hand.
 	ManagedBy string
-	// DeployerType puts the annotation deployer-type on items, as Landscapers
+	// DeployerType puts the annotations deployer-type and deployer-target-name on items, as Landscapers
 	// with job IDs do since v0.68.
 	DeployerType bool
 	// Pickup, Progressing and Abort are the timeouts that Enforce applies. Zero: Landscaper's defaults.
@@ -51,6 +52,15 @@ type LandscaperOptions struct {
 // Landscaper plays the part of Landscaper: everything that a deployer sees of
 // it, in either revision of the contract. Its writes carry no resourceVersion,
 // so that they cannot fail beside a busy deployer. It is safe for concurrent use.
+//
+// With ManagedBy and DeployerType set, it writes the same to a deploy item as
+// the real Landscaper v0.127.0: a suite takes both through installation, update,
+// interrupt, pickup timeout and deletion, and compares the item after each step.
+// These differences remain:
+//
+//   - Items have no owner reference, because there is no Execution.
+//   - Timeouts are enforced when Enforce or Run looks, not five seconds later.
+//   - The annotation revision cannot be compared, because no Landscaper that follows it can be built from modules.
 type Landscaper struct {
 	client  client.Client
 	options LandscaperOptions
@@ -152,17 +162,29 @@ func (l *Landscaper) Create(ctx context.Context, di *lsv1alpha1.DeployItem) erro
 	}
 	if l.options.DeployerType {
 		di.Annotations[lsv1alpha1.DeployerTypeAnnotation] = string(di.Spec.Type)
+		di.Annotations[lsv1alpha1.DeployerTargetNameAnnotation] = lsv1alpha1.NoTargetNameValue
+		if di.Spec.Target != nil {
+			di.Annotations[lsv1alpha1.DeployerTargetNameAnnotation] = di.Spec.Target.Name
+		}
 	}
 	if l.options.ManagedBy != "" {
-		if di.Labels == nil {
-			di.Labels = map[string]string{}
-		}
-		di.Labels[lsv1alpha1.ExecutionManagedByLabel] = l.options.ManagedBy
+		l.manage(di)
 	}
 	if err := l.client.Create(ctx, di); err != nil {
 		return fmt.Errorf("create deploy item %s: %w", keyOf(di), err)
 	}
 	return nil
+}
+
+// manage gives an item the marks of an Execution whose template has the same name, and depends on nothing.
+func (l *Landscaper) manage(di *lsv1alpha1.DeployItem) {
+	if di.Labels == nil {
+		di.Labels = map[string]string{}
+	}
+	di.Labels[lsv1alpha1.ExecutionManagedByLabel] = l.options.ManagedBy
+	di.Labels[lsv1alpha1.ExecutionManagedNameLabel] = di.Name
+	metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.ExecutionDependsOnAnnotation, "")
+	di.Spec.Context = cmp.Or(di.Spec.Context, lsv1alpha1.DefaultContextName)
 }
 
 // Trigger asks for a run. With job IDs it hands out a new job and returns its

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -95,18 +96,36 @@ func (l *Landscaper) errorOf(operation, reason, message string, codes ...lsv1alp
 
 // fail ends a run in the deployer's place.
 func (l *Landscaper) fail(ctx context.Context, di *lsv1alpha1.DeployItem, e map[string]any, observe bool) error {
+	last := map[string]any{"codes": nil} // a merge patch would keep those of the error before
+	maps.Copy(last, e)
 	status := map[string]any{
 		"phase":     contract.FailedPhase(l.options.Revision, di.DeletionTimestamp != nil),
-		"lastError": e, "observedGeneration": nil,
+		"lastError": last, "observedGeneration": nil,
 	}
 	if observe {
 		status["observedGeneration"] = di.Generation
 	}
 	if l.options.Revision == contract.JobID {
 		status["jobIDFinished"] = di.Status.JobID
+		status["lastErrors"] = lastErrors(di.Status.LastErrors, e)
+		if di.Status.FirstError == nil {
+			status["firstError"] = e
+		}
 		status["transitionTimes"] = map[string]any{"finishedTime": l.now()}
 	}
 	return l.patchStatus(ctx, keyOf(di), status)
+}
+
+// keptErrors is how many errors the history of an item has at most.
+const keptErrors = 5
+
+// lastErrors is the history with one more error.
+func lastErrors(history []*lsv1alpha1.Error, e map[string]any) []any {
+	var out []any
+	for _, old := range history[max(0, len(history)+1-keptErrors):] {
+		out = append(out, old)
+	}
+	return append(out, e)
 }
 
 // Enforce looks once at all items of a namespace (empty: of all) and applies
@@ -147,7 +166,7 @@ func (l *Landscaper) Run(ctx context.Context, namespace string) error {
 func (l *Landscaper) enforce(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	if l.notPickedUp(di) {
 		e := l.errorOf(lsv1alpha1.PickupTimeoutOperation, lsv1alpha1.PickupTimeoutReason,
-			"no deployer has reconciled this deployitem in time", lsv1alpha1.ErrorTimeout)
+			fmt.Sprintf("no deployer has reconciled this deployitem within %d seconds", l.options.Pickup/time.Second), lsv1alpha1.ErrorTimeout)
 		return l.fail(ctx, di, e, l.options.Revision == contract.JobID)
 	}
 	if l.options.Revision == contract.JobID || contract.IsFinal(di.Status.Phase) {

@@ -6,5 +6,5 @@ package process
 
 import "syscall"
 
-// attributes returns nil: the programs that we build notice the end of their parent themselves.
+// attributes returns nil. The programs that we build notice the end of their parent themselves.
 func attributes() *syscall.SysProcAttr { return nil }

@@ -132,7 +132,7 @@ var _ = Describe("the deletion of an item", func() {
 		w.start(seen)
 		w.deploy(ctx, "item", config(two))
 		Expect(w.read(ctx, "a").UID).To(Equal(a.UID))
-		Expect(seen.calls["item"][0].Children).To(HaveLen(2), "at the first call already")
+		Expect(seen.first("item").Children).To(HaveLen(2), "at the first call already")
 	}, SpecTimeout(time.Minute))
 
 	It("is protected before the first child is there [Rx6]", func(ctx SpecContext) {

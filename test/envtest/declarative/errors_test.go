@@ -85,7 +85,7 @@ var _ = Describe("a handler that fails", func() {
 		Expect(di.Status.ProviderStatus.Raw).To(MatchJSON(stored))
 		Expect(di.Status.LastError).To(HaveValue(HaveField("Message", ContainSubstring("the moon is in the wrong place"))))
 		Expect(di.Status.Phase.IsFinal()).To(BeFalse())
-		times := handler.times["item"][calls:]
+		times := handler.began("item")[calls:]
 		Expect(times[3].Sub(times[2])).To(BeNumerically(">", times[1].Sub(times[0])), "it waits longer")
 		sum, _ := w.metric(itemErrors, w.ns, "item")
 		Expect(sum).To(BeNumerically(">=", 4))

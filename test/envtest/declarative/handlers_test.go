@@ -100,6 +100,16 @@ func (h *watched) Sync(ctx context.Context, req *declarative.SyncRequest) (*decl
 	return h.Handler.Sync(ctx, req)
 }
 
+// first is the first call for an item, or nil if there was none.
+func (h *watched) first(item string) *declarative.SyncRequest {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.calls[item]) == 0 {
+		return nil
+	}
+	return h.calls[item][0]
+}
+
 // count is how often the handler was called for an item.
 func (h *watched) count(item string) func() int {
 	return func() int {
@@ -107,6 +117,13 @@ func (h *watched) count(item string) func() int {
 		defer h.mu.Unlock()
 		return len(h.calls[item])
 	}
+}
+
+// began returns when each call for an item began.
+func (h *watched) began(item string) []time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.times[item])
 }
 
 // last is the last request for an item.

@@ -111,7 +111,7 @@ func (s *bed) check(err error) {
 	}
 }
 
-// logFile returns a file for the output of a process, or nil if nobody asked for it.
+// logFile returns a file for the output of a process, or nil without -landscaper.logs.
 func (s *bed) logFile(name string) io.Writer {
 	if *logs == "" {
 		return nil

@@ -8,8 +8,8 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// nobody is a type of deploy items that has no deployer.
-const nobody = "example.org/none"
+// orphanType is a type of deploy items that has no deployer.
+const orphanType = "example.org/none"
 
 func failureScenarios() []Scenario {
 	broken := app([]object{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "app", "namespace": here}, "data": "no map"}}, timeout("8s"))
@@ -57,7 +57,7 @@ func failureScenarios() []Scenario {
 		{
 			Name: "an item without a deployer is not picked up",
 			Steps: []Step{
-				installed("it", blueprint{items: []object{{"name": "none", "type": nobody, "config": object{"apiVersion": "x/v1", "kind": "X"}}}}),
+				installed("it", blueprint{items: []object{{"name": "none", "type": orphanType, "config": object{"apiVersion": "x/v1", "kind": "X"}}}}),
 				finishes("it", failed),
 				item("none", "has PickupTimeout", func(di *lsv1alpha1.DeployItem) bool {
 					return di.Status.LastError != nil && di.Status.LastError.Reason == lsv1alpha1.PickupTimeoutReason
