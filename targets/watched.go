@@ -106,7 +106,8 @@ func (w *watched) next() error {
 	return nil
 }
 
-// collect reads up to the end of an event.
+// collect reads one event. It ends with a line break, which is not waited for: readers that split a watch at its line
+// breaks get each event as soon as it is here.
 func (w *watched) collect() (scan, error) {
 	if w.space.Cap() > smallAnswer {
 		w.space = bytes.Buffer{}
@@ -121,6 +122,9 @@ func (w *watched) collect() (scan, error) {
 		if err != nil {
 			break // what is left is no event; the decoder sees that
 		}
+		if w.space.Len() == 0 && (c == '\n' || c == '\r') {
+			continue // of the event before
+		}
 		w.space.WriteByte(c)
 		end = s.next(c)
 		if s.bytes > w.a.limits.Object {
@@ -128,6 +132,7 @@ func (w *watched) collect() (scan, error) {
 			return s, tooLarge("Object", "an event of a watch", w.a.limits.Object)
 		}
 	}
+	w.space.WriteByte('\n')
 	return s, nil
 }
 
