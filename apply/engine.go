@@ -52,7 +52,7 @@ type Options struct {
 	Force bool
 	// Applied is shared by the calls of one run: what it knows to be applied from an unchanged manifest is not written
 	// again, with Force neither, unless it is gone or Seen shows that others changed it. What others change of an object
-	// with a strategy that reads first is put right by the next run. nil: each call is a run.
+	// with a strategy that reads first is put right by the next run. If it is nil, each call is a run.
 	Applied *Applied
 	// KeepGoing begins a stage although objects of an earlier one failed, or are not finished. What needs those fails or
 	// waits as well. Nothing is deleted unless all is well, as always. Off: the first stage that is not finished is the last.
@@ -69,10 +69,10 @@ type Options struct {
 	// with their objects. nil: DefaultLandscaperManagers.
 	LandscaperManagers []string
 	// SharedKinds are kinds of which one object may belong to several items: each applies its own fields, and the last one
-	// that goes deletes it. nil: DefaultSharedKinds; empty: none.
+	// that goes deletes it. nil stands for DefaultSharedKinds, an empty list for none.
 	SharedKinds []schema.GroupKind
 	// OwnerExists reports whether a deploy item of the owner's own landscape exists, and is not being deleted: its objects
-	// are a fault of the configuration then, which no retry mends. It must be fast. nil: nothing is known.
+	// are a fault of the configuration then, which no retry mends. It must be fast. If it is nil, nothing is known.
 	OwnerExists func(context.Context, ownership.Owner) bool
 }
 

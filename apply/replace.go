@@ -95,7 +95,7 @@ func (r *run) put(ctx context.Context, o *object, live, wanted *unstructured.Uns
 	return r.client.Patch(ctx, wanted, client.RawPatch(types.MergePatchType, data), patch)
 }
 
-// outcome is what shall be in the cluster after the manifest changed.
+// outcome is what a live object becomes after the manifest changed.
 func outcome(o *object, live *unstructured.Unstructured) *unstructured.Unstructured {
 	out := o.Object.DeepCopy()
 	switch o.Strategy {

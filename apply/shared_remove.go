@@ -51,7 +51,7 @@ func (r *run) removeShared(ctx context.Context, s *slot, force bool) error {
 	return err
 }
 
-// lookToRemove reads the object of an entry; nil: there is none of this item any more, and the entry goes.
+// lookToRemove reads the object of an entry. It returns nil if this item has none any more, and the entry goes.
 func (r *run) lookToRemove(ctx context.Context, s *slot) (*metav1.PartialObjectMetadata, error) {
 	live := metadataOf(s.Ref())
 	err := r.client.Get(ctx, s.Ref().Key(), live)

@@ -39,7 +39,7 @@ type Options struct {
 	// such a change is an error that names the field.
 	Recreate bool
 	// SharedKinds are kinds of which one object may be in several items: the
-	// last one that goes deletes it. nil: apply.DefaultSharedKinds; empty: none.
+	// last one that goes deletes it. nil stands for apply.DefaultSharedKinds, an empty list for none.
 	SharedKinds []schema.GroupKind
 	// WrapTransport sees every request to every target, without credentials.
 	// nil: nobody does.
