@@ -113,8 +113,8 @@ func (w *watched) collect() (scan, error) {
 		w.space = bytes.Buffer{}
 	}
 	w.space.Reset()
-	s := scan{}
-	for end := false; !end; {
+	s, end := scan{}, false
+	for !end {
 		c, err := w.in.ReadByte()
 		if err != nil && w.space.Len() == 0 {
 			return s, err
@@ -132,7 +132,9 @@ func (w *watched) collect() (scan, error) {
 			return s, tooLarge("Object", "an event of a watch", w.a.limits.Object)
 		}
 	}
-	w.space.WriteByte('\n')
+	if end {
+		w.space.WriteByte('\n')
+	}
 	return s, nil
 }
 

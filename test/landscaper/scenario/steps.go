@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -167,12 +168,26 @@ func finishes(name string, want lsv1alpha1.InstallationPhase) Step {
 				return errors.New("its job has not begun")
 			case s.JobIDFinished != s.JobID || !s.InstallationPhase.IsFinal():
 				return fmt.Errorf("it is in phase %q; %s", s.InstallationPhase, e.explain(ctx))
+			case s.InstallationPhase == failed && want == succeeded && e.jobLost(ctx, s.JobID):
+				e.jobs[name] = s.JobID
+				return errors.Join(errors.New("Landscaper gave the job up before any item got it"),
+					e.annotate(ctx, in, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation)))
 			case s.InstallationPhase != want:
 				return finalError{fmt.Errorf("it ended as %q; %s", s.InstallationPhase, e.explain(ctx))}
 			}
 			return nil
 		})
 	}
+}
+
+// jobLost reports whether no item has got a job. Landscaper ends a job as failed when one of its own writes meets a
+// conflict; an operator asks for another one then.
+func (e *Env) jobLost(ctx context.Context, job string) bool {
+	items, err := e.Items(ctx)
+	if err != nil || len(items) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(items, func(di lsv1alpha1.DeployItem) bool { return di.Status.JobID == job })
 }
 
 // deleted deletes an Installation, without waiting.
