@@ -170,7 +170,7 @@ func finishes(name string, want lsv1alpha1.InstallationPhase) Step {
 				return fmt.Errorf("it is in phase %q; %s", s.InstallationPhase, e.explain(ctx))
 			case s.InstallationPhase == failed && want == succeeded && e.jobLost(ctx, s.JobID):
 				e.jobs[name] = s.JobID
-				return errors.Join(errors.New("Landscaper gave the job up before any item got it"),
+				return errors.Join(errors.New("its job failed before any item got it"),
 					e.annotate(ctx, in, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation)))
 			case s.InstallationPhase != want:
 				return finalError{fmt.Errorf("it ended as %q; %s", s.InstallationPhase, e.explain(ctx))}
