@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deployerlib
+package itemstate
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func printed() *lsv1alpha1.DeployItem {
+func itemToDigest() *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{
 		Name: "a", UID: "u", Generation: 3, ResourceVersion: "7", Finalizers: []string{"f"},
 		Labels: map[string]string{"a": "1", "b": "2"}, Annotations: map[string]string{"a": "1"},
@@ -19,7 +19,7 @@ func printed() *lsv1alpha1.DeployItem {
 	return di
 }
 
-func TestPrint(t *testing.T) {
+func TestDigest(t *testing.T) {
 	type change = func(*lsv1alpha1.DeployItem)
 	wakes := map[string]change{
 		"uid":              func(di *lsv1alpha1.DeployItem) { di.UID = "v" },
@@ -50,24 +50,24 @@ func TestPrint(t *testing.T) {
 	}
 	check := func(changes map[string]change, want bool) {
 		for name, c := range changes {
-			di := printed()
+			di := itemToDigest()
 			c(di)
-			if changed := printOf(di) != printOf(printed()); changed != want {
+			if changed := DigestOf(di) != DigestOf(itemToDigest()); changed != want {
 				t.Errorf("%s: wakes %t, want %t", name, changed, want)
 			}
 		}
 	}
 	check(wakes, true)
 	check(rests, false)
-	if printOf(&lsv1alpha1.DeployItem{}) == (fingerprint{}) {
-		t.Error("the print of an empty item looks like no print")
+	if DigestOf(&lsv1alpha1.DeployItem{}) == (Digest{}) {
+		t.Error("the digest of an empty item looks like none")
 	}
 }
 
-func BenchmarkPrint(b *testing.B) {
-	di := printed()
+func BenchmarkDigest(b *testing.B) {
+	di := itemToDigest()
 	b.ReportAllocs()
 	for b.Loop() {
-		printOf(di)
+		DigestOf(di)
 	}
 }
