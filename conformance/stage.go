@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
@@ -30,7 +30,7 @@ type stage struct {
 	kubeconfig string
 	client     client.Client // reads live; writes as Landscaper
 	watcher    client.WithWatch
-	ls         *deployertest.Landscaper
+	ls         *landscapertest.Landscaper
 	deployer   *process
 
 	// unfit tells why nothing can be checked here; empty: it can.
@@ -51,7 +51,7 @@ func (st *stage) open(ctx context.Context) error {
 	if err := st.findCluster(ctx); err != nil {
 		return err
 	}
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (st *stage) connect(scheme *runtime.Scheme) error {
 		return fmt.Errorf("make client: %w", err)
 	}
 	st.watcher, st.client = c, client.WithFieldOwner(c, landscaper)
-	st.ls = deployertest.NewLandscaper(st.client, deployertest.LandscaperOptions{
+	st.ls = landscapertest.NewLandscaper(st.client, landscapertest.LandscaperOptions{
 		Revision: st.revision, DeployerType: st.revision == contract.JobID,
 	})
 	return nil

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/test/envtest"
 	"github.com/deployerkit/deployerkit/test/landscaper"
 )
@@ -63,8 +63,8 @@ func TestDeployerUnderLandscaper(t *testing.T) {
 		}
 	})
 	landscaper.StartLandscaper(t, cp, landscaper.Options{PickupTimeout: 10 * time.Second})
-	deployertest.StartManager(t, cp.Config, mock.Args(nil)) // the arguments of your deployer
-	scheme, err := deployertest.Scheme()
+	landscapertest.StartManager(t, cp.Config, mock.Args(nil)) // the arguments of your deployer
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,5 +21,5 @@
 // required without its replacements. The build takes a few minutes and runs once per machine; see
 // [Programs]. Only versions that resolve from the module proxy can be built; [Version] follows the job-ID
 // revision of the contract. For the annotation revision there is the stand-in
-// [github.com/deployerkit/deployerkit/deployerlib/deployertest.Landscaper].
+// [github.com/deployerkit/deployerkit/deployerlib/landscapertest.Landscaper].
 package landscaper

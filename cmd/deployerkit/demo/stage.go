@@ -23,10 +23,10 @@ import (
 	"github.com/deployerkit/deployerkit/cmd/internal/deployer"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/targets"
 	"github.com/deployerkit/deployerkit/test/envtest"
 	"github.com/deployerkit/deployerkit/test/landscaper"
@@ -48,7 +48,7 @@ type stage struct {
 	board  *board
 
 	// The Landscaper's part, in both revisions of the contract.
-	classic, modern *deployertest.Landscaper
+	classic, modern *landscapertest.Landscaper
 
 	// The real Landscaper, or nil, and the last known job of each Installation.
 	landscaper *landscaper.Landscaper
@@ -87,8 +87,8 @@ func (st *stage) populate(ctx context.Context) error {
 	if st.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	st.classic = deployertest.NewLandscaper(st.client, deployertest.LandscaperOptions{Revision: contract.Annotation})
-	st.modern = deployertest.NewLandscaper(st.client, deployertest.LandscaperOptions{Revision: contract.JobID})
+	st.classic = landscapertest.NewLandscaper(st.client, landscapertest.LandscaperOptions{Revision: contract.Annotation})
+	st.modern = landscapertest.NewLandscaper(st.client, landscapertest.LandscaperOptions{Revision: contract.JobID})
 	mgr, err := manager.New(config, manager.Options{
 		Scheme: scheme, Logger: ctrl.Log, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},

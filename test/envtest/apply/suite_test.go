@@ -13,7 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
@@ -38,7 +38,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 })
 
 func newClient(cfg *rest.Config) client.Client {
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	out, err := client.New(cfg, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())

@@ -24,7 +24,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
@@ -44,9 +45,9 @@ type estate struct {
 	field
 
 	name   string
-	config *rest.Config          // of the control plane
-	target *deployertest.Counter // of requests to the target
-	own    *deployertest.Counter // of requests about items
+	config *rest.Config      // of the control plane
+	target *faultnet.Counter // of requests to the target
+	own    *faultnet.Counter // of requests about items
 	add    func(mgr ctrl.Manager, e *estate) error
 	stop   func() error
 	sum    [3]result // by leg
@@ -80,13 +81,13 @@ func compete(b *testing.B, cp *envtest.ControlPlane, n int, contenders ...*estat
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), estateLimit)
 	defer cancel()
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	must(b, err)
 	c, err := client.NewWithWatch(cp.Config, client.Options{Scheme: scheme})
 	must(b, err)
 	for _, e := range contenders {
 		e.config, e.finished, e.news = cp.Config, map[string]bool{}, make(chan struct{}, 1)
-		e.field = field{client: c, ls: deployertest.NewLandscaper(c, deployertest.LandscaperOptions{DeployerType: true})}
+		e.field = field{client: c, ls: landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{DeployerType: true})}
 		must(b, e.settle(ctx, cp, n))
 		must(b, e.start(ctx))
 	}
@@ -210,7 +211,7 @@ func (e *estate) note(di *lsv1alpha1.DeployItem) {
 }
 
 // requests are those about items and children; what a start costs once is left out.
-func requests(counts deployertest.Counts) int {
+func requests(counts faultnet.Counts) int {
 	total := 0
 	for r, n := range counts {
 		if r.Verb != "list" && (r.Resource == "deployitems" || r.Resource == "configmaps") {

@@ -25,8 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
@@ -107,7 +108,7 @@ func report(b *testing.B, ours, theirs *result) {
 // starts: only its own work is measured, from its start to the last finished job.
 func race(b *testing.B, cfg *rest.Config, n int, lanes ...*lane) {
 	b.Helper()
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func race(b *testing.B, cfg *rest.Config, n int, lanes ...*lane) {
 	}
 	fields := make([]field, len(lanes))
 	for i := range fields {
-		fields[i] = field{client: cl, ls: deployertest.NewLandscaper(cl, deployertest.LandscaperOptions{})}
+		fields[i] = field{client: cl, ls: landscapertest.NewLandscaper(cl, landscapertest.LandscaperOptions{})}
 		if err := fields[i].plant(b.Context(), n); err != nil {
 			b.Fatal(err)
 		}
@@ -136,7 +137,7 @@ func race(b *testing.B, cfg *rest.Config, n int, lanes ...*lane) {
 // field is a namespace with items.
 type field struct {
 	client    client.WithWatch
-	ls        *deployertest.Landscaper
+	ls        *landscapertest.Landscaper
 	namespace string
 	items     []types.NamespacedName
 }
@@ -182,7 +183,7 @@ func (f *field) wave(ctx context.Context, cfg *rest.Config, c contender) (result
 	if err := f.client.List(ctx, list, client.InNamespace(f.namespace)); err != nil {
 		return result{}, err
 	}
-	counter := &deployertest.Counter{}
+	counter := &faultnet.Counter{}
 	mgr, err := f.manager(counter.Wrap(cfg), c)
 	if err != nil {
 		return result{}, err

@@ -22,7 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/stategraph"
 	"github.com/deployerkit/deployerkit/targets"
 	"github.com/deployerkit/deployerkit/test/envtest"
@@ -40,13 +41,13 @@ const graphNodes = 10
 type graphContender interface {
 	contender
 	// target counts the calls for ConfigMaps.
-	target() *deployertest.Counter
+	target() *faultnet.Counter
 }
 
 // graphLibrary is the state graph, run by the library.
-type graphLibrary struct{ counter deployertest.Counter }
+type graphLibrary struct{ counter faultnet.Counter }
 
-func (l *graphLibrary) target() *deployertest.Counter { return &l.counter }
+func (l *graphLibrary) target() *faultnet.Counter { return &l.counter }
 
 // add registers the deployer.
 func (l *graphLibrary) add(mgr ctrl.Manager) error {
@@ -155,7 +156,7 @@ func (l *graphLane) run(ctx context.Context, cp *envtest.ControlPlane, n int) er
 
 // newGraphField makes a namespace with a Target and n items, and its ConfigMaps are the only ones in it.
 func newGraphField(ctx context.Context, cp *envtest.ControlPlane, n int) (*field, error) {
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +164,7 @@ func newGraphField(ctx context.Context, cp *envtest.ControlPlane, n int) (*field
 	if err != nil {
 		return nil, err
 	}
-	f := &field{client: cl, ls: deployertest.NewLandscaper(cl, deployertest.LandscaperOptions{})}
+	f := &field{client: cl, ls: landscapertest.NewLandscaper(cl, landscapertest.LandscaperOptions{})}
 	if err := f.plant(ctx, 0); err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
@@ -48,7 +48,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 		DeferCleanup(cp.Stop)
 		kubeconfig, err = cp.KubeconfigFile("")
 		Expect(err).NotTo(HaveOccurred())
-		scheme, err := deployertest.Scheme()
+		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		c, err = client.New(cp.Config, client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())

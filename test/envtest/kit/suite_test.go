@@ -13,7 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
@@ -29,7 +29,7 @@ func start(ctx SpecContext, crds []*apiextv1.CustomResourceDefinition) (*envtest
 	cp, err := envtest.Start(ctx, envtest.Options{CRDs: crds, Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	c, err := client.New(cp.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())

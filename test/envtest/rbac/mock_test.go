@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 const mockRoles = "../../../deployers/mock/rbac.yaml"
@@ -27,14 +27,14 @@ func mockConfig(more map[string]any) map[string]any {
 }
 
 // foreign are conflicts: somebody else changed the item, so the deployer reads it anew.
-func foreign() deployertest.Rule {
-	return deployertest.Rule{Match: deployertest.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Nth: 2, Times: 3, Fault: deployertest.Conflict()}
+func foreign() faultnet.Rule {
+	return faultnet.Rule{Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Nth: 2, Times: 3, Fault: faultnet.Conflict()}
 }
 
 // older is an API server that does not send lists as a stream of events: it is asked for lists.
-func older() deployertest.Rule {
-	refuse := deployertest.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
-	return deployertest.Rule{Match: deployertest.Match{Verb: "watch"}, Times: deployertest.Always, Fault: deployertest.InPlace(
+func older() faultnet.Rule {
+	refuse := faultnet.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	return faultnet.Rule{Match: faultnet.Match{Verb: "watch"}, Times: faultnet.Always, Fault: faultnet.InPlace(
 		"no streamed lists", func(req *http.Request) (*http.Response, error) {
 			if req.URL.Query().Get("sendInitialEvents") == "" {
 				return nil, nil
@@ -53,7 +53,7 @@ var _ = Describe("the mock deployer", func() {
 			rights = append(rights, r.rights()...)
 		}
 		w.target(ctx, "some", []byte("{}"))
-		for revision, rule := range map[contract.Revision]deployertest.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+		for revision, rule := range map[contract.Revision]faultnet.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
 			w.under(revision)
 			w.start(mock.Args(nil), rule)
 			w.mockLife(ctx, string(revision))

@@ -21,7 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
@@ -46,7 +46,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	c, err = client.NewWithWatch(cp.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())

@@ -28,7 +28,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/targets"
 	"github.com/deployerkit/deployerkit/test/envtest"
 )
@@ -52,7 +52,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	cp, err = envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	admin, err = client.New(cp.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())

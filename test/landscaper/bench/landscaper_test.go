@@ -20,7 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/internal/process"
 	"github.com/deployerkit/deployerkit/test/envtest"
 	"github.com/deployerkit/deployerkit/test/landscaper"
@@ -126,7 +126,7 @@ func (s *bed) run(side string, start func(kubeconfig string) []func() error) []s
 	runner := &scenario.Runner{ControlPlane: s.cp, Audit: s.audit, Deployer: side}
 	config, err := runner.Access()
 	s.check(err)
-	kubeconfig, err := deployertest.Kubeconfig(config)
+	kubeconfig, err := faultnet.Kubeconfig(config)
 	s.check(err)
 	path := filepath.Join(s.dir, side+".kubeconfig")
 	s.check(os.WriteFile(path, kubeconfig, 0o600))

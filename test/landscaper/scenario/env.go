@@ -15,7 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
@@ -42,7 +43,7 @@ type Env struct {
 
 // NewEnv creates the namespace of a scenario, and a user of its own for its Targets.
 func NewEnv(ctx context.Context, cp *envtest.ControlPlane, audit *Audit, namespace string) (*Env, error) {
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func NewEnv(ctx context.Context, cp *envtest.ControlPlane, audit *Audit, namespa
 	if err != nil {
 		return nil, err
 	}
-	access, err := deployertest.Kubeconfig(config)
+	access, err := faultnet.Kubeconfig(config)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/test/envtest"
 	"github.com/deployerkit/deployerkit/test/landscaper"
 	"github.com/deployerkit/deployerkit/test/landscaper/scenario"
@@ -62,14 +63,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cp.Stop)
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	c, err = client.New(cp.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	runner = &scenario.Runner{ControlPlane: cp, Audit: audit, Deployer: "deployers"}
 	config, err := runner.Access()
 	Expect(err).NotTo(HaveOccurred())
-	kubeconfig, err := deployertest.Kubeconfig(config)
+	kubeconfig, err := faultnet.Kubeconfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	access = filepath.Join(dir, "deployers.kubeconfig")
 	Expect(os.WriteFile(access, kubeconfig, 0o600)).To(Succeed())

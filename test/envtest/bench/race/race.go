@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
@@ -58,7 +58,7 @@ const limit = 5 * time.Minute
 // Run lets each contender have one turn per round, after a short one that is not measured and warms everything up.
 // Errors: whatever a contender returned, or that the cluster does not hold what it should.
 func Run(ctx context.Context, cp *envtest.ControlPlane, rounds int, contenders ...Contender) (*Result, error) {
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		return nil, err
 	}
