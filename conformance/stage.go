@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/landscapertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 // stage is where the checks of one revision run: a cluster, the subject at work on it, and what the rules found so far.
@@ -25,7 +25,7 @@ type stage struct {
 	subject  Subject
 	revision contract.Revision
 
-	own        *envtest.ControlPlane // nil: the cluster is the caller's
+	own        *controlplane.ControlPlane // nil: the cluster is the caller's
 	config     *rest.Config
 	kubeconfig string
 	client     client.Client // reads live; writes as Landscaper
@@ -79,11 +79,11 @@ func (st *stage) findCluster(ctx context.Context) error {
 		st.config.QPS = -1
 		return nil
 	}
-	o := envtest.Options{CRDs: envtest.CRDs(), Progress: st.subject.Logs}
+	o := controlplane.Options{CRDs: controlplane.CRDs(), Progress: st.subject.Logs}
 	if st.revision == contract.Annotation {
-		o.CRDs = envtest.ClassicCRDs()
+		o.CRDs = controlplane.ClassicCRDs()
 	}
-	if st.own, err = envtest.Start(ctx, o); err != nil {
+	if st.own, err = controlplane.Start(ctx, o); err != nil {
 		return err
 	}
 	st.config = st.own.Config

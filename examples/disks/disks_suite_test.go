@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/examples/disks"
 	"github.com/deployerkit/deployerkit/landscapertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 func TestDisks(t *testing.T) {
@@ -34,7 +34,7 @@ func TestDisks(t *testing.T) {
 var cfg *rest.Config
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	cp, err := envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+	cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cp.Stop)
 	cfg = cp.Config

@@ -24,16 +24,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/targets"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 const patience = 30 * time.Second
 
 var (
-	cp *envtest.ControlPlane
+	cp *controlplane.ControlPlane
 	c  client.Client // reads live
 	ls *landscapertest.Landscaper
 )
@@ -47,7 +47,7 @@ func TestPlan(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
-	cp, err = envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+	cp, err = controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
 	scheme, err := landscapertest.Scheme()

@@ -24,9 +24,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 const (
@@ -62,7 +62,7 @@ type estate struct {
 // BenchmarkDeclarative runs 1000 items of 5 ConfigMaps through one handler with 10 workers, and through a bare loop that
 // sends the same requests. They take turns after each 100 items, so that what else the machine does hits both.
 func BenchmarkDeclarative(b *testing.B) {
-	cp, err := envtest.Start(b.Context(), envtest.Options{})
+	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	must(b, err)
 	b.Cleanup(func() { must(b, cp.Stop()) })
 	ctrl.SetLogger(logr.Discard())
@@ -77,7 +77,7 @@ func BenchmarkDeclarative(b *testing.B) {
 }
 
 // compete gives each contender n items, and lets them take turns, each first as often as the other.
-func compete(b *testing.B, cp *envtest.ControlPlane, n int, contenders ...*estate) {
+func compete(b *testing.B, cp *controlplane.ControlPlane, n int, contenders ...*estate) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), estateLimit)
 	defer cancel()
@@ -108,7 +108,7 @@ func compete(b *testing.B, cp *envtest.ControlPlane, n int, contenders ...*estat
 }
 
 // settle makes the namespace with its Target and the items.
-func (e *estate) settle(ctx context.Context, cp *envtest.ControlPlane, n int) error {
+func (e *estate) settle(ctx context.Context, cp *controlplane.ControlPlane, n int) error {
 	if err := e.plant(ctx, 0); err != nil {
 		return err
 	}

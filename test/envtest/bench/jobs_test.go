@@ -25,10 +25,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployers/mock"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 const (
@@ -66,7 +66,7 @@ type lane struct {
 // bare loop, twice. They take turns after each wave of jobs, so that what else
 // the machine does hits both.
 func BenchmarkJobs(b *testing.B) {
-	cp, err := envtest.Start(b.Context(), envtest.Options{})
+	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

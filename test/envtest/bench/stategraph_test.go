@@ -21,12 +21,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/stategraph"
 	"github.com/deployerkit/deployerkit/targets"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 const graphType lsv1alpha1.DeployItemType = "bench.deployerkit.dev/graph"
@@ -89,7 +89,7 @@ func graphObject(item *lsv1alpha1.DeployItem, component string) *corev1.ConfigMa
 // BenchmarkStateGraph runs 500 items of a graph of 10 components through the library, and through a bare loop that sends
 // the same calls: first everything is new, then nothing is to be done. They take turns, twice.
 func BenchmarkStateGraph(b *testing.B) {
-	cp, err := envtest.Start(b.Context(), envtest.Options{})
+	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func (r *graphResult) String() string {
 }
 
 // run gives the lane n new items.
-func (l *graphLane) run(ctx context.Context, cp *envtest.ControlPlane, n int) error {
+func (l *graphLane) run(ctx context.Context, cp *controlplane.ControlPlane, n int) error {
 	f, err := newGraphField(ctx, cp, n)
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func (l *graphLane) run(ctx context.Context, cp *envtest.ControlPlane, n int) er
 }
 
 // newGraphField makes a namespace with a Target and n items, and its ConfigMaps are the only ones in it.
-func newGraphField(ctx context.Context, cp *envtest.ControlPlane, n int) (*field, error) {
+func newGraphField(ctx context.Context, cp *controlplane.ControlPlane, n int) (*field, error) {
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		return nil, err

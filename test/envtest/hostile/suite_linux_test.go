@@ -27,10 +27,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/faultnet/hostile"
 	"github.com/deployerkit/deployerkit/landscapertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 const (
@@ -82,7 +82,7 @@ var _ = Describe("a deployer with hostile targets", func() {
 		program, err := gexec.Build("github.com/deployerkit/deployerkit/cmd/manifest-deployer")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(gexec.CleanupBuildArtifacts)
-		cp, err := envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+		cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(cp.Stop)
 		scheme, err := landscapertest.Scheme()

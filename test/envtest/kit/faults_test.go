@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 const protobuf = "application/vnd.kubernetes.protobuf"
@@ -86,8 +86,8 @@ func proxied(n *faultnet.Network, cfg *rest.Config) *rest.Config {
 }
 
 var _ = Describe("the faults of the network, seen by client-go", Ordered, func() {
-	var cp *envtest.ControlPlane
-	BeforeAll(func(ctx SpecContext) { cp, _ = start(ctx, envtest.CRDs()) })
+	var cp *controlplane.ControlPlane
+	BeforeAll(func(ctx SpecContext) { cp, _ = start(ctx, controlplane.CRDs()) })
 
 	for way, through := range map[string]func(*faultnet.Network, *rest.Config) *rest.Config{
 		"in the process": (*faultnet.Network).Wrap, "as a proxy": proxied,

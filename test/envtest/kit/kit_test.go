@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 const typ lsv1alpha1.DeployItemType = "example.com/kit"
@@ -31,7 +31,7 @@ func keyOf(name string) types.NamespacedName {
 
 var _ = Describe("the stand-in Landscaper", func() {
 	for revision, crds := range map[contract.Revision]func() []*apiextv1.CustomResourceDefinition{
-		contract.JobID: envtest.CRDs, contract.Annotation: envtest.ClassicCRDs,
+		contract.JobID: controlplane.CRDs, contract.Annotation: controlplane.ClassicCRDs,
 	} {
 		Describe("revision "+string(revision), Ordered, func() { cycle(revision, crds) })
 	}

@@ -17,16 +17,16 @@ import (
 
 	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 var _ = Describe("systematic runs of a deployer of one's own", func() {
 	It("try everything that can go wrong in a story", func(ctx SpecContext) {
 		t := GinkgoTB()
-		cp, _ := start(ctx, envtest.CRDs())
+		cp, _ := start(ctx, controlplane.CRDs())
 		cfg := cp.Config
 		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())

@@ -21,10 +21,10 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/deployers/mock"
 	"github.com/deployerkit/deployerkit/landscapertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 const (
@@ -168,7 +168,7 @@ func benchWorld(b *testing.B) *world {
 	b.Helper()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	control, err := envtest.Start(b.Context(), envtest.Options{})
+	control, err := controlplane.Start(b.Context(), controlplane.Options{})
 	must(b, err)
 	b.Cleanup(func() { must(b, control.Stop()) })
 	return newWorld(b, control)

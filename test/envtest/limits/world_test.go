@@ -17,13 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/targets"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 // patience is how long one item may take on a slow machine.
@@ -37,7 +37,7 @@ type tb interface {
 // world is a namespace with a Target. Objects lie in the same namespace.
 type world struct {
 	tb
-	cp      *envtest.ControlPlane
+	cp      *controlplane.ControlPlane
 	client  client.Client
 	ls      *landscapertest.Landscaper
 	counter *faultnet.Counter // of requests to the target
@@ -45,7 +45,7 @@ type world struct {
 	kind    lsv1alpha1.DeployItemType
 }
 
-func newWorld(t tb, cp *envtest.ControlPlane) *world {
+func newWorld(t tb, cp *controlplane.ControlPlane) *world {
 	t.Helper()
 	ctx := t.Context()
 	scheme, err := landscapertest.Scheme()

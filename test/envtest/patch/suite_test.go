@@ -21,10 +21,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/patch"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 func TestPatch(t *testing.T) {
@@ -47,8 +47,8 @@ var (
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	crds := append(envtest.CRDs(), definition(apart, true), definition(whole, false))
-	cp, err := envtest.Start(ctx, envtest.Options{CRDs: crds, Progress: GinkgoWriter})
+	crds := append(controlplane.CRDs(), definition(apart, true), definition(whole, false))
+	cp, err := controlplane.Start(ctx, controlplane.Options{CRDs: crds, Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
 	cfg = cp.Config

@@ -12,12 +12,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/landscapertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 var (
-	cp         *envtest.ControlPlane
+	cp         *controlplane.ControlPlane
 	c          client.Client // reads live
 	kubeconfig string        // of cp
 
@@ -43,15 +43,15 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	kubeconfig = fileOf(cp)
 })
 
-func startControlPlane(ctx SpecContext) *envtest.ControlPlane {
+func startControlPlane(ctx SpecContext) *controlplane.ControlPlane {
 	GinkgoHelper()
-	cp, err := envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+	cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cp.Stop)
 	return cp
 }
 
-func clientOf(cp *envtest.ControlPlane) client.Client {
+func clientOf(cp *controlplane.ControlPlane) client.Client {
 	GinkgoHelper()
 	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
@@ -60,7 +60,7 @@ func clientOf(cp *envtest.ControlPlane) client.Client {
 	return c
 }
 
-func fileOf(cp *envtest.ControlPlane) string {
+func fileOf(cp *controlplane.ControlPlane) string {
 	GinkgoHelper()
 	path, err := cp.KubeconfigFile("")
 	Expect(err).NotTo(HaveOccurred())

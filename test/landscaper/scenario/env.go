@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 // patience bounds each wait of a scenario. Landscaper polls every five seconds in places, and the machine
@@ -34,7 +34,7 @@ type Env struct {
 	// Namespace holds the Installations of the scenario and, unless it says otherwise, the deployed objects.
 	Namespace string
 
-	cp     *envtest.ControlPlane
+	cp     *controlplane.ControlPlane
 	access string            // the kubeconfig of its Targets
 	user   string            // the user of that kubeconfig
 	jobs   map[string]string // the last job of each Installation
@@ -42,7 +42,7 @@ type Env struct {
 }
 
 // NewEnv creates the namespace of a scenario, and a user of its own for its Targets.
-func NewEnv(ctx context.Context, cp *envtest.ControlPlane, audit *Audit, namespace string) (*Env, error) {
+func NewEnv(ctx context.Context, cp *controlplane.ControlPlane, audit *Audit, namespace string) (*Env, error) {
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		return nil, err

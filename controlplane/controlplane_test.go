@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package envtest_test
+package controlplane_test
 
 import (
 	"context"
@@ -22,16 +22,16 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 const patience = 30 * time.Second
 
 // start makes a control plane for the specs of one container.
-func start(ctx context.Context, o envtest.Options) *envtest.ControlPlane {
+func start(ctx context.Context, o controlplane.Options) *controlplane.ControlPlane {
 	GinkgoHelper()
 	o.Progress = GinkgoWriter
-	cp, err := envtest.Start(ctx, o)
+	cp, err := controlplane.Start(ctx, o)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cp.Stop)
 	return cp
@@ -64,11 +64,11 @@ func withJob(ctx context.Context, c client.Client, item *lsv1alpha1.DeployItem) 
 
 var _ = Describe("a control plane with controllers", Ordered, func() {
 	var (
-		cp *envtest.ControlPlane
+		cp *controlplane.ControlPlane
 		c  client.Client
 	)
 	BeforeAll(func(ctx SpecContext) {
-		cp = start(ctx, envtest.Options{ControllerManager: true})
+		cp = start(ctx, controlplane.Options{ControllerManager: true})
 		c = newClient(cp.Config)
 	})
 
@@ -184,7 +184,7 @@ var _ = Describe("a control plane with controllers", Ordered, func() {
 
 var _ = Describe("a control plane of the annotation revision", Ordered, func() {
 	It("prunes the fields that came later, without an error", func(ctx SpecContext) {
-		c := newClient(start(ctx, envtest.Options{CRDs: envtest.ClassicCRDs()}).Config)
+		c := newClient(start(ctx, controlplane.Options{CRDs: controlplane.ClassicCRDs()}).Config)
 		item := newItem("classic")
 		Expect(c.Create(ctx, item)).To(Succeed())
 		withJob(ctx, c, item)
@@ -196,7 +196,7 @@ var _ = Describe("a control plane of the annotation revision", Ordered, func() {
 
 var _ = Describe("options", func() {
 	It("installs no definitions when told so, and takes flags", func(ctx SpecContext) {
-		cp := start(ctx, envtest.Options{
+		cp := start(ctx, controlplane.Options{
 			CRDs:           []*apiextv1.CustomResourceDefinition{},
 			APIServerFlags: map[string][]string{"enable-admission-plugins": {"AlwaysPullImages"}},
 		})
@@ -211,14 +211,14 @@ var _ = Describe("options", func() {
 	})
 
 	It("fails with the reason when the binaries are no binaries", func(ctx SpecContext) {
-		_, err := envtest.Start(ctx, envtest.Options{Assets: GinkgoT().TempDir(), Progress: GinkgoWriter})
+		_, err := controlplane.Start(ctx, controlplane.Options{Assets: GinkgoT().TempDir(), Progress: GinkgoWriter})
 		Expect(err).To(MatchError(os.ErrNotExist))
 	})
 
 	It("does not start when its context is over", func(ctx SpecContext) {
 		over, cancel := context.WithCancel(ctx)
 		cancel()
-		_, err := envtest.Start(over, envtest.Options{Assets: GinkgoT().TempDir()})
+		_, err := controlplane.Start(over, controlplane.Options{Assets: GinkgoT().TempDir()})
 		Expect(err).To(MatchError(context.Canceled))
 		Expect(http.DefaultClient.Timeout).To(BeZero(), "nothing global was changed")
 	})

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package envtest gives tests and demos a real Kubernetes control plane without a cluster:
+// Package controlplane gives tests and demos a real Kubernetes control plane without a cluster:
 // etcd, kube-apiserver and, when asked for, kube-controller-manager, with Landscaper's custom
 // resource definitions installed.
 //
-//	cp, err := envtest.Start(ctx, envtest.Options{ControllerManager: true})
+//	cp, err := controlplane.Start(ctx, controlplane.Options{ControllerManager: true})
 //	if err != nil { … }
 //	defer cp.Stop()
 //	c, err := client.New(cp.Config, client.Options{})
@@ -33,4 +33,4 @@
 //   - A namespace takes at least five seconds to go.
 //   - StopAPIServer and StartAPIServer let the API server vanish and come back with all its data.
 //     StopEtcd and StartEtcd do the same to its database.
-package envtest
+package controlplane
