@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package contract_test
+package guard
 
 import (
 	"encoding/json"
@@ -29,7 +29,7 @@ func texts(t *testing.T, s *lsv1alpha1.DeployItemStatus) int {
 
 // flooded is a status with n conditions of size bytes each, and far too much of everything else.
 func flooded(n, size int) *lsv1alpha1.DeployItemStatus {
-	s := ran(phProgressing, owed(-1)).Status
+	s := &lsv1alpha1.DeployItemStatus{Conditions: []lsv1alpha1.Condition{cond(contract.ConditionBackground, "True", -1)}}
 	s.ProviderStatus = raw(`{"x":"` + strings.Repeat("p", 200_000) + `"}`)
 	long := lastErr(strings.Repeat("o", 9999), strings.Repeat("\x01<>\n", 50_000), 0, 0)
 	for i := range 100 {
@@ -45,7 +45,7 @@ func flooded(n, size int) *lsv1alpha1.DeployItemStatus {
 		s.Conditions = append(s.Conditions, c)
 	}
 	s.Conditions = append(s.Conditions, cond(contract.ConditionDeployed, "False", -2))
-	return s.DeepCopy()
+	return s
 }
 
 func TestBound(t *testing.T) {
@@ -61,8 +61,8 @@ func TestBound(t *testing.T) {
 			t.Parallel()
 			s := flooded(tc.n, tc.size)
 			provider := s.ProviderStatus.DeepCopy()
-			contract.Bound(s)
-			if got := texts(t, s); got > contract.MaxTexts {
+			Bound(s)
+			if got := texts(t, s); got > maxTexts {
 				t.Errorf("%d bytes", got)
 			}
 			if diff := cmp.Diff(provider, s.ProviderStatus); diff != "" {
@@ -87,22 +87,22 @@ func TestBound(t *testing.T) {
 				t.Errorf("%d missing without a count", missing)
 			}
 			again := s.DeepCopy()
-			contract.Bound(again)
+			Bound(again)
 			if diff := cmp.Diff(s, again); diff != "" {
 				t.Errorf("not stable: %s", diff)
 			}
 		})
 	}
-	contract.Bound(nil)
+	Bound(nil)
 }
 
 func TestBoundLeavesSmallThingsAlone(t *testing.T) {
 	t.Parallel()
-	s := ran(phFailed, oldErrors, owed(-1)).Status
+	s := started()
 	s.Conditions[0].Message = "two\nlines are fine in a condition"
 	before := s.DeepCopy()
-	contract.Bound(&s)
-	if diff := cmp.Diff(before, &s); diff != "" {
+	Bound(s)
+	if diff := cmp.Diff(before, s); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -112,7 +112,7 @@ func TestBoundDoesNotWriteThroughPointers(t *testing.T) {
 	s := flooded(10, 40_000)
 	shared := *s
 	before := shared.DeepCopy()
-	contract.Bound(s)
+	Bound(s)
 	if diff := cmp.Diff(before, &shared); diff != "" {
 		t.Error("Bound changed what another status shares")
 	}
@@ -125,7 +125,7 @@ func TestBoundKeepsTheNewest(t *testing.T) {
 	for i := range 7 {
 		s.LastErrors = append(s.LastErrors, lastErr("A", fmt.Sprint(i), i, i))
 	}
-	contract.Bound(&s)
+	Bound(&s)
 	if len(s.LastErrors) != 5 || s.LastErrors[0].Message != "2" || s.LastErrors[4].Message != "6" {
 		t.Errorf("%d errors, from %q on", len(s.LastErrors), s.LastErrors[0].Message)
 	}
@@ -134,14 +134,12 @@ func TestBoundKeepsTheNewest(t *testing.T) {
 // TestBoundKeepsOwnConditions: whatever a deployer fills the status with, the library still finds what it wrote there.
 func TestBoundKeepsOwnConditions(t *testing.T) {
 	t.Parallel()
-	own := []lsv1alpha1.ConditionType{
-		contract.ConditionBackground, contract.ConditionDeployed, contract.ConditionWaiting, contract.ConditionPaused,
-	}
+	own := contract.OwnConditions()
 	s := flooded(1_000, 10)
 	for _, ours := range own {
 		s.Conditions = append(contract.RemoveCondition(s.Conditions, ours), cond(ours, "True", -2))
 	}
-	contract.Bound(s)
+	Bound(s)
 	for _, ours := range own {
 		if contract.GetCondition(s.Conditions, ours) == nil {
 			t.Errorf("%s is gone", ours)
@@ -157,7 +155,7 @@ func TestBoundShowsControlCharacters(t *testing.T) {
 		c := cond("C", "True", -1)
 		c.Message, c.Reason = evil, evil
 		s := &lsv1alpha1.DeployItemStatus{LastError: e, FirstError: e.DeepCopy(), LastErrors: []*lsv1alpha1.Error{e.DeepCopy()}, Conditions: []lsv1alpha1.Condition{c}}
-		contract.Bound(s)
+		Bound(s)
 		body := fmt.Sprintf("%+v %+v %+v %+v", *s.LastError, *s.FirstError, *s.LastErrors[0], s.Conditions)
 		if strings.ContainsAny(body, "\u202e\u2066") || strings.Count(body, `a\u202eb`) != 8 {
 			t.Errorf("shown as %q", body)

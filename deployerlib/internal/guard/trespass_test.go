@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package contract
+package guard
 
 import (
 	"reflect"
@@ -9,6 +9,8 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deployerkit/deployerkit/contract"
 )
 
 func TestTrespass(t *testing.T) {
@@ -29,7 +31,7 @@ func TestTrespass(t *testing.T) {
 		"finalizer gone":         {func(di *item) { di.Finalizers = nil }, `metadata.finalizers["finalizer.landscaper.gardener.cloud"]`},
 		"operation set anew":     {func(di *item) { di.Annotations[lsv1alpha1.OperationAnnotation] = "abort" }, `metadata.annotations["landscaper.gardener.cloud/operation"]`},
 		"operation gone":         {func(di *item) { delete(di.Annotations, lsv1alpha1.OperationAnnotation) }, `metadata.annotations["landscaper.gardener.cloud/operation"]`},
-		"abort time":             {func(di *item) { di.Annotations[AbortTimestampAnnotation] = "" }, `metadata.annotations["landscaper.gardener.cloud/abort-time"]`},
+		"abort time":             {func(di *item) { di.Annotations[contract.AbortTimestampAnnotation] = "" }, `metadata.annotations["landscaper.gardener.cloud/abort-time"]`},
 		"reconcile time":         {func(di *item) { di.Annotations[lsv1alpha1.ReconcileTimestampAnnotation] = "" }, `metadata.annotations["landscaper.gardener.cloud/reconcile-time"]`},
 		"deployer type":          {func(di *item) { di.Annotations[lsv1alpha1.DeployerTypeAnnotation] = "" }, `metadata.annotations["landscaper.gardener.cloud/deployer-type"]`},
 		"the owning execution":   {func(di *item) { di.Labels = map[string]string{lsv1alpha1.ExecutionManagedByLabel: "x"} }, `metadata.labels["execution.landscaper.gardener.cloud/managed-by"]`},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package contract
+package guard
 
 import (
 	"fmt"
@@ -9,12 +9,14 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/deployerkit/deployerkit/contract"
 )
 
 // reservedAnnotations and reservedLabels are what Landscaper tells a deployer with, and which revision it speaks.
 var (
 	reservedAnnotations = []string{
-		lsv1alpha1.OperationAnnotation, AbortTimestampAnnotation, lsv1alpha1.ReconcileTimestampAnnotation,
+		lsv1alpha1.OperationAnnotation, contract.AbortTimestampAnnotation, lsv1alpha1.ReconcileTimestampAnnotation,
 		lsv1alpha1.DeployerTypeAnnotation,
 	}
 	reservedLabels = []string{lsv1alpha1.ExecutionManagedByLabel}

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package contract
+package guard
 
 import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/contract"
 )
 
 // Protect restores in after what user code (hooks, the deployer) must not change, taking it from before: job IDs and
 // their times, observedGeneration, lastReconcileTime, deployer, the error history and the library's own conditions.
-// phase, lastError, providerStatus, exportRef and all other conditions are the user's to write. The revision makes no
-// difference today.
-func Protect(before, after *lsv1alpha1.DeployItemStatus, _ Revision) {
+// phase, lastError, providerStatus, exportRef and all other conditions are the user's to write.
+func Protect(before, after *lsv1alpha1.DeployItemStatus) {
 	if before == nil || after == nil {
 		return
 	}
@@ -26,7 +27,7 @@ func Protect(before, after *lsv1alpha1.DeployItemStatus, _ Revision) {
 // library's conditions and, unless the run was in the background, phase and lastError. For writes that are carried
 // over to a newer version: the difference to the older one does not take back what that one did not have. Both may be
 // nil: then it does nothing. What is foreign in status stays.
-func Insist(told, status *lsv1alpha1.DeployItemStatus, d Decision) {
+func Insist(told, status *lsv1alpha1.DeployItemStatus, d contract.Decision) {
 	if told == nil || status == nil {
 		return
 	}
@@ -39,17 +40,17 @@ func Insist(told, status *lsv1alpha1.DeployItemStatus, d Decision) {
 
 // restoreConditions makes the library's conditions what they were.
 func restoreConditions(before, after *lsv1alpha1.DeployItemStatus) {
-	for _, t := range []lsv1alpha1.ConditionType{ConditionBackground, ConditionDeployed, ConditionWaiting, ConditionPaused} {
+	for _, t := range contract.OwnConditions() {
 		after.Conditions = restoreCondition(before.Conditions, after.Conditions, t)
 	}
 }
 
 // restoreCondition makes the condition of one type what it was.
 func restoreCondition(before, after []lsv1alpha1.Condition, t lsv1alpha1.ConditionType) []lsv1alpha1.Condition {
-	old, now := GetCondition(before, t), GetCondition(after, t)
+	old, now := contract.GetCondition(before, t), contract.GetCondition(after, t)
 	switch {
 	case old == nil:
-		return RemoveCondition(after, t)
+		return contract.RemoveCondition(after, t)
 	case now == nil:
 		return append(append([]lsv1alpha1.Condition(nil), after...), *old)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package contract
+package guard
 
 import (
 	"encoding/json"
@@ -9,18 +9,21 @@ import (
 	"strings"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/contract"
 )
 
-// MaxTexts is how large errors and conditions of a status may be together, in bytes of JSON.
-const MaxTexts = 64 << 10
+// maxTexts is how large errors and conditions of a status may be together, in bytes of JSON.
+const maxTexts = 64 << 10
 
 // maxCodes bounds the codes of one error or condition.
 const maxCodes = 16
 
 // Bound shortens what people read: errors become one line of at most 1 KiB, the history keeps the newest five, and
 // conditions lose first the ends of their messages and then, last ones first, their place, until all together fit in
-// [MaxTexts]. What is missing is counted. The library's own conditions stay; providerStatus is never touched.
+// 64 KiB. What is missing is counted. The library's own conditions stay; providerStatus is never touched.
 func Bound(status *lsv1alpha1.DeployItemStatus) {
 	if status == nil {
 		return
@@ -28,8 +31,8 @@ func Bound(status *lsv1alpha1.DeployItemStatus) {
 	status.LastError = boundError(status.LastError)
 	status.FirstError = boundError(status.FirstError)
 	history := status.LastErrors
-	if len(history) > maxHistory {
-		history = history[len(history)-maxHistory:]
+	if len(history) > contract.MaxHistory {
+		history = history[len(history)-contract.MaxHistory:]
 	}
 	for i, e := range history {
 		if b := boundError(e); b != e {
@@ -38,7 +41,7 @@ func Bound(status *lsv1alpha1.DeployItemStatus) {
 		}
 	}
 	status.LastErrors = history
-	room := MaxTexts - size(status.LastError) - size(status.FirstError) - size(status.LastErrors)
+	room := maxTexts - size(status.LastError) - size(status.FirstError) - size(status.LastErrors)
 	status.Conditions = boundConditions(status.Conditions, room)
 }
 
@@ -47,9 +50,9 @@ func boundError(e *lsv1alpha1.Error) *lsv1alpha1.Error {
 		return nil
 	}
 	b := *e
-	b.Operation, b.Reason, b.Message = OneLine(e.Operation, maxWord), OneLine(e.Reason, maxWord), OneLine(e.Message, maxMessage)
+	b.Operation, b.Reason, b.Message = contract.OneLine(e.Operation, contract.MaxWord), contract.OneLine(e.Reason, contract.MaxWord), contract.OneLine(e.Message, contract.MaxMessage)
 	b.Codes = boundCodes(e.Codes)
-	if sameError(&b, e) {
+	if equality.Semantic.DeepEqual(&b, e) {
 		return e
 	}
 	return &b
@@ -60,7 +63,7 @@ func boundCodes(codes []lsv1alpha1.ErrorCode) []lsv1alpha1.ErrorCode {
 		codes = codes[:maxCodes]
 	}
 	for i, c := range codes {
-		if short := OneLine(string(c), maxWord); short != string(c) {
+		if short := contract.OneLine(string(c), contract.MaxWord); short != string(c) {
 			codes = slices.Clone(codes)
 			codes[i] = lsv1alpha1.ErrorCode(short)
 		}
@@ -73,21 +76,21 @@ func boundConditions(conds []lsv1alpha1.Condition, room int) []lsv1alpha1.Condit
 	if len(conds) == 0 {
 		return conds
 	}
-	for _, limit := range []int{32 << 10, 4 << 10, maxMessage, maxWord} {
+	for _, limit := range []int{32 << 10, 4 << 10, contract.MaxMessage, contract.MaxWord} {
 		short := shorten(conds, limit)
 		if size(short) <= room {
 			return short
 		}
 	}
-	return dropConditions(shorten(conds, maxWord), room)
+	return dropConditions(shorten(conds, contract.MaxWord), room)
 }
 
 func shorten(conds []lsv1alpha1.Condition, limit int) []lsv1alpha1.Condition {
 	out := slices.Clone(conds)
 	for i := range out {
 		c := &out[i]
-		c.Message = cut(EscapeBidi(strings.ToValidUTF8(c.Message, "\uFFFD")), limit)
-		c.Reason = OneLine(c.Reason, maxMessage)
+		c.Message = contract.Truncate(contract.EscapeBidi(strings.ToValidUTF8(c.Message, "\uFFFD")), limit)
+		c.Reason = contract.OneLine(c.Reason, contract.MaxMessage)
 		c.Codes = boundCodes(c.Codes)
 	}
 	return out
@@ -95,17 +98,18 @@ func shorten(conds []lsv1alpha1.Condition, limit int) []lsv1alpha1.Condition {
 
 // dropConditions keeps the library's own conditions and the first others that fit, and says how many are missing.
 func dropConditions(conds []lsv1alpha1.Condition, room int) []lsv1alpha1.Condition {
-	note := GetCondition(conds, ConditionTruncated)
-	conds = RemoveCondition(conds, ConditionTruncated)
+	note := contract.GetCondition(conds, contract.ConditionTruncated)
+	conds = contract.RemoveCondition(conds, contract.ConditionTruncated)
 	room -= size(truncated(len(conds), conds))
+	own := contract.OwnConditions()
 	for _, c := range conds {
-		if isOurs(c.Type) {
+		if slices.Contains(own, c.Type) {
 			room -= size(c) + 1
 		}
 	}
 	var kept []lsv1alpha1.Condition
 	for _, c := range conds {
-		if !isOurs(c.Type) {
+		if !slices.Contains(own, c.Type) {
 			if room -= size(c) + 1; room < 0 {
 				continue
 			}
@@ -119,11 +123,6 @@ func dropConditions(conds []lsv1alpha1.Condition, room int) []lsv1alpha1.Conditi
 	return append(kept, count)
 }
 
-// isOurs reports whether a condition belongs to the library.
-func isOurs(t lsv1alpha1.ConditionType) bool {
-	return t == ConditionBackground || t == ConditionDeployed || t == ConditionWaiting || t == ConditionPaused
-}
-
 // truncated is the condition that counts what is missing. Its time is the newest of the conditions: no clock here.
 func truncated(missing int, conds []lsv1alpha1.Condition) lsv1alpha1.Condition {
 	var at metav1.Time
@@ -133,8 +132,8 @@ func truncated(missing int, conds []lsv1alpha1.Condition) lsv1alpha1.Condition {
 		}
 	}
 	return lsv1alpha1.Condition{
-		Type: ConditionTruncated, Status: lsv1alpha1.ConditionTrue, Reason: "TooLarge",
-		Message:            fmt.Sprintf("%d conditions were dropped, errors and conditions must fit in %d bytes", missing, MaxTexts),
+		Type: contract.ConditionTruncated, Status: lsv1alpha1.ConditionTrue, Reason: "TooLarge",
+		Message:            fmt.Sprintf("%d conditions were dropped, errors and conditions must fit in %d bytes", missing, maxTexts),
 		LastTransitionTime: at, LastUpdateTime: at,
 	}
 }
