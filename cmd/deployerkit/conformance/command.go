@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/deployerkit/deployerkit/contract/conformance"
+	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/internal/process"
 	"github.com/deployerkit/deployerkit/test/envtest"
 )
