@@ -12,7 +12,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -79,7 +79,7 @@ func TestHeldUntilDecoded(t *testing.T) {
 			continue
 		}
 		t.Run(name+" [F2]", func(t *testing.T) {
-			s := hostileServer(t, faultnet.When(faultnet.Not(faultnet.Discovery), faultnet.Nodes(50_000)))
+			s := hostileServer(t, hostile.When(hostile.Not(hostile.Discovery), hostile.Nodes(50_000)))
 			p := newPool(t, targets.PoolOptions{})
 			c := get(t, p, resolved("a", string(s.Kubeconfig("t"))))
 			before := s.Count(nil)
