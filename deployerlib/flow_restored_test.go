@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // swappable is a client whose API server can be replaced by one with other content.
@@ -31,7 +31,7 @@ func (s *swappable) restore(w *world, changes ...change) *lsv1alpha1.DeployItem 
 	w.t.Helper()
 	di := item(changes...)
 	di.ResourceVersion = "100"
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestRestoredEtcd(t *testing.T) {
 	t.Run("a call that was running then ends its job [F60]", func(t *testing.T) {
 		w := newWorld(t, items(job("1"), version))
 		s := restorable(w)
-		w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+		w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
 			if w.fake.Count(key, contract.Reconcile) == 1 {
 				s.restore(w, runningJob("1", 0))
 			}
@@ -97,7 +97,7 @@ func TestRestoredEtcd(t *testing.T) {
 	t.Run("a call whose start is not in the backup ends its job all the same [F60]", func(t *testing.T) {
 		w := newWorld(t, items(job("1"), version))
 		s := restorable(w)
-		w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+		w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
 			if w.fake.Count(key, contract.Reconcile) == 1 {
 				s.restore(w, job("1"))
 			}

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployers/mock"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/test/landscaper"
 )
 
@@ -53,7 +53,7 @@ spec:
 `
 
 func TestDeployerUnderLandscaper(t *testing.T) {
-	cp, err := envtest.Start(t.Context(), envtest.Options{ControllerManager: true})
+	cp, err := controlplane.Start(t.Context(), controlplane.Options{ControllerManager: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +63,8 @@ func TestDeployerUnderLandscaper(t *testing.T) {
 		}
 	})
 	landscaper.StartLandscaper(t, cp, landscaper.Options{PickupTimeout: 10 * time.Second})
-	deployertest.StartManager(t, cp.Config, mock.Args(nil)) // the arguments of your deployer
-	scheme, err := deployertest.Scheme()
+	landscapertest.StartManager(t, cp.Config, mock.Args(nil)) // the arguments of your deployer
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}

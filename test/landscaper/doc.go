@@ -3,7 +3,7 @@
 // Package landscaper runs the real Landscaper on a test control plane, so that a deployer can be tested
 // with the controller that it is written for:
 //
-//	cp, err := envtest.Start(ctx, envtest.Options{ControllerManager: true})
+//	cp, err := controlplane.Start(ctx, controlplane.Options{ControllerManager: true})
 //	if err != nil { … }
 //	ls := landscaper.StartLandscaper(t, cp, landscaper.Options{PickupTimeout: 5 * time.Second})
 //
@@ -21,5 +21,5 @@
 // required without its replacements. The build takes a few minutes and runs once per machine; see
 // [Programs]. Only versions that resolve from the module proxy can be built; [Version] follows the job-ID
 // revision of the contract. For the annotation revision there is the stand-in
-// [github.com/deployerkit/deployerkit/deployerlib/deployertest.Landscaper].
+// [github.com/deployerkit/deployerkit/landscapertest.Landscaper].
 package landscaper

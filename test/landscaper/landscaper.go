@@ -20,8 +20,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/internal/process"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 // Namespace is where Landscaper keeps objects of its own. Start creates it.
@@ -60,7 +60,7 @@ type Landscaper struct {
 
 // Start starts Landscaper on cp, whose CRDs must include Landscaper's, and returns when its controllers
 // work. ctx bounds the start only: Landscaper runs until Stop, or until this process ends.
-func Start(ctx context.Context, cp *envtest.ControlPlane, o Options) (*Landscaper, error) {
+func Start(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Landscaper, error) {
 	if o.Programs == "" {
 		var err error
 		if o.Programs, err = Programs(ctx, o.Progress); err != nil {
@@ -89,7 +89,7 @@ func Start(ctx context.Context, cp *envtest.ControlPlane, o Options) (*Landscape
 }
 
 // StartLandscaper is Start for tests: an error fails the test, and Landscaper is stopped at the end of the test.
-func StartLandscaper(tb testing.TB, cp *envtest.ControlPlane, o Options) *Landscaper {
+func StartLandscaper(tb testing.TB, cp *controlplane.ControlPlane, o Options) *Landscaper {
 	tb.Helper()
 	l, err := Start(tb.Context(), cp, o)
 	if err != nil {
@@ -225,7 +225,7 @@ func (l *Landscaper) start(ctx context.Context, program string, controllers int,
 }
 
 // ensureNamespace creates the namespace of Landscaper's own objects.
-func ensureNamespace(ctx context.Context, cp *envtest.ControlPlane) error {
+func ensureNamespace(ctx context.Context, cp *controlplane.ControlPlane) error {
 	c, err := client.New(cp.Config, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {
 		return err
