@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/guard"
 	"github.com/deployerkit/deployerkit/patch"
 )
 
@@ -236,7 +237,7 @@ func (w *writer) fence(ctx context.Context, c *cycle) error {
 // checkpoint stores progress in mid-call: never phase, errors or job fields.
 func (w *writer) checkpoint(ctx context.Context, c *cycle) error {
 	status := c.item.Status.DeepCopy()
-	contract.Protect(c.protected, status, c.decision.Revision)
+	guard.Protect(c.protected, status)
 	if err := contract.CheckProviderStatus(status.ProviderStatus); err != nil {
 		return err
 	}

@@ -309,6 +309,9 @@ func FuzzRESTConfig(f *testing.F) {
 		}
 	}
 	f.Add([]byte(kubeconfig(okCluster, okUser, "")), true)
+	f.Add([]byte("clusters: []\nusers: []\ncontexts:\n- unknown: x\n"), true)
+	f.Add([]byte("{0, 1}"), false)
+	f.Add([]byte("current-context: 2001-01-01\n"), false)
 	f.Fuzz(func(t *testing.T, text []byte, loose bool) {
 		p := targets.Policy{AllowHTTP: loose, AllowProxy: loose, AllowPrivateHosts: loose}
 		cfg, err := targets.RESTConfig(text, p)
@@ -337,6 +340,8 @@ func FuzzRESTConfigField(f *testing.F) {
 	}
 	f.Add(uint8(1), "server", `https://example.com@169.254.169.254/`, true)
 	f.Add(uint8(1), "proxy-url", `socks5://a:b@c`, true)
+	f.Add(uint8(0), "extra", "[&open", false)
+	f.Add(uint8(0), "Client", `"x"`, true)
 	f.Fuzz(func(t *testing.T, level uint8, name, value string, loose bool) {
 		text := placed(level, name, strings.ReplaceAll(value, "x", canary))
 		p := targets.Policy{AllowHTTP: loose, AllowProxy: loose, AllowPrivateHosts: loose}

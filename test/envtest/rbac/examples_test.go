@@ -125,13 +125,15 @@ func withKind(config any) map[string]any {
 	return out
 }
 
-// misdirect edits the selectors of all Services by hand.
+// misdirect edits the selectors of all Services by hand. Each time somebody else does it: edits of the same field by the same one
+// are a fight, and what is fought about is put right ever more slowly.
 func (w *world) misdirect(ctx context.Context, g Gomega) {
 	list := &corev1.ServiceList{}
 	g.Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+	by := "by-hand-" + strings.ToLower(rand.Text())
 	for i := range list.Items {
-		body := fmt.Appendf(nil, `{"spec": {"selector": {"app": %q}}}`, "by-hand-"+strings.ToLower(rand.Text()))
-		err := w.client.Patch(ctx, &list.Items[i], client.RawPatch(types.MergePatchType, body), client.FieldOwner("kubectl-edit"))
+		body := fmt.Appendf(nil, `{"spec": {"selector": {"app": %q}}}`, by)
+		err := w.client.Patch(ctx, &list.Items[i], client.RawPatch(types.MergePatchType, body), client.FieldOwner(by))
 		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
 	}
 }

@@ -4,10 +4,12 @@ package rbac_test
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,9 +28,24 @@ func mockConfig(more map[string]any) map[string]any {
 	return out
 }
 
-// foreign are conflicts: somebody else changed the item, so the deployer reads it anew.
+// foreign is a conflict when the end of a run is stored: somebody else changed the item, so the deployer reads it anew. A write that
+// begins a run would not do: after a conflict it gives up without a read.
 func foreign() faultnet.Rule {
-	return faultnet.Rule{Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Nth: 2, Times: 3, Fault: faultnet.Conflict()}
+	conflict := faultnet.Times(1, faultnet.Refuse(http.StatusConflict, metav1.StatusReasonConflict))
+	return faultnet.Rule{
+		Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Times: faultnet.Always,
+		Fault: faultnet.InPlace("conflict at the end of a run", func(req *http.Request) (*http.Response, error) {
+			body, err := req.GetBody()
+			if err != nil {
+				return nil, err
+			}
+			var sent struct{ Status lsv1alpha1.DeployItemStatus }
+			if err := json.NewDecoder(body).Decode(&sent); err != nil || sent.Status.Phase != phases.Succeeded {
+				return nil, err
+			}
+			return conflict(req)
+		}),
+	}
 }
 
 // older is an API server that does not send lists as a stream of events: it is asked for lists.
