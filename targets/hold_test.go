@@ -33,14 +33,20 @@ func TestHeldUntilDecoded(t *testing.T) {
 	apply := func() *corev1ac.ConfigMapApplyConfiguration { return corev1ac.ConfigMap("a", "default") }
 	patch := client.RawPatch("application/merge-patch+json", []byte("{}"))
 	calls := map[string]call{
-		"Get":         func(ctx context.Context, c *targets.Client) error { return c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "a"}, named("a")) },
-		"List":        func(ctx context.Context, c *targets.Client) error { return c.List(ctx, &corev1.ConfigMapList{}) },
-		"Create":      func(ctx context.Context, c *targets.Client) error { return c.Create(ctx, named("a")) },
-		"Update":      func(ctx context.Context, c *targets.Client) error { return c.Update(ctx, named("a")) },
-		"Patch":       func(ctx context.Context, c *targets.Client) error { return c.Patch(ctx, named("a"), patch) },
-		"Apply":       func(ctx context.Context, c *targets.Client) error { return c.Apply(ctx, apply(), client.FieldOwner("test")) },
-		"Delete":      func(ctx context.Context, c *targets.Client) error { return c.Delete(ctx, named("a")) },
-		"DeleteAllOf": func(ctx context.Context, c *targets.Client) error { return c.DeleteAllOf(ctx, named("a"), client.InNamespace("default")) },
+		"Get": func(ctx context.Context, c *targets.Client) error {
+			return c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "a"}, named("a"))
+		},
+		"List":   func(ctx context.Context, c *targets.Client) error { return c.List(ctx, &corev1.ConfigMapList{}) },
+		"Create": func(ctx context.Context, c *targets.Client) error { return c.Create(ctx, named("a")) },
+		"Update": func(ctx context.Context, c *targets.Client) error { return c.Update(ctx, named("a")) },
+		"Patch":  func(ctx context.Context, c *targets.Client) error { return c.Patch(ctx, named("a"), patch) },
+		"Apply": func(ctx context.Context, c *targets.Client) error {
+			return c.Apply(ctx, apply(), client.FieldOwner("test"))
+		},
+		"Delete": func(ctx context.Context, c *targets.Client) error { return c.Delete(ctx, named("a")) },
+		"DeleteAllOf": func(ctx context.Context, c *targets.Client) error {
+			return c.DeleteAllOf(ctx, named("a"), client.InNamespace("default"))
+		},
 	}
 	ofSubresource := func(name string, of func(*targets.Client) client.SubResourceClient) map[string]call {
 		return map[string]call{
