@@ -9,7 +9,6 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	lsv1helper "github.com/gardener/landscaper/apis/core/v1alpha1/helper"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -142,8 +141,7 @@ func (r *run) isAbandoned() bool {
 
 // causeToCancel compares the item of a running call with a version seen since.
 func causeToCancel(call *callInfo, seen *lsv1alpha1.DeployItem) error {
-	order, err := resourceversion.CompareResourceVersion(seen.ResourceVersion, call.item.ResourceVersion)
-	if err != nil || order <= 0 {
+	if !older(call.item.ResourceVersion, seen.ResourceVersion) {
 		return nil
 	}
 	if seen.UID != call.item.UID {

@@ -10,9 +10,9 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/internal/version"
 )
 
 // states remembers what the process knows about each of our items. Its size is
@@ -258,6 +258,5 @@ func runID(di *lsv1alpha1.DeployItem) string {
 
 // older tells whether resourceVersion a comes before b. What cannot be compared is not older.
 func older(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
+	return version.Older(a, b)
 }
