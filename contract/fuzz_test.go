@@ -20,6 +20,7 @@ func FuzzEvaluate(f *testing.F) {
 	for _, di := range []*lsv1alpha1.DeployItem{
 		item(), ran(phProgressing, job("b", "a", -6), oldErrors), ran(phSucceeded, job("a", "a", -6), owed(-2), op("force-reconcile")),
 		ran(phFailed, deleted(-1), finalizer, op("abort"), note(keyAbort, "x")), ran(phInit, timeout(-1), managed),
+		ran(phSucceeded, op("force-reconcile")), ran(phProgressing, deleted(-1), finalizer, op("abort")), ran(phFailed, deleted(-1), finalizer),
 	} {
 		body, err := json.Marshal(di)
 		if err != nil {
@@ -134,7 +135,7 @@ func (c *choices) Uint64() uint64 {
 
 // FuzzLaws is TestLaws with worlds in which the input decides what happens.
 func FuzzLaws(f *testing.F) {
-	for seed := range uint64(20) {
+	for seed := range uint64(60) {
 		r, data := rand.New(rand.NewPCG(seed, 2)), make([]byte, 120)
 		for i := range data {
 			data[i] = byte(r.Uint32())
