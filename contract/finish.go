@@ -74,7 +74,7 @@ func applyBackground(di *lsv1alpha1.DeployItem, o Outcome, now, started time.Tim
 
 // waitMessage is one line that says what the deployer waits for.
 func waitMessage(o Outcome) string {
-	return either(OneLine(o.Message, maxMessage), "the deployer is not done yet")
+	return either(OneLine(o.Message, MaxMessage), "the deployer is not done yet")
 }
 
 // BackgroundShowsSuccess reports whether [ConditionBackground] has nothing to take back: it is not there, or says that

@@ -9,8 +9,8 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// maxHistory is how many errors lastErrors keeps. Source: Landscaper.
-const maxHistory = 5
+// MaxHistory is how many errors lastErrors keeps. Source: Landscaper.
+const MaxHistory = 5
 
 // RecordError makes e lastError, or clears lastError when e is nil. lastTransitionTime is kept while the operation stays
 // the same; under [JobID] firstError is set once and lastErrors keeps the newest five. The same content twice changes
@@ -48,7 +48,7 @@ func recordHistory(status *lsv1alpha1.DeployItemStatus) {
 	if n := len(history); n == 0 || !sameError(history[n-1], e) {
 		history = append(history, e.DeepCopy())
 	}
-	status.LastErrors = history[max(0, len(history)-maxHistory):]
+	status.LastErrors = history[max(0, len(history)-MaxHistory):]
 }
 
 // sameError compares what errors say, not when.
