@@ -5,6 +5,7 @@ package deployer
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -12,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/deployerkit/deployerkit/cmd/internal/terminal"
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
@@ -53,6 +55,7 @@ func Command(p Program) *cobra.Command {
 		Use: p.Name, Short: p.Short, Args: cobra.NoArgs, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), p, f) },
 	}
+	cmd.SetErr(terminal.Writer(os.Stderr))
 	f.addTo(cmd.Flags())
 	if p.Flags != nil {
 		p.Flags(cmd.Flags())

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/deployerkit/deployerkit/cmd/internal/terminal"
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
@@ -53,7 +54,7 @@ type election struct {
 }
 
 // newFlags has no defaults yet: addTo sets them.
-func newFlags() *flags { return &flags{zap: zap.Options{DestWriter: &logWriter{to: os.Stderr}}} }
+func newFlags() *flags { return &flags{zap: zap.Options{DestWriter: terminal.Writer(os.Stderr)}} }
 
 // addTo registers all flags, in a set of their own: packages that register on
 // flag.CommandLine, as controller-runtime does, cannot clash.
