@@ -62,7 +62,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	done := make(chan ending, 1)
-	go func() { done <- r.run(attemptCtx, a) }()
+	r.args.CountCalls(+1)
+	go func() {
+		e := r.run(attemptCtx, a)
+		r.args.CountCalls(-1)
+		done <- e
+	}()
 	e, returned := r.watchdog.watch(ctx, attemptCtx, a, done)
 	if !returned {
 		return reconcile.Result{}, nil

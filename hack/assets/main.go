@@ -14,7 +14,7 @@ import (
 	"syscall"
 
 	"github.com/deployerkit/deployerkit/controlplane"
-	"github.com/deployerkit/deployerkit/test/landscaper"
+	"github.com/deployerkit/deployerkit/landscapertest/landscaper"
 )
 
 func main() {

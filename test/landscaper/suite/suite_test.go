@@ -20,7 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
-	"github.com/deployerkit/deployerkit/test/landscaper"
+	"github.com/deployerkit/deployerkit/landscapertest/landscaper"
 	"github.com/deployerkit/deployerkit/test/landscaper/scenario"
 )
 

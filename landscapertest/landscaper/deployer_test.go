@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployers/mock"
 	"github.com/deployerkit/deployerkit/landscapertest"
-	"github.com/deployerkit/deployerkit/test/landscaper"
+	"github.com/deployerkit/deployerkit/landscapertest/landscaper"
 )
 
 // manifest is an Installation of one deploy item, whose export it exports.
