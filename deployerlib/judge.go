@@ -142,7 +142,7 @@ func judgeEnd(f facts, o outcome) outcome {
 		}
 	}
 	o.metadata = o.metadataPatch(f.started)
-	if draft != f.read {
+	if draft != f.read || f.working != f.read {
 		o.status = &draft.Status
 	}
 	return o
