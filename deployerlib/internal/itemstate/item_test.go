@@ -171,13 +171,13 @@ func TestRead(t *testing.T) {
 		i.Count(End{Failed: true})
 		first := i.AbortDeadline(versioned("1", ""), moment)
 		i.Read(versioned("2", ""), moment)
-		if !i.Resumed() || i.AbortDeadline(versioned("1", ""), moment.Add(time.Minute)) != first {
+		if !i.Resumed() || !i.AbortDeadline(versioned("1", ""), moment.Add(time.Minute)).Equal(first) {
 			t.Error("the same object starts over")
 		}
 		anew := versioned("3", "")
 		anew.UID = "new"
 		i.Read(anew, moment)
-		if i.Resumed() || i.Count(End{}).Failures != 0 || i.AbortDeadline(anew, moment.Add(time.Minute)) == first {
+		if i.Resumed() || i.Count(End{}).Failures != 0 || i.AbortDeadline(anew, moment.Add(time.Minute)).Equal(first) {
 			t.Errorf("another object of the name does not start over: %+v", i)
 		}
 	})
