@@ -8,7 +8,6 @@ import (
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -221,20 +220,7 @@ func (c *cycle) intent() metaIntent {
 // knows tells whether the item showed the error before this pass: an event
 // tells of each error once.
 func (c *cycle) knows(e *lsv1alpha1.Error) bool {
-	outsideJob := c.decision.Background || !c.decision.Due && c.decision.Revision == contract.JobID
-	if !outsideJob {
-		return sameError(e, c.base.Status.LastError)
-	}
-	shown := contract.GetCondition(c.base.Status.Conditions, contract.ConditionBackground)
-	return shown != nil && shown.Message == e.Message
-}
-
-// sameError compares content, not times.
-func sameError(a, b *lsv1alpha1.Error) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Operation == b.Operation && a.Reason == b.Reason && a.Message == b.Message && equality.Semantic.DeepEqual(a.Codes, b.Codes)
+	return contract.ShowsError(c.base, c.decision, e)
 }
 
 // concludeCancelled ends a pass whose context was cancelled while the
