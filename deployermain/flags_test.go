@@ -44,12 +44,12 @@ func argsOf(t *testing.T, p Program, args ...string) (deployerlib.DeployerArgs, 
 func program() Program { return Program{Name: "test", Args: mock.Args(nil)} }
 
 func TestFlagsReachTheDeployer(t *testing.T) {
-	args, err := argsOf(t, program(), "--workers=3", "--grace-period=7s", "--missing-target-grace=3s", "--item-selector=shard in (a,b)")
+	args, err := argsOf(t, program(), "--workers=3", "--grace-period=7s", "--missing-target-grace=3s", "--target-share=0.25", "--item-selector=shard in (a,b)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := []any{args.Options.MaxConcurrentReconciles, args.GracePeriod, args.MissingTargetGrace, args.ItemSelector.Matches(labels.Set{"shard": "b"}), args.ItemSelector.Matches(labels.Set{})}
-	if diff := cmp.Diff([]any{3, 7 * time.Second, 3 * time.Second, true, false}, got); diff != "" {
+	got := []any{args.Options.MaxConcurrentReconciles, args.GracePeriod, args.MissingTargetGrace, args.TargetShare, args.ItemSelector.Matches(labels.Set{"shard": "b"}), args.ItemSelector.Matches(labels.Set{})}
+	if diff := cmp.Diff([]any{3, 7 * time.Second, 3 * time.Second, 0.25, true, false}, got); diff != "" {
 		t.Errorf("args: -want, +got:\n%s", diff)
 	}
 	args, err = argsOf(t, program())
@@ -87,8 +87,8 @@ func TestFlagsOfTheProgram(t *testing.T) {
 }
 
 func TestFlagsThatMakeNoSense(t *testing.T) {
-	_, err := argsOf(t, program(), "--workers=-1", "--grace-period=0", "--missing-target-grace=-1s", "--leader-election-retry-period=20s", "--namespace=Not/One", "--zap-log-level=8")
-	for _, want := range []string{"--workers -1", `--namespace "Not/One"`, "--grace-period 0s", "--missing-target-grace -1s", "--leader-election-", "--zap-log-level: must be 7"} {
+	_, err := argsOf(t, program(), "--workers=-1", "--grace-period=0", "--missing-target-grace=-1s", "--target-share=2", "--leader-election-retry-period=20s", "--namespace=Not/One", "--zap-log-level=8")
+	for _, want := range []string{"--workers -1", `--namespace "Not/One"`, "--grace-period 0s", "--missing-target-grace -1s", "--target-share 2", "--leader-election-", "--zap-log-level: must be 7"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want all faults at once, %q among them, got %v", want, err)
 		}
