@@ -28,7 +28,9 @@ func TestQuotedToken(t *testing.T) {
 					"details": map[string]any{"name": "cm", "causes": []any{cause}},
 				}),
 				"text": func(http.Handler) http.Handler {
-					return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "denied "+quote(token), http.StatusForbidden) })
+					return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+						http.Error(w, "denied "+quote(token), http.StatusForbidden)
+					})
 				},
 			} {
 				s := hostileServer(t, faultnet.When(faultnet.Writes, answer))

@@ -4,6 +4,7 @@ package targets
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"testing"
@@ -119,6 +120,8 @@ func requestsInAMinute(t *testing.T, behaviour faultnet.Behaviour) (requests int
 	if err := server.Close(); err != nil {
 		t.Error(err)
 	}
-	<-served
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
 	return requests
 }
