@@ -17,7 +17,7 @@ import (
 // seen: objects are map[string]any, lists []any, numbers int64 or float64; what the function puts in may
 // be anything that can be expressed in JSON. A nil value is stored as an explicit null.
 // It is called again after a conflict, on a newer body, so it must look before it changes: see
-// deployertest.Idempotent. An error ends Apply before anything more is sent.
+// landscapertest.Idempotent. An error ends Apply before anything more is sent.
 type Func func(body map[string]any) error
 
 // Patch collects what shall become of one object: merge changes (see View) and functions. The zero value

@@ -11,18 +11,18 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
 // TestQuotedToken: however a server quotes the token in an error, the error does not show it, and stays what it is.
 func TestQuotedToken(t *testing.T) {
 	const token = "k4n4ry.of-the/token+UxYzMqvTsa=="
-	for name, quote := range faultnet.Quotings() {
+	for name, quote := range hostile.Quotings() {
 		t.Run(name+" [F8]", func(t *testing.T) {
 			cause := map[string]any{"reason": "FieldValueInvalid", "field": quote(token), "message": "is " + quote(token)}
-			for form, answer := range map[string]faultnet.Behaviour{
-				"message": faultnet.Echo(http.StatusForbidden, quote),
+			for form, answer := range map[string]hostile.Behaviour{
+				"message": hostile.Echo(http.StatusForbidden, quote),
 				"cause": respond(http.StatusForbidden, map[string]any{
 					"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "denied",
 					"details": map[string]any{"name": "cm", "causes": []any{cause}},
@@ -33,7 +33,7 @@ func TestQuotedToken(t *testing.T) {
 					})
 				},
 			} {
-				s := hostileServer(t, faultnet.When(faultnet.Writes, answer))
+				s := hostileServer(t, hostile.When(hostile.Writes, answer))
 				c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", string(s.Kubeconfig(token))))
 				err := c.Create(t.Context(), named("cm"))
 				status, ok := errors.AsType[*apierrors.StatusError](err)
@@ -50,8 +50,8 @@ func TestQuotedToken(t *testing.T) {
 }
 
 // respond is a Behaviour that answers with JSON.
-func respond(code int, body any) faultnet.Behaviour {
+func respond(code int, body any) hostile.Behaviour {
 	return func(http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { faultnet.WriteJSON(w, code, body) })
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { hostile.WriteJSON(w, code, body) })
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
-	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
 )
 
 // pipes is a network within a test: connections without addresses, which know the clock of a bubble.
@@ -58,24 +58,24 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
 
 // TestWatchesInAMinute lets an informer of client-go watch a target for a minute that ends each watch, and counts its requests.
 func TestWatchesInAMinute(t *testing.T) {
-	status := func(code int) faultnet.Behaviour {
+	status := func(code int) hostile.Behaviour {
 		return func(http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { faultnet.WriteStatus(w, code, "", "no") })
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { hostile.WriteStatus(w, code, "", "no") })
 		}
 	}
-	for name, behaviour := range map[string]faultnet.Behaviour{
-		"an event with code 410 [F6]":     faultnet.Expired(),
-		"nothing [F6]":                    faultnet.Ending(),
-		"another format [F6]":             faultnet.ContentType("application/yaml"),
+	for name, behaviour := range map[string]hostile.Behaviour{
+		"an event with code 410 [F6]":     hostile.Expired(),
+		"nothing [F6]":                    hostile.Ending(),
+		"another format [F6]":             hostile.ContentType("application/yaml"),
 		"an answer with code 410 [F6]":    status(http.StatusGone),
 		"too many requests [F6]":          status(http.StatusTooManyRequests),
 		"an error of the server [F6]":     status(http.StatusInternalServerError),
-		"a redirect [F6]":                 faultnet.Redirect("https://example.com"),
-		"an object that is no event [F6]": faultnet.Deep(5),
+		"a redirect [F6]":                 hostile.Redirect("https://example.com"),
+		"an object that is no event [F6]": hostile.Deep(5),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				if n := requestsInAMinute(t, faultnet.When(faultnet.Watches, behaviour)); n > 100 || n < 3 {
+				if n := requestsInAMinute(t, hostile.When(hostile.Watches, behaviour)); n > 100 || n < 3 {
 					t.Errorf("%d requests in a minute, want 3 to 100", n)
 				} else {
 					t.Logf("%d requests in a minute", n)
@@ -86,12 +86,12 @@ func TestWatchesInAMinute(t *testing.T) {
 }
 
 // requestsInAMinute counts the requests of an informer, by the clock of a bubble.
-func requestsInAMinute(t *testing.T, behaviour faultnet.Behaviour) (requests int) {
+func requestsInAMinute(t *testing.T, behaviour hostile.Behaviour) (requests int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	network := &pipes{open: make(chan net.Conn), closed: make(chan struct{})}
 	list := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		faultnet.WriteJSON(w, http.StatusOK, metav1.PartialObjectMetadataList{
+		hostile.WriteJSON(w, http.StatusOK, metav1.PartialObjectMetadataList{
 			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"},
 		})
 	})

@@ -16,7 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 func TestReadmeDeployer(t *testing.T) {
@@ -30,7 +30,7 @@ var _ = Describe("the deployer of the README", func() {
 		scheme := runtime.NewScheme()
 		Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 		Expect(lsv1alpha1.AddToScheme(scheme)).To(Succeed())
-		cp, err := envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+		cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(cp.Stop)
 		c, err := client.New(cp.Config, client.Options{Scheme: scheme})

@@ -1,23 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutants tries the tests: it puts one deliberate fault after the other into the code and tells which test notices.
+// Command mutants tests the tests. It puts one deliberate fault after the other into the code and prints which test
+// fails.
 //
 //	go run ./hack/mutants [regexp]
+//	go run ./hack/mutants -record name [-fault sentence] [-tests arguments] [path...]
 //
-// The faults are the files *.patch beside this one. Each begins with lines that say what is broken, and one that names
-// the arguments of go test:
+// The faults are the entries of the archives *.txtar beside this file, one archive per top directory. An entry begins
+// with lines that say what is broken and with one line that has the arguments of go test; a patch follows:
 //
+//	-- extension-priority-shared --
 //	# An immediate requeue keeps the delay of another hook [L20].
 //	# tests: ./extension
+//	--- a/extension/aggregate.go
+//
+// With -record the program writes the changes of the work tree that are not staged into the entry instead. A mutant that
+// exists keeps its sentence and its tests.
 //
 // A mutant must build, and a test must fail. The work tree is not touched: go test is given the changed files as an
-// overlay, so the build cache serves all of them. It ends with one line, and with status 1 unless all were caught:
+// overlay, so the build cache serves all of them. The last line is the sum; the status is 1 unless all were caught:
 //
 //	64 mutants: 64 caught, 0 survived, 0 broken
 package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -25,7 +34,7 @@ import (
 	"syscall"
 )
 
-const patches = "hack/mutants"
+const archives = "hack/mutants"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -39,13 +48,37 @@ func main() {
 	}
 }
 
-// run is called in the root of the repository.
+// run must be called in the root of the repository.
 func run(ctx context.Context, args []string) (bool, error) {
-	selected, err := regexp.Compile(append(args, "")[0])
+	var r recording
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	flags.StringVar(&r.name, "record", "", "write the changes of the work tree into the mutant of this `name`")
+	flags.StringVar(&r.fault, "fault", "", "what the recorded mutant breaks, as a `sentence`")
+	flags.StringVar(&r.tests, "tests", "", "the `arguments` of go test for the recorded mutant")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return true, nil
+	case err != nil:
+		return false, err
+	case r.name == "":
+		return try(ctx, append(flags.Args(), "")[0])
+	}
+	r.paths = flags.Args()
+	m, err := record(ctx, ".", archives, r)
+	if err != nil {
+		return false, err
+	}
+	fmt.Printf("recorded %s in %s; go test %s\n", m.name, m.archiveOf(archives), m.arguments)
+	return true, nil
+}
+
+// try runs the tests of the mutants whose names match. It reports whether all were caught.
+func try(ctx context.Context, pattern string) (bool, error) {
+	selected, err := regexp.Compile(pattern)
 	if err != nil {
 		return false, fmt.Errorf("select mutants: %w", err)
 	}
-	mutants, err := load(patches, selected)
+	mutants, err := load(archives, selected)
 	if err != nil {
 		return false, err
 	}
@@ -54,6 +87,6 @@ func run(ctx context.Context, args []string) (bool, error) {
 		return false, fmt.Errorf("make a scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch) //nolint:errcheck // nothing of value is left there
-	l := &lab{root: ".", scratch: scratch, out: os.Stdout, tests: goTest{}}
-	return l.tryAll(ctx, mutants)
+	r := &runner{root: ".", scratch: scratch, out: os.Stdout, tests: goTest{}}
+	return r.tryAll(ctx, mutants)
 }

@@ -17,39 +17,12 @@ import (
 
 // mutant is one deliberate fault.
 type mutant struct {
-	name  string   // of the file, without .patch
-	fault string   // what is broken, in a sentence
-	tests []string // arguments of go test
-	patch []byte
-	files []string // that the patch changes, relative to the root
-}
-
-// load reads the patches of a directory whose names match, in the order of their names.
-func load(dir string, selected *regexp.Regexp) ([]mutant, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.patch"))
-	if err != nil {
-		return nil, fmt.Errorf("list mutants: %w", err)
-	}
-	var out []mutant
-	for _, path := range paths {
-		name := strings.TrimSuffix(filepath.Base(path), ".patch")
-		if !selected.MatchString(name) {
-			continue
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("read mutant: %w", err)
-		}
-		m, err := parse(name, data)
-		if err != nil {
-			return nil, fmt.Errorf("mutant %s: %w", name, err)
-		}
-		out = append(out, m)
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("no mutant in %s matches %q", dir, selected)
-	}
-	return out, nil
+	name      string   // of the entry in the archive
+	fault     string   // what is broken, in a sentence
+	tests     []string // arguments of go test
+	arguments string   // the same as one text
+	patch     []byte
+	files     []string // that the patch changes, relative to the root
 }
 
 // changedFile finds the files of a unified diff.
@@ -65,7 +38,7 @@ func parse(name string, patch []byte) (mutant, error) {
 			break
 		}
 		if args, isTests := strings.CutPrefix(text, "tests: "); isTests {
-			m.tests = words(args)
+			m.tests, m.arguments = words(args), args
 			continue
 		}
 		fault = append(fault, text)
@@ -83,6 +56,12 @@ func parse(name string, patch []byte) (mutant, error) {
 		return m, errors.New("the patch changes nothing")
 	case slices.ContainsFunc(m.files, func(f string) bool { return strings.HasSuffix(f, "_test.go") }):
 		return m, errors.New("the patch changes a test")
+	}
+	top, _, _ := strings.Cut(name, "-")
+	for _, file := range m.files {
+		if !strings.HasPrefix(file, top+"/") {
+			return m, fmt.Errorf("the name does not begin with the top directory of %s", file)
+		}
 	}
 	return m, nil
 }
@@ -120,7 +99,7 @@ func (m mutant) apply(ctx context.Context, root, dir string) error {
 		}
 	}
 	git := exec.CommandContext(ctx, "git", "apply", "-C1", "-") // one line of context: the others may change
-	// No repository around the directory shall be found: git would take the paths as relative to its root.
+	// Git must not find a repository around the directory: it would take the paths as relative to the root of that.
 	git.Dir, git.Env = dir, append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 	git.Stdin = bytes.NewReader(m.patch)
 	if out, err := git.CombinedOutput(); err != nil {

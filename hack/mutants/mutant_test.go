@@ -16,21 +16,19 @@ const root = "../.."
 // core are the packages of which there must be enough mutants, and the names of whose files begin so.
 var core = []string{"contract", "extension", "patch", "apply", "stategraph"}
 
-// TestMutants: every patch still fits, is small, and names packages that exist, so that the list does not rot.
+// TestMutants requires that every patch still fits, is small, is in the archive of its package, and names packages that exist.
 func TestMutants(t *testing.T) {
 	mutants, err := load(".", regexp.MustCompile(""))
 	if err != nil {
 		t.Fatal(err)
 	}
+	if loose, err := filepath.Glob("*.patch"); err != nil || len(loose) > 0 {
+		t.Errorf("%v do not run: mutants are entries of *.txtar; %v", loose, err)
+	}
 	counts := map[string]int{}
 	for _, m := range mutants {
 		pkg, _, _ := strings.Cut(m.name, "-")
 		counts[pkg]++
-		for _, file := range m.files {
-			if !strings.HasPrefix(file, pkg+"/") {
-				t.Errorf("%s: the name does not begin with the package of %s", m.name, file)
-			}
-		}
 		for _, tested := range m.packages() {
 			if found, err := filepath.Glob(filepath.Join(root, tested, "*_test.go")); err != nil || len(found) == 0 {
 				t.Errorf("%s: no tests in %s: %v", m.name, tested, err)
@@ -69,11 +67,12 @@ func TestParse(t *testing.T) {
 		"no tests":    {"# One is two.\n" + diff, "what to run"},
 		"no package":  {"# One is two.\n# tests: -run TestA\n" + diff, "what to run"},
 		"no patch":    {"# One is two.\n# tests: ./pkg\n", "changes nothing"},
+		"other name":  {"# One is two.\n# tests: ./pkg\n" + strings.ReplaceAll(diff, "pkg/", "other/"), "does not begin with the top directory of other/a.go"},
 		"a test":      {"# One is two.\n# tests: ./pkg\n" + strings.ReplaceAll(diff, "a.go", "a_test.go"), "changes a test"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			m, err := parse("m", []byte(tc.patch))
+			m, err := parse("pkg-m", []byte(tc.patch))
 			switch {
 			case tc.want != "":
 				if err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -99,7 +98,7 @@ func TestApply(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m, err := parse("m", []byte("# One is two.\n# tests: ./pkg\n"+diff))
+	m, err := parse("pkg-m", []byte("# One is two.\n# tests: ./pkg\n"+diff))
 	if err != nil {
 		t.Fatal(err)
 	}

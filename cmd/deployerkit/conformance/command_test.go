@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/contract/conformance"
 )
 
 // write writes a file and returns its path.

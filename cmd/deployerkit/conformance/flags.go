@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/contract/conformance"
 )
 
 // flags are what the command line says.

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/contract/conformance"
 )
 
 // subject makes the subject that the flags describe. It reads all files.

@@ -104,6 +104,7 @@ func (f *flags) openTarget(ctx context.Context, ls *landscaper, di *lsv1alpha1.D
 	}
 	pool := targets.NewPool(targets.PoolOptions{
 		Policy: f.options.Targets, Resolver: resolver, Landscaper: ls.config, LandscaperClient: ls, Patience: patience, ConnectTimeout: patience,
+		Limits: f.options.TargetLimits,
 	})
 	c, err := pool.Get(ctx, resolved)
 	if err != nil {

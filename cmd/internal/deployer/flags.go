@@ -27,6 +27,7 @@ type flags struct {
 	config               string
 
 	workers      int
+	targetShare  float64
 	given        func(flag string) bool
 	itemSelector string
 	namespace    string
@@ -64,6 +65,8 @@ func (f *flags) addTo(fs *pflag.FlagSet) {
 		"kubeconfig of the cluster with the deploy items (default: the host cluster)")
 	fs.StringVar(&f.config, "config", "", "file with the deployer's configuration")
 	fs.IntVar(&f.workers, "workers", deployerlib.DefaultWorkers, "number of deploy items that are worked on at the same time; outweighs the configuration file")
+	fs.Float64Var(&f.targetShare, "target-share", deployerlib.DefaultTargetShare,
+		"part of the workers that the deploy items of one target hold at most while those of others wait, greater than 0 and at most 1")
 	fs.StringVar(&f.itemSelector, "item-selector", "",
 		"label selector of the deploy items to care for, to shard them between deployments (default: all)")
 	fs.StringVar(&f.namespace, "namespace", "",
@@ -109,6 +112,9 @@ func (f *flags) args(p Program) (deployerlib.DeployerArgs, error) {
 		return none, fmt.Errorf("--item-selector: %w", err)
 	}
 	args.GracePeriod, args.MissingTargetGrace = f.gracePeriod, f.targetGrace
+	if args.TargetShare == 0 || f.given("target-share") {
+		args.TargetShare = f.targetShare
+	}
 	if args.Options.MaxConcurrentReconciles == 0 || f.given("workers") {
 		args.Options.MaxConcurrentReconciles = f.workers
 	}
@@ -122,6 +128,9 @@ func (f *flags) validate() error {
 	var faults []error
 	if f.workers < 1 {
 		faults = append(faults, fmt.Errorf("--workers %d: must be positive", f.workers))
+	}
+	if f.targetShare <= 0 || f.targetShare > 1 {
+		faults = append(faults, fmt.Errorf("--target-share %g: must be greater than 0 and at most 1", f.targetShare))
 	}
 	if f.namespace != "" {
 		for _, fault := range validation.ValidateNamespaceName(f.namespace, false) {

@@ -40,17 +40,17 @@ func program(identity string) Program {
 }
 
 func TestFlagsReachTheDeployer(t *testing.T) {
-	args, err := parse(t, "--workers=3", "--grace-period=7s", "--missing-target-grace=3s", "--item-selector=shard in (a,b)").args(program(""))
+	args, err := parse(t, "--workers=3", "--grace-period=7s", "--missing-target-grace=3s", "--target-share=0.25", "--item-selector=shard in (a,b)").args(program(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := []any{args.Options.MaxConcurrentReconciles, args.GracePeriod, args.MissingTargetGrace, args.ItemSelector.Matches(labels.Set{"shard": "b"}), args.ItemSelector.Matches(labels.Set{})}
-	if diff := cmp.Diff([]any{3, 7 * time.Second, 3 * time.Second, true, false}, got); diff != "" {
+	got := []any{args.Options.MaxConcurrentReconciles, args.GracePeriod, args.MissingTargetGrace, args.TargetShare, args.ItemSelector.Matches(labels.Set{"shard": "b"}), args.ItemSelector.Matches(labels.Set{})}
+	if diff := cmp.Diff([]any{3, 7 * time.Second, 3 * time.Second, 0.25, true, false}, got); diff != "" {
 		t.Errorf("args: -want, +got:\n%s", diff)
 	}
 	args, err = parse(t).args(program(""))
-	if err != nil || args.Options.MaxConcurrentReconciles != 10 || !args.ItemSelector.Empty() || args.GracePeriod != 30*time.Second || args.MissingTargetGrace != 10*time.Second {
-		t.Errorf("defaults: want 10 workers, all items, 30 s and 10 s, got %+v, %v", args, err)
+	if err != nil || args.Options.MaxConcurrentReconciles != 10 || !args.ItemSelector.Empty() || args.GracePeriod != 30*time.Second || args.MissingTargetGrace != 10*time.Second || args.TargetShare != 0.5 {
+		t.Errorf("defaults: want 10 workers, half of them for one target, all items, 30 s and 10 s, got %+v, %v", args, err)
 	}
 }
 
@@ -88,8 +88,8 @@ func TestFlagsOfTheProgram(t *testing.T) {
 }
 
 func TestFlagsThatMakeNoSense(t *testing.T) {
-	_, err := parse(t, "--workers=-1", "--grace-period=0", "--missing-target-grace=-1s", "--leader-election-retry-period=20s", "--namespace=Not/One", "--zap-log-level=8").args(program(""))
-	for _, want := range []string{"--workers -1", `--namespace "Not/One"`, "--grace-period 0s", "--missing-target-grace -1s", "--leader-election-", "--zap-log-level: must be 7"} {
+	_, err := parse(t, "--workers=-1", "--grace-period=0", "--missing-target-grace=-1s", "--target-share=2", "--leader-election-retry-period=20s", "--namespace=Not/One", "--zap-log-level=8").args(program(""))
+	for _, want := range []string{"--workers -1", `--namespace "Not/One"`, "--grace-period 0s", "--missing-target-grace -1s", "--target-share 2", "--leader-election-", "--zap-log-level: must be 7"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want all faults at once, %q among them, got %v", want, err)
 		}

@@ -65,7 +65,7 @@ func Scan(root string) (Tests, error) {
 // holdsTests tells whether tests may be in a file.
 func holdsTests(path string) bool {
 	path = filepath.ToSlash(path)
-	return strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".go") && strings.HasPrefix(path, "contract/conformance/")
+	return strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".go") && strings.HasPrefix(path, "conformance/")
 }
 
 // scanFile adds what one file names.

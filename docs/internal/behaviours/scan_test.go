@@ -30,7 +30,7 @@ func TestScan(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "x/x_test.go", source)
 	write(t, root, "x/x.go", `package x; const text = "no test [L908]"`)
-	write(t, root, "contract/conformance/suite.go", `package conformance; const title = "holds [L909]"`)
+	write(t, root, "conformance/suite.go", `package conformance; const title = "holds [L909]"`)
 	write(t, root, "testdata/y_test.go", "not Go [L910]")
 	write(t, root, ".git/y_test.go", "not Go [L911]")
 
@@ -45,7 +45,7 @@ func TestScan(t *testing.T) {
 		"C904":  {{"x/x_test.go", "TestAll"}},
 		"C905":  {{"x/x_test.go", "ends once"}},
 		"C906":  {{"x/x_test.go", "ends once"}},
-		"L909":  {{"contract/conformance/suite.go", "holds"}},
+		"L909":  {{"conformance/suite.go", "holds"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Scan (-want +got):\n%s", diff)

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 func TestEchoDeployer(t *testing.T) {
@@ -35,7 +35,7 @@ func TestEchoDeployer(t *testing.T) {
 
 var _ = Describe("the echo deployer of the guide", func() {
 	It("runs against any cluster, with the files that the guide applies [R46]", func(ctx SpecContext) {
-		cp, err := envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+		cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(cp.Stop)
 		scheme := runtime.NewScheme()

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 func TestGaleraDeployer(t *testing.T) {
@@ -35,7 +35,7 @@ func TestGaleraDeployer(t *testing.T) {
 
 var _ = Describe("the Galera deployer", func() {
 	It("runs against any cluster, with the file that the guide applies [Y10]", func(ctx SpecContext) {
-		cp, err := envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+		cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(cp.Stop)
 		scheme := runtime.NewScheme()

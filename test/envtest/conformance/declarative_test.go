@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/contract/conformance"
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/targets"

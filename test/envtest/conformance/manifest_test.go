@@ -17,7 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/contract/conformance"
+	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/targets"

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/contract/conformance"
+	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/deployers/mock"
 )

@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/deployerkit/deployerkit/contract/conformance"
+	"github.com/deployerkit/deployerkit/conformance"
 )
 
 // mockProgram and deployerkit are programs, built for the suite.

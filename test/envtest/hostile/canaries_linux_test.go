@@ -10,7 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
 )
 
 // canaries are the values of Secrets that must show nowhere.
@@ -45,7 +45,7 @@ func newDetector(values map[string]string) *detector {
 	d := &detector{parts: map[string]string{}, sizes: map[int]bool{}}
 	for name, value := range values {
 		half := len(value) / 2
-		for quoting, quote := range faultnet.Quotings() {
+		for quoting, quote := range hostile.Quotings() {
 			added := letters(quote(strings.Repeat("~", len(value)))) // by the quoting, to any value
 			for part, text := range map[string]string{"": value, "the first half of ": value[:half], "the second half of ": value[half:]} {
 				found := letters(quote(text))

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
-	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
 )
 
 // echoing is the namespace of items whose targets quote what they are sent.
@@ -33,16 +33,16 @@ const token = "k4n4ry12.of-the-token.UxYzMqvTsa"
 
 // echo starts a server that quotes Secrets in one way: those named "now-…" when they are written, and those named "later-…" when
 // the ConfigMap beside them is written, when a plan asks what a write would do, and when they are deleted.
-func echo(quote func(string) string) *faultnet.Server {
+func echo(quote func(string) string) *hostile.Server {
 	GinkgoHelper()
-	now := func(r *http.Request) bool { return faultnet.Writes(r) && strings.Contains(r.URL.Path, "/secrets/now-") }
+	now := func(r *http.Request) bool { return hostile.Writes(r) && strings.Contains(r.URL.Path, "/secrets/now-") }
 	later := func(r *http.Request) bool {
 		about := strings.Contains(r.URL.Path, "/configmaps/") || r.Method == http.MethodDelete || r.URL.Query().Get("dryRun") != ""
-		return faultnet.Writes(r) && about
+		return hostile.Writes(r) && about
 	}
-	server := faultnet.New(
-		faultnet.When(now, faultnet.Echo(http.StatusForbidden, quote)),
-		faultnet.EchoLater(later, http.StatusForbidden, quote),
+	server := hostile.New(
+		hostile.When(now, hostile.Echo(http.StatusForbidden, quote)),
+		hostile.EchoLater(later, http.StatusForbidden, quote),
 	)
 	DeferCleanup(server.Close)
 	return server
@@ -61,7 +61,7 @@ func secretItem(name, target, value string) *lsv1alpha1.DeployItem {
 
 var _ = Describe("a secret that targets quote", func() {
 	It("shows in no output, in whatever quoting [F8]", func(ctx SpecContext) {
-		quotings := faultnet.Quotings()
+		quotings := hostile.Quotings()
 		namespace(ctx, echoing)
 		var stored, denied []*lsv1alpha1.DeployItem
 		for i, quoting := range slices.Sorted(maps.Keys(quotings)) {

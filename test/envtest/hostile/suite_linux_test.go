@@ -18,17 +18,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 const patience = 60 * time.Second
 
 var (
-	cp         *envtest.ControlPlane
+	cp         *controlplane.ControlPlane
 	kubeconfig string // a file
 	c          client.WithWatch
-	ls         *deployertest.Landscaper
+	ls         *landscapertest.Landscaper
 
 	manifestDeployer, mockDeployer string // the programs
 
@@ -57,10 +57,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 	DeferCleanup(gexec.CleanupBuildArtifacts)
 	var err error
-	cp, err = envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+	cp, err = controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cp.Stop)
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	config := rest.CopyConfig(cp.Config)
 	config.WarningHandler = rest.NoWarnings{} // about finalizers
@@ -68,7 +68,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	kubeconfig, err = cp.KubeconfigFile("")
 	Expect(err).NotTo(HaveOccurred())
-	ls = deployertest.NewLandscaper(c, deployertest.LandscaperOptions{Revision: contract.JobID, DeployerType: true})
+	ls = landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.JobID, DeployerType: true})
 })
 
 var _ = ReportAfterSuite("figures", func(Report) {

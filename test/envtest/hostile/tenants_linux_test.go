@@ -17,7 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
 )
 
 const (
@@ -34,40 +34,40 @@ const (
 )
 
 // behaviours are targets that do harm, each in its own way.
-func behaviours() map[string]faultnet.Behaviour {
-	objects := faultnet.Not(faultnet.Discovery)
-	when := faultnet.When
-	return map[string]faultnet.Behaviour{
-		"huge":              when(objects, faultnet.Huge(120<<20)),
-		"huge-zipped":       when(objects, faultnet.Gzip(), faultnet.Huge(120<<20)),
-		"large-zipped":      when(objects, faultnet.Gzip(), faultnet.Huge(7<<20)),
-		"huge-lists":        when(faultnet.Lists, faultnet.Huge(120<<20)),
-		"huge-kinds":        when(faultnet.Discovery, faultnet.Huge(120<<20)),
-		"many-values":       when(objects, faultnet.Nodes(2_000_000)),
-		"deep":              when(objects, faultnet.Deep(1_000_000)),
-		"endless-pages":     when(faultnet.Lists, faultnet.EndlessPages(100, 10_000)),
-		"trickle":           when(objects, faultnet.Trickle(time.Second)),
-		"trickle-large":     when(objects, faultnet.Trickle(time.Millisecond), faultnet.Huge(1<<20)),
-		"trickle-kinds":     when(faultnet.Discovery, faultnet.Trickle(time.Second)),
-		"silent":            when(objects, faultnet.Silent()),
-		"silent-kinds":      faultnet.Silent(),
-		"expired":           when(faultnet.Watches, faultnet.Expired()),
-		"ending":            when(faultnet.Watches, faultnet.Ending()),
-		"flood":             when(faultnet.Watches, faultnet.Flood()),
-		"groups":            faultnet.Groups(200_000, false),
-		"groups-aggregated": faultnet.Groups(200_000, true),
-		"redirect":          when(objects, faultnet.Redirect("https://169.254.169.254/")),
-		"another-format":    when(objects, faultnet.ContentType("application/vnd.kubernetes.protobuf")),
-		"foreign-uids":      when(objects, faultnet.ForeignUIDs("00000000-0000-4000-8000-000000000000")),
-		"echo":              when(faultnet.Writes, faultnet.Echo(http.StatusForbidden, faultnet.Quotings()["JSON in JSON"])),
+func behaviours() map[string]hostile.Behaviour {
+	objects := hostile.Not(hostile.Discovery)
+	when := hostile.When
+	return map[string]hostile.Behaviour{
+		"huge":              when(objects, hostile.Huge(120<<20)),
+		"huge-zipped":       when(objects, hostile.Gzip(), hostile.Huge(120<<20)),
+		"large-zipped":      when(objects, hostile.Gzip(), hostile.Huge(7<<20)),
+		"huge-lists":        when(hostile.Lists, hostile.Huge(120<<20)),
+		"huge-kinds":        when(hostile.Discovery, hostile.Huge(120<<20)),
+		"many-values":       when(objects, hostile.Nodes(2_000_000)),
+		"deep":              when(objects, hostile.Deep(1_000_000)),
+		"endless-pages":     when(hostile.Lists, hostile.EndlessPages(100, 10_000)),
+		"trickle":           when(objects, hostile.Trickle(time.Second)),
+		"trickle-large":     when(objects, hostile.Trickle(time.Millisecond), hostile.Huge(1<<20)),
+		"trickle-kinds":     when(hostile.Discovery, hostile.Trickle(time.Second)),
+		"silent":            when(objects, hostile.Silent()),
+		"silent-kinds":      hostile.Silent(),
+		"expired":           when(hostile.Watches, hostile.Expired()),
+		"ending":            when(hostile.Watches, hostile.Ending()),
+		"flood":             when(hostile.Watches, hostile.Flood()),
+		"groups":            hostile.Groups(200_000, false),
+		"groups-aggregated": hostile.Groups(200_000, true),
+		"redirect":          when(objects, hostile.Redirect("https://169.254.169.254/")),
+		"another-format":    when(objects, hostile.ContentType("application/vnd.kubernetes.protobuf")),
+		"foreign-uids":      when(objects, hostile.ForeignUIDs("00000000-0000-4000-8000-000000000000")),
+		"echo":              when(hostile.Writes, hostile.Echo(http.StatusForbidden, hostile.Quotings()["JSON in JSON"])),
 	}
 }
 
 var _ = Describe("a deployer with hostile targets", func() {
 	It("stays within its memory, and starts the items of the others within 2 s, also beside 2000 of one namespace [F2] [F3] [F4] [F6]", func(ctx SpecContext) {
-		servers := map[string]*faultnet.Server{}
+		servers := map[string]*hostile.Server{}
 		for name, behaviour := range behaviours() {
-			servers[name] = faultnet.New(behaviour)
+			servers[name] = hostile.New(behaviour)
 			DeferCleanup(servers[name].Close)
 			namespace(ctx, name)
 			target(ctx, name, "target", servers[name].Kubeconfig("token"))
@@ -81,7 +81,7 @@ var _ = Describe("a deployer with hostile targets", func() {
 		for _, name := range []string{"healthy", "others"} {
 			target(ctx, name, "target", cp.Kubeconfig())
 		}
-		busy := faultnet.New()
+		busy := hostile.New()
 		DeferCleanup(busy.Close)
 		target(ctx, "busy", "target", busy.Kubeconfig("token"))
 
@@ -129,7 +129,7 @@ var _ = Describe("a deployer with hostile targets", func() {
 
 // besideBusy lets one namespace create very many items, and another one an item from time to time until those of the
 // first one are on their target. It returns how many these are.
-func besideBusy(ctx context.Context, watch *stopwatch, busy *faultnet.Server) (count int) {
+func besideBusy(ctx context.Context, watch *stopwatch, busy *hostile.Server) (count int) {
 	GinkgoHelper()
 	var creators sync.WaitGroup
 	for creator := range 4 {
@@ -146,7 +146,7 @@ func besideBusy(ctx context.Context, watch *stopwatch, busy *faultnet.Server) (c
 	Eventually(func(g Gomega) {
 		watch.handOut(ctx, item("others", fmt.Sprint("item-", count), "target", configMap(fmt.Sprint("others-", count))))
 		count++
-		written := busy.Count(func(r faultnet.Request) bool { return r.Method == http.MethodPatch })
+		written := busy.Count(func(r hostile.Request) bool { return r.Method == http.MethodPatch })
 		g.Expect(written).To(BeNumerically(">", busyItems))
 	}).WithContext(ctx).WithTimeout(3 * time.Minute).WithPolling(250 * time.Millisecond).Should(Succeed())
 	creators.Wait()
@@ -176,10 +176,10 @@ func check(watch *stopwatch, namespace, beside string) {
 }
 
 // requests holds that no target was asked too often for one watch.
-func requests(servers map[string]*faultnet.Server, time time.Duration) {
+func requests(servers map[string]*hostile.Server, time time.Duration) {
 	GinkgoHelper()
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		asked := servers[name].Count(func(r faultnet.Request) bool {
+		asked := servers[name].Count(func(r hostile.Request) bool {
 			return r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/configmaps")
 		})
 		perMinute := float64(asked) / time.Minutes()

@@ -22,9 +22,9 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/examples/declarative/redis"
 	"github.com/deployerkit/deployerkit/examples/galera"
+	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/stategraph"
 	"github.com/deployerkit/deployerkit/targets"
 )
@@ -59,7 +59,7 @@ var _ = DescribeTable("an example needs all of its rbac.yaml in both revisions, 
 	}
 	inTarget := w.cluster(ctx)
 	w.allow(ctx, inTarget, e.target()...)
-	for revision, rule := range map[contract.Revision]deployertest.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+	for revision, rule := range map[contract.Revision]faultnet.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
 		By(string(revision))
 		w.under(revision)
 		w.start(e.args(), rule)
@@ -125,13 +125,15 @@ func withKind(config any) map[string]any {
 	return out
 }
 
-// misdirect edits the selectors of all Services by hand.
+// misdirect edits the selectors of all Services by hand. Each time somebody else does it: edits of the same field by the same one
+// are a fight, and what is fought about is put right ever more slowly.
 func (w *world) misdirect(ctx context.Context, g Gomega) {
 	list := &corev1.ServiceList{}
 	g.Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+	by := "by-hand-" + strings.ToLower(rand.Text())
 	for i := range list.Items {
-		body := fmt.Appendf(nil, `{"spec": {"selector": {"app": %q}}}`, "by-hand-"+strings.ToLower(rand.Text()))
-		err := w.client.Patch(ctx, &list.Items[i], client.RawPatch(types.MergePatchType, body), client.FieldOwner("kubectl-edit"))
+		body := fmt.Appendf(nil, `{"spec": {"selector": {"app": %q}}}`, by)
+		err := w.client.Patch(ctx, &list.Items[i], client.RawPatch(types.MergePatchType, body), client.FieldOwner(by))
 		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
 	}
 }

@@ -20,8 +20,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -68,12 +68,17 @@ func (w *world) value(ctx context.Context, name string) func(Gomega) string {
 	}
 }
 
-// edit changes a ConfigMap by hand.
+// edit changes the value of a ConfigMap by hand.
 func (w *world) edit(ctx context.Context, name, value string) {
+	GinkgoHelper()
+	w.merge(ctx, name, fmt.Appendf(nil, `{"data": {"k": %q}}`, value))
+}
+
+// merge changes a ConfigMap by hand.
+func (w *world) merge(ctx context.Context, name string, body []byte) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{}
 	cm.Namespace, cm.Name = w.ns, name
-	body := fmt.Appendf(nil, `{"data": {"k": %q}}`, value)
 	Expect(w.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner("kubectl-edit"))).To(Succeed())
 }
 
@@ -88,7 +93,7 @@ var _ = Describe("the manifest deployer", func() {
 		}
 		inTarget := w.cluster(ctx)
 		w.allow(ctx, inTarget, objects("", "configmaps"))
-		for revision, rule := range map[contract.Revision]deployertest.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+		for revision, rule := range map[contract.Revision]faultnet.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
 			w.under(revision)
 			w.start(manifestArgs(), rule)
 			w.manifestLife(ctx, string(revision))
@@ -135,15 +140,17 @@ func (w *world) manifestLife(ctx context.Context, name string) {
 	Eventually(w.value(ctx, "a")).WithTimeout(patience).Should(Equal("1"))
 
 	By("saying the same at each look, while it waits")
-	Expect(w.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name + "-foreign"}})).To(Succeed())
+	for _, one := range []string{"-foreign", "-later"} {
+		Expect(w.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name + one}})).To(Succeed())
+	}
 	later := manifests(w.exports(name+"-later"), w.configMap("a", "1"), w.configMap("b", "1"))
 	later["manifests"] = append(later["manifests"].([]any), map[string]any{"manifest": w.configMap(name+"-foreign", "1"), "policy": "fallback"})
 	w.update(ctx, name, later)
 	Eventually(func(g Gomega) []string {
-		w.edit(ctx, "b", rand.Text()) // so it looks again
+		w.merge(ctx, name+"-later", fmt.Appendf(nil, `{"metadata": {"labels": {"touched": %q}}}`, rand.Text())) // so it looks again
 		return w.events(ctx, name)(g)
 	}).WithTimeout(patience).WithPolling(200 * time.Millisecond).Should(ContainElement(And(ContainSubstring("leaves it alone"), HaveSuffix("repeated:true"))))
-	Expect(w.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name + "-later"}, Data: map[string]string{"k": "v"}})).To(Succeed())
+	w.edit(ctx, name+"-later", "v")
 	w.ends(ctx, name, phases.Succeeded)
 
 	By("another value, one object less, and then no export")

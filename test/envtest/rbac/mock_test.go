@@ -4,17 +4,19 @@ package rbac_test
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 const mockRoles = "../../../deployers/mock/rbac.yaml"
@@ -26,15 +28,30 @@ func mockConfig(more map[string]any) map[string]any {
 	return out
 }
 
-// foreign are conflicts: somebody else changed the item, so the deployer reads it anew.
-func foreign() deployertest.Rule {
-	return deployertest.Rule{Match: deployertest.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Nth: 2, Times: 3, Fault: deployertest.Conflict()}
+// foreign is a conflict when the end of a run is stored: somebody else changed the item, so the deployer reads it anew. A write that
+// begins a run would not do: after a conflict it gives up without a read.
+func foreign() faultnet.Rule {
+	conflict := faultnet.Times(1, faultnet.Refuse(http.StatusConflict, metav1.StatusReasonConflict))
+	return faultnet.Rule{
+		Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Times: faultnet.Always,
+		Fault: faultnet.InPlace("conflict at the end of a run", func(req *http.Request) (*http.Response, error) {
+			body, err := req.GetBody()
+			if err != nil {
+				return nil, err
+			}
+			var sent struct{ Status lsv1alpha1.DeployItemStatus }
+			if err := json.NewDecoder(body).Decode(&sent); err != nil || sent.Status.Phase != phases.Succeeded {
+				return nil, err
+			}
+			return conflict(req)
+		}),
+	}
 }
 
 // older is an API server that does not send lists as a stream of events: it is asked for lists.
-func older() deployertest.Rule {
-	refuse := deployertest.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
-	return deployertest.Rule{Match: deployertest.Match{Verb: "watch"}, Times: deployertest.Always, Fault: deployertest.InPlace(
+func older() faultnet.Rule {
+	refuse := faultnet.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	return faultnet.Rule{Match: faultnet.Match{Verb: "watch"}, Times: faultnet.Always, Fault: faultnet.InPlace(
 		"no streamed lists", func(req *http.Request) (*http.Response, error) {
 			if req.URL.Query().Get("sendInitialEvents") == "" {
 				return nil, nil
@@ -53,7 +70,7 @@ var _ = Describe("the mock deployer", func() {
 			rights = append(rights, r.rights()...)
 		}
 		w.target(ctx, "some", []byte("{}"))
-		for revision, rule := range map[contract.Revision]deployertest.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+		for revision, rule := range map[contract.Revision]faultnet.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
 			w.under(revision)
 			w.start(mock.Args(nil), rule)
 			w.mockLife(ctx, string(revision))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spoiled is a suite that shows that every check of package contract/conformance can fail, and for the right reason.
+// Package spoiled is a suite that shows that every check of package conformance can fail, and for the right reason.
 //
 // It has a small deployer that keeps the contract, written without this library, and a table of faults. A fault spoils what
 // the deployer reads (it sees an item that is not quite so) or what it writes (it stores something else). Each row of the

@@ -9,8 +9,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/contract/conformance"
 )
 
 var (

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Echo answers with an error that quotes what the client sent: the texts of the body, those in base64 also decoded, and
+// its token. Texts of data and stringData come first. quote says how; see Quotings.
+func Echo(code int, quote func(string) string) Behaviour {
+	return answer(func(w http.ResponseWriter, r *http.Request) {
+		texts := newSentTexts()
+		texts.note(r)
+		WriteStatus(w, code, "Forbidden", texts.quoted(quote))
+	})
+}
+
+// EchoLater answers requests that match with an error that quotes what the client sent in these and in earlier requests
+// for objects of the same name: a webhook for ConfigMaps, for example, may quote the values of a Secret. The server behind
+// it answers all other requests. quote says how; see Quotings.
+func EchoLater(match Match, code int, quote func(string) string) Behaviour {
+	var mu sync.Mutex
+	sent := map[string]*sentTexts{} // by the name of the object
+	note := func(r *http.Request) string {
+		mu.Lock()
+		defer mu.Unlock()
+		name := locate(r.URL.Path).name
+		if sent[name] == nil {
+			sent[name] = newSentTexts()
+		}
+		sent[name].note(r)
+		return sent[name].quoted(quote)
+	}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			message := note(r)
+			if match(r) {
+				WriteStatus(w, code, "Forbidden", message)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// sentTexts are what a client sent: the values of Secrets and ConfigMaps, and all other texts.
+type sentTexts struct{ values, others map[string]bool }
+
+func newSentTexts() *sentTexts {
+	return &sentTexts{values: map[string]bool{}, others: map[string]bool{}}
+}
+
+// note adds the token and the texts of the body of a request. The body can be read again.
+func (s *sentTexts) note(r *http.Request) {
+	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		s.others[token] = true
+	}
+	text, err := io.ReadAll(io.LimitReader(r.Body, 8<<20))
+	r.Body = io.NopCloser(bytes.NewReader(text))
+	body := map[string]any{}
+	if err != nil || json.Unmarshal(text, &body) != nil {
+		return
+	}
+	for key, value := range body {
+		if key == "data" || key == "stringData" {
+			collect(value, s.values)
+			continue
+		}
+		collect(value, s.others)
+	}
+}
+
+// quoted is the message of an error.
+func (s *sentTexts) quoted(quote func(string) string) string {
+	var message strings.Builder
+	for _, texts := range []map[string]bool{s.values, s.others} {
+		for _, text := range slices.Sorted(maps.Keys(texts)) {
+			fmt.Fprintf(&message, "admission webhook denied the request: %s is not allowed\n", quote(text))
+		}
+	}
+	return message.String()
+}
+
+// collect finds all texts.
+func collect(value any, texts map[string]bool) {
+	switch v := value.(type) {
+	case string:
+		texts[v] = true
+		if plain, err := base64.StdEncoding.DecodeString(v); err == nil && len(plain) > 0 {
+			texts[string(plain)] = true
+		}
+	case []any:
+		for _, item := range v {
+			collect(item, texts)
+		}
+	case map[string]any:
+		for _, item := range v {
+			collect(item, texts)
+		}
+	}
+}
+
+// Quotings returns the ways in which servers and webhooks quote a text, by name.
+func Quotings() map[string]func(string) string {
+	return map[string]func(string) string{
+		"plain":               func(s string) string { return s },
+		"single quotes":       func(s string) string { return "'" + s + "'" },
+		"Go":                  strconv.Quote,
+		"Go, ASCII":           strconv.QuoteToASCII,
+		"JSON":                func(s string) string { return jsonText(s, true) },
+		"JSON without HTML":   func(s string) string { return jsonText(s, false) },
+		"JSON in JSON":        func(s string) string { return jsonText(jsonText(s, true), true) },
+		"JSON in Go":          func(s string) string { return strconv.Quote(jsonText(s, true)) },
+		"YAML block":          func(s string) string { return "|\n" + indented(s, "  ") },
+		"YAML block, deep":    func(s string) string { return "|-\n" + indented(s, "        ") },
+		"YAML folded":         func(s string) string { return ">\n" + indented(strings.ReplaceAll(s, "\n", "\n\n"), "  ") },
+		"YAML single quotes":  func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" },
+		"spaces for lines":    func(s string) string { return strings.ReplaceAll(s, "\n", " ") },
+		"one line":            func(s string) string { return strings.Join(strings.Fields(s), " ") },
+		"line by line":        func(s string) string { return strings.ReplaceAll(s, "\n", "\n> ") },
+		"base64":              func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
+		"base64 for URLs":     func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) },
+		"hexadecimal":         func(s string) string { return hex.EncodeToString([]byte(s)) },
+		"URL":                 url.QueryEscape,
+		"HTML":                html.EscapeString,
+		"bytes, as Go prints": func(s string) string { return fmt.Sprintf("%d", []byte(s)) },
+		"a struct, in Go":     func(s string) string { return fmt.Sprintf("%#v", struct{ Value string }{s}) },
+	}
+}
+
+func jsonText(s string, escapeHTML bool) string {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(escapeHTML)
+	if encoder.Encode(s) != nil {
+		return s // texts always can
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}
+
+func indented(s, by string) string { return by + strings.ReplaceAll(s, "\n", "\n"+by) }
+
+// ForeignUIDs changes the UID of each object that the server behind it answers with.
+func ForeignUIDs(uid string) Behaviour {
+	return Rewrite(func(body []byte) []byte {
+		var tree any
+		if json.Unmarshal(body, &tree) != nil {
+			return body
+		}
+		replaceUIDs(tree, uid)
+		changed, err := json.Marshal(tree)
+		if err != nil {
+			return body // it came as JSON
+		}
+		return changed
+	})
+}
+
+func replaceUIDs(value any, uid string) {
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			replaceUIDs(item, uid)
+		}
+	case map[string]any:
+		if meta, ok := v["metadata"].(map[string]any); ok && meta["uid"] != nil {
+			meta["uid"] = uid
+		}
+		for _, item := range v {
+			replaceUIDs(item, uid)
+		}
+	}
+}

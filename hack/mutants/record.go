@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+)
+
+// recording says how a mutant is made from the changes in the work tree.
+type recording struct {
+	name  string
+	fault string   // what is broken; an existing mutant keeps its own if this is empty
+	tests string   // arguments of go test; an existing mutant keeps its own if this is empty
+	paths []string // of the changes; all Go files if it is empty
+}
+
+// record writes the changes that are not staged into the entry of a mutant. It returns what it wrote.
+// Errors: nothing changed, or a new mutant has no fault or no tests.
+func record(ctx context.Context, root, dir string, r recording) (mutant, error) {
+	paths := r.paths
+	if len(paths) == 0 {
+		paths = []string{"*.go"}
+	}
+	git := exec.CommandContext(ctx, "git", append([]string{"diff", "--no-color", "--no-ext-diff", "--"}, paths...)...)
+	git.Dir = root
+	diff, err := git.Output()
+	if err != nil {
+		return mutant{}, fmt.Errorf("git diff: %w", err)
+	}
+	fault, tests := r.fault, r.tests
+	if old, err := load(dir, regexp.MustCompile("^"+regexp.QuoteMeta(r.name)+"$")); err == nil {
+		fault, tests = cmp.Or(fault, old[0].fault), cmp.Or(tests, old[0].arguments)
+	}
+	m, err := parse(r.name, entry(fault, tests, string(diff)))
+	if err != nil {
+		return mutant{}, fmt.Errorf("mutant %s: %w", r.name, err)
+	}
+	return m, store(dir, m)
+}
+
+// ofGit finds the lines of a diff that git apply does not need.
+var ofGit = regexp.MustCompile(`(?m)^(?:diff --git|index) .*\n`)
+
+// entry returns the text of a mutant in an archive.
+func entry(fault, tests, diff string) []byte {
+	var b strings.Builder
+	if fault != "" {
+		fmt.Fprintf(&b, "# %s\n", fault)
+	}
+	if tests != "" {
+		fmt.Fprintf(&b, "# tests: %s\n", tests)
+	}
+	b.WriteString(ofGit.ReplaceAllString(diff, ""))
+	return []byte(b.String())
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// runner tries mutants.
+type runner struct {
+	root    string // of the repository
+	scratch string // for changed files
+	out     io.Writer
+	tests   tester
+	mu      sync.Mutex
+	counts  map[result]int
+	done    int // mutants
+	total   int // mutants
+}
+
+// tester runs go test. args do not hold what each run needs.
+type tester interface {
+	run(ctx context.Context, args ...string) (verdict, error)
+}
+
+// result is what became of a mutant.
+type result string
+
+const (
+	caught   result = "caught"
+	survived result = "SURVIVED"
+	broken   result = "BROKEN" // does not apply, does not build, or its tests do not run
+)
+
+// tryAll tries the mutants, as many at a time as there are cores. It reports whether all were caught.
+func (r *runner) tryAll(ctx context.Context, mutants []mutant) (bool, error) {
+	if err := r.sound(ctx, mutants); err != nil {
+		return false, err
+	}
+	r.counts, r.total = map[result]int{}, len(mutants)
+	var workers errgroup.Group
+	workers.SetLimit(runtime.GOMAXPROCS(0))
+	for _, m := range mutants {
+		workers.Go(func() error {
+			r.try(ctx, m)
+			return context.Cause(ctx)
+		})
+	}
+	if err := workers.Wait(); err != nil {
+		return false, err
+	}
+	fmt.Fprintf(r.out, "%d mutants: %d caught, %d survived, %d broken\n", len(mutants), r.counts[caught], r.counts[survived], r.counts[broken])
+	return r.counts[caught] == len(mutants), nil
+}
+
+// sound runs the tests of all mutants on the code as it is: otherwise their failures would mean nothing.
+func (r *runner) sound(ctx context.Context, mutants []mutant) error {
+	var packages []string
+	for _, m := range mutants {
+		packages = append(packages, m.packages()...)
+	}
+	slices.Sort(packages)
+	packages = slices.Compact(packages)
+	v, err := r.tests.run(ctx, packages...)
+	switch {
+	case err != nil:
+		return err
+	case v.unbuilt != "":
+		return fmt.Errorf("the tests do not build without a mutant: %s", v.unbuilt)
+	case v.failure() != "":
+		return fmt.Errorf("the tests fail without a mutant: %s", v.failure())
+	case v.passed == 0:
+		return errors.New("there are no tests")
+	}
+	fmt.Fprintf(r.out, "%d tests of %d packages pass without a mutant\n", v.passed, len(packages))
+	return nil
+}
+
+// try tries one mutant and prints what became of it.
+func (r *runner) try(ctx context.Context, m mutant) {
+	begin := time.Now()
+	got, detail := r.resultOf(ctx, m)
+	if ctx.Err() != nil {
+		return
+	}
+	if got != caught {
+		detail += "\n          " + m.fault + "\n          go test " + strings.Join(m.tests, " ")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts[got]++
+	r.done++
+	fmt.Fprintf(r.out, "[%d/%d] %-8s  %s  %.1fs  %s\n", r.done, r.total, got, m.name, time.Since(begin).Seconds(), detail)
+}
+
+// resultOf returns what became of a mutant, and why.
+func (r *runner) resultOf(ctx context.Context, m mutant) (result, string) {
+	overlay, err := r.overlay(ctx, m)
+	if err != nil {
+		return broken, err.Error()
+	}
+	v, err := r.tests.run(ctx, append([]string{"-overlay=" + overlay}, m.tests...)...)
+	switch {
+	case err != nil:
+		return broken, err.Error()
+	case v.unbuilt != "":
+		return broken, "does not build: " + v.unbuilt
+	case v.failure() != "":
+		return caught, v.failure()
+	case v.passed == 0:
+		return broken, "no test ran"
+	}
+	return survived, fmt.Sprintf("%d tests passed", v.passed)
+}
+
+// overlay makes the changed files of a mutant and the file that tells go test about them.
+func (r *runner) overlay(ctx context.Context, m mutant) (string, error) {
+	dir := filepath.Join(r.scratch, m.name)
+	if err := m.apply(ctx, r.root, dir); err != nil {
+		return "", err
+	}
+	replace := map[string]string{}
+	for _, file := range m.files {
+		from, err := filepath.Abs(filepath.Join(r.root, file))
+		if err != nil {
+			return "", err
+		}
+		replace[from] = filepath.Join(dir, file)
+	}
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, data, 0o600)
+}
