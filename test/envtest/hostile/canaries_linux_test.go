@@ -49,6 +49,7 @@ func newDetector(values map[string]string) *detector {
 			added := letters(quote(strings.Repeat("~", len(value)))) // by the quoting, to any value
 			for part, text := range map[string]string{"": value, "the first half of ": value[:half], "the second half of ": value[half:]} {
 				found := letters(quote(text))
+				found = found[commonPrefix(found, added):]
 				size := min(window, len(found))
 				for i := 0; i+size <= len(found) && size >= window/2; i++ {
 					if one := found[i : i+size]; !strings.Contains(added, one) {
@@ -59,6 +60,14 @@ func newDetector(values map[string]string) *detector {
 		}
 	}
 	return d
+}
+
+// commonPrefix is how much two texts have in common at their beginning.
+func commonPrefix(a, b string) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // letters are the letters and digits of a text. What was masked separates them.
