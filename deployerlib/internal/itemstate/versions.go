@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/deployerkit/deployerkit/internal/version"
+	resourceversion "github.com/deployerkit/deployerkit/internal/version"
 )
 
 // suspicion is how long the cache may lag behind before a live read has to say why, and the least
@@ -99,4 +99,4 @@ func (v *versions) confirm(version string, others []string, now time.Time) (acce
 }
 
 // older reports whether resourceVersion a comes before b. Versions that cannot be compared are not older.
-func older(a, b string) bool { return version.Older(a, b) }
+func older(a, b string) bool { return resourceversion.Older(a, b) }

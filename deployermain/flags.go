@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deployer
+package deployermain
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/pflag"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// bodies is the level from which on client-go logs bodies of requests and answers.
-const bodies = 8
-
-// flags are what the command line says.
+// flags are the values of the common flags.
 type flags struct {
 	kubeconfig           string
 	landscaperKubeconfig string
@@ -30,33 +25,19 @@ type flags struct {
 	targetShare  float64
 	given        func(flag string) bool
 	itemSelector string
-	namespace    string
 	gracePeriod  time.Duration
 	targetGrace  time.Duration
+	elect        bool
 
-	election election
-
-	metricsAddress string
-	probeAddress   string
-
-	zap zap.Options
+	options Options
+	logs    logFlags
 }
 
-// election are the flags of the leader election.
-type election struct {
-	enabled       bool
-	namespace     string
-	id            string
-	leaseDuration time.Duration
-	renewDeadline time.Duration
-	retryPeriod   time.Duration
-}
+// newFlags returns flags without values; addTo sets the defaults.
+func newFlags() *flags { return &flags{} }
 
-// newFlags has no defaults yet: addTo sets them.
-func newFlags() *flags { return &flags{zap: zap.Options{DestWriter: &logWriter{to: os.Stderr}}} }
-
-// addTo registers all flags, in a set of their own: packages that register on
-// flag.CommandLine, as controller-runtime does, cannot clash.
+// addTo registers all flags, in a set of their own: packages that register on flag.CommandLine, as controller-runtime
+// does, cannot clash.
 func (f *flags) addTo(fs *pflag.FlagSet) {
 	f.given = fs.Changed
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "",
@@ -69,58 +50,58 @@ func (f *flags) addTo(fs *pflag.FlagSet) {
 		"part of the workers that the deploy items of one target hold at most while those of others wait, greater than 0 and at most 1")
 	fs.StringVar(&f.itemSelector, "item-selector", "",
 		"label selector of the deploy items to care for, to shard them between deployments (default: all)")
-	fs.StringVar(&f.namespace, "namespace", "",
+	fs.StringVar(&f.options.Namespace, "namespace", "",
 		"namespace of the deploy items to care for; nothing is read in others, so rights in this one are enough (default: all)")
 	fs.DurationVar(&f.gracePeriod, "grace-period", deployerlib.DefaultGracePeriod,
 		"how long a running call may go on after SIGTERM, and after it was cancelled")
 	fs.DurationVar(&f.targetGrace, "missing-target-grace", deployerlib.DefaultMissingTargetGrace,
 		"how long the deletion of a deploy item waits for a Target that does not exist before it fails")
-	fs.StringVar(&f.metricsAddress, "metrics-bind-address", "127.0.0.1:8080", `address of the metrics; "0" for none`)
-	fs.StringVar(&f.probeAddress, "health-probe-bind-address", "127.0.0.1:8081", `address of /healthz and /readyz; "0" for none`)
-	f.election.addTo(fs)
-	logging := flag.NewFlagSet("", flag.ContinueOnError)
-	f.zap.BindFlags(logging)
-	fs.AddGoFlagSet(logging)
+	fs.StringVar(&f.options.MetricsBindAddress, "metrics-bind-address", DefaultMetricsBindAddress, `address of the metrics; "0" for none`)
+	fs.StringVar(&f.options.HealthProbeBindAddress, "health-probe-bind-address", DefaultHealthProbeBindAddress,
+		`address of /healthz and /readyz; "0" for none`)
+	f.addElection(fs)
+	f.logs.addTo(fs)
 }
 
-// addTo registers the flags of the leader election.
-func (e *election) addTo(fs *pflag.FlagSet) {
-	fs.BoolVar(&e.enabled, "leader-elect", true, "elect a leader among the replicas; only the leader works")
-	fs.StringVar(&e.namespace, "leader-election-namespace", "",
-		`namespace of the lease in the host cluster (default: that of the pod; "default" outside a cluster)`)
-	fs.StringVar(&e.id, "leader-election-id", "",
+// addElection registers the flags of the leader election.
+func (f *flags) addElection(fs *pflag.FlagSet) {
+	e := &f.options.Election
+	fs.BoolVar(&f.elect, "leader-elect", true, "elect a leader among the replicas; only the leader works")
+	fs.StringVar(&e.Namespace, "leader-election-namespace", "",
+		`namespace of the lease in the host cluster (default: that of the pod, from its token or $MY_POD_NAMESPACE; "default" outside a cluster)`)
+	fs.StringVar(&e.ID, "leader-election-id", "",
 		"name of the lease (default: from the deployer's name, its configured identity, the item selector and the namespace)")
-	fs.DurationVar(&e.leaseDuration, "leader-election-lease-duration", 15*time.Second,
+	fs.DurationVar(&e.LeaseDuration, "leader-election-lease-duration", DefaultLeaseDuration,
 		"how long a leader that is not heard of keeps its lease")
-	fs.DurationVar(&e.renewDeadline, "leader-election-renew-deadline", 10*time.Second,
+	fs.DurationVar(&e.RenewDeadline, "leader-election-renew-deadline", DefaultRenewDeadline,
 		"how long a leader tries to renew its lease before it gives up")
-	fs.DurationVar(&e.retryPeriod, "leader-election-retry-period", 2*time.Second,
+	fs.DurationVar(&e.RetryPeriod, "leader-election-retry-period", DefaultRetryPeriod,
 		"how often a replica tries to get or to renew the lease")
 }
 
-// args makes the deployer and puts on it what the flags say.
-func (f *flags) args(p Program) (deployerlib.DeployerArgs, error) {
-	none := deployerlib.DeployerArgs{}
-	if err := f.validate(); err != nil {
-		return none, err
+// applyTo sets on the arguments what the flags say.
+func (f *flags) applyTo(args *deployerlib.DeployerArgs) error {
+	f.options.Election.Disabled = !f.elect
+	if f.itemSelector != "" {
+		selector, err := labels.Parse(f.itemSelector)
+		if err != nil {
+			return fmt.Errorf("--item-selector: %w", err)
+		}
+		args.ItemSelector = selector
 	}
-	args, err := p.Args(f.config)
-	if err != nil {
-		return none, err
+	if args.GracePeriod == 0 || f.given("grace-period") {
+		args.GracePeriod = f.gracePeriod
 	}
-	if args.ItemSelector, err = labels.Parse(f.itemSelector); err != nil {
-		return none, fmt.Errorf("--item-selector: %w", err)
+	if args.MissingTargetGrace == 0 || f.given("missing-target-grace") {
+		args.MissingTargetGrace = f.targetGrace
 	}
-	args.GracePeriod, args.MissingTargetGrace = f.gracePeriod, f.targetGrace
 	if args.TargetShare == 0 || f.given("target-share") {
 		args.TargetShare = f.targetShare
 	}
 	if args.Options.MaxConcurrentReconciles == 0 || f.given("workers") {
 		args.Options.MaxConcurrentReconciles = f.workers
 	}
-	f.election.setID(args, f.itemSelector, f.namespace)
-	args.Default()
-	return args, args.Validate()
+	return nil
 }
 
 // validate reports every flag that makes no sense.
@@ -132,9 +113,9 @@ func (f *flags) validate() error {
 	if f.targetShare <= 0 || f.targetShare > 1 {
 		faults = append(faults, fmt.Errorf("--target-share %g: must be greater than 0 and at most 1", f.targetShare))
 	}
-	if f.namespace != "" {
-		for _, fault := range validation.ValidateNamespaceName(f.namespace, false) {
-			faults = append(faults, fmt.Errorf("--namespace %q: %s", f.namespace, fault))
+	if namespace := f.options.Namespace; namespace != "" {
+		for _, fault := range validation.ValidateNamespaceName(namespace, false) {
+			faults = append(faults, fmt.Errorf("--namespace %q: %s", namespace, fault))
 		}
 	}
 	if f.gracePeriod <= 0 {
@@ -143,13 +124,13 @@ func (f *flags) validate() error {
 	if f.targetGrace <= 0 {
 		faults = append(faults, fmt.Errorf("--missing-target-grace %s: must be positive", f.targetGrace))
 	}
-	if zap.New(zap.UseFlagOptions(&f.zap)).V(bodies).Enabled() {
+	if level := f.logs.zap.Level; level != nil && level.Enabled(zapcore.Level(-bodies)) {
 		faults = append(faults, errors.New("--zap-log-level: must be 7 at most: from 8 on, client-go logs bodies of requests, and the Secrets in them"))
 	}
-	e := f.election
-	if e.retryPeriod <= 0 || e.renewDeadline <= e.retryPeriod || e.leaseDuration <= e.renewDeadline {
+	e := f.options.Election
+	if e.RetryPeriod <= 0 || e.RenewDeadline <= e.RetryPeriod || e.LeaseDuration <= e.RenewDeadline {
 		faults = append(faults, fmt.Errorf("--leader-election-…: want 0 < retry period < renew deadline < lease duration, have %s, %s and %s",
-			e.retryPeriod, e.renewDeadline, e.leaseDuration))
+			e.RetryPeriod, e.RenewDeadline, e.LeaseDuration))
 	}
 	return errors.Join(faults...)
 }
