@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/extension"
-	"github.com/deployerkit/deployerkit/patch"
 )
 
 // StepKind says what a Step is about.
@@ -154,7 +154,7 @@ func effectOf(res *extension.HookResult) string {
 }
 
 // writes notes what is about to be sent.
-func (o *observer) writes(c *cycle, changes patch.Changes) {
+func (o *observer) writes(c *cycle, changes itempatch.Changes) {
 	if changes.Status != nil {
 		o.apiCall(callStatus)
 		o.step(Step{Item: c.key, Kind: StepWrite, Name: callStatus})

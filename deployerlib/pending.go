@@ -10,6 +10,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/patch"
 )
 
@@ -61,7 +62,7 @@ func (r *reconciler) flushChanges(ctx context.Context, c *cycle, p *pendingWrite
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	wanted := wantedItem(p.base, &p.item.Status, p.decision.Revision)
-	own, err := patch.Diff(p.base, wanted)
+	own, err := itempatch.Diff(p.base, wanted)
 	if err != nil {
 		return err
 	}

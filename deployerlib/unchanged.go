@@ -8,7 +8,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/patch"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 )
 
 // ErrUnchanged is returned by Reconcile or ForceReconcile when everything was
@@ -81,7 +81,7 @@ func (r *reconciler) leaveUnchanged(c *cycle) bool {
 	if !quiet || !contract.BackgroundShowsSuccess(c.base) {
 		return false
 	}
-	changes, err := patch.Diff(c.base, wantedItem(c.base, &c.item.Status, c.decision.Revision))
+	changes, err := itempatch.Diff(c.base, wantedItem(c.base, &c.item.Status, c.decision.Revision))
 	if err != nil || !changes.Empty() {
 		return false
 	}

@@ -14,6 +14,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/patch"
 )
@@ -79,7 +80,7 @@ func (r *reconciler) checkPatch(c *cycle, who string) error {
 func specPath(stored, changed *lsv1alpha1.DeployItem) string {
 	probe := stored.DeepCopy()
 	changed.Spec.DeepCopyInto(&probe.Spec)
-	_, err := patch.Diff(stored, probe)
+	_, err := itempatch.Diff(stored, probe)
 	if field, ok := errors.AsType[*patch.FieldError](err); ok {
 		return field.Path
 	}

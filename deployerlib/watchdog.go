@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/patch"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 )
 
 // watch waits for the pass. false: it was cancelled and did not return within
@@ -101,12 +101,12 @@ func (r *reconciler) storeGivenUp(ctx context.Context, key string, call *callInf
 	}
 	e := givenUpError(call, cause, now)
 	contract.Apply(wanted, call.decision, *timedOut(own, e), now, now)
-	changes, err := patch.Diff(fresh, wantedItem(fresh, &wanted.Status, call.decision.Revision))
+	changes, err := itempatch.Diff(fresh, wantedItem(fresh, &wanted.Status, call.decision.Revision))
 	if err != nil {
 		return fmt.Errorf("deploy item %s: %w", key, err)
 	}
 	obj := fresh.DeepCopy()
-	_, err = patch.Send(ctx, r.client, obj, changes, patch.StatusFirst)
+	_, err = itempatch.Send(ctx, r.client, obj, changes)
 	if err == nil {
 		r.warn(obj, e.Reason, e.Message)
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/patch"
 )
 
@@ -43,7 +44,7 @@ func (m metaIntent) isEmpty() bool {
 // wish is what a write shall make of the item. After a conflict it is made
 // again of the newer version.
 type wish struct {
-	own    patch.Changes                // the library's part
+	own    itempatch.Changes            // the library's part
 	told   *lsv1alpha1.DeployItemStatus // of the outcome of a run; nil: own is no outcome
 	intent metaIntent                   // its metadata
 	users  []*patch.Patch               // on top of both

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/patch"
 )
 
@@ -57,12 +58,12 @@ func (w *writer) store(ctx context.Context, c *cycle, status *lsv1alpha1.DeployI
 	if err != nil {
 		return false, err
 	}
-	changes, err := patch.Diff(c.base, wanted)
+	changes, err := itempatch.Diff(c.base, wanted)
 	if c.outcome != nil {
 		wish.told = &own.Status
 	}
 	if wish.own = changes; err == nil && len(wish.users) > 0 {
-		wish.own, err = patch.Diff(c.base, own)
+		wish.own, err = itempatch.Diff(c.base, own)
 	}
 	if err != nil {
 		return false, fmt.Errorf("compare deploy item: %w", err)
@@ -83,7 +84,7 @@ func (w *writer) store(ctx context.Context, c *cycle, status *lsv1alpha1.DeployI
 
 // send sends the changes and, as the rule allows, carries them over to newer
 // versions of the item.
-func (w *writer) send(ctx context.Context, c *cycle, changes patch.Changes, wish wish, rule conflictRule) error {
+func (w *writer) send(ctx context.Context, c *cycle, changes itempatch.Changes, wish wish, rule conflictRule) error {
 	for range maxRebases {
 		left, err := w.sendOnce(ctx, c, changes)
 		switch {
@@ -109,11 +110,11 @@ func (w *writer) send(ctx context.Context, c *cycle, changes patch.Changes, wish
 }
 
 // sendOnce sends and takes over the response.
-func (w *writer) sendOnce(ctx context.Context, c *cycle, changes patch.Changes) (patch.Changes, error) {
+func (w *writer) sendOnce(ctx context.Context, c *cycle, changes itempatch.Changes) (itempatch.Changes, error) {
 	obj := &lsv1alpha1.DeployItem{}
 	obj.Namespace, obj.Name = c.key.Namespace, c.key.Name
 	w.seen.writes(c, changes)
-	left, err := patch.Send(ctx, w.client, obj, changes, patch.StatusFirst)
+	left, err := itempatch.Send(ctx, w.client, obj, changes)
 	if obj.ResourceVersion != "" {
 		w.adopt(c, obj)
 	}
@@ -147,26 +148,26 @@ func (c *cycle) absorb() {
 // that is stored already, while the run is still ours. Otherwise only what the
 // deployer made known about the target is kept: losing it could lose track of
 // deployed objects.
-func (w *writer) rebase(ctx context.Context, c *cycle, wish wish, toldStatus bool) (patch.Changes, error) {
+func (w *writer) rebase(ctx context.Context, c *cycle, wish wish, toldStatus bool) (itempatch.Changes, error) {
 	c.meetForeign()
 	mine := c.base
 	fresh, err := w.read(ctx, c)
 	if err != nil || fresh == nil {
-		return patch.Changes{}, err
+		return itempatch.Changes{}, err
 	}
 	wanted, err := wish.on(c, fresh)
 	if err != nil {
-		return patch.Changes{}, err
+		return itempatch.Changes{}, err
 	}
 	if toldStatus {
 		wanted.Status = fresh.Status
 	}
-	changes, err := patch.Diff(fresh, wanted)
+	changes, err := itempatch.Diff(fresh, wanted)
 	if err != nil {
-		return patch.Changes{}, fmt.Errorf("carry changes over: %w", err)
+		return itempatch.Changes{}, fmt.Errorf("carry changes over: %w", err)
 	}
 	if changes.Status != nil && !contract.SameRun(fresh, mine, c.decision) {
-		return patch.Changes{}, w.keep(ctx, c, fresh)
+		return itempatch.Changes{}, w.keep(ctx, c, fresh)
 	}
 	c.base = fresh
 	return changes, nil
@@ -204,7 +205,7 @@ func (w *writer) keep(ctx context.Context, c *cycle, fresh *lsv1alpha1.DeployIte
 	kept := fresh.Status.DeepCopy()
 	kept.ProviderStatus = c.item.Status.ProviderStatus
 	kept.ExportReference = c.item.Status.ExportReference
-	changes, err := patch.Diff(fresh, wantedItem(fresh, kept, c.decision.Revision))
+	changes, err := itempatch.Diff(fresh, wantedItem(fresh, kept, c.decision.Revision))
 	if err != nil || changes.Empty() {
 		return errors.Join(errSuperseded, err)
 	}
@@ -221,7 +222,7 @@ var errSuperseded = fmt.Errorf("deployerlib: %w", ErrSuperseded)
 func (w *writer) fence(ctx context.Context, c *cycle) error {
 	obj := c.base.DeepCopy()
 	w.seen.apiCall(callFence)
-	err := patch.Fence(ctx, w.client, obj)
+	err := itempatch.Fence(ctx, w.client, obj)
 	if apierrors.IsConflict(err) {
 		c.state.unclaim()
 		return errConflict
