@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -163,6 +164,9 @@ func withMergeFrom(ctx context.Context, c client.Client, obj *typedApart, s situ
 	base := obj.DeepCopyObject().(*typedApart)
 	s.change(obj)
 	between()
+	if reflect.DeepEqual(base.ObjectMeta, obj.ObjectMeta) && reflect.DeepEqual(base.Spec, obj.Spec) {
+		return c.Status().Patch(ctx, obj, client.MergeFrom(base))
+	}
 	if err := c.Patch(ctx, obj, client.MergeFrom(base)); err != nil {
 		return err
 	}
