@@ -15,7 +15,7 @@ SEED ?= 0
 MUTANTS ?= .
 
 # A package whose tests use Ginkgo or the control plane is a suite; all others are units.
-SUITES = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -E 'onsi/ginkgo|test/envtest[] ]' | cut -d' ' -f1
+SUITES = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -E 'onsi/ginkgo|deployerkit/controlplane[] ]' | cut -d' ' -f1
 LIST_SUITES = suites=$$($(SUITES))
 LIST_UNITS = $(LIST_SUITES); units=$$(go list ./... | grep -vxF "$$suites")
 ASSETS = KUBEBUILDER_ASSETS=$$(go run ./hack/assets); export KUBEBUILDER_ASSETS

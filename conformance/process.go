@@ -20,13 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // process is the running deployer. Exactly one of command and network is set.
 type process struct {
 	command *exec.Cmd
-	network *deployertest.Network
+	network *faultnet.Network
 	cancel  context.CancelFunc
 	bound   time.Duration
 
@@ -40,7 +41,7 @@ func launch(ctx context.Context, s Subject, cfg *rest.Config, kubeconfig string)
 	if s.Command != nil {
 		return p, p.exec(s.Command(kubeconfig), s.Logs)
 	}
-	p.network = deployertest.NewNetwork()
+	p.network = faultnet.NewNetwork()
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(p.ended)
@@ -129,10 +130,10 @@ func orUnknown(err error) error {
 }
 
 // Library is a Start for deployers made with deployerlib: it runs what args returns in a manager of its own, without leader
-// election. Metrics go nowhere, and times that the arguments leave out are short, as in tests of deployertest.
+// election. Metrics go nowhere, and times that the arguments leave out are short, as in package landscapertest.
 func Library(args func() deployerlib.DeployerArgs) func(context.Context, *rest.Config) error {
 	return func(ctx context.Context, cfg *rest.Config) error {
-		scheme, err := deployertest.Scheme()
+		scheme, err := landscapertest.Scheme()
 		if err != nil {
 			return err
 		}
@@ -158,12 +159,12 @@ func shorten(a *deployerlib.DeployerArgs) {
 		a.Registerer = prometheus.NewRegistry()
 	}
 	if a.PollInterval == 0 {
-		a.PollInterval = deployertest.ShortPoll
+		a.PollInterval = landscapertest.ShortPoll
 	}
 	if a.GracePeriod == 0 {
-		a.GracePeriod = deployertest.ShortGrace
+		a.GracePeriod = landscapertest.ShortGrace
 	}
 	if a.Backoff == (deployerlib.Backoff{}) {
-		a.Backoff = deployerlib.Backoff{Min: deployertest.ShortBackoffMin, Max: deployertest.ShortBackoffMax}
+		a.Backoff = deployerlib.Backoff{Min: landscapertest.ShortBackoffMin, Max: landscapertest.ShortBackoffMax}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // stage is where the checks of one revision run: a cluster, the subject at work on it, and what the rules found so far.
@@ -25,12 +25,12 @@ type stage struct {
 	subject  Subject
 	revision contract.Revision
 
-	own        *envtest.ControlPlane // nil: the cluster is the caller's
+	own        *controlplane.ControlPlane // nil: the cluster is the caller's
 	config     *rest.Config
 	kubeconfig string
 	client     client.Client // reads live; writes as Landscaper
 	watcher    client.WithWatch
-	ls         *deployertest.Landscaper
+	ls         *landscapertest.Landscaper
 	deployer   *process
 
 	// unfit tells why nothing can be checked here; empty: it can.
@@ -51,7 +51,7 @@ func (st *stage) open(ctx context.Context) error {
 	if err := st.findCluster(ctx); err != nil {
 		return err
 	}
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		return err
 	}
@@ -79,11 +79,11 @@ func (st *stage) findCluster(ctx context.Context) error {
 		st.config.QPS = -1
 		return nil
 	}
-	o := envtest.Options{CRDs: envtest.CRDs(), Progress: st.subject.Logs}
+	o := controlplane.Options{CRDs: controlplane.CRDs(), Progress: st.subject.Logs}
 	if st.revision == contract.Annotation {
-		o.CRDs = envtest.ClassicCRDs()
+		o.CRDs = controlplane.ClassicCRDs()
 	}
-	if st.own, err = envtest.Start(ctx, o); err != nil {
+	if st.own, err = controlplane.Start(ctx, o); err != nil {
 		return err
 	}
 	st.config = st.own.Config
@@ -98,7 +98,7 @@ func (st *stage) connect(scheme *runtime.Scheme) error {
 		return fmt.Errorf("make client: %w", err)
 	}
 	st.watcher, st.client = c, client.WithFieldOwner(c, landscaper)
-	st.ls = deployertest.NewLandscaper(st.client, deployertest.LandscaperOptions{
+	st.ls = landscapertest.NewLandscaper(st.client, landscapertest.LandscaperOptions{
 		Revision: st.revision, DeployerType: st.revision == contract.JobID,
 	})
 	return nil

@@ -3,6 +3,7 @@
 package contract
 
 import (
+	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -29,7 +30,7 @@ const PausedAnnotation = "deployerkit.dev/paused"
 // PhaseAborted was final in the annotation revision; nobody writes it any more, but an old item may carry it.
 const PhaseAborted lsv1alpha1.DeployItemPhase = "Aborted"
 
-// Condition types that belong to the library. Deployers and hooks must not write them; [Protect] restores them.
+// Condition types that belong to the library. Deployers and hooks must not write them; the library restores them.
 const (
 	// ConditionBackground tells how background runs of a finished job-ID item go. True: a run is owed.
 	// False: the last one ended, see the reason. Unknown with reason HookFailed: a hook failed outside a job.
@@ -40,9 +41,15 @@ const (
 	ConditionWaiting lsv1alpha1.ConditionType = "Waiting"
 	// ConditionPaused is True from when [PausedAnnotation] held something back until the pause ends; else absent.
 	ConditionPaused lsv1alpha1.ConditionType = "Paused"
-	// ConditionTruncated is True when [Bound] dropped conditions; its message says how many.
+	// ConditionTruncated is True when the library dropped conditions; its message says how many.
 	ConditionTruncated lsv1alpha1.ConditionType = "ConditionsTruncated"
 )
+
+// ownConditions are the types above, in the order in which they are restored.
+var ownConditions = []lsv1alpha1.ConditionType{ConditionBackground, ConditionDeployed, ConditionWaiting, ConditionPaused}
+
+// OwnConditions returns the types of the conditions that belong to the library.
+func OwnConditions() []lsv1alpha1.ConditionType { return slices.Clone(ownConditions) }
 
 // Reasons of conditions and of lastError.
 const (

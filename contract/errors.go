@@ -70,7 +70,7 @@ func NewError(err error, operation, reason string, now time.Time) *lsv1alpha1.Er
 
 func newError(operation, reason, message string, now time.Time, codes ...lsv1alpha1.ErrorCode) *lsv1alpha1.Error {
 	return &lsv1alpha1.Error{
-		Operation: OneLine(operation, maxWord), Reason: OneLine(reason, maxWord), Message: OneLine(message, maxMessage),
+		Operation: OneLine(operation, MaxWord), Reason: OneLine(reason, MaxWord), Message: OneLine(message, MaxMessage),
 		Codes: codes, LastTransitionTime: stamp(now), LastUpdateTime: stamp(now),
 	}
 }

@@ -175,10 +175,7 @@ func (w *world) outcome(d contract.Decision) contract.Outcome {
 	if w.chance(9) {
 		r.Err = errors.Join(errBoom, errConfig)
 	}
-	after := vandal()
-	contract.Protect(&w.di.Status, after, d.Revision)
-	after.Phase, after.LastError = w.di.Status.Phase, w.di.Status.LastError
-	w.write(d, func() { w.di.Status = *after })
+	w.write(d, func() { w.di.Status.ProviderStatus = vandal().ProviderStatus })
 	return contract.Judge(r)
 }
 

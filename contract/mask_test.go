@@ -12,6 +12,20 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
+// vandal is a status in which every single field differs from that of any item of these tests.
+func vandal() *lsv1alpha1.DeployItemStatus {
+	gone := "gone"
+	return &lsv1alpha1.DeployItemStatus{
+		Phase: phProgressing, ObservedGeneration: 99,
+		Conditions: []lsv1alpha1.Condition{cond(contract.ConditionBackground, "False", 9), cond("Theirs", "True", 9), cond(contract.ConditionWaiting, "True", 9)},
+		LastError:  lastErr("X", "x", 9, 9), FirstError: lastErr("X", "x", 9, 9), LastErrors: []*lsv1alpha1.Error{nil},
+		LastReconcileTime: mt(99), Deployer: lsv1alpha1.DeployerInformation{Name: "x"},
+		ProviderStatus: raw(`{"x":1}`), ExportReference: &lsv1alpha1.ObjectReference{Name: "x"},
+		JobID: "x", JobIDFinished: "y", JobIDGenerationTime: mt(99), DeployerPhase: &gone,
+		TransitionTimes: &lsv1alpha1.TransitionTimes{WaitTime: mt(99)},
+	}
+}
+
 func TestMaskAnnotationClosedList(t *testing.T) {
 	t.Parallel()
 	before := ran(phInit, job("b", "a", -6), oldErrors)

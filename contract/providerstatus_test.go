@@ -14,6 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
+func raw(s string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(s)} }
+
 func TestCheckProviderStatus(t *testing.T) {
 	t.Parallel()
 	large := func(n int) *runtime.RawExtension {

@@ -9,8 +9,8 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// maxHistory is how many errors lastErrors keeps. Source: Landscaper.
-const maxHistory = 5
+// MaxHistory is how many errors lastErrors keeps. Source: Landscaper.
+const MaxHistory = 5
 
 // RecordError makes e lastError, or clears lastError when e is nil. lastTransitionTime is kept while the operation stays
 // the same; under [JobID] firstError is set once and lastErrors keeps the newest five. The same content twice changes
@@ -32,23 +32,7 @@ func RecordError(status *lsv1alpha1.DeployItemStatus, r Revision, e *lsv1alpha1.
 		}
 		status.LastError = next
 	}
-	if r == JobID {
-		recordHistory(status)
-	}
-}
-
-// recordHistory keeps lastError in the history of the job.
-func recordHistory(status *lsv1alpha1.DeployItemStatus) {
-	e := status.LastError
-	if status.FirstError == nil {
-		status.FirstError = e.DeepCopy()
-	}
-	isAbsent := func(h *lsv1alpha1.Error) bool { return h == nil }
-	history := slices.DeleteFunc(slices.Clone(status.LastErrors), isAbsent)
-	if n := len(history); n == 0 || !sameError(history[n-1], e) {
-		history = append(history, e.DeepCopy())
-	}
-	status.LastErrors = history[max(0, len(history)-maxHistory):]
+	rulesOf(r).recordHistory(status)
 }
 
 // sameError compares what errors say, not when.

@@ -9,10 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxMessage bounds the text of an error, maxWord its operation and reason. Bytes.
+// Limits of an error in the status, in bytes.
 const (
-	maxMessage = 1024
-	maxWord    = 128
+	// MaxMessage bounds the message.
+	MaxMessage = 1024
+	// MaxWord bounds the operation, the reason and each code.
+	MaxWord = 128
 )
 
 // OneLine is s in one line of at most limit bytes of valid UTF-8: line breaks become "; ", other control characters and
@@ -33,7 +35,7 @@ func OneLine(s string, limit int) string {
 		gap, broken = false, false
 		writeRune(&b, r)
 	}
-	return cut(b.String(), limit)
+	return Truncate(b.String(), limit)
 }
 
 // separator joins two lines, unless the first one ends with a mark of its own.
@@ -44,8 +46,9 @@ func separator(before string, broken bool) string {
 	return "; "
 }
 
-// cut shortens s to limit bytes, at a rune, and says how many bytes are missing when there is room for that.
-func cut(s string, limit int) string {
+// Truncate shortens s to at most limit bytes, at a rune, and says how many bytes are missing if there is room for that.
+// Without a limit, 0 or less, it returns s.
+func Truncate(s string, limit int) string {
 	if limit <= 0 || len(s) <= limit {
 		return s
 	}

@@ -50,6 +50,10 @@ func TestOneLine(t *testing.T) {
 func FuzzOneLine(f *testing.F) {
 	f.Add("a\nb", 10)
 	f.Add("ä\xff\u2028", 2)
+	f.Add(strings.Repeat(";", 300), 94)
+	f.Add(strings.Repeat("ä", 300), 94)
+	f.Add(strings.Repeat("ä", 300), 95)
+	f.Add("\xff\xe2\x800\xef", -2)
 	f.Fuzz(func(t *testing.T, s string, limit int) {
 		got := contract.OneLine(s, limit)
 		if limit > 0 && len(got) > limit {

@@ -43,6 +43,7 @@ func FuzzName(f *testing.F) {
 	f.Add("shop", "web")
 	f.Add("a.-.", "-")
 	f.Add("Ünicode\x00", "")
+	f.Add("AA0A", "A")
 	label := regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	subdomain := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 	f.Fuzz(func(t *testing.T, item, part string) {

@@ -12,13 +12,13 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // TestDefault: above all, the identity does not change from start to start [H-37].
 func TestDefault(t *testing.T) {
-	args := deployerlib.DeployerArgs{Type: testType, Deployer: deployertest.NewFake()}
+	args := deployerlib.DeployerArgs{Type: testType, Deployer: landscapertest.NewFake()}
 	args.Default()
 	if err := args.Validate(); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestValidateReportsEveryFault(t *testing.T) {
 		Name: "not a name!", Revision: "second", PollInterval: -1, GracePeriod: -1, SecretMaxAge: -1,
 		Backoff:         deployerlib.Backoff{Min: 5, Max: 1},
 		TargetSelectors: []lsv1alpha1.TargetSelector{{Labels: []lsv1alpha1.Requirement{{Key: "a", Operator: "about"}}}},
-		Deployer:        deployertest.NewFake().Hook(nil, extension.EndHook).Hook((&deployertest.Recorder{}).Hook("x"), "Never"),
+		Deployer:        landscapertest.NewFake().Hook(nil, extension.EndHook).Hook((&landscapertest.Recorder{}).Hook("x"), "Never"),
 	}
 	args.Options.Reconciler = reconcile.Func(nil)
 	args.Default()

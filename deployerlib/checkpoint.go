@@ -27,7 +27,7 @@ func Checkpoint(ctx context.Context) error {
 	if c == nil {
 		return ErrNoPass
 	}
-	if c.run.isAbandoned() || context.Cause(ctx) != nil && errors.Is(context.Cause(ctx), ErrInterrupted) {
+	if c.run.Abandoned() || context.Cause(ctx) != nil && errors.Is(context.Cause(ctx), ErrInterrupted) {
 		return ErrSuperseded
 	}
 	err := c.checkpoint(ctx)

@@ -28,7 +28,7 @@ type passed struct {
 // conclude writes what the pass came to: the one place where a run's outcome
 // reaches the item.
 func (r *reconciler) conclude(ctx context.Context, c *cycle, v verdict, err error) passed {
-	if !c.run.conclude() {
+	if !c.run.Seal() {
 		return passed{}
 	}
 	if cause := context.Cause(ctx); c.cause == nil && (err != nil || c.outcome == nil) {
@@ -156,13 +156,13 @@ func (r *reconciler) write(ctx context.Context, c *cycle) error {
 	}
 	_, err := r.writer.store(ctx, c, &c.item.Status, intent, rule)
 	if err == nil && c.decision.New && !c.started {
-		c.state.claim(c.item)
+		c.state.Claim(c.item)
 	}
 	if _, isPatch := errors.AsType[*patchError](err); isPatch || isKnownRefusal(err) {
 		err = r.storeRefused(ctx, c, err)
 	}
 	if _, isWrite := errors.AsType[*writeError](err); isWrite && c.ended() {
-		c.state.keepPending(&pendingWrite{item: c.item, base: c.base, stored: c.stored, intent: intent, users: c.running.taken, decision: c.decision})
+		c.state.KeepUnconfirmed(&pendingWrite{item: c.item, base: c.base, stored: c.stored, intent: intent, users: c.running.taken, decision: c.decision})
 	}
 	return err
 }

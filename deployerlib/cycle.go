@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/extension"
 )
 
@@ -19,8 +20,8 @@ import (
 // phase named beside it and read by those after it.
 type cycle struct {
 	key   types.NamespacedName
-	state *itemState
-	run   *run
+	state *itemstate.Item
+	run   *itemstate.Attempt
 	log   logr.Logger
 	began time.Time
 
@@ -80,17 +81,17 @@ func (c *cycle) own() {
 // protect remembers what user code must not change.
 func (c *cycle) protect() { c.protected = c.item.Status.DeepCopy() }
 
-// knowsNewer tells whether a version is older than one that the pass, or one
-// before it, has seen or written.
-func (c *cycle) knowsNewer(resourceVersion string) bool {
-	return older(resourceVersion, c.stored.ResourceVersion) || older(resourceVersion, c.base.ResourceVersion) ||
-		c.state != nil && c.state.hasWritten(resourceVersion)
+// work is what the reconcile works on now. Once its start is stored, the run is not new any more.
+func (c *cycle) work() itemstate.Work {
+	w := itemstate.Work{Item: c.base, Decision: c.decision}
+	w.Decision.New = w.Decision.New && !c.started
+	return w
 }
 
 // meetForeign notes that a write met a change by somebody else: the next pass has to look at it.
 func (c *cycle) meetForeign() {
 	c.rebased = true
-	c.state.metForeign()
+	c.state.MetForeign()
 }
 
 type cycleKey struct{}

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -53,11 +53,11 @@ func TestCycles(t *testing.T) {
 		"job resumed":                   {objects: items(runningJob("1", 0))},
 		"job expired":                   {objects: items(runningJob("1", -time.Hour))},
 		"job unchanged":                 {objects: items(finishedJob("1", phases.Succeeded), func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true; job("2")(di) })},
-		"job fails and is tried again":  {objects: items(job("1")), passes: 2, script: func(w *world) { w.fake.On(contract.Reconcile, deployertest.Fail(errBoom)) }},
-		"job waits":                     {objects: items(job("1")), passes: 2, script: func(w *world) { w.fake.On(contract.Reconcile, deployertest.Wait("a pod", time.Minute)) }},
-		"job progresses":                {objects: items(job("1")), passes: 2, script: func(w *world) { w.fake.On(contract.Reconcile, deployertest.Phase(phases.Progressing)) }},
+		"job fails and is tried again":  {objects: items(job("1")), passes: 2, script: func(w *world) { w.fake.On(contract.Reconcile, landscapertest.Fail(errBoom)) }},
+		"job waits":                     {objects: items(job("1")), passes: 2, script: func(w *world) { w.fake.On(contract.Reconcile, landscapertest.Wait("a pod", time.Minute)) }},
+		"job progresses":                {objects: items(job("1")), passes: 2, script: func(w *world) { w.fake.On(contract.Reconcile, landscapertest.Phase(phases.Progressing)) }},
 		"job background forced by hook": {objects: items(finishedJob("1", phases.Succeeded)), script: func(w *world) { w.on(extension.ShouldReconcileHook, result(false, time.Hour), nil) }},
-		"job background fails":          {objects: items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), passes: 2, script: func(w *world) { w.fake.On(contract.ForceReconcile, deployertest.Fail(errBoom)) }},
+		"job background fails":          {objects: items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), passes: 2, script: func(w *world) { w.fake.On(contract.ForceReconcile, landscapertest.Fail(errBoom)) }},
 		"job test-reconcile":            {objects: items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.TestReconcileOperation))},
 		"job delete":                    {objects: items(finishedJob("1", phases.Succeeded), job("2"), deleted)},
 		"job delete not asked for":      {objects: items(finishedJob("1", phases.Succeeded), deleted)},
@@ -134,7 +134,7 @@ func (s scenario) run(t *testing.T, name string) {
 		b.WriteString(summary(w.stored()))
 		w.clock.Step(time.Second)
 	}
-	deployertest.Golden(t, filepath.Join("testdata", "cycles", strings.ReplaceAll(name, " ", "-")+".golden"), b.String(), *update)
+	landscapertest.Golden(t, filepath.Join("testdata", "cycles", strings.ReplaceAll(name, " ", "-")+".golden"), b.String(), *update)
 }
 
 // summary is the state of an item after a pass.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // minimal is all that a deployer needs [L1].
@@ -31,7 +31,7 @@ func (minimal) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployIt
 }
 
 // old is a deployer written for Landscaper's library: no ForceReconcile.
-type old struct{ *deployertest.Fake }
+type old struct{ *landscapertest.Fake }
 
 // ExtensionHooks has another signature there.
 func (old) ExtensionHooks() map[string]int { return nil }
@@ -56,7 +56,7 @@ func TestBase(t *testing.T) {
 }
 
 func TestPort(t *testing.T) {
-	fake := deployertest.NewFake()
+	fake := landscapertest.NewFake()
 	var types []extension.HookType
 	hook := func(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
 		types = append(types, t)
@@ -96,12 +96,12 @@ func TestPort(t *testing.T) {
 }
 
 func TestResume(t *testing.T) {
-	resuming := func(w *world, args *deployerlib.DeployerArgs) { args.Deployer = deployertest.Resuming{Fake: w.fake} }
+	resuming := func(w *world, args *deployerlib.DeployerArgs) { args.Deployer = landscapertest.Resuming{Fake: w.fake} }
 	t.Run("once per finished item, without a write", func(t *testing.T) {
 		w := newWorld(t, append(items(finishedJob("1", phases.Succeeded), withTarget), target("x")), resuming)
 		w.pass()
 		w.pass()
-		w.wantCalls(deployertest.ActionResume)
+		w.wantCalls(landscapertest.ActionResume)
 		w.wantSent()
 		if !w.fake.Calls(key)[0].HasTarget {
 			t.Error("no target")
@@ -109,17 +109,17 @@ func TestResume(t *testing.T) {
 	})
 	t.Run("again after an error", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), resuming)
-		w.fake.On(deployertest.ActionResume, deployertest.Fail(errBoom), deployertest.Panic("x"))
+		w.fake.On(landscapertest.ActionResume, landscapertest.Fail(errBoom), landscapertest.Panic("x"))
 		for range 4 {
 			w.pass()
 		}
-		w.wantCalls(deployertest.ActionResume, deployertest.ActionResume, deployertest.ActionResume)
+		w.wantCalls(landscapertest.ActionResume, landscapertest.ActionResume, landscapertest.ActionResume)
 	})
 	t.Run("not for what runs or goes", func(t *testing.T) {
 		for _, changes := range [][]change{{job("1")}, {finishedJob("1", phases.Succeeded), deleted}, {job("1"), paused}} {
 			w := newWorld(t, items(changes...), resuming)
 			w.pass()
-			if w.fake.Count(key, deployertest.ActionResume) != 0 {
+			if w.fake.Count(key, landscapertest.ActionResume) != 0 {
 				t.Error("resumed")
 			}
 		}
@@ -127,11 +127,11 @@ func TestResume(t *testing.T) {
 	t.Run("on a paused item with nothing to do [Yx2]", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded), paused), resuming)
 		w.pass()
-		w.wantCalls(deployertest.ActionResume)
+		w.wantCalls(landscapertest.ActionResume)
 	})
 	t.Run("what it changes is dropped", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), resuming)
-		w.fake.On(deployertest.ActionResume, deployertest.Change(vandalise))
+		w.fake.On(landscapertest.ActionResume, landscapertest.Change(vandalise))
 		w.pass()
 		w.wantSent()
 	})

@@ -63,17 +63,19 @@ type Ended struct {
 
 // Pass runs one pass past the gate and without the watchdog.
 func (e *Engine) Pass(ctx context.Context, key types.NamespacedName) Ended {
-	c, ctx, cancel := e.r.newCycle(ctx, key, e.r.states.get(key))
+	c, ctx, cancel := e.r.newCycle(ctx, key, e.r.tracker.Get(key))
 	defer cancel(nil)
-	c.state.begin(c.run)
 	p := e.r.pass(ctx, c)
 	return Ended{Result: p.result, Err: p.err, Queue: e.r.schedule(c, p)}
 }
 
 // Event hands an update event on, as the informer does; it tells whether the item was woken.
-func (e *Engine) Event(di *lsv1alpha1.DeployItem) bool {
+func (e *Engine) Event(di *lsv1alpha1.DeployItem) bool { return e.Update(nil, di) }
+
+// Update is Event with the version that the cache had before.
+func (e *Engine) Update(old, di *lsv1alpha1.DeployItem) bool {
 	q := &recordingQueue{}
-	e.r.updated(di, q)
+	e.r.updated(old, di, q)
 	return len(q.added) > 0
 }
 
@@ -87,11 +89,11 @@ func (e *Engine) Trigger(key types.NamespacedName) { e.r.trigger(key) }
 func (e *Engine) Queued() map[types.NamespacedName]int { return e.r.queue.early }
 
 // Known tells how many items the engine remembers.
-func (e *Engine) Known() int { return len(e.r.states.items) }
+func (e *Engine) Known() int { return e.r.tracker.Len() }
 
 // Quarantined tells whether a call of the item was given up and still runs.
 func (e *Engine) Quarantined(key types.NamespacedName) bool {
-	return e.r.states.get(key).isQuarantined()
+	return e.r.tracker.Get(key).Quarantined()
 }
 
 // Wiring lists the hook types that the pipeline runs, as often as it does.

@@ -81,7 +81,7 @@ func (r *reconciler) itemEvents() diHandler {
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*lsv1alpha1.DeployItem], q workQueue) {
 			if r.isMine(e.ObjectNew) {
-				r.updated(e.ObjectNew, q)
+				r.updated(e.ObjectOld, e.ObjectNew, q)
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*lsv1alpha1.DeployItem], q workQueue) {
@@ -101,43 +101,22 @@ func createPriority(e event.TypedCreateEvent[*lsv1alpha1.DeployItem]) int {
 }
 
 // updated wakes the item first and cancels then, so that exactly one pass follows.
-func (r *reconciler) updated(di *lsv1alpha1.DeployItem, q workQueue) {
+func (r *reconciler) updated(old, di *lsv1alpha1.DeployItem, q workQueue) {
 	key := client.ObjectKeyFromObject(di)
-	running, wake := r.states.get(key).observe(di, printOf(di))
-	if wake {
+	item := r.tracker.Get(key)
+	if item.Observe(old, di) {
 		addTo(q, key, priorityOf(di))
 	}
-	if running != nil {
-		running.observe(di)
-	}
+	item.CancelFor(di)
 }
 
 // deleted ends a call whose item is gone and lets a last pass forget the item.
 func (r *reconciler) deleted(di *lsv1alpha1.DeployItem, q workQueue) {
 	key := client.ObjectKeyFromObject(di)
-	state := r.states.get(key)
-	state.trigger()
+	item := r.tracker.Get(key)
+	item.Trigger()
 	addTo(q, key, priorityJob)
-	state.interrupt()
-}
-
-// interrupt cancels the running pass of an item that is gone.
-func (s *itemState) interrupt() {
-	s.mu.Lock()
-	running := s.running
-	s.mu.Unlock()
-	if running != nil {
-		running.gone()
-	}
-}
-
-// gone cancels the call of an item that does not exist any more.
-func (r *run) gone() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.inCall != nil {
-		r.cancel(ErrInterrupted)
-	}
+	item.Interrupt()
 }
 
 // wakeReferring wakes the items of a namespace that pass the filter: something
@@ -156,6 +135,6 @@ func (r *reconciler) wakeReferring(ctx context.Context, namespace string, refers
 
 // trigger asks for a pass, at low priority and without a reason.
 func (r *reconciler) trigger(key types.NamespacedName) {
-	r.states.get(key).trigger()
+	r.tracker.Get(key).Trigger()
 	r.queue.add(key, priorityPeriodic)
 }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // TestExactlyOneAction walks all combinations of operation, deletion, phase,
@@ -188,7 +188,7 @@ func TestDefaultFlow(t *testing.T) {
 	})
 	t.Run("annotations are removed once the start is stored [L26] [C3] [C5]", func(t *testing.T) {
 		w := newWorld(t, items(operation(lsv1alpha1.ReconcileOperation), annotation(lsv1alpha1.ReconcileTimestampAnnotation, t0.Format(time.RFC3339))))
-		w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+		w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
 			if di := w.stored(); len(di.Annotations) != 0 || !contract.HasOurFinalizer(di) {
 				t.Errorf("when the deployer ran: annotations %v, finalizers %v [Lx6]", di.Annotations, di.Finalizers)
 			}
@@ -240,7 +240,7 @@ func TestDefaultFlow(t *testing.T) {
 	})
 	t.Run("the finalizer goes only after Delete succeeded [Lx6] [C13]", func(t *testing.T) {
 		w := newWorld(t, objectsFor(extension.BeforeDeleteHook))
-		w.fake.On(contract.Delete, deployertest.Fail(errBoom), deployertest.Wait("pods", time.Second), deployertest.Phase(phases.Deleting))
+		w.fake.On(contract.Delete, landscapertest.Fail(errBoom), landscapertest.Wait("pods", time.Second), landscapertest.Phase(phases.Deleting))
 		for range 3 {
 			w.pass()
 			if !contract.HasOurFinalizer(w.stored()) {
@@ -294,7 +294,7 @@ func TestDefaultFlow(t *testing.T) {
 	})
 	t.Run("force-reconcile is removed after it had its effect [Lx8]", func(t *testing.T) {
 		w := newWorld(t, items(finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)))
-		w.fake.On(contract.ForceReconcile, deployertest.Fail(errBoom))
+		w.fake.On(contract.ForceReconcile, landscapertest.Fail(errBoom))
 		w.pass()
 		if w.stored().Annotations[lsv1alpha1.OperationAnnotation] == "" {
 			t.Error("the annotation went although the call failed")
@@ -326,7 +326,7 @@ func TestDefaultFlow(t *testing.T) {
 	})
 	t.Run("a panic of the deployer is an error of the item [Lx10]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, deployertest.Panic("ouch"))
+		w.fake.On(contract.Reconcile, landscapertest.Panic("ouch"))
 		ended := w.pass()
 		if e := w.stored().Status.LastError; e == nil || e.Message != "panic: ouch" || ended.Queue.RequeueAfter <= 0 {
 			t.Errorf("lastError %+v, queue %s", e, ended.Queue.RequeueAfter)
@@ -337,7 +337,7 @@ func TestDefaultFlow(t *testing.T) {
 func TestEvents(t *testing.T) {
 	t.Run("one per new error", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, deployertest.Fail(errBoom), deployertest.Fail(errBoom), deployertest.Fail(fmt.Errorf("bang")))
+		w.fake.On(contract.Reconcile, landscapertest.Fail(errBoom), landscapertest.Fail(errBoom), landscapertest.Fail(fmt.Errorf("bang")))
 		for range 3 {
 			w.pass()
 			w.clock.Step(time.Minute)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // popped is a pop of the queue in the background.
@@ -77,7 +77,7 @@ func (w *world) stepWhenWaiting(waiters int, d time.Duration) {
 func TestCancelledCalls(t *testing.T) {
 	t.Run("abort cancels the call, then Abort runs and the item fails [C4] [L31]", func(t *testing.T) {
 		w := newWorld(t, items(operation(lsv1alpha1.ReconcileOperation)))
-		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
 		p := w.pop(t.Context())
 		w.running(contract.Reconcile, 1)
 		w.Event(w.update(operation(contract.AbortOperation)))
@@ -99,10 +99,10 @@ func TestCancelledCalls(t *testing.T) {
 	})
 	t.Run("interrupt cancels the call, Abort tidies up, nothing but the provider status is written", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, deployertest.InTurn(deployertest.Change(func(s *lsv1alpha1.DeployItemStatus) {
+		w.fake.On(contract.Reconcile, landscapertest.InTurn(landscapertest.Change(func(s *lsv1alpha1.DeployItemStatus) {
 			s.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Kept"})
 			s.Phase = phases.Progressing
-		}), deployertest.UntilCancelled()))
+		}), landscapertest.UntilCancelled()))
 		p := w.pop(t.Context())
 		w.running(contract.Reconcile, 1)
 		w.Event(w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.Phase = "1", phases.Failed }))
@@ -117,7 +117,7 @@ func TestCancelledCalls(t *testing.T) {
 	})
 	t.Run("the deadline cancels the call and fails the item, Abort does not run", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
 		p := w.pop(t.Context())
 		w.running(contract.Reconcile, 1)
 		w.clock.Step(contract.DefaultTimeout)
@@ -134,7 +134,7 @@ func TestCancelledCalls(t *testing.T) {
 	t.Run("a call that returns nil although it was cancelled does not count as done", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		release := make(chan struct{})
-		w.fake.On(contract.Reconcile, deployertest.IgnoreContext(release))
+		w.fake.On(contract.Reconcile, landscapertest.IgnoreContext(release))
 		p := w.pop(t.Context())
 		w.running(contract.Reconcile, 1)
 		w.clock.Step(contract.DefaultTimeout)
@@ -146,7 +146,7 @@ func TestCancelledCalls(t *testing.T) {
 	})
 	t.Run("deletion of the object cancels the call", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
 		p := w.pop(t.Context())
 		w.running(contract.Reconcile, 1)
 		w.update(func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil })
@@ -163,7 +163,7 @@ func TestCancelledCalls(t *testing.T) {
 	t.Run("our own event, or one of no importance, cancels nothing", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		release := make(chan struct{})
-		w.fake.On(contract.Reconcile, deployertest.Block(release))
+		w.fake.On(contract.Reconcile, landscapertest.Block(release))
 		p := w.pop(t.Context())
 		w.running(contract.Reconcile, 1)
 		if w.Event(w.stored()) {
@@ -185,7 +185,7 @@ func TestShutdown(t *testing.T) {
 	t.Run("lets the call end within the grace period", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		release := make(chan struct{})
-		w.fake.On(contract.Reconcile, deployertest.Block(release))
+		w.fake.On(contract.Reconcile, landscapertest.Block(release))
 		ctx, cancel := context.WithCancel(t.Context())
 		p := w.pop(ctx)
 		w.running(contract.Reconcile, 1)
@@ -198,7 +198,7 @@ func TestShutdown(t *testing.T) {
 	})
 	t.Run("cancels it afterwards; the job stays open and no error is written", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
 		ctx, cancel := context.WithCancel(t.Context())
 		p := w.pop(ctx)
 		w.running(contract.Reconcile, 1)
@@ -222,7 +222,7 @@ func TestShutdown(t *testing.T) {
 func TestIgnoredCancellation(t *testing.T) {
 	release := make(chan struct{})
 	w := newWorld(t, items(job("1")))
-	w.fake.On(contract.Reconcile, deployertest.IgnoreContext(release))
+	w.fake.On(contract.Reconcile, landscapertest.IgnoreContext(release))
 	p := w.pop(t.Context())
 	w.running(contract.Reconcile, 1)
 	w.clock.Step(contract.DefaultTimeout)
@@ -261,7 +261,7 @@ func TestAbort(t *testing.T) {
 	abort := operation(contract.AbortOperation)
 	t.Run("errors are retried until its deadline, then the item fails", func(t *testing.T) {
 		w := newWorld(t, items(running(0), abort))
-		w.fake.Always(contract.Abort, deployertest.Fail(errBoom))
+		w.fake.Always(contract.Abort, landscapertest.Fail(errBoom))
 		w.pass()
 		if s := w.stored().Status; s.Phase != phases.Progressing || s.LastError == nil {
 			t.Errorf("status %+v", s)
@@ -275,7 +275,7 @@ func TestAbort(t *testing.T) {
 	})
 	t.Run("one that was taken back leaves the next one its whole time", func(t *testing.T) {
 		w := newWorld(t, items(running(0), abort))
-		w.fake.Always(contract.Abort, deployertest.Fail(errBoom)).Always(contract.Reconcile, deployertest.Phase(phases.Progressing))
+		w.fake.Always(contract.Abort, landscapertest.Fail(errBoom)).Always(contract.Reconcile, landscapertest.Phase(phases.Progressing))
 		w.pass()
 		w.update(func(di *lsv1alpha1.DeployItem) { di.Annotations = nil })
 		w.pass()

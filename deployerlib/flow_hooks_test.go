@@ -14,8 +14,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // countReads counts how often the item is read from the cache.
@@ -102,7 +102,7 @@ func TestHookOrder(t *testing.T) {
 		}
 	})
 	t.Run("an unknown hook type is refused [Lx2]", func(t *testing.T) {
-		fake := deployertest.NewFake().Hook((&deployertest.Recorder{}).Hook("x"), "Sometimes")
+		fake := landscapertest.NewFake().Hook((&landscapertest.Recorder{}).Hook("x"), "Sometimes")
 		_, err := deployerlib.NewEngine(deployerlib.DeployerArgs{Type: testType, Deployer: fake}, deployerlib.Access{})
 		if err == nil || !strings.Contains(err.Error(), "Sometimes") {
 			t.Errorf("got error %v, want one that names the type", err)
@@ -131,7 +131,7 @@ func TestResponsibilityHook(t *testing.T) {
 				w.fake.Hook(w.hooks.Hook("second"), extension.DuringResponsibilityCheckHook)
 			})
 			w.on(extension.DuringResponsibilityCheckHook, test.first, nil)
-			w.hooks.On("second", extension.DuringResponsibilityCheckHook, deployertest.Returns(test.second, nil))
+			w.hooks.On("second", extension.DuringResponsibilityCheckHook, landscapertest.Returns(test.second, nil))
 			w.pass()
 			if called := len(w.actions()) == 1; called != test.want {
 				t.Fatalf("the deployer was called: %t, want %t", called, test.want)
@@ -199,7 +199,7 @@ func TestShouldReconcileHook(t *testing.T) {
 				w.fake.Hook(w.hooks.Hook("second"), extension.ShouldReconcileHook)
 			})
 			w.on(extension.ShouldReconcileHook, test.first, nil)
-			w.hooks.On("second", extension.ShouldReconcileHook, deployertest.Returns(test.second, nil))
+			w.hooks.On("second", extension.ShouldReconcileHook, landscapertest.Returns(test.second, nil))
 			ended := w.pass()
 			if called := len(w.actions()) == 1; called != test.want {
 				t.Errorf("the deployer was called: %t, want %t", called, test.want)
@@ -213,7 +213,7 @@ func TestShouldReconcileHook(t *testing.T) {
 		w := newWorld(t, items(finished(phases.Failed)), withHooks())
 		w.on(extension.ShouldReconcileHook, yes, nil)
 		var seen *lsv1alpha1.DeployItem
-		w.fake.On(contract.Reconcile, func(_ context.Context, in deployertest.Input) error {
+		w.fake.On(contract.Reconcile, func(_ context.Context, in landscapertest.Input) error {
 			seen = w.stored()
 			return nil
 		})
@@ -226,7 +226,7 @@ func TestShouldReconcileHook(t *testing.T) {
 	t.Run("an enforced run on a finished job stays in the background [L46] (job ID)", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Failed)), withHooks())
 		w.on(extension.ShouldReconcileHook, yes, nil)
-		w.fake.On(contract.Reconcile, func(_ context.Context, in deployertest.Input) error {
+		w.fake.On(contract.Reconcile, func(_ context.Context, in landscapertest.Input) error {
 			if s := w.stored().Status; s.Phase != phases.Failed || s.JobIDFinished != "1" {
 				t.Errorf("stored while the deployer ran: %+v", s)
 			}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // TestDeletesOnceWhileTheCacheLags: the answer to the removal of the last
@@ -24,7 +24,7 @@ func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, items(finished(phases.Succeeded), deleted))
 	var shown *lsv1alpha1.DeployItem // what the cache has: nothing newer than the start of the deletion
-	w.fake.On(contract.Delete, func(context.Context, deployertest.Input) error {
+	w.fake.On(contract.Delete, func(context.Context, landscapertest.Input) error {
 		shown = w.stored()
 		return nil
 	})
@@ -69,7 +69,7 @@ func TestLostAnswerWhileTheCacheLags(t *testing.T) {
 				changes = append(changes, stored)
 			}
 			w := newWorld(t, items(changes...))
-			w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+			w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
 				shown := w.stored()
 				w.serve = func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem { return shown }
 				w.lose = func(string, client.Object) error { return errBoom }
@@ -97,7 +97,7 @@ func TestLostErrorWhileTheCacheLags(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, items(job("1")))
-			w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+			w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
 				shown := w.stored()
 				w.serve = func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem { return shown }
 				w.lose = func(request string, _ client.Object) error {
@@ -140,7 +140,7 @@ func TestOldAnswers(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, items(job("1")))
 			conflicts, old := 1, 1
-			w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+			w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
 				w.fail = func(request string, _ client.Object) error {
 					if conflicts == 0 || request == "get" {
 						return nil
@@ -178,7 +178,7 @@ func TestOldAnswers(t *testing.T) {
 func TestNoTimeoutIsNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, items(job("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Timeout = &lsv1alpha1.Duration{} }))
-	w.fake.On(contract.Reconcile, func(ctx context.Context, _ deployertest.Input) error {
+	w.fake.On(contract.Reconcile, func(ctx context.Context, _ landscapertest.Input) error {
 		w.clock.Step(time.Hour)
 		select {
 		case <-ctx.Done():

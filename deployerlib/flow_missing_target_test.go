@@ -11,7 +11,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // deletion is an item that was deployed and is to be deleted now, per revision,
@@ -86,7 +86,7 @@ func TestDeletionWithoutTarget(t *testing.T) {
 		})
 		t.Run(revision+": gives a target that goes away later the whole grace [F63]", func(t *testing.T) {
 			w := newWorld(t, append(items(tc.changes...), target("any")), withArgs(func(args *deployerlib.DeployerArgs) { args.MissingTargetGrace = time.Minute }))
-			w.fake.Always(contract.Delete, deployertest.Wait("the children", time.Second))
+			w.fake.Always(contract.Delete, landscapertest.Wait("the children", time.Second))
 			w.pass()
 			w.clock.Step(5 * time.Minute)
 			if err := w.client.Delete(t.Context(), target("any")); err != nil {
@@ -115,9 +115,9 @@ func TestDeletionWithoutTarget(t *testing.T) {
 func TestAbortKeepsReason(t *testing.T) {
 	for name, start := range map[string]change{"annotation": operation(lsv1alpha1.ReconcileOperation), "jobID": job("1")} {
 		t.Run(name+": the last known reason survives an abort [F64]", func(t *testing.T) {
-			for want, script := range map[string]deployertest.Answer{
-				"Deployment.apps a/b: is not ready": deployertest.Wait("Deployment.apps a/b: is not ready", time.Minute),
-				"boom":                              deployertest.Fail(errBoom),
+			for want, script := range map[string]landscapertest.Answer{
+				"Deployment.apps a/b: is not ready": landscapertest.Wait("Deployment.apps a/b: is not ready", time.Minute),
+				"boom":                              landscapertest.Fail(errBoom),
 			} {
 				w := newWorld(t, items(start))
 				w.fake.Always(contract.Reconcile, script)

@@ -14,8 +14,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // live pops the item as a queue does: when it was told to, and at once after
@@ -46,7 +46,7 @@ func TestPace(t *testing.T) {
 		for _, changes := range [][]change{{job("1")}, {operation(lsv1alpha1.ReconcileOperation)}} {
 			w := newWorld(t, items(changes...))
 			n := 0
-			w.fake.Always(contract.Reconcile, func(context.Context, deployertest.Input) error {
+			w.fake.Always(contract.Reconcile, func(context.Context, landscapertest.Input) error {
 				n++
 				return fmt.Errorf("failure %d", n) // another message each time, so that each failure writes
 			})
@@ -59,7 +59,7 @@ func TestPace(t *testing.T) {
 	t.Run("a waiting item keeps its pace although each wait writes", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		n := 0
-		w.fake.Always(contract.Reconcile, func(context.Context, deployertest.Input) error {
+		w.fake.Always(contract.Reconcile, func(context.Context, landscapertest.Input) error {
 			n++
 			return deployerlib.WaitFor(time.Duration(n).String(), 30*time.Second)
 		})
@@ -71,7 +71,7 @@ func TestPace(t *testing.T) {
 	t.Run("waits between failures do not reset the backoff", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		n := 0
-		w.fake.Always(contract.Reconcile, func(context.Context, deployertest.Input) error {
+		w.fake.Always(contract.Reconcile, func(context.Context, landscapertest.Input) error {
 			if n++; n%2 == 0 {
 				return deployerlib.WaitFor("x", time.Second)
 			}
@@ -110,7 +110,7 @@ func TestPace(t *testing.T) {
 	})
 	t.Run("too early pops do nothing, a trigger or a change opens the gate", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.Always(contract.Reconcile, deployertest.Wait("x", time.Minute))
+		w.fake.Always(contract.Reconcile, landscapertest.Wait("x", time.Minute))
 		w.reconcile()
 		if res := w.reconcile(); res.RequeueAfter != time.Minute || len(w.actions()) != 1 {
 			t.Errorf("came too early: requeue %s, calls %v", res.RequeueAfter, w.actions())
@@ -133,14 +133,14 @@ func TestPace(t *testing.T) {
 func TestPriorities(t *testing.T) {
 	tests := map[string]struct {
 		objects []client.Object
-		answer  deployertest.Answer
+		answer  landscapertest.Answer
 		want    int
 	}{
-		"a job that progresses":       {items(job("1")), deployertest.Phase(phases.Progressing), 0},
-		"a deletion that progresses":  {items(finishedJob("1", phases.Succeeded), job("2"), deleted), deployertest.Phase(phases.Progressing), 100},
-		"a deletion that fails":       {items(finishedJob("1", phases.Succeeded), job("2"), deleted), deployertest.Fail(errBoom), 0},
-		"a user's force-reconcile":    {items(job("1"), operation(lsv1alpha1.ForceReconcileOperation)), deployertest.Phase(phases.Progressing), 0},
-		"a background run that fails": {items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), deployertest.Fail(errBoom), -50},
+		"a job that progresses":       {items(job("1")), landscapertest.Phase(phases.Progressing), 0},
+		"a deletion that progresses":  {items(finishedJob("1", phases.Succeeded), job("2"), deleted), landscapertest.Phase(phases.Progressing), 100},
+		"a deletion that fails":       {items(finishedJob("1", phases.Succeeded), job("2"), deleted), landscapertest.Fail(errBoom), 0},
+		"a user's force-reconcile":    {items(job("1"), operation(lsv1alpha1.ForceReconcileOperation)), landscapertest.Phase(phases.Progressing), 0},
+		"a background run that fails": {items(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)), landscapertest.Fail(errBoom), -50},
 		"nothing to do":               {items(finishedJob("1", phases.Succeeded)), nil, -50},
 	}
 	for name, test := range tests {

@@ -18,13 +18,13 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/patch"
 )
 
 // noting returns a hook that notes changes in the running patch.
-func noting(note func(*patch.Patch), res *extension.HookResult, err error) deployertest.Script {
+func noting(note func(*patch.Patch), res *extension.HookResult, err error) landscapertest.Script {
 	return func(ctx context.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
 		note(patch.FromContext(ctx))
 		return res, err
@@ -32,8 +32,8 @@ func noting(note func(*patch.Patch), res *extension.HookResult, err error) deplo
 }
 
 // notes is a deployer that notes changes in the running patch.
-func notes(note func(*patch.Patch)) deployertest.Answer {
-	return func(ctx context.Context, _ deployertest.Input) error {
+func notes(note func(*patch.Patch)) landscapertest.Answer {
+	return func(ctx context.Context, _ landscapertest.Input) error {
 		note(patch.FromContext(ctx))
 		return nil
 	}
@@ -113,18 +113,18 @@ func TestRunningPatchIsAbsent(t *testing.T) {
 
 // TestRunningPatchAfterErrors: what was noted goes out with the error, not instead of it [K14].
 func TestRunningPatchAfterErrors(t *testing.T) {
-	fails := func(p *patch.Patch) deployertest.Answer { return deployertest.Fail(errBoom) }
+	fails := func(p *patch.Patch) landscapertest.Answer { return landscapertest.Fail(errBoom) }
 	tests := map[string]struct {
 		hook   extension.HookType
 		err    error
-		answer deployertest.Answer
+		answer landscapertest.Answer
 		want   []string
 	}{
 		"a hook's error":            {extension.BeforeReconcileHook, errBoom, nil, []string{"patch status", "patch status", "patch"}},
 		"the first hook's error":    {extension.AfterResponsibilityCheckHook, errBoom, nil, []string{"patch status", "patch"}},
 		"the deployer's error":      {extension.BeforeReconcileHook, nil, fails(nil), []string{"patch status", "patch status", "patch"}},
-		"a wait":                    {extension.BeforeReconcileHook, nil, deployertest.Wait("pods", time.Minute), []string{"patch status", "patch status", "patch"}},
-		"the deployer noted itself": {"", nil, deployertest.InTurn(notes(both), deployertest.Fail(errBoom)), []string{"patch status", "patch status", "patch"}},
+		"a wait":                    {extension.BeforeReconcileHook, nil, landscapertest.Wait("pods", time.Minute), []string{"patch status", "patch status", "patch"}},
+		"the deployer noted itself": {"", nil, landscapertest.InTurn(notes(both), landscapertest.Fail(errBoom)), []string{"patch status", "patch status", "patch"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestRunningPatchAfterErrors(t *testing.T) {
 	t.Run("a call sends nothing while it runs", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		sent := []string{}
-		w.fake.On(contract.Reconcile, func(ctx context.Context, _ deployertest.Input) error {
+		w.fake.On(contract.Reconcile, func(ctx context.Context, _ landscapertest.Input) error {
 			w.sent()
 			both(patch.FromContext(ctx))
 			sent = w.sent()
@@ -215,8 +215,8 @@ func TestRunningPatchRefuses(t *testing.T) {
 	})
 	t.Run("the library's own conditions stay", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, deployertest.Wait("pods", time.Minute), deployertest.InTurn(
-			notes(func(p *patch.Patch) { p.Status().Set("conditions", nil) }), deployertest.Wait("pods", time.Minute)))
+		w.fake.On(contract.Reconcile, landscapertest.Wait("pods", time.Minute), landscapertest.InTurn(
+			notes(func(p *patch.Patch) { p.Status().Set("conditions", nil) }), landscapertest.Wait("pods", time.Minute)))
 		w.pass()
 		w.clock.Step(time.Minute)
 		w.pass()
@@ -332,7 +332,7 @@ func TestRunningPatchMeetsOthers(t *testing.T) {
 func TestRunningPatchLives(t *testing.T) {
 	t.Run("Checkpoint takes it along, and what is noted later goes later", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, func(ctx context.Context, in deployertest.Input) error {
+		w.fake.On(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
 			p := patch.FromContext(ctx)
 			both(p)
 			if err := deployerlib.Checkpoint(ctx); err != nil {
@@ -373,7 +373,7 @@ func TestRunningPatchLives(t *testing.T) {
 		w.pass()
 		late.Labels().Set("too", "late")
 		w.update(func(di *lsv1alpha1.DeployItem) { job("2")(di) })
-		w.hooks.On("hook", extension.EndHook, deployertest.Returns(nil, nil))
+		w.hooks.On("hook", extension.EndHook, landscapertest.Returns(nil, nil))
 		w.pass()
 		if got := w.stored(); len(got.Labels) > 0 || got.Status.JobIDFinished != "2" {
 			t.Errorf("labels %v", got.Labels)
@@ -413,7 +413,7 @@ func TestRunningPatchLives(t *testing.T) {
 	})
 	t.Run("after a deadline it is stored too", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, func(ctx context.Context, _ deployertest.Input) error {
+		w.fake.On(contract.Reconcile, func(ctx context.Context, _ landscapertest.Input) error {
 			both(patch.FromContext(ctx))
 			w.clock.Step(contract.DefaultTimeout)
 			<-ctx.Done()

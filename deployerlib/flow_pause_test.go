@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // paused gives the item the pause annotation.
@@ -102,7 +102,7 @@ func TestPauseLeavesAlone(t *testing.T) {
 	t.Run("a run in progress with all its waits and retries [Yx2]", func(t *testing.T) {
 		for _, c := range []change{running(0), runningJob("1", 0)} {
 			w := newWorld(t, items(c, paused), withHooks())
-			w.fake.On(contract.Reconcile, deployertest.Wait("a door", time.Second), deployertest.Phase(phases.Progressing), deployertest.Fail(errBoom))
+			w.fake.On(contract.Reconcile, landscapertest.Wait("a door", time.Second), landscapertest.Phase(phases.Progressing), landscapertest.Fail(errBoom))
 			for range 4 {
 				w.pass()
 			}
@@ -169,7 +169,7 @@ func TestPauseInTheMiddle(t *testing.T) {
 		w.pass()
 		w.wantPaused(true)
 		w.update(unpaused)
-		w.fake.On(contract.ForceReconcile, func(_ context.Context, in deployertest.Input) error {
+		w.fake.On(contract.ForceReconcile, func(_ context.Context, in landscapertest.Input) error {
 			w.wantPaused(false)
 			return nil
 		})

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 func TestHookResults(t *testing.T) {
@@ -133,19 +133,19 @@ func TestStartHook(t *testing.T) {
 }
 
 func TestEndHook(t *testing.T) {
-	progressing := deployertest.Phase(phases.Progressing)
+	progressing := landscapertest.Phase(phases.Progressing)
 	tests := map[string]struct {
-		answer deployertest.Answer
+		answer landscapertest.Answer
 		want   bool
 	}{
-		"after success [L55]":                 {deployertest.Done(), true},
+		"after success [L55]":                 {landscapertest.Done(), true},
 		"also while progressing [L55]":        {progressing, true},
-		"not after an error [L56]":            {deployertest.Fail(errBoom), false},
-		"not after WaitFor [L56]":             {deployertest.Wait("x", 0), false},
-		"not after a panic [L56] [Lx10]":      {deployertest.Panic("x"), false},
-		"not after the phase Failed [L56]":    {deployertest.Phase(phases.Failed), false},
-		"not after an unknown phase [L56]":    {deployertest.Phase("Strange"), false},
-		"after the phase Succeeded too [L55]": {deployertest.Phase(phases.Succeeded), true},
+		"not after an error [L56]":            {landscapertest.Fail(errBoom), false},
+		"not after WaitFor [L56]":             {landscapertest.Wait("x", 0), false},
+		"not after a panic [L56] [Lx10]":      {landscapertest.Panic("x"), false},
+		"not after the phase Failed [L56]":    {landscapertest.Phase(phases.Failed), false},
+		"not after an unknown phase [L56]":    {landscapertest.Phase("Strange"), false},
+		"after the phase Succeeded too [L55]": {landscapertest.Phase(phases.Succeeded), true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

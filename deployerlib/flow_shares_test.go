@@ -14,7 +14,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // TestItemsWithoutShare: an item for which there is no worker costs nothing, and is queued when there is one.
@@ -23,7 +23,7 @@ func TestItemsWithoutShare(t *testing.T) {
 	waiting := item(runningJob("1", -time.Minute), func(di *lsv1alpha1.DeployItem) { di.Name, di.UID = second.Name, "uid-2" })
 	w := newWorld(t, []client.Object{item(job("1")), waiting}, withArgs(func(args *deployerlib.DeployerArgs) { args.Options.MaxConcurrentReconciles = 1 }))
 	release := make(chan struct{})
-	w.fake.Always(contract.Reconcile, func(_ context.Context, in deployertest.Input) error {
+	w.fake.Always(contract.Reconcile, func(_ context.Context, in landscapertest.Input) error {
 		if in.Item.Name == key.Name {
 			<-release
 		}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/patch"
 )
 
@@ -32,24 +32,24 @@ func known(di *lsv1alpha1.DeployItem) {
 }
 
 func TestAnUnchangedBackgroundRun(t *testing.T) {
-	nothing, unchanged := deployertest.Done(), deployertest.Fail(deployerlib.ErrUnchanged)
-	reordered := func(_ context.Context, in deployertest.Input) error {
+	nothing, unchanged := landscapertest.Done(), landscapertest.Fail(deployerlib.ErrUnchanged)
+	reordered := func(_ context.Context, in landscapertest.Input) error {
 		in.Item.Status.ProviderStatus = &runtime.RawExtension{Raw: json.RawMessage(`{ "kind":"Some", "a":1, "apiVersion":"v1" }`)}
 		return nil
 	}
-	grows := func(_ context.Context, in deployertest.Input) error {
+	grows := func(_ context.Context, in landscapertest.Input) error {
 		in.Item.Status.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Some", "a": 2})
 		return nil
 	}
-	label := func(ctx context.Context, _ deployertest.Input) error {
+	label := func(ctx context.Context, _ landscapertest.Input) error {
 		patch.FromContext(ctx).Labels().Set("a", "b")
 		return nil
 	}
 	status := []string{"patch status"}
 	tests := map[string]struct {
 		changes []change
-		does    deployertest.Answer
-		returns deployertest.Answer
+		does    landscapertest.Answer
+		returns landscapertest.Answer
 		sent    []string
 		moves   bool // lastReconcileTime
 	}{
@@ -63,9 +63,9 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 		"stores what was noted, and nothing else":             {nil, label, unchanged, []string{"patch"}, false},
 		"removes force-reconcile, and nothing else":           {[]change{operation(lsv1alpha1.ForceReconcileOperation)}, nothing, unchanged, []string{"patch"}, false},
 		"but one write when it returns nil":                   {nil, nothing, nothing, status, true},
-		"but one write when it waits as well":                 {nil, nothing, deployertest.Fail(errors.Join(deployerlib.ErrUnchanged, deployerlib.WaitFor("a", time.Hour))), status, true},
-		"but one write when it fails as well":                 {nil, nothing, deployertest.Fail(errors.Join(deployerlib.ErrUnchanged, errBoom)), status, true},
-		"but one write when it sets a phase that is not done": {nil, deployertest.Phase(phases.Progressing), unchanged, status, true},
+		"but one write when it waits as well":                 {nil, nothing, landscapertest.Fail(errors.Join(deployerlib.ErrUnchanged, deployerlib.WaitFor("a", time.Hour))), status, true},
+		"but one write when it fails as well":                 {nil, nothing, landscapertest.Fail(errors.Join(deployerlib.ErrUnchanged, errBoom)), status, true},
+		"but one write when it sets a phase that is not done": {nil, landscapertest.Phase(phases.Progressing), unchanged, status, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 			if w.stored().Annotations[lsv1alpha1.OperationAnnotation] != "" {
 				action = contract.ForceReconcile
 			}
-			w.fake.On(action, deployertest.InTurn(test.does, test.returns))
+			w.fake.On(action, landscapertest.InTurn(test.does, test.returns))
 			before := w.stored()
 			w.pass()
 			w.wantCalls(action)
@@ -112,7 +112,7 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 	t.Run("starts the backoff over", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks())
 		w.on(extension.ShouldReconcileHook, result(false, 0), nil)
-		fail := deployertest.Fail(errBoom)
+		fail := landscapertest.Fail(errBoom)
 		w.fake.On(contract.Reconcile, fail, fail, fail, unchanged, fail)
 		var waits []time.Duration
 		for range 5 {
@@ -125,7 +125,7 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 }
 
 func TestUnchangedOutsideTheBackground(t *testing.T) {
-	unchanged := deployertest.Fail(deployerlib.ErrUnchanged)
+	unchanged := landscapertest.Fail(deployerlib.ErrUnchanged)
 	for name, di := range map[string]change{
 		"ends a job as nil does":          job("1"),
 		"ends an annotation run likewise": func(*lsv1alpha1.DeployItem) {},

@@ -26,21 +26,7 @@ type pendingWrite struct {
 	decision contract.Decision
 }
 
-// keepPending remembers an outcome.
-func (s *itemState) keepPending(p *pendingWrite) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pending = p
-}
-
-// takePending returns the outcome that still has to be written, nil if none.
-func (s *itemState) takePending() *pendingWrite {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.pending
-	s.pending = nil
-	return p
-}
+func (*pendingWrite) Flush(context.Context) error { return nil }
 
 // flush writes a pending outcome onto the item as it is now. Written already
 // (only the answer was lost), gone, or not ours any more: nothing is left to do.
@@ -53,7 +39,7 @@ func (r *reconciler) flush(ctx context.Context, c *cycle, p *pendingWrite) passe
 	case isKnownRefusal(err):
 		return passed{err: err, failure: true}
 	}
-	c.state.keepPending(p)
+	c.state.KeepUnconfirmed(p)
 	return passed{err: err, failure: true}
 }
 

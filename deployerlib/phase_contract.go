@@ -22,7 +22,7 @@ func (r *reconciler) decide(c *cycle) {
 	c.decision = r.look(c)
 	r.markPaused(c)
 	if c.decision.Action != contract.Abort {
-		c.state.noAbort()
+		c.state.ClearAbort()
 	}
 	if c.decision.Due {
 		c.own()
@@ -41,7 +41,7 @@ func (r *reconciler) start(c *cycle) {
 		contract.Start(c.item, c.decision, r.startInfo(c))
 	}
 	c.protect()
-	c.run.track(c)
+	c.run.Track(c.work())
 	if !c.decision.Expired {
 		r.limit(c)
 	}

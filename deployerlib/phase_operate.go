@@ -49,7 +49,7 @@ func (r *reconciler) withoutCall(c *cycle) bool {
 func (r *reconciler) overdue(c *cycle, cause *lsv1alpha1.Error) bool {
 	now := r.args.Clock.Now()
 	switch d := c.decision; {
-	case d.Action == contract.Abort && d.Due && !c.state.abortDeadline(c.stored, now).After(now):
+	case d.Action == contract.Abort && d.Due && !c.state.AbortDeadline(c.stored, now).After(now):
 		c.outcome = timedOut(c, contract.AbortTimeoutError(cause, now))
 	case d.Expired:
 		timeout, _, _ := contract.Timeout(c.stored)
@@ -100,14 +100,14 @@ func (r *reconciler) storeStart(ctx context.Context, c *cycle) error {
 	if err != nil {
 		return err
 	}
-	mine := c.state.claim(c.item)
+	mine := c.state.Claim(c.item)
 	if !wrote && !c.decision.Background && !mine {
 		if err := r.writer.fence(ctx, c); err != nil {
 			return err
 		}
 	}
 	c.started = true
-	c.run.track(c)
+	c.run.Track(c.work())
 	c.protect()
 	return nil
 }
@@ -134,13 +134,13 @@ func (r *reconciler) forceOr(d Deployer) action {
 // act makes a phase of an action: call it and judge what came back.
 func (r *reconciler) act(do action) func(context.Context, *cycle) (verdict, error) {
 	return func(ctx context.Context, c *cycle) (verdict, error) {
-		if c.cause = c.run.enter(c); c.cause != nil {
+		if c.cause = c.run.EnterCall(c.work()); c.cause != nil {
 			return stop, nil
 		}
-		c.run.stopClock() // the bound on hooks; a run without a deadline has none while the deployer works
+		c.run.Unlimit() // the bound on hooks; a run without a deadline has none while the deployer works
 		r.limit(c)
 		err := r.call(ctx, c, do)
-		c.run.leave()
+		c.run.LeaveCall()
 		c.cause = context.Cause(ctx)
 		if c.cause == nil && errors.Is(err, ErrSuperseded) {
 			c.cause = ErrInterrupted
@@ -156,15 +156,15 @@ func (r *reconciler) act(do action) func(context.Context, *cycle) (verdict, erro
 func (r *reconciler) limit(c *cycle) {
 	now := r.args.Clock.Now()
 	if c.decision.Action == contract.Abort {
-		c.run.limit(c.state.abortDeadline(c.stored, now).Sub(now))
+		c.run.Limit(c.state.AbortDeadline(c.stored, now).Sub(now))
 		return
 	}
 	if deadline, ok := contract.Deadline(c.item, c.decision); ok {
-		c.run.limit(deadline.Sub(now))
+		c.run.Limit(deadline.Sub(now))
 		return
 	}
 	if timeout, ok, _ := contract.Timeout(c.item); ok && c.decision.Background {
-		c.run.limit(timeout)
+		c.run.Limit(timeout)
 	}
 }
 

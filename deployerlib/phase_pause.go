@@ -20,7 +20,7 @@ func (r *reconciler) checkPause(_ context.Context, c *cycle) (verdict, error) {
 		return proceed, nil
 	}
 	c.decision = d
-	c.state.noAbort()
+	c.state.ClearAbort()
 	r.markPaused(c)
 	return stop, nil
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/shares"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/targets"
@@ -31,7 +32,7 @@ type reconciler struct {
 	items    itemReader
 	resolver *targets.Resolver
 	writer   *writer
-	states   *states
+	tracker  *itemstate.Tracker
 	seen     *observer
 	queue    *queue
 	shares   *shares.Shares
@@ -45,7 +46,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if ctx.Err() != nil {
 		return reconcile.Result{}, nil
 	}
-	state := r.states.get(req.NamespacedName)
+	state := r.tracker.Get(req.NamespacedName)
 	di, err := r.items.get(ctx, req.NamespacedName)
 	if err != nil {
 		di = nil
@@ -60,11 +61,16 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	defer r.shares.Return(req.NamespacedName)
 	c, passCtx, cancel := r.newCycle(ctx, req.NamespacedName, state)
 	defer cancel(nil)
-	if !state.begin(c.run) {
+	if c.run == nil {
 		return reconcile.Result{}, nil
 	}
 	done := make(chan passed, 1)
-	go func() { done <- r.pass(passCtx, c) }()
+	r.args.CountCalls(+1)
+	go func() {
+		p := r.pass(passCtx, c)
+		r.args.CountCalls(-1)
+		done <- p
+	}()
 	p, returned := r.watch(ctx, passCtx, c, done)
 	if !returned {
 		r.giveUp(ctx, c, context.Cause(passCtx), done)
@@ -75,22 +81,22 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // newCycle prepares a pass. Its context outlives the worker's: a pass ends by
 // its own rules, also when the process is told to stop.
-func (r *reconciler) newCycle(ctx context.Context, key types.NamespacedName, state *itemState) (*cycle, context.Context, context.CancelCauseFunc) {
+func (r *reconciler) newCycle(ctx context.Context, key types.NamespacedName, state *itemstate.Item) (*cycle, context.Context, context.CancelCauseFunc) {
 	c := &cycle{
 		key: key, state: state, log: logf.FromContext(ctx), began: r.args.Clock.Now(),
 		requeue: &extension.HookResult{},
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	c.run = &run{clock: r.args.Clock, cancel: cancel}
+	c.run = state.Begin(r.args.Clock, cancel)
 	return c, ctx, cancel
 }
 
 // tooEarly is the gate: how long a pop must wait, from the cache alone. di is nil if the cache does not have it.
-func (r *reconciler) tooEarly(di *lsv1alpha1.DeployItem, state *itemState) time.Duration {
+func (r *reconciler) tooEarly(di *lsv1alpha1.DeployItem, state *itemstate.Item) time.Duration {
 	if di == nil {
 		return 0
 	}
-	return state.gate(di, r.args.Clock.Now())
+	return state.Wait(di, r.args.Clock.Now())
 }
 
 // claim is what an item asks a share of the workers for, and how long it may wait for that: to the deadline of its run,
@@ -124,13 +130,13 @@ func (r *reconciler) pass(ctx context.Context, c *cycle) (p passed) {
 			p = passed{err: &PanicError{Value: v}, failure: true}
 		}
 	}()
-	if pending := c.state.takePending(); pending != nil {
-		return r.flush(ctx, c, pending)
+	if pending := c.state.TakeUnconfirmed(); pending != nil {
+		return r.flush(ctx, c, pending.(*pendingWrite))
 	}
 	ctx, end := r.seen.pass(ctx, c)
-	c.run.limit(contract.DefaultTimeout)
+	c.run.Limit(contract.DefaultTimeout)
 	v, err := r.runPhases(ctx, c, r.phases)
-	c.run.stopClock()
+	c.run.Unlimit()
 	p = r.conclude(ctx, c, v, err)
 	p = r.resume(ctx, c, p)
 	end(p)
@@ -140,7 +146,7 @@ func (r *reconciler) pass(ctx context.Context, c *cycle) (p passed) {
 // resume tells a deployer once about an item that has nothing to do.
 func (r *reconciler) resume(ctx context.Context, c *cycle, p passed) passed {
 	resumer, ok := r.args.Deployer.(Resumer)
-	if !ok || !p.settled || !c.writable() || c.decision.Due || c.decision.Held || c.state.resumed || c.stored.DeletionTimestamp != nil {
+	if !ok || !p.settled || !c.writable() || c.decision.Due || c.decision.Held || c.state.Resumed() || c.stored.DeletionTimestamp != nil {
 		return p
 	}
 	resolved, err := r.resolve(ctx, c)
@@ -152,7 +158,7 @@ func (r *reconciler) resume(ctx context.Context, c *cycle, p passed) passed {
 	if err != nil {
 		return passed{err: fmt.Errorf("resume: %w", err), failure: true}
 	}
-	c.state.resumed = true
+	c.state.MarkResumed()
 	return p
 }
 
@@ -164,9 +170,9 @@ func (r *reconciler) schedule(c *cycle, p passed) reconcile.Result {
 	priority := c.priority(p)
 	known := c.base != nil && !c.rebased
 	if c.base == nil {
-		c.state.endUnread()
+		c.run.EndUnread()
 	} else {
-		c.state.end(printOf(c.base), known, r.notBefore(wait))
+		c.run.End(itemstate.DigestOf(c.base), known, r.notBefore(wait))
 	}
 	if wait <= 0 && !immediate {
 		return reconcile.Result{Priority: &priority}
@@ -186,18 +192,15 @@ func (r *reconciler) notBefore(wait time.Duration) time.Time {
 // immediate: nothing does.
 func (r *reconciler) delay(c *cycle, p passed) (wait time.Duration, immediate bool) {
 	asks := []time.Duration{c.wait, p.result.RequeueAfter, r.toDeadline(c)}
-	switch {
-	case p.failure:
+	immediate = p.again || r.nextIsDue(c) || p.result.Requeue //nolint:staticcheck // the hooks' contract has it
+	retries := c.state.Count(itemstate.End{Failed: p.failure, Settled: p.settled, Immediate: immediate})
+	if p.failure {
 		r.seen.retry(c.decision.Action)
-		asks = append(asks, r.args.Backoff.after(c.state.failed(), withJitter))
-	case p.settled:
-		c.state.succeeded()
+		asks = append(asks, r.args.Backoff.after(retries.Failures, withJitter))
 	}
-	if p.again || r.nextIsDue(c) || p.result.Requeue { //nolint:staticcheck // the hooks' contract has it
-		wait = c.state.immediately()
-		return wait, true
+	if immediate {
+		return immediateDelay(retries.Immediate), true
 	}
-	c.state.calm()
 	for _, ask := range asks {
 		if ask > 0 && (wait == 0 || ask < wait) {
 			wait = ask
@@ -230,7 +233,7 @@ func (r *reconciler) toDeadline(c *cycle) time.Duration {
 	now := r.args.Clock.Now()
 	deadline, ok := contract.Deadline(c.base, c.decision)
 	if c.decision.Action == contract.Abort {
-		deadline, ok = c.state.abortDeadline(c.stored, now), true
+		deadline, ok = c.state.AbortDeadline(c.stored, now), true
 	}
 	if rest, waits := r.targetGrace(c); waits && (!ok || now.Add(rest).Before(deadline)) {
 		deadline, ok = now.Add(rest), true

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/extension"
 )
 
@@ -60,7 +61,7 @@ func offline(tb testing.TB, di *lsv1alpha1.DeployItem, hooks extension.Reconcile
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r := &reconciler{args: args, hooks: args.readHooks(), seen: seen, states: newStates(), queue: &queue{}, items: memoryItems{di}}
+	r := &reconciler{args: args, hooks: args.readHooks(), seen: seen, tracker: itemstate.NewTracker(), queue: &queue{}, items: memoryItems{di}}
 	r.phases, r.ops = r.pipeline(), r.operations()
 	return r
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/guard"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/patch"
 )
@@ -87,7 +88,7 @@ func overlay(di *lsv1alpha1.DeployItem, patches []*patch.Patch) (*lsv1alpha1.Dep
 	if err := checkOverlay(before, after); err != nil {
 		return nil, &patchError{err: err}
 	}
-	contract.Protect(&before.Status, &after.Status, "")
+	guard.Protect(&before.Status, &after.Status)
 	after.TypeMeta = di.TypeMeta
 	di.Spec.DeepCopyInto(&after.Spec)
 	return after, nil
@@ -111,7 +112,7 @@ func checkOverlay(before, after *lsv1alpha1.DeployItem) error {
 	if !equality.Semantic.DeepEqual(foreignMetadata(before), foreignMetadata(after)) {
 		return &patch.FieldError{Path: "metadata"}
 	}
-	if path := contract.Trespass(before, after); path != "" {
+	if path := guard.Trespass(before, after); path != "" {
 		return &patch.FieldError{Path: path, Reason: "it belongs to Landscaper's contract"}
 	}
 	if err := contract.CheckProviderStatus(after.Status.ProviderStatus); err != nil {

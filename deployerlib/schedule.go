@@ -58,34 +58,9 @@ func (c *cycle) priority(p passed) int {
 	return priority
 }
 
-// failed counts a failure in a row.
-func (s *itemState) failed() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failures++
-	return s.failures
-}
-
-// succeeded starts the counting over.
-func (s *itemState) succeeded() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failures, s.abortSeen = 0, time.Time{}
-}
-
-// calm starts the counting of immediate requeues over.
-func (s *itemState) calm() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.immediate = 0
-}
-
-// immediately is the wait of an immediate requeue: none, until too many come in a row.
-func (s *itemState) immediately() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.immediate++
-	over := s.immediate - freeImmediate
+// immediateDelay is the delay of an attempt that is due at once: none, until too many come in a row.
+func immediateDelay(inARow int) time.Duration {
+	over := inARow - freeImmediate
 	if over <= 0 {
 		return 0
 	}
@@ -96,12 +71,4 @@ func (s *itemState) immediately() time.Duration {
 		}
 	}
 	return wait
-}
-
-// endUnread notes the end of a pass that did not get to see the item: what is
-// known of it stays, the gate is open.
-func (s *itemState) endUnread() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.running, s.notBefore = nil, time.Time{}
 }

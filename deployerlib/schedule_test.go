@@ -37,21 +37,16 @@ func TestBackoffAfter(t *testing.T) {
 	}
 }
 
-func TestImmediately(t *testing.T) {
-	s := &itemState{}
+func TestImmediateDelay(t *testing.T) {
 	for i := range 9 {
-		if got := s.immediately(); got != 0 {
+		if got := immediateDelay(i + 1); got != 0 {
 			t.Errorf("requeue %d waits %s", i+1, got)
 		}
 	}
-	for _, want := range []time.Duration{100, 200, 400, 800, 1600, 3200, 5000, 5000} {
-		if got := s.immediately(); got != want*time.Millisecond {
-			t.Errorf("waits %s, want %s", got, want*time.Millisecond)
+	for i, want := range []time.Duration{100, 200, 400, 800, 1600, 3200, 5000, 5000} {
+		if got := immediateDelay(10 + i); got != want*time.Millisecond {
+			t.Errorf("requeue %d waits %s, want %s", 10+i, got, want*time.Millisecond)
 		}
-	}
-	s.calm()
-	if got := s.immediately(); got != 0 {
-		t.Errorf("after a calm pass: %s", got)
 	}
 }
 
@@ -85,64 +80,4 @@ func TestPriorityOf(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestGate(t *testing.T) {
-	seen, other := &lsv1alpha1.DeployItem{}, &lsv1alpha1.DeployItem{}
-	other.Generation = 2
-	fresh := func() *itemState {
-		s := &itemState{failures: 3, immediate: 3}
-		s.begin(&run{})
-		s.end(printOf(seen), true, moment.Add(time.Minute))
-		return s
-	}
-	t.Run("a pop that comes too early waits for the rest", func(t *testing.T) {
-		s := fresh()
-		if got := s.gate(seen, moment.Add(20*time.Second)); got != 40*time.Second {
-			t.Errorf("waits %s", got)
-		}
-		if s.failures != 3 {
-			t.Error("the backoff started over")
-		}
-	})
-	t.Run("in time it passes", func(t *testing.T) {
-		if got := fresh().gate(seen, moment.Add(time.Minute)); got != 0 {
-			t.Errorf("waits %s", got)
-		}
-	})
-	t.Run("a new print passes and starts the backoff over", func(t *testing.T) {
-		s := fresh()
-		if got := s.gate(other, moment); got != 0 || s.failures != 0 || s.immediate != 0 {
-			t.Errorf("waits %s, %d failures", got, s.failures)
-		}
-	})
-	t.Run("a trigger opens it, for one pass", func(t *testing.T) {
-		s := fresh()
-		s.trigger()
-		if got := s.gate(seen, moment); got != 0 {
-			t.Errorf("waits %s", got)
-		}
-		s.begin(&run{})
-		s.end(printOf(seen), true, moment.Add(time.Minute))
-		if got := s.gate(seen, moment); got != time.Minute {
-			t.Errorf("waits %s", got)
-		}
-	})
-	t.Run("a trigger that comes while a pass runs is not lost", func(t *testing.T) {
-		s := fresh()
-		s.begin(&run{})
-		s.trigger()
-		s.end(printOf(seen), true, moment.Add(time.Minute))
-		if got := s.gate(seen, moment); got != 0 {
-			t.Errorf("waits %s", got)
-		}
-	})
-	t.Run("a pass that met a foreign change leaves it open", func(t *testing.T) {
-		s := fresh()
-		s.begin(&run{})
-		s.end(printOf(seen), false, moment.Add(time.Minute))
-		if got := s.gate(seen, moment); got != 0 {
-			t.Errorf("waits %s", got)
-		}
-	})
 }

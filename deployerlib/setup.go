@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/shares"
 	"github.com/deployerkit/deployerkit/targets"
 )
@@ -86,10 +87,10 @@ func newReconciler(a access, args DeployerArgs) (*reconciler, error) {
 		return nil, err
 	}
 	r := &reconciler{
-		args: args, hooks: args.readHooks(), client: a.client, seen: seen, states: newStates(), queue: &queue{},
+		args: args, hooks: args.readHooks(), client: a.client, seen: seen, tracker: itemstate.NewTracker(), queue: &queue{},
 		items: a.items, warn: a.warn,
 		resolver: targets.NewResolver(a.live, args.Clock, args.SecretMaxAge),
-		writer:   &writer{client: a.client, live: a.live, seen: seen},
+		writer:   &writer{client: a.client, live: a.live, clock: args.Clock, seen: seen},
 	}
 	r.shares = shares.New(shares.Options{
 		Workers: args.Options.MaxConcurrentReconciles, TargetShare: args.TargetShare,

@@ -13,7 +13,7 @@ import (
 	lserrors "github.com/gardener/landscaper/apis/errors"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/guard"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/patch"
@@ -49,7 +49,7 @@ func (r *reconciler) runHooks(ctx context.Context, c *cycle, t extension.HookTyp
 // restore undoes what user code must not change on the working copy. A changed
 // spec is an error that names the path: it would start the item anew.
 func (r *reconciler) restore(c *cycle, who string) error {
-	contract.Protect(c.protected, &c.item.Status, c.decision.Revision)
+	guard.Protect(c.protected, &c.item.Status)
 	if !apiequality.Semantic.DeepEqual(c.item.ObjectMeta, c.base.ObjectMeta) {
 		c.log.V(1).Info("metadata changed in memory is dropped", "by", who)
 		c.base.ObjectMeta.DeepCopyInto(&c.item.ObjectMeta)

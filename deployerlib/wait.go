@@ -8,6 +8,8 @@ import (
 	"time"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 )
 
 // waitFallback is how long an item waits at most when only a trigger should wake it.
@@ -90,11 +92,11 @@ var ErrSuperseded = errors.New("the job of this call is no longer the current on
 // Causes with which the library cancels the context of a running call.
 var (
 	// ErrAborted: the item carries the abort operation. Abort runs after the call returned.
-	ErrAborted = errors.New("the deploy item was aborted")
+	ErrAborted = itemstate.ErrAborted
 	// ErrInterrupted: Landscaper ended the job while the call ran.
-	ErrInterrupted = errors.New("the job was interrupted")
+	ErrInterrupted = itemstate.ErrInterrupted
 	// ErrDeadline: the item's timeout passed.
-	ErrDeadline = errors.New("the deploy item's timeout passed")
+	ErrDeadline = itemstate.ErrDeadline
 	// ErrShutdown: the process ends and its grace period is over.
 	ErrShutdown = errors.New("the deployer shuts down")
 )

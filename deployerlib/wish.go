@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/guard"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/patch"
 )
@@ -61,7 +62,7 @@ func (w wish) on(c *cycle, fresh *lsv1alpha1.DeployItem) (*lsv1alpha1.DeployItem
 		return nil, fmt.Errorf("carry changes over: %T is no deploy item", changed)
 	}
 	if w.own.Status != nil {
-		contract.Insist(w.told, &own.Status, c.decision)
+		guard.Insist(w.told, &own.Status, c.decision)
 	}
 	fresh.ObjectMeta.DeepCopyInto(&own.ObjectMeta)
 	w.intent.apply(own, c.stored)
@@ -96,7 +97,7 @@ func wantedItem(base *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus
 	wanted := base.DeepCopy()
 	status.DeepCopyInto(&wanted.Status)
 	contract.Mask(revision, &base.Status, &wanted.Status)
-	contract.Bound(&wanted.Status)
+	guard.Bound(&wanted.Status)
 	if contract.CheckProviderStatus(wanted.Status.ProviderStatus) != nil {
 		wanted.Status.ProviderStatus = nil
 	}

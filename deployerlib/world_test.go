@@ -27,8 +27,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 const (
@@ -47,9 +47,9 @@ var (
 type world struct {
 	*deployerlib.Engine
 	t      *testing.T
-	fake   *deployertest.Fake
-	hooks  *deployertest.Recorder
-	trace  *deployertest.Trace
+	fake   *landscapertest.Fake
+	hooks  *landscapertest.Recorder
+	trace  *landscapertest.Trace
 	clock  *testclock.FakeClock
 	client client.WithWatch
 	args   deployerlib.DeployerArgs
@@ -70,10 +70,10 @@ type setup func(w *world, args *deployerlib.DeployerArgs)
 func newWorld(t *testing.T, objects []client.Object, setups ...setup) *world {
 	t.Helper()
 	w := &world{
-		t: t, fake: deployertest.NewFake(), hooks: &deployertest.Recorder{}, trace: &deployertest.Trace{},
+		t: t, fake: landscapertest.NewFake(), hooks: &landscapertest.Recorder{}, trace: &landscapertest.Trace{},
 		clock: testclock.NewFakeClock(t0),
 	}
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,5 +424,5 @@ func result(abort bool, after time.Duration) *extension.HookResult {
 
 // on scripts the hook "hook" of a world.
 func (w *world) on(t extension.HookType, res *extension.HookResult, err error) {
-	w.hooks.On("hook", t, deployertest.Returns(res, err))
+	w.hooks.On("hook", t, landscapertest.Returns(res, err))
 }

@@ -12,10 +12,13 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/guard"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/patch"
 )
 
@@ -32,6 +35,7 @@ var errConflict = errors.New("the item changed while its run was being started")
 type writer struct {
 	client client.Client
 	live   client.Reader
+	clock  clock.PassiveClock
 	seen   *observer
 }
 
@@ -74,7 +78,7 @@ func (w *writer) store(ctx context.Context, c *cycle, status *lsv1alpha1.DeployI
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	c.state.expect(printOf(half(c.base, wanted)), printOf(wanted))
+	c.state.ExpectWrite(itemstate.DigestOf(half(c.base, wanted)), itemstate.DigestOf(wanted))
 	before := c.base
 	if err = w.send(ctx, c, changes, wish, rule); err == nil && c.base != before && len(wish.users) > 0 {
 		c.absorb()
@@ -124,10 +128,7 @@ func (w *writer) sendOnce(ctx context.Context, c *cycle, changes itempatch.Chang
 // adopt makes a response the new base.
 func (w *writer) adopt(c *cycle, obj *lsv1alpha1.DeployItem) {
 	obj.ManagedFields = nil
-	c.state.wrote(obj.ResourceVersion)
-	if obj.DeletionTimestamp != nil && len(obj.Finalizers) == 0 {
-		c.state.release(obj.UID)
-	}
+	c.state.Wrote(obj)
 	c.base = obj
 	obj.ObjectMeta.DeepCopyInto(&c.item.ObjectMeta)
 }
@@ -180,23 +181,29 @@ func (w *writer) read(ctx context.Context, c *cycle) (*lsv1alpha1.DeployItem, er
 	fresh := &lsv1alpha1.DeployItem{}
 	w.seen.apiCall(callGet)
 	err := w.live.Get(ctx, c.key, fresh)
-	if err == nil && c.knowsNewer(fresh.ResourceVersion) {
+	if err == nil && !c.state.ConfirmRead(fresh.ResourceVersion, w.clock.Now(), c.stored.ResourceVersion, c.base.ResourceVersion) {
 		return nil, &writeError{err: fmt.Errorf("the API server answered with version %s of the item, which is an old one", fresh.ResourceVersion)}
 	}
 	if apierrors.IsNotFound(err) || err == nil && fresh.UID != c.stored.UID {
-		if c.state != nil {
-			c.state.release(c.stored.UID)
-		}
+		c.state.Released(c.stored.UID)
 		return nil, nil
 	}
 	if err != nil {
 		return nil, &writeError{err: err}
 	}
 	fresh.ManagedFields = nil
-	if c.state != nil {
-		c.state.wrote(fresh.ResourceVersion) // a cache that is older than this must not be acted on
-	}
 	return fresh, nil
+}
+
+// probe asks the API server which version of the item is the newest.
+func (w *writer) probe(ctx context.Context, c *cycle) error {
+	fresh := &lsv1alpha1.DeployItem{}
+	w.seen.apiCall(callGet)
+	if err := w.live.Get(ctx, c.key, fresh); err != nil {
+		return err
+	}
+	c.state.ConfirmRead(fresh.ResourceVersion, w.clock.Now())
+	return nil
 }
 
 // keep stores provider status and export reference alone. The run is not ours
@@ -224,11 +231,11 @@ func (w *writer) fence(ctx context.Context, c *cycle) error {
 	w.seen.apiCall(callFence)
 	err := itempatch.Fence(ctx, w.client, obj)
 	if apierrors.IsConflict(err) {
-		c.state.unclaim()
+		c.state.Unclaim()
 		return errConflict
 	}
 	if err != nil {
-		c.state.unclaim()
+		c.state.Unclaim()
 		return c.refused(err)
 	}
 	return nil
@@ -237,7 +244,7 @@ func (w *writer) fence(ctx context.Context, c *cycle) error {
 // checkpoint stores progress in mid-call: never phase, errors or job fields.
 func (w *writer) checkpoint(ctx context.Context, c *cycle) error {
 	status := c.item.Status.DeepCopy()
-	contract.Protect(c.protected, status, c.decision.Revision)
+	guard.Protect(c.protected, status)
 	if err := contract.CheckProviderStatus(status.ProviderStatus); err != nil {
 		return err
 	}

@@ -80,6 +80,8 @@ func FuzzAggregate(f *testing.F) {
 	f.Add([]byte{1, 0, 1, 0})
 	f.Add([]byte{3, 5, 0, 0, 1, 0xfb, 9, 3})
 	f.Add([]byte{5, 5, 1, 2, 0xf9, 0x80})
+	f.Add([]byte("1090Y0"))
+	f.Add([]byte("90000090"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := decode(data)
 		before := decode(data)
@@ -132,6 +134,9 @@ func FuzzExecute(f *testing.F) {
 	f.Add(uint8(3), []byte{1, 0, 0, 0, 3, 5, 9, 3})
 	f.Add(uint8(5), []byte{1, 0, 0, 1, 3, 5})
 	f.Add(uint8(250), []byte{5, 5, 0, 2, 1, 1})
+	f.Add(uint8(11), []byte("9090"))
+	f.Add(uint8('-'), []byte("ppppppppppppppp"))
+	f.Add(uint8(8), []byte("10y090"))
 	f.Fuzz(func(t *testing.T, place uint8, data []byte) {
 		types := extension.HookTypes()
 		typ := types[int(place)%len(types)]

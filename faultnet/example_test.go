@@ -3,45 +3,55 @@
 package faultnet_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"testing"
 
-	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	"github.com/gardener/landscaper/apis/core/v1alpha1/targettypes"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/client-go/rest"
 
 	"github.com/deployerkit/deployerkit/faultnet"
-	"github.com/deployerkit/deployerkit/targets"
 )
 
-// A target that is fine, but for one ConfigMap of 120 MiB, and for watches that are always too old.
-func Example() {
-	server := faultnet.New(
-		faultnet.When(faultnet.Watches, faultnet.Expired()),
-		faultnet.When(faultnet.Named("big"), faultnet.Gzip(), faultnet.Huge(120<<20)),
-	)
-	defer server.Close()
-	target := &lsv1alpha1.ResolvedTarget{
-		Target: &lsv1alpha1.Target{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hostile"},
-			Spec:       lsv1alpha1.TargetSpec{Type: targettypes.KubernetesClusterTargetType},
-		},
-		Content: string(server.Kubeconfig("token")),
+// A rule says which requests it is for, which of them it acts on, and what it does to them.
+func ExampleRule() {
+	rules := []faultnet.Rule{
+		{Match: faultnet.Match{Verb: "patch", Resource: "deployitems"}, Times: 3, Fault: faultnet.Conflict()},
+		{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Nth: 4, Fault: faultnet.LostAnswer()},
+		{Match: faultnet.Match{Resource: "configmaps"}, Fault: faultnet.ReplayWatch(2)},
 	}
-	pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, Patience: 10e9})
-	defer pool.Close()
-	c, err := pool.Get(context.Background(), target)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	err = c.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: "big"}, &corev1.ConfigMap{})
-	if over, ok := errors.AsType[*targets.LimitError](err); ok {
-		fmt.Println(over)
+	for _, rule := range rules {
+		fmt.Println(rule.Fault)
 	}
 	// Output:
-	// the answer of the target has more than 8388608 bytes, the limit for one object (the option targets.Limits.Object raises this limit)
+	// 409 Conflict
+	// reset after it took effect
+	// replayed after 2 events
+}
+
+// TestKillEverywhere is the example of the guide: a deployer of three writes is killed at each of them.
+func TestKillEverywhere(t *testing.T) {
+	var server *standIn
+	run := func(network *faultnet.Network) {
+		server = newStandIn(t)
+		deployer := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+		for range 3 {
+			deployer.send("PATCH", objectPath)
+		}
+	}
+	check := func(n int, _ faultnet.Fault) {
+		if stored := server.stored(); stored != n && stored != n-1 {
+			t.Errorf("killed at write %d, %d took effect", n, stored)
+		}
+	}
+
+	writes := faultnet.Match{Verb: faultnet.WriteVerb}
+	count := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Match: writes}}}) // no fault: it only counts
+	run(count)
+	for n := 1; n <= count.Report().Rules[0].Matched; n++ {
+		for _, kill := range []faultnet.Fault{faultnet.KillBefore(), faultnet.KillAfter()} {
+			network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Match: writes, Nth: n, Fault: kill}}})
+			run(network)
+			<-network.Killed()
+			check(n, kill)
+		}
+	}
 }

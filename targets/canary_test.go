@@ -78,7 +78,7 @@ func TestCanary(t *testing.T) {
 		"a token": api.content(t, canary), "oidc": api.oidc(`,"audience":["x"]`), "self": `{"selfConfig":{"serviceAccount":{"name":"robot"}}}`,
 		"no such host": at(t, dead(t)), "an audience": api.oidc(`,"audience":["` + canary + `",1]`), "text": canary, "JSON": `{"` + canary + `":`,
 	}
-	for name, tc := range hostile() {
+	for name, tc := range refusedKubeconfigs() {
 		inputs[name] = tc.text
 	}
 	var texts []string

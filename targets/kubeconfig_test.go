@@ -128,8 +128,8 @@ func proxyOf(t *testing.T, c *rest.Config) string {
 	return proxy.String()
 }
 
-// hostile are the kubeconfigs that must be refused, each by the path of the field.
-func hostile() map[string]struct{ text, field string } {
+// refusedKubeconfigs are the kubeconfigs that must be refused, each by the path of the field.
+func refusedKubeconfigs() map[string]struct{ text, field string } {
 	user := func(field string) string { return kubeconfig(okCluster, okUser+", "+field, "") }
 	cluster := func(field string) string { return kubeconfig(okCluster+", "+field, okUser, "") }
 	server := func(url string) string { return kubeconfig(fmt.Sprintf("server: %q", url), okUser, "") }
@@ -215,7 +215,7 @@ func bomb() string {
 }
 
 func TestRESTConfigRefuses(t *testing.T) {
-	for name, tc := range hostile() {
+	for name, tc := range refusedKubeconfigs() {
 		t.Run(name, func(t *testing.T) {
 			got, err := targets.RESTConfig([]byte(tc.text), targets.Policy{})
 			refused, ok := errors.AsType[*targets.ConfigError](err)
@@ -303,12 +303,15 @@ func TestInClusterServer(t *testing.T) {
 
 // FuzzRESTConfig: whatever is accepted is safe, and whatever is refused is not repeated.
 func FuzzRESTConfig(f *testing.F) {
-	for _, tc := range hostile() {
+	for _, tc := range refusedKubeconfigs() {
 		if len(tc.text) < 1<<12 {
 			f.Add([]byte(tc.text), false)
 		}
 	}
 	f.Add([]byte(kubeconfig(okCluster, okUser, "")), true)
+	f.Add([]byte("clusters: []\nusers: []\ncontexts:\n- unknown: x\n"), true)
+	f.Add([]byte("{0, 1}"), false)
+	f.Add([]byte("current-context: 2001-01-01\n"), false)
 	f.Fuzz(func(t *testing.T, text []byte, loose bool) {
 		p := targets.Policy{AllowHTTP: loose, AllowProxy: loose, AllowPrivateHosts: loose}
 		cfg, err := targets.RESTConfig(text, p)
@@ -337,6 +340,8 @@ func FuzzRESTConfigField(f *testing.F) {
 	}
 	f.Add(uint8(1), "server", `https://example.com@169.254.169.254/`, true)
 	f.Add(uint8(1), "proxy-url", `socks5://a:b@c`, true)
+	f.Add(uint8(0), "extra", "[&open", false)
+	f.Add(uint8(0), "Client", `"x"`, true)
 	f.Fuzz(func(t *testing.T, level uint8, name, value string, loose bool) {
 		text := placed(level, name, strings.ReplaceAll(value, "x", canary))
 		p := targets.Policy{AllowHTTP: loose, AllowProxy: loose, AllowPrivateHosts: loose}

@@ -49,6 +49,24 @@ func (c *limited) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opt
 	return c.Client.Apply(ctx, obj, opts...)
 }
 
+func (c *limited) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	ctx, release := Hold(ctx)
+	defer release()
+	return c.Client.Delete(ctx, obj, opts...)
+}
+
+func (c *limited) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
+	ctx, release := Hold(ctx)
+	defer release()
+	return c.Client.DeleteAllOf(ctx, obj, opts...)
+}
+
+func (c *limited) Status() client.SubResourceWriter { return c.SubResource("status") }
+
+func (c *limited) SubResource(name string) client.SubResourceClient {
+	return &limitedPart{c.Client.SubResource(name)}
+}
+
 // List reads all pages, unless the caller asks for some of them. It takes one request if there is only one page.
 func (c *limited) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions

@@ -19,14 +19,14 @@ import (
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
 // hostileServer starts a server for a test.
-func hostileServer(t *testing.T, behaviours ...faultnet.Behaviour) *faultnet.Server {
+func hostileServer(t *testing.T, behaviours ...hostile.Behaviour) *hostile.Server {
 	t.Helper()
-	s := faultnet.New(behaviours...)
+	s := hostile.New(behaviours...)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -74,21 +74,21 @@ func TestHostileAnswers(t *testing.T) {
 		return c.Create(ctx, named("a"))
 	}
 	for name, tc := range map[string]struct {
-		behaviour faultnet.Behaviour
+		behaviour hostile.Behaviour
 		calls     []func(context.Context, client.Client) error
 		option    string
 	}{
-		"a huge object [F2]":         {faultnet.Huge(120 << 20), []func(context.Context, client.Client) error{read, typed, write}, "Object"},
-		"a huge object, zipped [F2]": {faultnet.When(faultnet.All, faultnet.Gzip(), faultnet.Huge(120<<20)), []func(context.Context, client.Client) error{read}, "Object"},
-		"a huge list [F2]":           {faultnet.Huge(120 << 20), []func(context.Context, client.Client) error{list}, "Page"},
-		"endless pages [F2]":         {faultnet.EndlessPages(100, 10_000), []func(context.Context, client.Client) error{list, typedList, metadataList}, "List"},
-		"many small values [F2]":     {faultnet.Nodes(1_000_000), []func(context.Context, client.Client) error{read}, "Decoding"},
-		"a very deep object [F2]":    {faultnet.Deep(100_000), []func(context.Context, client.Client) error{read}, ""},
-		"another format [F2]":        {faultnet.ContentType("application/vnd.kubernetes.protobuf"), []func(context.Context, client.Client) error{read, typed}, ""},
+		"a huge object [F2]":         {hostile.Huge(120 << 20), []func(context.Context, client.Client) error{read, typed, write}, "Object"},
+		"a huge object, zipped [F2]": {hostile.When(hostile.All, hostile.Gzip(), hostile.Huge(120<<20)), []func(context.Context, client.Client) error{read}, "Object"},
+		"a huge list [F2]":           {hostile.Huge(120 << 20), []func(context.Context, client.Client) error{list}, "Page"},
+		"endless pages [F2]":         {hostile.EndlessPages(100, 10_000), []func(context.Context, client.Client) error{list, typedList, metadataList}, "List"},
+		"many small values [F2]":     {hostile.Nodes(1_000_000), []func(context.Context, client.Client) error{read}, "Decoding"},
+		"a very deep object [F2]":    {hostile.Deep(100_000), []func(context.Context, client.Client) error{read}, ""},
+		"another format [F2]":        {hostile.ContentType("application/vnd.kubernetes.protobuf"), []func(context.Context, client.Client) error{read, typed}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i, call := range tc.calls {
-				s := hostileServer(t, faultnet.When(faultnet.Not(faultnet.Discovery), tc.behaviour))
+				s := hostileServer(t, hostile.When(hostile.Not(hostile.Discovery), tc.behaviour))
 				p := newPool(t, targets.PoolOptions{})
 				c := get(t, p, resolved("a", string(s.Kubeconfig("t"))))
 				if tc.option == "" {
@@ -109,7 +109,7 @@ func TestHostileTogether(t *testing.T) {
 		p := newPool(t, targets.PoolOptions{RequestTimeout: 5 * time.Minute}) // waits for the budget count, too
 		var clients []*targets.Client
 		for i := range 10 {
-			s := hostileServer(t, faultnet.When(faultnet.Not(faultnet.Discovery), faultnet.Nodes(150_000)))
+			s := hostileServer(t, hostile.When(hostile.Not(hostile.Discovery), hostile.Nodes(150_000)))
 			clients = append(clients, get(t, p, resolved(fmt.Sprintf("t%d", i), string(s.Kubeconfig("t")))))
 		}
 		runtime.GC()
@@ -165,7 +165,7 @@ func TestLists(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lists := func(r faultnet.Request) bool { return r.Method == "GET" && strings.HasSuffix(r.Path, "/configmaps") }
+	lists := func(r hostile.Request) bool { return r.Method == "GET" && strings.HasSuffix(r.Path, "/configmaps") }
 	list := &corev1.ConfigMapList{}
 	if err := c.List(t.Context(), list); err != nil || len(list.Items) != 3 || s.Count(lists) != 1 {
 		t.Errorf("%d objects, %v, in %d requests", len(list.Items), err, s.Count(lists))
@@ -176,7 +176,7 @@ func TestHostileDiscovery(t *testing.T) {
 	for name, aggregated := range map[string]bool{"aggregated [F3]": true, "one by one [F3]": false} {
 		for _, count := range []int{1500, 200_000} {
 			t.Run(fmt.Sprintf("%d groups, %s", count, name), func(t *testing.T) {
-				s := hostileServer(t, faultnet.Groups(count, aggregated))
+				s := hostileServer(t, hostile.Groups(count, aggregated))
 				p := newPool(t, targets.PoolOptions{Patience: 20 * time.Second})
 				_, err := p.Get(t.Context(), resolved("a", string(s.Kubeconfig("t"))))
 				over, ok := errors.AsType[*targets.LimitError](err)
@@ -190,7 +190,7 @@ func TestHostileDiscovery(t *testing.T) {
 		}
 	}
 	t.Run("few requests at a time [F3]", func(t *testing.T) {
-		s := hostileServer(t, faultnet.Groups(900, false))
+		s := hostileServer(t, hostile.Groups(900, false))
 		p := newPool(t, targets.PoolOptions{Patience: 30 * time.Second})
 		if _, err := p.Get(t.Context(), resolved("a", string(s.Kubeconfig("t")))); err != nil {
 			t.Errorf("900 groups: %v", err)
@@ -203,9 +203,12 @@ func TestHostileDiscovery(t *testing.T) {
 
 // TestFlood: a watch that brings too much ends, and takes its target down.
 func TestFlood(t *testing.T) {
-	for name, from := range map[string]string{"from the beginning [F3]": "", "from a version [F3]": "1"} {
+	for name, tc := range map[string]struct{ from, option string }{
+		"from the beginning [F3]": {"", "WatchObjects"},
+		"from a version [F3]":     {"1", "WatchEvents"},
+	} {
 		t.Run(name, func(t *testing.T) {
-			s := hostileServer(t, faultnet.When(faultnet.Watches, faultnet.Flood()))
+			s := hostileServer(t, hostile.When(hostile.Watches, hostile.Flood()))
 			p := newPool(t, targets.PoolOptions{MinPause: time.Minute})
 			target := resolved("a", string(s.Kubeconfig("t")))
 			c := get(t, p, target)
@@ -213,7 +216,7 @@ func TestFlood(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, err := m.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Watch(t.Context(), metav1.ListOptions{ResourceVersion: from})
+			w, err := m.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Watch(t.Context(), metav1.ListOptions{ResourceVersion: tc.from})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -229,7 +232,7 @@ func TestFlood(t *testing.T) {
 				t.Errorf("%d events came through", events)
 			}
 			_, err = p.Get(t.Context(), target)
-			wantLimit(t, err, "WatchEvents")
+			wantLimit(t, err, tc.option)
 			if _, ok := errors.AsType[*targets.UnreachableError](err); !ok {
 				t.Errorf("the target counts as healthy: %v", err)
 			}

@@ -219,9 +219,10 @@ func TestFindEndsWithItsContext(t *testing.T) {
 // FuzzPath: whatever is accepted finds values that are JSON or says that there are none, the same each time, in a short
 // time, and leaves the object alone.
 func FuzzPath(f *testing.F) {
-	for _, seed := range []string{"a.b", "{.a}", "..a", ".a[?(@.b=='c')].d", ".a[1:2,3]", `['a\.b']`, "$", "{range .a}{end}", ".a[-1:]", "[", "{", ".a[?(", "['", "\x00", "..[*]..[*]", "$..*", ".a[::0]", ".a[::-1]", ".a[9223372036854775807]", "[0,0,0,0,0]"} {
+	for _, seed := range []string{"a.b", "{.a}", "..a", ".a[?(@.b=='c')].d", ".a[1:2,3]", `['a\.b']`, "$", "{range .a}{end}", ".a[-1:]", "[", "{", ".a[?(", "['", "\x00", "..[*]..[*]", "$..*", ".a[::0]", ".a[::-1]", ".a[9223372036854775807]", "[0,0,0,0,0]", " A ", "{}}", ".a.missing", "[000A]"} {
 		f.Add(seed, object)
 	}
+	f.Add(".a.b", `{"a":{"b":1}}`)
 	f.Add("..[*]..[*]", `{"a":`+strings.Repeat(`[{"b":`, 40)+`1`+strings.Repeat(`}]`, 40)+`}`)
 	f.Fuzz(func(t *testing.T, text, body string) {
 		if key, err := ParseKey(text); err == nil && (len(key) == 0 || slices.Contains(key, "")) {

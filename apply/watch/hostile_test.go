@@ -13,20 +13,20 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/deployerkit/deployerkit/apply/watch"
-	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
 // TestHostileWatches: however a target ends its watches, it is not asked again in a loop.
 func TestHostileWatches(t *testing.T) {
-	for name, behaviour := range map[string]faultnet.Behaviour{
-		"an event with code 410 [F6]": faultnet.Expired(),
-		"nothing at all [F6]":         faultnet.Ending(),
-		"another format [F6]":         faultnet.ContentType("application/yaml"),
+	for name, behaviour := range map[string]hostile.Behaviour{
+		"an event with code 410 [F6]": hostile.Expired(),
+		"nothing at all [F6]":         hostile.Ending(),
+		"another format [F6]":         hostile.ContentType("application/yaml"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := faultnet.New(faultnet.When(faultnet.Watches, behaviour))
+			server := hostile.New(hostile.When(hostile.Watches, behaviour))
 			defer server.Close()
 			pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, Patience: 10 * time.Second})
 			defer pool.Close()

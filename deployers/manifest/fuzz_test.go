@@ -29,7 +29,7 @@ func fuzzSeeds(f *testing.F) [][]byte {
 		v2 + "readinessChecks: {custom: [{name: a, resourceSelector: [{apiVersion: v1, kind: Pod, name: x}], requirements: [{jsonPath: .status, operator: in, values: [{value: a}]}]}]}",
 		v2 + "exports: {defaultTimeout: 1m, exports: [{key: a.b, jsonPath: .spec, fromResource: {apiVersion: v1, kind: Pod, name: x, namespace: y}}]}",
 		v2 + "deletionGroups: [{predefinedResourceGroup: {type: crds}}, {customResourceGroup: {resources: [{apiVersion: v1, kind: Pod, names: [x]}]}}]",
-		v2 + "deletionGroupsDuringUpdate: [{}]\ndeleteTimeout: -1s\ncontinuousReconcile: {every: 1ns}\nupdateStrategy: 'x\\ny'", v1 + "kubeconfig: eA==",
+		v2 + "deletionGroupsDuringUpdate: [{}]\ndeleteTimeout: -1s\ncontinuousReconcile: {every: 1ns}\nupdateStrategy: 'x\\ny'", v1 + "kubeconfig: eA==", v1 + "manifests: 7",
 	}
 	for _, name := range []string{"v1alpha1.yaml", "v1alpha2.yaml"} {
 		body, err := os.ReadFile(filepath.Join("testdata", name))

@@ -148,6 +148,7 @@ func TestSetStatus(t *testing.T) {
 func FuzzStatus(f *testing.F) {
 	f.Add([]byte(status1 + `,"managedResources":[{"apiVersion":"v1","kind":"ConfigMap","name":"a"}]}`))
 	f.Add([]byte(status2 + `,"managedResources":[{"policy":"keep","resource":{"kind":"A"}}],"inventory":{},"x":[1]}`))
+	f.Add([]byte("{"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		first, err := DecodeStatus(withStatus(string(raw)))
 		if err != nil {

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/examples/disks"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 func TestDisks(t *testing.T) {
@@ -34,7 +34,7 @@ func TestDisks(t *testing.T) {
 var cfg *rest.Config
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	cp, err := envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+	cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cp.Stop)
 	cfg = cp.Config
@@ -45,7 +45,7 @@ var _ = Describe("the disk deployer", func() {
 		It("rents a disk, restores it because its hook says so, and returns it [L58], under the revision "+string(revision), func(ctx SpecContext) {
 			ns := "disks-" + strings.ToLower(string(revision))
 			c := newClient(ctx, ns)
-			ls := deployertest.NewLandscaper(c, deployertest.LandscaperOptions{Revision: revision})
+			ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: revision})
 			cloud := disks.NewCloud()
 			mgr := start(cloud, ns)
 
@@ -75,7 +75,7 @@ var _ = Describe("the disk deployer", func() {
 
 	It("ends at once when the configuration is wrong", func(ctx SpecContext) {
 		c := newClient(ctx, "disks-wrong")
-		ls := deployertest.NewLandscaper(c, deployertest.LandscaperOptions{})
+		ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{})
 		start(disks.NewCloud(), "disks-wrong")
 		di := item(ls, "disks-wrong", disks.MaxSize+1)
 		Expect(ls.Deploy(ctx, di)).To(Succeed())
@@ -89,7 +89,7 @@ var _ = Describe("the disk deployer", func() {
 
 // newClient makes a namespace with a target, and a client.
 func newClient(ctx context.Context, ns string) client.Client {
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
@@ -103,14 +103,14 @@ func newClient(ctx context.Context, ns string) client.Client {
 }
 
 // start runs the deployer for the items of one namespace until the spec ends.
-func start(cloud *disks.Cloud, ns string) *deployertest.Manager {
-	return deployertest.StartManager(GinkgoTB(), cfg, deployerlib.DeployerArgs{
+func start(cloud *disks.Cloud, ns string) *landscapertest.Manager {
+	return landscapertest.StartManager(GinkgoTB(), cfg, deployerlib.DeployerArgs{
 		Type: disks.Type, Deployer: disks.New(cloud),
-	}, deployertest.WithOptions(func(o *ctrl.Options) { o.Cache.DefaultNamespaces = map[string]cache.Config{ns: {}} }))
+	}, landscapertest.WithOptions(func(o *ctrl.Options) { o.Cache.DefaultNamespaces = map[string]cache.Config{ns: {}} }))
 }
 
 // item names the target and wants a disk of some size.
-func item(ls *deployertest.Landscaper, ns string, size int) *lsv1alpha1.DeployItem {
+func item(ls *landscapertest.Landscaper, ns string, size int) *lsv1alpha1.DeployItem {
 	di := ls.Item(ns, "disk", disks.Type, map[string]any{"apiVersion": "disk.example.org/v1", "kind": "DiskConfig", "size": size})
 	di.Spec.Target = &lsv1alpha1.ObjectReference{Namespace: ns, Name: "europe"}
 	return di

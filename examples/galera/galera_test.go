@@ -11,7 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
@@ -29,7 +29,7 @@ func TestGraph(t *testing.T) {
 		}
 	})
 	t.Run("the picture", func(t *testing.T) {
-		deployertest.Golden(t, "testdata/galera.mermaid", g.Mermaid(), *update)
+		landscapertest.Golden(t, "testdata/galera.mermaid", g.Mermaid(), *update)
 	})
 	t.Run("the rights in the target [Yx5]", func(t *testing.T) {
 		rules, err := g.RBAC()
@@ -42,7 +42,7 @@ func TestGraph(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		deployertest.Golden(t, "testdata/rbac.yaml", string(role), *update)
+		landscapertest.Golden(t, "testdata/rbac.yaml", string(role), *update)
 	})
 }
 

@@ -16,7 +16,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/deployermain"
 )
 
 func TestReadmeDeployer(t *testing.T) {
@@ -30,7 +31,7 @@ var _ = Describe("the deployer of the README", func() {
 		scheme := runtime.NewScheme()
 		Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 		Expect(lsv1alpha1.AddToScheme(scheme)).To(Succeed())
-		cp, err := envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+		cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(cp.Stop)
 		c, err := client.New(cp.Config, client.Options{Scheme: scheme})
@@ -38,7 +39,11 @@ var _ = Describe("the deployer of the README", func() {
 
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
-		go func() { ended <- run(running, cp.Config) }()
+		kubeconfig, err := cp.KubeconfigFile("")
+		Expect(err).NotTo(HaveOccurred())
+		cmd := deployermain.Command(program)
+		cmd.SetArgs([]string{"--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0"})
+		go func() { ended <- cmd.ExecuteContext(running) }()
 		DeferCleanup(func() {
 			stop()
 			Eventually(ended, "30s").Should(Receive(BeNil()))

@@ -250,6 +250,7 @@ func TestJitter(t *testing.T) {
 func FuzzDueTimeStays(f *testing.F) {
 	f.Add("uid", int64(0), uint32(3600), "", uint32(10), uint32(4000))
 	f.Add("", int64(1e9), uint32(1), "*/7 3 * * 1-5", uint32(0), uint32(1<<30))
+	f.Add("0", int64(0), uint32(3600), "0 0 1 A 0", uint32(10), uint32(4000))
 	f.Add("uid", int64(-5e9), uint32(0), "CRON_TZ=Europe/Berlin 30 2 * * *", uint32(7), uint32(86400))
 	f.Fuzz(func(t *testing.T, uid string, last int64, seconds uint32, line string, first, second uint32) {
 		spec := crontab(line)

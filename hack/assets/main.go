@@ -13,8 +13,8 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
-	"github.com/deployerkit/deployerkit/test/landscaper"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/landscapertest/landscaper"
 )
 
 func main() {
@@ -32,5 +32,5 @@ func find(ctx context.Context, args []string) (string, error) {
 	if len(args) == 1 && args[0] == "landscaper" {
 		return landscaper.Programs(ctx, nil)
 	}
-	return envtest.Assets(ctx, envtest.AssetsOptions{ControllerManager: true})
+	return controlplane.Assets(ctx, controlplane.AssetsOptions{ControllerManager: true})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/deployerkit/deployerkit/conformance"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/internal/process"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 // Errors that say how the command ended.
@@ -99,7 +99,7 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 		}
 	}
 	if f.kubeconfig == "" {
-		if _, err := envtest.Assets(ctx, envtest.AssetsOptions{Progress: cmd.ErrOrStderr()}); err != nil {
+		if _, err := controlplane.Assets(ctx, controlplane.AssetsOptions{Progress: cmd.ErrOrStderr()}); err != nil {
 			return err
 		}
 	}

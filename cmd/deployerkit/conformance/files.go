@@ -13,7 +13,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/cmd/internal/objectfile"
 	"github.com/deployerkit/deployerkit/conformance"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // readItem reads the deploy item of a flag, whose type is another one's if that is given.
@@ -81,7 +81,7 @@ func (f *flags) addTarget(s *conformance.Subject, stdin io.Reader) error {
 		if err := rest.LoadTLSFiles(cfg); err != nil {
 			return spec, fmt.Errorf("make kubeconfig: %w", err)
 		}
-		kubeconfig, err := deployertest.Kubeconfig(cfg)
+		kubeconfig, err := faultnet.Kubeconfig(cfg)
 		if err != nil {
 			return spec, fmt.Errorf("make kubeconfig: %w", err)
 		}

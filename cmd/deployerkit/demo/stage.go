@@ -20,16 +20,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/deployerkit/deployerkit/cmd/internal/deployer"
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/deployermain"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/landscapertest/landscaper"
 	"github.com/deployerkit/deployerkit/targets"
-	"github.com/deployerkit/deployerkit/test/envtest"
-	"github.com/deployerkit/deployerkit/test/landscaper"
 )
 
 // namespace is where the items of examples/deploy-items live.
@@ -43,12 +43,12 @@ const (
 
 // stage is what the story is played on.
 type stage struct {
-	cp     *envtest.ControlPlane
+	cp     *controlplane.ControlPlane
 	client client.Client // reads live
 	board  *board
 
 	// The Landscaper's part, in both revisions of the contract.
-	classic, modern *deployertest.Landscaper
+	classic, modern *landscapertest.Landscaper
 
 	// The real Landscaper, or nil, and the last known job of each Installation.
 	landscaper *landscaper.Landscaper
@@ -59,7 +59,7 @@ type stage struct {
 
 // setUp starts the control plane, the real Landscaper if it is wanted, and the deployers.
 func setUp(ctx context.Context, out io.Writer, withLandscaper bool) (*stage, error) {
-	cp, err := envtest.Start(ctx, envtest.Options{Progress: out, ControllerManager: true})
+	cp, err := controlplane.Start(ctx, controlplane.Options{Progress: out, ControllerManager: true})
 	if err != nil {
 		return nil, err
 	}
@@ -79,16 +79,16 @@ func setUp(ctx context.Context, out io.Writer, withLandscaper bool) (*stage, err
 // populate makes the clients and runs the deployer.
 func (st *stage) populate(ctx context.Context) error {
 	config := rest.CopyConfig(st.cp.Config)
-	config.WarningHandlerWithContext = deployer.NewWarningLog(ctrl.Log)
-	scheme, err := deployer.Scheme()
+	config.WarningHandlerWithContext = deployermain.NewWarningLog(ctrl.Log)
+	scheme, err := deployerlib.Scheme()
 	if err != nil {
 		return err
 	}
 	if st.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	st.classic = deployertest.NewLandscaper(st.client, deployertest.LandscaperOptions{Revision: contract.Annotation})
-	st.modern = deployertest.NewLandscaper(st.client, deployertest.LandscaperOptions{Revision: contract.JobID})
+	st.classic = landscapertest.NewLandscaper(st.client, landscapertest.LandscaperOptions{Revision: contract.Annotation})
+	st.modern = landscapertest.NewLandscaper(st.client, landscapertest.LandscaperOptions{Revision: contract.JobID})
 	mgr, err := manager.New(config, manager.Options{
 		Scheme: scheme, Logger: ctrl.Log, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
@@ -107,7 +107,7 @@ func (st *stage) populate(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := envtest.AddKubelet(mgr, nil); err != nil {
+	if err := controlplane.AddKubelet(mgr, nil); err != nil {
 		return err
 	}
 	return st.run(ctx, mgr)

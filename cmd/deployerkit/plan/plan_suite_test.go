@@ -24,18 +24,18 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/targets"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 const patience = 30 * time.Second
 
 var (
-	cp *envtest.ControlPlane
+	cp *controlplane.ControlPlane
 	c  client.Client // reads live
-	ls *deployertest.Landscaper
+	ls *landscapertest.Landscaper
 )
 
 func TestPlan(t *testing.T) {
@@ -47,16 +47,16 @@ func TestPlan(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
-	cp, err = envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+	cp, err = controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	c, err = client.New(cp.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	ls = deployertest.NewLandscaper(c, deployertest.LandscaperOptions{})
+	ls = landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{})
 	args := manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}})
-	deployertest.StartManager(GinkgoTB(), cp.Config, args)
+	landscapertest.StartManager(GinkgoTB(), cp.Config, args)
 })
 
 // home makes a namespace with a Target "cluster", and works in a directory with a kubeconfig.

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 var _ = Describe("deletion", func() {
@@ -92,7 +92,7 @@ var _ = Describe("deletion", func() {
 	It("of all objects of a kind works in another cluster, and leaves our own alone", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.apply(ctx, w.some("a")...)
-		elsewhere := &deployertest.Counter{}
+		elsewhere := &faultnet.Counter{}
 		there := newClient(elsewhere.Wrap(cfg))
 		w.foreign(ctx, "x")
 		group := named("x")
@@ -118,8 +118,8 @@ var _ = Describe("deletion", func() {
 		Expect(w.calls(func() { w.delete(ctx) }).Total()).To(Equal(4))
 
 		w.apply(ctx, w.some("a", "b")...)
-		w.wire.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "delete" && r.Name == "a" },
-			deployertest.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
+		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" && r.Name == "a" },
+			faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
 		inv, _, err := w.engine().Delete(ctx, w.owner, w.stored, nil)
 		Expect(err).To(MatchError(ContainSubstring("/a: injected by the test")))
 		Expect(inv.Entries).To(ConsistOf(HaveField("Name", "a")))

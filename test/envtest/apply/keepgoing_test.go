@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // written notes the names of what f writes, in order.
 func (w *world) written(f func()) []string {
 	out := []string{}
 	w.wire.Inject(func(req *http.Request) (*http.Response, error) {
-		if r, ok := deployertest.RequestOf(req); ok && r.Verb != "get" {
+		if r, ok := faultnet.RequestOf(req); ok && r.Verb != "get" {
 			out = append(out, r.Name)
 		}
 		return nil, nil
@@ -30,8 +30,8 @@ func (w *world) written(f func()) []string {
 
 // refuse makes all writes of objects with these names fail.
 func (w *world) refuse(names ...string) {
-	w.wire.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "patch" && slices.Contains(names, r.Name) },
-		deployertest.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
+	w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && slices.Contains(names, r.Name) },
+		faultnet.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
 }
 
 var _ = Describe("a call", func() {

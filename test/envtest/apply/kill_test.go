@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 var errKilled = errors.New("killed")
@@ -38,7 +38,7 @@ func (k *killer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if k.dead {
 		return nil, errKilled
 	}
-	if _, counted := deployertest.RequestOf(req); !counted || req.Method == http.MethodGet {
+	if _, counted := faultnet.RequestOf(req); !counted || req.Method == http.MethodGet {
 		return k.next.RoundTrip(req)
 	}
 	if k.left == 0 {
@@ -180,8 +180,8 @@ func (w *world) ours(ctx context.Context) []string {
 var _ = Describe("a deletion that is refused", func() {
 	// refuse is what a webhook that denies deletions does.
 	refuse := func(w *world) {
-		w.wire.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "delete" },
-			deployertest.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
+		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
+			faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
 	}
 
 	It("is an error, and nothing is forgotten [D10] [H-14, H-21]", func(ctx SpecContext) {
@@ -210,8 +210,8 @@ var _ = Describe("an apply that fails half-way", func() {
 	It("prunes nothing and forgets nothing; what was applied counts [D11] [C-17, H-14, H-15]", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.apply(ctx, w.some("a", "b")...)
-		w.wire.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Name == "d" },
-			deployertest.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
+		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Name == "d" },
+			faultnet.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
 		_, err := w.try(ctx, w.some("c", "d")...)
 		Expect(err).To(MatchError(ContainSubstring("/d: injected by the test")))
 		Expect(w.names()).To(ConsistOf("a", "b", "c", "d"))
@@ -223,7 +223,7 @@ var _ = Describe("an apply that fails half-way", func() {
 
 	It("tells the API server's reason of each error [H-15]", func(ctx SpecContext) {
 		w := newWorld(ctx)
-		w.wire.Inject(deployertest.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
+		w.wire.Inject(faultnet.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
 		_, err := w.try(ctx, w.some("a", "b")...)
 		one, found := errors.AsType[*apply.Error](err)
 		Expect(found).To(BeTrue())

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // forge makes an inventory that claims a ConfigMap, as somebody who may write the status of the item can.
@@ -141,7 +141,7 @@ var _ = Describe("an object of the item", func() {
 		w.apply(ctx, w.some("a")...)
 		var theirs types.UID
 		w.wire.Inject(func(req *http.Request) (*http.Response, error) {
-			if r, ok := deployertest.RequestOf(req); ok && r.Verb == "delete" && theirs == "" {
+			if r, ok := faultnet.RequestOf(req); ok && r.Verb == "delete" && theirs == "" {
 				Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
 				theirs = w.foreign(ctx, "a").GetUID()
 			}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // application is one object of each stage, the last first. id makes the cluster-scoped names the world's own.
@@ -48,7 +48,7 @@ func (w *world) application() []apply.Desired {
 func (w *world) sequence(verb string, f func()) []string {
 	out := []string{}
 	w.wire.Inject(func(req *http.Request) (*http.Response, error) {
-		if r, ok := deployertest.RequestOf(req); ok && r.Verb == verb && !slices.Contains(out, r.Resource) {
+		if r, ok := faultnet.RequestOf(req); ok && r.Verb == verb && !slices.Contains(out, r.Resource) {
 			out = append(out, r.Resource)
 		}
 		return nil, nil
@@ -95,8 +95,8 @@ var _ = Describe("the order", func() {
 	It("goes on after an error in no later stage [H-16]", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		all := w.application()
-		w.wire.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Resource == "namespaces" && r.Verb == "patch" },
-			deployertest.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
+		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Resource == "namespaces" && r.Verb == "patch" },
+			faultnet.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
 		spent := w.calls(func() {
 			Eventually(func() error { _, err := w.try(ctx, all...); return err }).WithTimeout(waitTimeout).WithPolling(waitPolling).Should(HaveOccurred())
 		})

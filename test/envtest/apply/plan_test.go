@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // plan plans, and makes sure that nothing is written.
@@ -19,7 +19,7 @@ func (w *world) plan(ctx context.Context, desired ...apply.Desired) (apply.Plan,
 	GinkgoHelper()
 	w.wire.Inject(func(req *http.Request) (*http.Response, error) {
 		defer GinkgoRecover()
-		if r, ok := deployertest.RequestOf(req); ok && r.Verb != "get" {
+		if r, ok := faultnet.RequestOf(req); ok && r.Verb != "get" {
 			Expect(req.URL.Query()).To(HaveKeyWithValue("dryRun", []string{"All"}))
 		}
 		return nil, nil

@@ -15,7 +15,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // by sets a strategy.
@@ -227,8 +227,8 @@ var _ = Describe("the strategy recreate", func() {
 		w := newWorld(ctx)
 		w.options.Strategy = apply.Recreate
 		w.apply(ctx, w.configMap("a", "key", "1"))
-		w.wire.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "delete" },
-			deployertest.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
+		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
+			faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
 		_, err := w.try(ctx, w.configMap("a", "key", "2"))
 		Expect(apply.ClassOf(err)).To(Equal(apply.Retry))
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "1"))

@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // onWrite calls f before a write of the object with the name.
-func (w *world) onWrite(name string, f func()) deployertest.Injector {
+func (w *world) onWrite(name string, f func()) faultnet.Injector {
 	return func(req *http.Request) (*http.Response, error) {
-		if r, ok := deployertest.RequestOf(req); ok && r.Verb != "get" && r.Name == name {
+		if r, ok := faultnet.RequestOf(req); ok && r.Verb != "get" && r.Name == name {
 			f()
 		}
 		return nil, nil
@@ -87,8 +87,8 @@ var _ = Describe("a session that deletes", func() {
 	It("tells what was denied, and deletes the others [Rx2]", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.apply(ctx, w.some("a", "b", "c")...)
-		w.wire.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "delete" && r.Name == "a" },
-			deployertest.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
+		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" && r.Name == "a" },
+			faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
 		_, err := w.dismiss(ctx, "a", "b")
 		w.wire.Inject(nil)
 		Expect(err).To(MatchError(ContainSubstring("/a: injected by the test")))

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 var _ = Describe("the strategy", func() {
@@ -61,8 +61,8 @@ var _ = Describe("the strategy", func() {
 		w := newWorld(ctx)
 		w.options.Strategy = apply.Patch
 		w.apply(ctx, w.configMap("a", "key", "value"))
-		w.wire.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "patch" },
-			deployertest.Times(1, deployertest.Refuse(http.StatusConflict, metav1.StatusReasonConflict))))
+		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" },
+			faultnet.Times(1, faultnet.Refuse(http.StatusConflict, metav1.StatusReasonConflict))))
 		report, err := w.try(ctx, w.configMap("a", "key", "new"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report.Reason()).To(ContainSubstring("changed while it was written"))

@@ -13,8 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 func TestApply(t *testing.T) {
@@ -30,7 +30,7 @@ var (
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	cp, err := envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+	cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
 	cfg = cp.Config
@@ -38,7 +38,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 })
 
 func newClient(cfg *rest.Config) client.Client {
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	out, err := client.New(cfg, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())

@@ -24,14 +24,14 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // world is one item in a namespace of its own, seen by an engine that is counted.
 type world struct {
 	namespace string
 	owner     ownership.Owner
-	wire      *deployertest.Counter
+	wire      *faultnet.Counter
 	client    client.Client
 	options   apply.Options
 
@@ -44,7 +44,7 @@ type world struct {
 
 func newWorld(ctx context.Context) *world {
 	w := &world{
-		namespace: "w-" + uuid.NewString()[:8], wire: &deployertest.Counter{},
+		namespace: "w-" + uuid.NewString()[:8], wire: &faultnet.Counter{},
 		owner: ownership.Owner{UID: types.UID(uuid.NewString()), Landscape: "landscape", Namespace: "items", Name: "item"},
 	}
 	Expect(direct.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(Succeed())
@@ -130,7 +130,7 @@ func (w *world) delete(ctx context.Context, groups ...apply.Group) apply.Report 
 }
 
 // calls counts what f costs.
-func (w *world) calls(f func()) deployertest.Counts {
+func (w *world) calls(f func()) faultnet.Counts {
 	before := w.wire.Snapshot()
 	f()
 	return w.wire.Snapshot().Since(before)

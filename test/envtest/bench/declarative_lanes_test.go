@@ -21,7 +21,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -31,7 +31,7 @@ type estateSpec struct {
 
 // newHandled is the library with a handler.
 func newHandled() *estate {
-	e := &estate{name: "handler", target: &deployertest.Counter{}, own: &deployertest.Counter{}}
+	e := &estate{name: "handler", target: &faultnet.Counter{}, own: &faultnet.Counter{}}
 	e.add = func(mgr ctrl.Manager, e *estate) error {
 		args := declarative.Args("bench.deployerkit.dev", estateType, declarative.HandlerFunc(estateHandler), declarative.Options{
 			Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}},
@@ -64,7 +64,7 @@ func plot(name, value string) map[string]any {
 // newUnhandled is the loop that somebody would write by hand, with the requests of the library: it notes what it is about
 // to make, applies what it did not apply yet, and writes the outcome. It knows nothing of inventories, drift, deletion or errors.
 func newUnhandled() *estate {
-	e := &estate{name: "bare", target: &deployertest.Counter{}, own: &deployertest.Counter{}}
+	e := &estate{name: "bare", target: &faultnet.Counter{}, own: &faultnet.Counter{}}
 	e.add = func(mgr ctrl.Manager, e *estate) error {
 		target, err := client.New(e.target.Wrap(e.config), client.Options{})
 		if err != nil {

@@ -24,8 +24,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 const (
@@ -44,9 +45,9 @@ type estate struct {
 	field
 
 	name   string
-	config *rest.Config          // of the control plane
-	target *deployertest.Counter // of requests to the target
-	own    *deployertest.Counter // of requests about items
+	config *rest.Config      // of the control plane
+	target *faultnet.Counter // of requests to the target
+	own    *faultnet.Counter // of requests about items
 	add    func(mgr ctrl.Manager, e *estate) error
 	stop   func() error
 	sum    [3]result // by leg
@@ -61,7 +62,7 @@ type estate struct {
 // BenchmarkDeclarative runs 1000 items of 5 ConfigMaps through one handler with 10 workers, and through a bare loop that
 // sends the same requests. They take turns after each 100 items, so that what else the machine does hits both.
 func BenchmarkDeclarative(b *testing.B) {
-	cp, err := envtest.Start(b.Context(), envtest.Options{})
+	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	must(b, err)
 	b.Cleanup(func() { must(b, cp.Stop()) })
 	ctrl.SetLogger(logr.Discard())
@@ -76,17 +77,17 @@ func BenchmarkDeclarative(b *testing.B) {
 }
 
 // compete gives each contender n items, and lets them take turns, each first as often as the other.
-func compete(b *testing.B, cp *envtest.ControlPlane, n int, contenders ...*estate) {
+func compete(b *testing.B, cp *controlplane.ControlPlane, n int, contenders ...*estate) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), estateLimit)
 	defer cancel()
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	must(b, err)
 	c, err := client.NewWithWatch(cp.Config, client.Options{Scheme: scheme})
 	must(b, err)
 	for _, e := range contenders {
 		e.config, e.finished, e.news = cp.Config, map[string]bool{}, make(chan struct{}, 1)
-		e.field = field{client: c, ls: deployertest.NewLandscaper(c, deployertest.LandscaperOptions{DeployerType: true})}
+		e.field = field{client: c, ls: landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{DeployerType: true})}
 		must(b, e.settle(ctx, cp, n))
 		must(b, e.start(ctx))
 	}
@@ -107,7 +108,7 @@ func compete(b *testing.B, cp *envtest.ControlPlane, n int, contenders ...*estat
 }
 
 // settle makes the namespace with its Target and the items.
-func (e *estate) settle(ctx context.Context, cp *envtest.ControlPlane, n int) error {
+func (e *estate) settle(ctx context.Context, cp *controlplane.ControlPlane, n int) error {
 	if err := e.plant(ctx, 0); err != nil {
 		return err
 	}
@@ -210,7 +211,7 @@ func (e *estate) note(di *lsv1alpha1.DeployItem) {
 }
 
 // requests are those about items and children; what a start costs once is left out.
-func requests(counts deployertest.Counts) int {
+func requests(counts faultnet.Counts) int {
 	total := 0
 	for r, n := range counts {
 		if r.Verb != "list" && (r.Resource == "deployitems" || r.Resource == "configmaps") {

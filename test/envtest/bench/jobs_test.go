@@ -25,9 +25,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployers/mock"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 const (
@@ -65,7 +66,7 @@ type lane struct {
 // bare loop, twice. They take turns after each wave of jobs, so that what else
 // the machine does hits both.
 func BenchmarkJobs(b *testing.B) {
-	cp, err := envtest.Start(b.Context(), envtest.Options{})
+	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func report(b *testing.B, ours, theirs *result) {
 // starts: only its own work is measured, from its start to the last finished job.
 func race(b *testing.B, cfg *rest.Config, n int, lanes ...*lane) {
 	b.Helper()
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func race(b *testing.B, cfg *rest.Config, n int, lanes ...*lane) {
 	}
 	fields := make([]field, len(lanes))
 	for i := range fields {
-		fields[i] = field{client: cl, ls: deployertest.NewLandscaper(cl, deployertest.LandscaperOptions{})}
+		fields[i] = field{client: cl, ls: landscapertest.NewLandscaper(cl, landscapertest.LandscaperOptions{})}
 		if err := fields[i].plant(b.Context(), n); err != nil {
 			b.Fatal(err)
 		}
@@ -136,7 +137,7 @@ func race(b *testing.B, cfg *rest.Config, n int, lanes ...*lane) {
 // field is a namespace with items.
 type field struct {
 	client    client.WithWatch
-	ls        *deployertest.Landscaper
+	ls        *landscapertest.Landscaper
 	namespace string
 	items     []types.NamespacedName
 }
@@ -182,7 +183,7 @@ func (f *field) wave(ctx context.Context, cfg *rest.Config, c contender) (result
 	if err := f.client.List(ctx, list, client.InNamespace(f.namespace)); err != nil {
 		return result{}, err
 	}
-	counter := &deployertest.Counter{}
+	counter := &faultnet.Counter{}
 	mgr, err := f.manager(counter.Wrap(cfg), c)
 	if err != nil {
 		return result{}, err

@@ -20,7 +20,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
@@ -31,10 +31,10 @@ type graphBare struct {
 	bare
 
 	objects client.Client
-	counter deployertest.Counter
+	counter faultnet.Counter
 }
 
-func (b *graphBare) target() *deployertest.Counter { return &b.counter }
+func (b *graphBare) target() *faultnet.Counter { return &b.counter }
 
 // add registers the loop.
 func (b *graphBare) add(mgr ctrl.Manager) error {

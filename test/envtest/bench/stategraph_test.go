@@ -21,11 +21,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/stategraph"
 	"github.com/deployerkit/deployerkit/targets"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 const graphType lsv1alpha1.DeployItemType = "bench.deployerkit.dev/graph"
@@ -40,13 +41,13 @@ const graphNodes = 10
 type graphContender interface {
 	contender
 	// target counts the calls for ConfigMaps.
-	target() *deployertest.Counter
+	target() *faultnet.Counter
 }
 
 // graphLibrary is the state graph, run by the library.
-type graphLibrary struct{ counter deployertest.Counter }
+type graphLibrary struct{ counter faultnet.Counter }
 
-func (l *graphLibrary) target() *deployertest.Counter { return &l.counter }
+func (l *graphLibrary) target() *faultnet.Counter { return &l.counter }
 
 // add registers the deployer.
 func (l *graphLibrary) add(mgr ctrl.Manager) error {
@@ -88,7 +89,7 @@ func graphObject(item *lsv1alpha1.DeployItem, component string) *corev1.ConfigMa
 // BenchmarkStateGraph runs 500 items of a graph of 10 components through the library, and through a bare loop that sends
 // the same calls: first everything is new, then nothing is to be done. They take turns, twice.
 func BenchmarkStateGraph(b *testing.B) {
-	cp, err := envtest.Start(b.Context(), envtest.Options{})
+	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func (r *graphResult) String() string {
 }
 
 // run gives the lane n new items.
-func (l *graphLane) run(ctx context.Context, cp *envtest.ControlPlane, n int) error {
+func (l *graphLane) run(ctx context.Context, cp *controlplane.ControlPlane, n int) error {
 	f, err := newGraphField(ctx, cp, n)
 	if err != nil {
 		return err
@@ -154,8 +155,8 @@ func (l *graphLane) run(ctx context.Context, cp *envtest.ControlPlane, n int) er
 }
 
 // newGraphField makes a namespace with a Target and n items, and its ConfigMaps are the only ones in it.
-func newGraphField(ctx context.Context, cp *envtest.ControlPlane, n int) (*field, error) {
-	scheme, err := deployertest.Scheme()
+func newGraphField(ctx context.Context, cp *controlplane.ControlPlane, n int) (*field, error) {
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +164,7 @@ func newGraphField(ctx context.Context, cp *envtest.ControlPlane, n int) (*field
 	if err != nil {
 		return nil, err
 	}
-	f := &field{client: cl, ls: deployertest.NewLandscaper(cl, deployertest.LandscaperOptions{})}
+	f := &field{client: cl, ls: landscapertest.NewLandscaper(cl, landscapertest.LandscaperOptions{})}
 	if err := f.plant(ctx, 0); err != nil {
 		return nil, err
 	}

@@ -23,14 +23,14 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/apply/watch"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 // BenchmarkWatch measures what drift detection costs with 100 000 objects of 2000 items: memory per object, watched
 // alone and with what the items expect; the time of the first list; and how long an edit takes to be reported.
 func BenchmarkWatch(b *testing.B) {
 	const objects, perItem, edits = 100_000, 50, 200
-	cp, err := envtest.Start(b.Context(), envtest.Options{})
+	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	must(b, err)
 	b.Cleanup(func() { must(b, cp.Stop()) })
 	klog.SetLogger(logr.Discard())

@@ -20,8 +20,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // mockLine is the command line of docs/testing-your-deployer.md.
@@ -43,12 +43,12 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 	var c client.Client
 
 	BeforeAll(func(ctx SpecContext) {
-		cp, err := envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+		cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(cp.Stop)
 		kubeconfig, err = cp.KubeconfigFile("")
 		Expect(err).NotTo(HaveOccurred())
-		scheme, err := deployertest.Scheme()
+		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		c, err = client.New(cp.Config, client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())

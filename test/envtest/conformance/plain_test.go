@@ -26,7 +26,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 const plainType lsv1alpha1.DeployItemType = "conformance.deployerkit.dev/plain"
@@ -100,7 +100,7 @@ func (d *plain) delete(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 
 // startPlain runs the plain deployer.
 func startPlain(ctx context.Context, cfg *rest.Config) error {
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		return err
 	}

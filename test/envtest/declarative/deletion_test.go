@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/declarative"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // cleaning needs several calls of Finalize.
@@ -146,7 +146,7 @@ var _ = Describe("the deletion of an item", func() {
 			protected = contract.HasOurFinalizer(di)
 			stored = di.Status.ProviderStatus != nil && json.Valid(di.Status.ProviderStatus.Raw)
 		})
-		w.counter.Inject(deployertest.When(func(r deployertest.Request) bool {
+		w.counter.Inject(faultnet.When(func(r faultnet.Request) bool {
 			if r.Verb == "patch" {
 				look()
 			}

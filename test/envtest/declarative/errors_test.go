@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deployerkit/deployerkit/declarative"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // failing is counting until it is broken.
@@ -193,7 +193,7 @@ var _ = Describe("several children", func() {
 		clusterRole := declarative.ChildKind{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}
 		w := newWorld(ctx, configMapKind, clusterRole).start(answering(first, configMap("z", data{"key": "1"}), bad, configMap("a", data{"key": "1"}), configMap("q", data{"key": "1"})))
 		order := &writes{}
-		w.counter.Inject(deployertest.When(order.note, nil))
+		w.counter.Inject(faultnet.When(order.note, nil))
 		w.create(ctx, "item", config(nil))
 		Eventually(func() any { return w.get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
 			HaveValue(HaveField("Message", And(ContainSubstring("m-bad"), ContainSubstring("ClusterRole.rbac.authorization.k8s.io bad")))))
@@ -210,7 +210,7 @@ type writes struct {
 	names []string
 }
 
-func (l *writes) note(r deployertest.Request) bool {
+func (l *writes) note(r faultnet.Request) bool {
 	if r.Verb == "patch" {
 		l.mu.Lock()
 		defer l.mu.Unlock()

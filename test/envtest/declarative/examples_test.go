@@ -23,11 +23,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	examples "github.com/deployerkit/deployerkit/examples/declarative"
 	"github.com/deployerkit/deployerkit/examples/declarative/batch"
 	"github.com/deployerkit/deployerkit/examples/declarative/licence"
 	"github.com/deployerkit/deployerkit/examples/declarative/redis"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -42,7 +42,7 @@ func (w *world) run(args deployerlib.DeployerArgs) *world {
 	GinkgoHelper()
 	args.Type = w.kind()
 	args.Backoff.Max = time.Second
-	w.mgr = deployertest.StartManager(GinkgoTB(), cp.Config, args)
+	w.mgr = landscapertest.StartManager(GinkgoTB(), cp.Config, args)
 	return w
 }
 

@@ -12,10 +12,10 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-var cp *envtest.ControlPlane
+var cp *controlplane.ControlPlane
 
 func TestDeclarative(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -25,9 +25,9 @@ func TestDeclarative(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	assets, err := envtest.Assets(ctx, envtest.AssetsOptions{ControllerManager: true, Progress: GinkgoWriter})
+	assets, err := controlplane.Assets(ctx, controlplane.AssetsOptions{ControllerManager: true, Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
-	cp, err = envtest.Start(ctx, envtest.Options{Assets: assets, Progress: GinkgoWriter})
+	cp, err = controlplane.Start(ctx, controlplane.Options{Assets: assets, Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
 	Expect(cp.StartControllerManager(ctx)).To(Succeed())

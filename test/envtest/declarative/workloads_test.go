@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // workload is a world with one item whose children can be changed.
@@ -26,7 +26,7 @@ type workload struct {
 
 	handler *watched
 	answer  atomic.Value // of []any
-	before  deployertest.Counts
+	before  faultnet.Counts
 }
 
 // run deploys children of their kinds, and waits for peace.

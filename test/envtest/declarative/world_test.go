@@ -19,8 +19,9 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/declarative"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -32,9 +33,9 @@ const patience = 30 * time.Second
 // world is a namespace with a Target and a declarative deployer of its own. The children lie in the same namespace.
 type world struct {
 	client  client.Client
-	ls      *deployertest.Landscaper
-	counter *deployertest.Counter // of requests to the target
-	mgr     *deployertest.Manager
+	ls      *landscapertest.Landscaper
+	counter *faultnet.Counter // of requests to the target
+	mgr     *landscapertest.Manager
 	options declarative.Options
 	ns      string
 	workers int // 0: the default
@@ -42,16 +43,16 @@ type world struct {
 
 func newWorld(ctx context.Context, kinds ...declarative.ChildKind) *world {
 	GinkgoHelper()
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
-	w := &world{counter: &deployertest.Counter{}}
+	w := &world{counter: &faultnet.Counter{}}
 	w.client, err = client.New(cp.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	ns := &corev1.Namespace{}
 	ns.GenerateName = "declarative-"
 	Expect(w.client.Create(ctx, ns)).To(Succeed())
 	w.ns = ns.Name
-	w.ls = deployertest.NewLandscaper(w.client, deployertest.LandscaperOptions{Revision: contract.JobID, ManagedBy: "exec"})
+	w.ls = landscapertest.NewLandscaper(w.client, landscapertest.LandscaperOptions{Revision: contract.JobID, ManagedBy: "exec"})
 	Expect(w.ls.EnsureContext(ctx, w.ns)).To(Succeed())
 	raw, err := json.Marshal(map[string]any{"kubeconfig": string(cp.Kubeconfig())})
 	Expect(err).NotTo(HaveOccurred())
@@ -72,7 +73,7 @@ func (w *world) start(handler declarative.Handler, hooks ...extension.ReconcileE
 	args := declarative.Args("echo.deployer.example.com", w.kind(), handler, w.options, hooks...)
 	args.Backoff.Max = time.Second
 	args.Options.MaxConcurrentReconciles = w.workers
-	w.mgr = deployertest.StartManager(GinkgoTB(), cp.Config, args)
+	w.mgr = landscapertest.StartManager(GinkgoTB(), cp.Config, args)
 	return w
 }
 
@@ -189,7 +190,7 @@ func (w *world) edit(ctx context.Context, name string, change func(*corev1.Confi
 }
 
 // spent are the requests to the target since a snapshot.
-func (w *world) spent(before deployertest.Counts) (reads, writes int) {
+func (w *world) spent(before faultnet.Counts) (reads, writes int) {
 	got := w.counter.Snapshot().Since(before)
 	return got.Reads().Total(), got.Writes().Total()
 }

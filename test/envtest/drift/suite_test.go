@@ -16,7 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 func TestDrift(t *testing.T) {
@@ -27,14 +27,14 @@ func TestDrift(t *testing.T) {
 }
 
 var (
-	cp *envtest.ControlPlane
+	cp *controlplane.ControlPlane
 	c  client.Client // an administrator
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	crds := []*apiextv1.CustomResourceDefinition{definition("Sample", true), definition("Whole", false), definition("Shift", true)}
 	var err error
-	cp, err = envtest.Start(ctx, envtest.Options{CRDs: crds, Progress: GinkgoWriter})
+	cp, err = controlplane.Start(ctx, controlplane.Options{CRDs: crds, Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
 	c, err = client.New(cp.Config, client.Options{})

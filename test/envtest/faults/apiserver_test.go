@@ -17,17 +17,18 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // ofItems selects the writes to deploy items.
-func ofItems(r deployertest.Request) bool { return r.Resource == "deployitems" && r.Verb == "patch" }
+func ofItems(r faultnet.Request) bool { return r.Resource == "deployitems" && r.Verb == "patch" }
 
 // statusOf selects the status writes.
-func statusOf(r deployertest.Request) bool { return ofItems(r) && r.Subresource == "status" }
+func statusOf(r faultnet.Request) bool { return ofItems(r) && r.Subresource == "status" }
 
 // lost lets requests through and drops the answers.
-func lost() deployertest.Injector {
+func lost() faultnet.Injector {
 	GinkgoHelper()
 	transport, err := rest.TransportFor(cp.Config)
 	Expect(err).NotTo(HaveOccurred())
@@ -42,7 +43,7 @@ func lost() deployertest.Injector {
 }
 
 // slow lets requests hang as long as a client waits for an answer.
-func slow(d time.Duration) deployertest.Injector {
+func slow(d time.Duration) faultnet.Injector {
 	return func(req *http.Request) (*http.Response, error) {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
@@ -56,18 +57,18 @@ func slow(d time.Duration) deployertest.Injector {
 }
 
 var _ = Describe("an API server", func() {
-	kinds := map[string]func() deployertest.Injector{
-		"answers 409":      func() deployertest.Injector { return deployertest.Refuse(409, metav1.StatusReasonConflict) },
-		"answers 429":      func() deployertest.Injector { return deployertest.Refuse(429, metav1.StatusReasonTooManyRequests) },
-		"answers 500":      func() deployertest.Injector { return deployertest.Refuse(500, metav1.StatusReasonInternalError) },
-		"does not answer":  func() deployertest.Injector { return slow(200 * time.Millisecond) },
+	kinds := map[string]func() faultnet.Injector{
+		"answers 409":      func() faultnet.Injector { return faultnet.Refuse(409, metav1.StatusReasonConflict) },
+		"answers 429":      func() faultnet.Injector { return faultnet.Refuse(429, metav1.StatusReasonTooManyRequests) },
+		"answers 500":      func() faultnet.Injector { return faultnet.Refuse(500, metav1.StatusReasonInternalError) },
+		"does not answer":  func() faultnet.Injector { return slow(200 * time.Millisecond) },
 		"loses its answer": lost,
 	}
 	for _, revision := range both {
 		for kind, inject := range kinds {
 			It(title("that "+kind+" to the writes of a job holds it up and loses nothing", revision), func(ctx SpecContext) {
 				w := newWorld(ctx, revision).start()
-				w.counter.Inject(deployertest.When(ofItems, deployertest.Times(3, inject())))
+				w.counter.Inject(faultnet.When(ofItems, faultnet.Times(3, inject())))
 				key := w.deploy(ctx, "item")
 				Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 				w.trigger(ctx, key)
@@ -79,9 +80,9 @@ var _ = Describe("an API server", func() {
 			It(title("that "+kind+" to the end of a job: the outcome is kept, the deployer is not called again [decision 10]", revision), func(ctx SpecContext) {
 				w := newWorld(ctx, revision)
 				var injected atomic.Bool
-				w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+				w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
 					if injected.CompareAndSwap(false, true) {
-						w.counter.Inject(deployertest.When(statusOf, deployertest.Times(4, inject())))
+						w.counter.Inject(faultnet.When(statusOf, faultnet.Times(4, inject())))
 					}
 					return nil
 				})
@@ -93,8 +94,8 @@ var _ = Describe("an API server", func() {
 
 			It(title("that "+kind+" to the end of a deletion: the deployer is not called again", revision), func(ctx SpecContext) {
 				w := newWorld(ctx, revision)
-				w.fake.On(contract.Delete, func(context.Context, deployertest.Input) error {
-					w.counter.Inject(deployertest.When(ofItems, deployertest.Times(4, inject())))
+				w.fake.On(contract.Delete, func(context.Context, landscapertest.Input) error {
+					w.counter.Inject(faultnet.When(ofItems, faultnet.Times(4, inject())))
 					return nil
 				})
 				w.start()
@@ -110,7 +111,7 @@ var _ = Describe("an API server", func() {
 		const outage = 30 * time.Second
 		w := newWorld(ctx, contract.JobID)
 		release := make(chan struct{})
-		w.fake.Always(contract.Reconcile, deployertest.Block(release))
+		w.fake.Always(contract.Reconcile, landscapertest.Block(release))
 		w.start()
 		key := w.deploy(ctx, "item")
 		w.calls(ctx, key, contract.Reconcile, 1)

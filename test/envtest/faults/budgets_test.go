@@ -16,13 +16,14 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // spent fails unless what came since a snapshot is exactly so many reads and
 // writes, now and a moment later.
-func (w *world) spent(before deployertest.Counts, reads, writes int) {
+func (w *world) spent(before faultnet.Counts, reads, writes int) {
 	GinkgoHelper()
 	check := func(g Gomega) {
 		got := w.counter.Snapshot().Since(before)
@@ -64,7 +65,7 @@ var _ = Describe("calls to the API server", func() {
 
 	It("are one write for a run in the background [L45]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
-		recorder := &deployertest.Recorder{}
+		recorder := &landscapertest.Recorder{}
 		w.fake.Hook(recorder.Hook("force"), extension.ShouldReconcileHook)
 		w.start()
 		key := w.deploy(ctx, "item")
@@ -83,13 +84,13 @@ var _ = Describe("calls to the API server", func() {
 
 	It("are none for a run in the background that found nothing changed, not even an event", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
-		recorder := &deployertest.Recorder{}
+		recorder := &landscapertest.Recorder{}
 		w.fake.Hook(recorder.Hook("force"), extension.ShouldReconcileHook)
 		w.start()
 		key := w.deploy(ctx, "item")
 		job := w.finished(ctx, key)
 		before := w.counter.Snapshot()
-		w.fake.Always(contract.Reconcile, deployertest.Fail(deployerlib.ErrUnchanged))
+		w.fake.Always(contract.Reconcile, landscapertest.Fail(deployerlib.ErrUnchanged))
 		recorder.On("force", extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
 			if w.fake.Count(key, contract.Reconcile) > 3 {
 				return nil, nil
@@ -170,7 +171,7 @@ func perRevision(revision contract.Revision) {
 	It(title("are one write for a failure with a new message and none for the same [decision 1]", revision), func(ctx SpecContext) {
 		w := newWorld(ctx, revision)
 		w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
-		fail := func(text string) deployertest.Answer { return deployertest.Fail(errors.New(text)) }
+		fail := func(text string) landscapertest.Answer { return landscapertest.Fail(errors.New(text)) }
 		w.fake.On(contract.Reconcile, fail("a"), fail("b"), fail("b"), fail("c"))
 		w.start()
 		key := w.deploy(ctx, "item")
@@ -195,7 +196,7 @@ func perRevision(revision contract.Revision) {
 	It(title("are one read and one write more for each conflict", revision), func(ctx SpecContext) {
 		w := newWorld(ctx, revision)
 		release := make(chan struct{})
-		w.fake.On(contract.Reconcile, done, deployertest.Block(release))
+		w.fake.On(contract.Reconcile, done, landscapertest.Block(release))
 		w.start()
 		key := w.deploy(ctx, "item")
 		w.finished(ctx, key)
@@ -210,23 +211,23 @@ func perRevision(revision contract.Revision) {
 
 	It(title("are an empty patch more for a job that another process began [C14]", revision), func(ctx SpecContext) {
 		w := newWorld(ctx, revision)
-		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
 		w.start()
 		key := w.deploy(ctx, "item")
 		w.calls(ctx, key, contract.Reconcile, 1)
 		w.mgr.Kill()
-		w.counter = &deployertest.Counter{}
-		next := deployertest.NewFake()
+		w.counter = &faultnet.Counter{}
+		next := landscapertest.NewFake()
 		w.args.Deployer = next
-		w.mgr = deployertest.StartManager(GinkgoTB(), w.config(), w.args)
+		w.mgr = landscapertest.StartManager(GinkgoTB(), w.config(), w.args)
 		w.finished(ctx, key)
 		Expect(next.Count(key, contract.Reconcile)).To(Equal(1))
-		Eventually(func() deployertest.Counts {
+		Eventually(func() faultnet.Counts {
 			return w.counter.Snapshot().Of("deployitems", key.Namespace, key.Name).Writes()
 		}).
-			Should(WithTransform(deployertest.Counts.Total, Equal(2)))
-		Consistently(func() deployertest.Counts { return w.counter.Snapshot().Of("deployitems", key.Namespace, key.Name) }).
-			Should(WithTransform(deployertest.Counts.Total, Equal(2)))
+			Should(WithTransform(faultnet.Counts.Total, Equal(2)))
+		Consistently(func() faultnet.Counts { return w.counter.Snapshot().Of("deployitems", key.Namespace, key.Name) }).
+			Should(WithTransform(faultnet.Counts.Total, Equal(2)))
 	}, SpecTimeout(time.Minute))
 }
 
@@ -247,7 +248,7 @@ var _ = Describe("waits", func() {
 	for _, revision := range both {
 		It(title("end: WaitFor and then nil is Succeeded [decision 2]", revision), func(ctx SpecContext) {
 			w := newWorld(ctx, revision)
-			w.fake.On(contract.Reconcile, deployertest.Wait("a door", 10*time.Millisecond), deployertest.Wait("a door", 10*time.Millisecond), done)
+			w.fake.On(contract.Reconcile, landscapertest.Wait("a door", 10*time.Millisecond), landscapertest.Wait("a door", 10*time.Millisecond), done)
 			w.start()
 			di := w.finished(ctx, w.deploy(ctx, "item"))
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded))
@@ -261,12 +262,12 @@ var _ = Describe("waits", func() {
 		n := 0
 		w.args.Options.MaxConcurrentReconciles = 1
 		w.args.Backoff = deployerlib.Backoff{Min: deployerlib.DefaultBackoffMin, Max: deployerlib.DefaultBackoffMax}
-		w.fake.Always(contract.Reconcile, func(context.Context, deployertest.Input) error {
+		w.fake.Always(contract.Reconcile, func(context.Context, landscapertest.Input) error {
 			n++
 			return fmt.Errorf("failure %d", n)
 		})
 		w.start()
-		classic := deployertest.NewLandscaper(w.client, deployertest.LandscaperOptions{Revision: contract.Annotation})
+		classic := landscapertest.NewLandscaper(w.client, landscapertest.LandscaperOptions{Revision: contract.Annotation})
 		Expect(classic.Deploy(ctx, w.item("classic"))).To(Succeed())
 		keys := []types.NamespacedName{w.deploy(ctx, "item"), w.key("classic")}
 		Consistently(func(g Gomega) {

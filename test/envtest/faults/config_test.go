@@ -19,7 +19,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // settings is what the deployer of these specs makes of spec.config.
@@ -29,7 +29,7 @@ type settings struct {
 }
 
 // strict is an answer that reads the configuration.
-func strict(_ context.Context, in deployertest.Input) error {
+func strict(_ context.Context, in landscapertest.Input) error {
 	_, err := deployerlib.DecodeConfigAs[settings](in.Item, schema.GroupVersionKind{Group: "faults.deployerkit.dev", Version: "v1", Kind: "Config"})
 	return err
 }
@@ -88,7 +88,7 @@ var _ = Describe("a bad spec.config", func() {
 
 	It("with a field twice loses the first: the API server lets it through", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
-		w.fake.Always(contract.Reconcile, func(_ context.Context, in deployertest.Input) error {
+		w.fake.Always(contract.Reconcile, func(_ context.Context, in landscapertest.Input) error {
 			got, err := deployerlib.DecodeConfig[settings](in.Item)
 			if err == nil && got.Text != "b" {
 				err = fmt.Errorf("text is %q", got.Text)
@@ -124,7 +124,7 @@ var _ = Describe("a bad spec.config", func() {
 		w := newWorld(ctx, contract.JobID)
 		cfg := rest.CopyConfig(cp.Config)
 		cfg.GroupVersion, cfg.APIPath = &lsv1alpha1.SchemeGroupVersion, "/apis"
-		scheme, err := deployertest.Scheme()
+		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme)
 		c, err := rest.RESTClientFor(cfg)

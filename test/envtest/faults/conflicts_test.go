@@ -17,15 +17,16 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // meanwhile does something after the deployer returned and before the next
 // status write is sent, once.
-func (w *world) meanwhile(do func()) deployertest.Answer {
-	return func(_ context.Context, in deployertest.Input) error {
+func (w *world) meanwhile(do func()) landscapertest.Answer {
+	return func(_ context.Context, in landscapertest.Input) error {
 		var once sync.Once
-		w.counter.Inject(deployertest.When(statusOf, func(*http.Request) (*http.Response, error) {
+		w.counter.Inject(faultnet.When(statusOf, func(*http.Request) (*http.Response, error) {
 			once.Do(do)
 			return nil, nil
 		}))
@@ -131,13 +132,13 @@ var _ = Describe("conflicts", func() {
 
 	It("of two processes that both work end each job once [decisions 10, 54]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
-		w.fake.Always(contract.Reconcile, deployertest.Block(soon()))
+		w.fake.Always(contract.Reconcile, landscapertest.Block(soon()))
 		h := w.watchHistory()
 		w.start()
-		other := deployertest.NewFake().Always(contract.Reconcile, deployertest.Block(soon()))
+		other := landscapertest.NewFake().Always(contract.Reconcile, landscapertest.Block(soon()))
 		args := w.args
 		args.Deployer = other
-		deployertest.StartManager(GinkgoTB(), cp.Config, args)
+		landscapertest.StartManager(GinkgoTB(), cp.Config, args)
 		jobs, keys := []string{}, []types.NamespacedName{}
 		for i := range 20 {
 			keys = append(keys, w.deploy(ctx, fmt.Sprintf("item-%d", i)))

@@ -17,7 +17,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // events are the warnings about an item.
@@ -38,7 +38,7 @@ var _ = Describe("a bad deployer", func() {
 	for _, revision := range both {
 		It(title("that panics fails its item and nothing else, and is called again [Lx10]", revision), func(ctx SpecContext) {
 			w := newWorld(ctx, revision)
-			w.fake.On(contract.Reconcile, deployertest.Panic("boom"))
+			w.fake.On(contract.Reconcile, landscapertest.Panic("boom"))
 			w.args.Backoff = deployerlib.Backoff{Min: 2 * time.Second, Max: 2 * time.Second}
 			w.start()
 			key := w.deploy(ctx, "bad")
@@ -58,8 +58,8 @@ var _ = Describe("a bad deployer", func() {
 
 		It(title("that sets a final phase and returns an error is tried again unless it says Failed [C10]", revision), func(ctx SpecContext) {
 			w := newWorld(ctx, revision)
-			boom := deployertest.Fail(errors.New("boom"))
-			w.fake.On(contract.Reconcile, deployertest.InTurn(deployertest.Phase(phases.Succeeded), boom), deployertest.InTurn(deployertest.Phase(phases.Failed), boom))
+			boom := landscapertest.Fail(errors.New("boom"))
+			w.fake.On(contract.Reconcile, landscapertest.InTurn(landscapertest.Phase(phases.Succeeded), boom), landscapertest.InTurn(landscapertest.Phase(phases.Failed), boom))
 			w.start()
 			key := w.deploy(ctx, "item")
 			di := w.finished(ctx, key)
@@ -70,7 +70,7 @@ var _ = Describe("a bad deployer", func() {
 
 		It(title("that leaves a phase that nobody knows fails with an internal problem", revision), func(ctx SpecContext) {
 			w := newWorld(ctx, revision)
-			w.fake.On(contract.Reconcile, deployertest.Phase("Dancing"))
+			w.fake.On(contract.Reconcile, landscapertest.Phase("Dancing"))
 			w.start()
 			di := w.finished(ctx, w.deploy(ctx, "item"))
 			Expect(di.Status.Phase).To(Equal(phases.Failed))
@@ -80,7 +80,7 @@ var _ = Describe("a bad deployer", func() {
 
 		It(title("that changes the spec is found out", revision), func(ctx SpecContext) {
 			w := newWorld(ctx, revision)
-			w.fake.On(contract.Reconcile, func(_ context.Context, in deployertest.Input) error {
+			w.fake.On(contract.Reconcile, func(_ context.Context, in landscapertest.Input) error {
 				in.Item.Spec.Context = "another"
 				return nil
 			})
@@ -92,7 +92,7 @@ var _ = Describe("a bad deployer", func() {
 
 		It(title("that heeds its context ends with the item's deadline [decision 12]", revision), func(ctx SpecContext) {
 			w := newWorld(ctx, revision)
-			w.fake.Always(contract.Reconcile, deployertest.UntilCancelled())
+			w.fake.Always(contract.Reconcile, landscapertest.UntilCancelled())
 			w.start()
 			key := w.deploy(ctx, "item", timeout(3*time.Second))
 			timedOut(w.finished(ctx, key))
@@ -103,7 +103,7 @@ var _ = Describe("a bad deployer", func() {
 		It(title("that ignores its context is given up, and the worker goes on [decision 11]", revision), func(ctx SpecContext) {
 			w := newWorld(ctx, revision)
 			release := make(chan struct{})
-			w.fake.On(contract.Reconcile, deployertest.IgnoreContext(release))
+			w.fake.On(contract.Reconcile, landscapertest.IgnoreContext(release))
 			w.args.GracePeriod = moment
 			w.args.Options.MaxConcurrentReconciles = 1
 			w.start()
@@ -114,7 +114,7 @@ var _ = Describe("a bad deployer", func() {
 			w := newWorld(ctx, revision)
 			w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
 			const odd = "disk 100% full, %s %d %!v(MISSING)"
-			first, second := deployertest.Fail(errors.New(odd)), deployertest.Fail(errors.New("another"))
+			first, second := landscapertest.Fail(errors.New(odd)), landscapertest.Fail(errors.New("another"))
 			w.fake.On(contract.Reconcile, first, first, second)
 			w.start()
 			key := w.deploy(ctx, "item")
@@ -131,7 +131,7 @@ var _ = Describe("a bad deployer", func() {
 
 	It("with a very long error has it cut [H-32]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
-		w.fake.Always(contract.Reconcile, deployertest.Fail(errors.New("boom\n"+strings.Repeat("x", 1<<20))))
+		w.fake.Always(contract.Reconcile, landscapertest.Fail(errors.New("boom\n"+strings.Repeat("x", 1<<20))))
 		w.start()
 		di := w.failing(ctx, w.deploy(ctx, "item"))
 		oneLine(di.Status.LastError.Message)

@@ -19,8 +19,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // script is what a hook does to the item named "bad"; others are left alone.
@@ -62,8 +62,8 @@ func (w *world) metric(name string) float64 {
 var _ = Describe("a bad hook", func() {
 	It("that is nil or of no known type is refused at the start [L67, Lx2]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
-		w.fake.Hook(nil, extension.EndHook).Hook((&deployertest.Recorder{}).Hook("a"), "Sometimes")
-		scheme, err := deployertest.Scheme()
+		w.fake.Hook(nil, extension.EndHook).Hook((&landscapertest.Recorder{}).Hook("a"), "Sometimes")
+		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())

@@ -17,15 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/patch"
 )
 
 const noted = lsv1alpha1.ConditionType("Noted")
 
 // note makes a hook that patches a label and a condition; label says which value.
-func note(label func() string, err error) deployertest.Script {
+func note(label func() string, err error) landscapertest.Script {
 	return func(ctx context.Context, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
 		p := patch.FromContext(ctx)
 		p.Labels().Set("team", label())
@@ -60,7 +60,7 @@ var _ = Describe("the running patch", func() {
 
 	It("cannot change what is the contract's, and says which path it was [decision 32]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
-		w.fake.Always(contract.Reconcile, func(ctx context.Context, _ deployertest.Input) error {
+		w.fake.Always(contract.Reconcile, func(ctx context.Context, _ landscapertest.Input) error {
 			patch.FromContext(ctx).Spec().Set("timeout", "1h")
 			return nil
 		})
@@ -82,7 +82,7 @@ func patchesPerRevision(revision contract.Revision) {
 
 	It(title("of a hook costs no call in a first job and one in a next one, only if the metadata changes [K3, K4, K5]", revision), func(ctx SpecContext) {
 		w := newWorld(ctx, revision)
-		value, recorder := atomic.Int32{}, &deployertest.Recorder{}
+		value, recorder := atomic.Int32{}, &landscapertest.Recorder{}
 		recorder.On("note", extension.AfterResponsibilityCheckHook, note(func() string { return "v" + strconv.Itoa(int(value.Load())) }, nil))
 		w.fake.Hook(recorder.Hook("note"), extension.AfterResponsibilityCheckHook)
 		w.start()
@@ -111,7 +111,7 @@ func patchesPerRevision(revision contract.Revision) {
 	It(title("of a deployer goes out with its outcome, and not before it ended [K5, K14]", revision), func(ctx SpecContext) {
 		w := newWorld(ctx, revision)
 		written := 0
-		w.fake.Always(contract.Reconcile, func(ctx context.Context, in deployertest.Input) error {
+		w.fake.Always(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
 			before := w.counter.Snapshot()
 			_, err := note(always("blue"), nil)(ctx, in.Item, nil)
 			written = w.counter.Snapshot().Since(before).Writes().Total()
@@ -128,7 +128,7 @@ func patchesPerRevision(revision contract.Revision) {
 
 	It(title("goes out with the error of the hook that noted it [K14]", revision), func(ctx SpecContext) {
 		w := newWorld(ctx, revision)
-		recorder := &deployertest.Recorder{}
+		recorder := &landscapertest.Recorder{}
 		recorder.On("note", extension.BeforeReconcileHook, note(always("blue"), errors.New("not today")))
 		w.fake.Hook(recorder.Hook("note"), extension.BeforeReconcileHook)
 		w.start()
@@ -141,7 +141,7 @@ func patchesPerRevision(revision contract.Revision) {
 
 	It(title("and a client of the deployer's own do not get into each other's way [K10]", revision), func(ctx SpecContext) {
 		w := newWorld(ctx, revision)
-		w.fake.On(contract.Reconcile, func(ctx context.Context, in deployertest.Input) error {
+		w.fake.On(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
 			mine := &lsv1alpha1.DeployItem{}
 			mine.Namespace, mine.Name = in.Item.Namespace, in.Item.Name
 			if err := w.client.Patch(ctx, mine, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"own":"client"}}}`))); err != nil {

@@ -14,8 +14,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 var _ = Describe("a backlog of periodic work", func() {
@@ -36,7 +36,7 @@ var _ = Describe("a backlog of periodic work", func() {
 				return nil, nil
 			}, extension.ShouldReconcileHook)
 			var ahead atomic.Int64
-			w.fake.Always(contract.Delete, func(context.Context, deployertest.Input) error {
+			w.fake.Always(contract.Delete, func(context.Context, landscapertest.Input) error {
 				ahead.Store(passes.Load())
 				return nil
 			})

@@ -15,7 +15,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // on puts a target reference on an item.
@@ -76,7 +76,7 @@ var _ = Describe("a reference", func() {
 	It("by selector with an invalid operator is an error at the start [D5]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
 		w.args.TargetSelectors = []lsv1alpha1.TargetSelector{{Labels: []lsv1alpha1.Requirement{{Key: "a", Operator: selection.Operator("resembles"), Values: []string{"b"}}}}}
-		scheme, err := deployertest.Scheme()
+		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())

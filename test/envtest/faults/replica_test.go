@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // Environment of a replica: a kubeconfig makes one of this binary.
@@ -76,7 +76,7 @@ func runReplica(ctx context.Context, kubeconfig string) error {
 		return err
 	}
 	cfg.QPS = -1
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 )
 
 // cp is the control plane of all specs.
-var cp *envtest.ControlPlane
+var cp *controlplane.ControlPlane
 
 // TestMain runs the suite, or a replica of a deployer when a spec asks this binary for one.
 func TestMain(m *testing.M) {
@@ -43,7 +43,7 @@ func TestFaults(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
-	cp, err = envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+	cp, err = controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
 })

@@ -17,7 +17,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // both are the revisions that most promises hold for.
@@ -25,7 +26,7 @@ var both = []contract.Revision{contract.Annotation, contract.JobID}
 
 var (
 	phases = lsv1alpha1.DeployItemPhases
-	done   = deployertest.Done()
+	done   = landscapertest.Done()
 )
 
 // config is a configuration that the schema of the CRD takes.
@@ -34,10 +35,10 @@ const config = `{"apiVersion":"faults.deployerkit.dev/v1","kind":"Config"}`
 // world is a namespace with a deployer of its own.
 type world struct {
 	client  client.Client
-	ls      *deployertest.Landscaper
-	fake    *deployertest.Fake
-	mgr     *deployertest.Manager
-	counter *deployertest.Counter
+	ls      *landscapertest.Landscaper
+	fake    *landscapertest.Fake
+	mgr     *landscapertest.Manager
+	counter *faultnet.Counter
 	args    deployerlib.DeployerArgs
 	ns      string
 }
@@ -46,16 +47,16 @@ type world struct {
 // and change the arguments first.
 func newWorld(ctx context.Context, revision contract.Revision) *world {
 	GinkgoHelper()
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
-	w := &world{fake: deployertest.NewFake(), counter: &deployertest.Counter{}}
+	w := &world{fake: landscapertest.NewFake(), counter: &faultnet.Counter{}}
 	w.client, err = client.New(cp.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	ns := &corev1.Namespace{}
 	ns.GenerateName = "faults-"
 	Expect(w.client.Create(ctx, ns)).To(Succeed())
 	w.ns = ns.Name
-	w.ls = deployertest.NewLandscaper(w.client, deployertest.LandscaperOptions{Revision: revision})
+	w.ls = landscapertest.NewLandscaper(w.client, landscapertest.LandscaperOptions{Revision: revision})
 	Expect(w.ls.EnsureContext(ctx, w.ns)).To(Succeed())
 	w.args = deployerlib.DeployerArgs{Type: lsv1alpha1.DeployItemType("faults.deployerkit.dev/" + w.ns), Deployer: w.fake}
 	return w
@@ -64,7 +65,7 @@ func newWorld(ctx context.Context, revision contract.Revision) *world {
 // start runs the deployer until the spec ends.
 func (w *world) start() *world {
 	GinkgoHelper()
-	w.mgr = deployertest.StartManager(GinkgoTB(), w.config(), w.args)
+	w.mgr = landscapertest.StartManager(GinkgoTB(), w.config(), w.args)
 	DeferCleanup(func() { Expect(w.fake.Faults()).To(BeEmpty()) })
 	return w
 }
@@ -124,7 +125,7 @@ func (w *world) trigger(ctx context.Context, key types.NamespacedName) string {
 }
 
 // calls waits until the n-th call of an action has begun.
-func (w *world) calls(ctx context.Context, key types.NamespacedName, action contract.Action, n int) deployertest.Call {
+func (w *world) calls(ctx context.Context, key types.NamespacedName, action contract.Action, n int) landscapertest.Call {
 	GinkgoHelper()
 	call, err := w.fake.AwaitCall(within(ctx, patience), key, action, n)
 	Expect(err).NotTo(HaveOccurred())

@@ -13,13 +13,13 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // provider is an answer that puts something into the provider status.
-func provider(value string) deployertest.Answer {
-	return deployertest.Change(func(status *lsv1alpha1.DeployItemStatus) {
+func provider(value string) landscapertest.Answer {
+	return landscapertest.Change(func(status *lsv1alpha1.DeployItemStatus) {
 		status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"flow.deployerkit.dev/v1","kind":"Status","value":"` + value + `"}`)}
 	})
 }
@@ -42,7 +42,7 @@ func (w *world) awaitCall(name string, action contract.Action, n int) {
 }
 
 // awaitReturn waits for the end of the n-th call of an action.
-func (w *world) awaitReturn(name string, action contract.Action, n int) deployertest.Call {
+func (w *world) awaitReturn(name string, action contract.Action, n int) landscapertest.Call {
 	GinkgoHelper()
 	ctx, cancel := w.soon()
 	defer cancel()
@@ -54,7 +54,7 @@ func (w *world) awaitReturn(name string, action contract.Action, n int) deployer
 var _ = flow("runs that are cut short", func(e *env) {
 	It("cancels a running call on abort, then aborts, then fails the run [L31, C4, C6] [H-35]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.InTurn(provider("half"), deployertest.UntilCancelled()))
+		w.fake.On(contract.Reconcile, landscapertest.InTurn(provider("half"), landscapertest.UntilCancelled()))
 		w.run(slowBackoff)
 		w.deploy("a")
 		w.awaitCall("a", contract.Reconcile, 1)
@@ -75,8 +75,8 @@ var _ = flow("runs that are cut short", func(e *env) {
 
 	It("repeats an abort that fails, and never shows its cause as an error [C4]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
-		w.fake.On(contract.Abort, deployertest.Fail(errTrouble), deployertest.Wait("the children", 20*time.Millisecond))
+		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
+		w.fake.On(contract.Abort, landscapertest.Fail(errTrouble), landscapertest.Wait("the children", 20*time.Millisecond))
 		w.run()
 		w.deploy("a")
 		w.awaitCall("a", contract.Reconcile, 1)
@@ -92,8 +92,8 @@ var _ = flow("runs that are cut short", func(e *env) {
 
 	It("gives up an abort when its time is over [C6]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.Wait("abort", time.Hour))
-		w.fake.Always(contract.Abort, deployertest.Fail(errTrouble))
+		w.fake.On(contract.Reconcile, landscapertest.Wait("abort", time.Hour))
+		w.fake.Always(contract.Abort, landscapertest.Fail(errTrouble))
 		w.run()
 		w.deploy("a")
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
@@ -130,7 +130,7 @@ var _ = flow("runs that are cut short", func(e *env) {
 
 	It("tidies up when Landscaper ends the job under a running call, and writes what is deployed and nothing else [C4]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.InTurn(provider("half"), deployertest.UntilCancelled()))
+		w.fake.On(contract.Reconcile, landscapertest.InTurn(provider("half"), landscapertest.UntilCancelled()))
 		w.run(slowBackoff)
 		w.deploy("a")
 		w.awaitCall("a", contract.Reconcile, 1)
@@ -148,7 +148,7 @@ var _ = flow("runs that are cut short", func(e *env) {
 
 	It("calls nothing when Landscaper ends a job between two calls [C4]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.Wait("the interrupt", time.Hour))
+		w.fake.On(contract.Reconcile, landscapertest.Wait("the interrupt", time.Hour))
 		w.run()
 		w.deploy("a")
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
@@ -158,10 +158,10 @@ var _ = flow("runs that are cut short", func(e *env) {
 	})
 
 	DescribeTable("ends a run at its timeout [C10]",
-		func(ctx SpecContext, answer deployertest.Answer, hook *extension.HookResult, calls int, cause string) {
+		func(ctx SpecContext, answer landscapertest.Answer, hook *extension.HookResult, calls int, cause string) {
 			w := e.begin(ctx).hookAll()
 			if hook != nil {
-				w.on(extension.BeforeReconcileHook, deployertest.Returns(hook, nil))
+				w.on(extension.BeforeReconcileHook, landscapertest.Returns(hook, nil))
 			}
 			w.fake.Always(contract.Reconcile, answer)
 			w.run(slowBackoff)
@@ -174,16 +174,16 @@ var _ = flow("runs that are cut short", func(e *env) {
 			Expect(w.calls("a")).To(HaveLen(calls))
 			w.stays("a")
 		},
-		Entry("while a call runs", deployertest.UntilCancelled(), nil, 1, "2s"),
-		Entry("while the deployer waits", deployertest.Wait("the weather", time.Hour), nil, 1, "the weather"),
-		Entry("between retries", deployertest.Fail(errTrouble), nil, 1, "trouble"),
+		Entry("while a call runs", landscapertest.UntilCancelled(), nil, 1, "2s"),
+		Entry("while the deployer waits", landscapertest.Wait("the weather", time.Hour), nil, 1, "the weather"),
+		Entry("between retries", landscapertest.Fail(errTrouble), nil, 1, "trouble"),
 		Entry("while a hook aborts", nil, abort(time.Hour), 0, "2s"),
 		Entry("while a hook aborts and asks for nothing", nil, abort(0), 0, "2s"),
 	)
 
 	It("tells which call was ended by the timeout", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
 		w.run()
 		w.deploy("a", withTimeout(2*time.Second))
 		Expect(w.awaitReturn("a", contract.Reconcile, 1).Cause).To(MatchError(deployerlib.ErrDeadline))
@@ -193,7 +193,7 @@ var _ = flow("runs that are cut short", func(e *env) {
 
 	It("ends a deletion at its timeout and keeps the finalizer [Lx6, C13]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.Always(contract.Delete, deployertest.Wait("the children", time.Hour))
+		w.fake.Always(contract.Delete, landscapertest.Wait("the children", time.Hour))
 		w.run()
 		w.succeeds("a", withTimeout(2*time.Second))
 		w.delete("a")

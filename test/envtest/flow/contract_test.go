@@ -12,8 +12,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // tracked reports whether an item is at the generation that its deployer saw last.
@@ -22,7 +22,7 @@ func tracked(di *lsv1alpha1.DeployItem) bool { return di.Status.ObservedGenerati
 var _ = flow("the contract of a job", func(e *env) {
 	It("starts, works and ends a job as Landscaper expects it [L26, L28, L34, C3, C5, C7, C9, C10, C11] [H-31]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.Phase(phases.Progressing))
+		w.fake.On(contract.Reconcile, landscapertest.Phase(phases.Progressing))
 		w.run()
 		began := time.Now().Truncate(time.Second)
 		done := w.succeeds("a")
@@ -49,7 +49,7 @@ var _ = flow("the contract of a job", func(e *env) {
 
 	It("hands each call Init, and tells the stored phase apart [C9]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.Phase(phases.Progressing), deployertest.Wait("more", 20*time.Millisecond))
+		w.fake.On(contract.Reconcile, landscapertest.Phase(phases.Progressing), landscapertest.Wait("more", 20*time.Millisecond))
 		w.run()
 		w.succeeds("a")
 		w.delete("a")
@@ -82,7 +82,7 @@ var _ = flow("the contract of a job", func(e *env) {
 
 	It("does one run for each job, with the errors of the last one gone [C3, C8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.Phase(phases.Failed))
+		w.fake.On(contract.Reconcile, landscapertest.Phase(phases.Failed))
 		w.run()
 		w.deploy("a")
 		Expect(w.finished("a").Status.LastError).NotTo(BeNil())
@@ -112,12 +112,12 @@ var _ = flow("the contract of a job", func(e *env) {
 	It("adds the finalizer before the first action and removes it after a successful Delete only [Lx6, C13]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		var atReconcile, atDelete []string
-		w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+		w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
 			atReconcile = w.get("a").Finalizers
 			return nil
 		})
-		w.fake.On(contract.Delete, deployertest.Fail(errTrouble), deployertest.Wait("the children", 20*time.Millisecond),
-			deployertest.Phase(phases.Deleting), func(context.Context, deployertest.Input) error {
+		w.fake.On(contract.Delete, landscapertest.Fail(errTrouble), landscapertest.Wait("the children", 20*time.Millisecond),
+			landscapertest.Phase(phases.Deleting), func(context.Context, landscapertest.Input) error {
 				atDelete = w.get("a").Finalizers
 				return nil
 			})
@@ -133,7 +133,7 @@ var _ = flow("the contract of a job", func(e *env) {
 
 	It("retries errors and shows them meanwhile; a failed job has one [C10]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.Fail(errTrouble), deployertest.Fail(errTrouble))
+		w.fake.On(contract.Reconcile, landscapertest.Fail(errTrouble), landscapertest.Fail(errTrouble))
 		w.run()
 		w.succeeds("a")
 		Expect(w.calls("a")).To(HaveLen(3))
@@ -141,7 +141,7 @@ var _ = flow("the contract of a job", func(e *env) {
 			return di.Status.LastError != nil && di.Status.Phase == phases.Init
 		})))
 
-		w.fake.On(contract.Reconcile, deployertest.Fail(deployerlib.ConfigError("spec.config.field", "is %s", "wrong")))
+		w.fake.On(contract.Reconcile, landscapertest.Fail(deployerlib.ConfigError("spec.config.field", "is %s", "wrong")))
 		w.job("a")
 		di := w.finished("a")
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
@@ -152,7 +152,7 @@ var _ = flow("the contract of a job", func(e *env) {
 
 	It("goes on with a job that another process left in the middle [C14]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.Wait("the restart", time.Hour))
+		w.fake.On(contract.Reconcile, landscapertest.Wait("the restart", time.Hour))
 		first := w.run()
 		w.deploy("a")
 		before := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
@@ -167,7 +167,7 @@ var _ = flow("the contract of a job", func(e *env) {
 
 	It("lets a running call end when the process stops, within the grace period only [C14]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
 		first := w.run(func(args *deployerlib.DeployerArgs) { args.GracePeriod = 200 * time.Millisecond })
 		w.deploy("a")
 		w.awaitCall("a", contract.Reconcile, 1)
@@ -226,7 +226,7 @@ var _ = flow("the contract of a job", func(e *env) {
 		Expect(w.shown("a")).To(Equal([]lsv1alpha1.DeployItemPhase{phases.Succeeded}), "the phase never moved")
 		Expect(w.calls("a")).To(HaveLen(1))
 
-		w.on(extension.ShouldReconcileHook, deployertest.Returns(goOn(), nil))
+		w.on(extension.ShouldReconcileHook, landscapertest.Returns(goOn(), nil))
 		w.job("a")
 		w.finished("a")
 		w.on(extension.ShouldReconcileHook, nil)
@@ -242,7 +242,7 @@ var _ = flow("the contract of a job", func(e *env) {
 	if e.jobs() {
 		It("ends a run under the revision in which it began [C14]", func(ctx SpecContext) {
 			w := e.begin(ctx)
-			w.fake.On(contract.Reconcile, deployertest.Wait("the upgrade", 300*time.Millisecond))
+			w.fake.On(contract.Reconcile, landscapertest.Wait("the upgrade", 300*time.Millisecond))
 			w.run()
 			di := w.bare("a", asManaged, withOperation(lsv1alpha1.ReconcileOperation))
 			Expect(w.client.Create(ctx, di)).To(Succeed())

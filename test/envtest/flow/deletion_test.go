@@ -13,15 +13,15 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 var _ = flow("force-reconcile and deletion", func(e *env) {
 	It("forces a reconcile of a finished item, once, and removes the annotation afterwards [L32, Lx7, Lx8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		var during lsv1alpha1.DeployItem
-		w.fake.On(contract.ForceReconcile, func(context.Context, deployertest.Input) error {
+		w.fake.On(contract.ForceReconcile, func(context.Context, landscapertest.Input) error {
 			during = *w.get("a")
 			return nil
 		})
@@ -44,7 +44,7 @@ var _ = flow("force-reconcile and deletion", func(e *env) {
 
 	It("repeats a forced reconcile until it did not fail, then goes on with Reconcile [Lx8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.ForceReconcile, deployertest.Fail(errTrouble), deployertest.Wait("more", 50*time.Millisecond))
+		w.fake.On(contract.ForceReconcile, landscapertest.Fail(errTrouble), landscapertest.Wait("more", 50*time.Millisecond))
 		w.run()
 		w.succeeds("a")
 		w.operate("a", lsv1alpha1.ForceReconcileOperation)
@@ -56,7 +56,7 @@ var _ = flow("force-reconcile and deletion", func(e *env) {
 
 	It("keeps the annotation of a forced reconcile across a restart [Lx8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.ForceReconcile, deployertest.UntilCancelled())
+		w.fake.On(contract.ForceReconcile, landscapertest.UntilCancelled())
 		first := w.run(func(args *deployerlib.DeployerArgs) { args.GracePeriod = 200 * time.Millisecond })
 		w.succeeds("a")
 		w.operate("a", lsv1alpha1.ForceReconcileOperation)
@@ -97,7 +97,7 @@ var _ = flow("force-reconcile and deletion", func(e *env) {
 	It("deletes after the running call returned [L30, L33]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		release := make(chan struct{})
-		w.fake.On(contract.Reconcile, deployertest.Block(release))
+		w.fake.On(contract.Reconcile, landscapertest.Block(release))
 		w.run()
 		w.deploy("a")
 		w.awaitCall("a", contract.Reconcile, 1)
@@ -115,15 +115,15 @@ var _ = flow("force-reconcile and deletion", func(e *env) {
 	DescribeTable("does what comes first in the order of actions, then deletes [L30, L35]",
 		func(ctx SpecContext, op lsv1alpha1.Operation, action contract.Action) {
 			w := e.begin(ctx).hookAll()
-			w.fake.On(contract.Reconcile, deployertest.Wait("the end", time.Hour))
+			w.fake.On(contract.Reconcile, landscapertest.Wait("the end", time.Hour))
 			w.run()
 			w.deploy("a")
 			w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
 			// Both are there before anything happens.
-			w.on(extension.AfterResponsibilityCheckHook, deployertest.Returns(abort(0), nil))
+			w.on(extension.AfterResponsibilityCheckHook, landscapertest.Returns(abort(0), nil))
 			w.operate("a", op)
 			w.markDeleted("a")
-			Eventually(w.hooks.Calls).Should(ContainElement(Satisfy(func(call deployertest.HookCall) bool {
+			Eventually(w.hooks.Calls).Should(ContainElement(Satisfy(func(call landscapertest.HookCall) bool {
 				return call.Item != nil && call.Item.DeletionTimestamp != nil && call.Item.Annotations[lsv1alpha1.OperationAnnotation] == string(op)
 			})))
 			w.on(extension.AfterResponsibilityCheckHook, nil)
@@ -142,7 +142,7 @@ var _ = flow("force-reconcile and deletion", func(e *env) {
 
 	It("ends a deletion that cannot succeed, and tries again when it is asked to [C10, C13]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Delete, deployertest.Fail(deployerlib.ConfigError("spec.config", "is broken")))
+		w.fake.On(contract.Delete, landscapertest.Fail(deployerlib.ConfigError("spec.config", "is broken")))
 		w.run()
 		w.succeeds("a")
 		w.delete("a")

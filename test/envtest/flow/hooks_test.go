@@ -14,8 +14,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 var (
@@ -39,7 +39,7 @@ func abort(after time.Duration) *extension.HookResult {
 func goOn() *extension.HookResult { return &extension.HookResult{} }
 
 // once is a script that acts on the first call only.
-func once(script deployertest.Script) deployertest.Script {
+func once(script landscapertest.Script) landscapertest.Script {
 	done := false // hooks of one item never run at the same time
 	return func(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target) (*extension.HookResult, error) {
 		if done {
@@ -72,7 +72,7 @@ var _ = flow("hooks in the flow", func(e *env) {
 			Should(Equal(then(toAny, extension.BeforeForceReconcileHook, extension.EndHook)))
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Annotations[lsv1alpha1.OperationAnnotation] == "" })
 
-		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
 		w.job("a")
 		w.awaitCall("a", contract.Reconcile, 2)
 		w.operate("a", contract.AbortOperation)
@@ -105,7 +105,7 @@ var _ = flow("hooks in the flow", func(e *env) {
 	})
 
 	It("does nothing more when Start aborts [L8, L37]", func(ctx SpecContext) {
-		w := e.begin(ctx).hookAll().on(extension.StartHook, deployertest.Returns(abort(50*time.Millisecond), nil))
+		w := e.begin(ctx).hookAll().on(extension.StartHook, landscapertest.Returns(abort(50*time.Millisecond), nil))
 		w.run()
 		w.deploy("a")
 		Eventually(func() int { return w.count(extension.StartHook) }).Should(BeNumerically(">", 3), "the requeue is kept")
@@ -121,7 +121,7 @@ var _ = flow("hooks in the flow", func(e *env) {
 			w.run(slowBackoff)
 			w.succeeds("a")
 			before := 1
-			w.on(at, deployertest.Returns(abort(50*time.Millisecond), nil))
+			w.on(at, landscapertest.Returns(abort(50*time.Millisecond), nil))
 			switch action {
 			case contract.Delete:
 				w.delete("a")
@@ -129,7 +129,7 @@ var _ = flow("hooks in the flow", func(e *env) {
 				w.operate("a", lsv1alpha1.ForceReconcileOperation)
 			case contract.Abort:
 				before++
-				w.fake.On(contract.Reconcile, deployertest.Wait("abort", time.Hour))
+				w.fake.On(contract.Reconcile, landscapertest.Wait("abort", time.Hour))
 				w.job("a")
 				w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
 				w.operate("a", contract.AbortOperation)
@@ -149,7 +149,7 @@ var _ = flow("hooks in the flow", func(e *env) {
 	)
 
 	It("writes nothing when AfterResponsibilityCheck aborts [L8, L44]", func(ctx SpecContext) {
-		w := e.begin(ctx).hookAll().on(extension.AfterResponsibilityCheckHook, deployertest.Returns(abort(50*time.Millisecond), nil))
+		w := e.begin(ctx).hookAll().on(extension.AfterResponsibilityCheckHook, landscapertest.Returns(abort(50*time.Millisecond), nil))
 		w.run()
 		w.deploy("a")
 		Eventually(func() int { return w.count(extension.AfterResponsibilityCheckHook) }).Should(BeNumerically(">", 3))
@@ -164,7 +164,7 @@ var _ = flow("hooks in the flow", func(e *env) {
 	It("calls all hooks of a type although an earlier one aborts [L11]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.Hook(w.hooks.Hook("first"), extension.BeforeReconcileHook).Hook(w.hooks.Hook("second"), extension.BeforeReconcileHook)
-		w.hooks.On("first", extension.BeforeReconcileHook, once(deployertest.Returns(abort(50*time.Millisecond), nil)))
+		w.hooks.On("first", extension.BeforeReconcileHook, once(landscapertest.Returns(abort(50*time.Millisecond), nil)))
 		w.run()
 		w.succeeds("a")
 		var names []string
@@ -176,8 +176,8 @@ var _ = flow("hooks in the flow", func(e *env) {
 
 	It("forgets what hooks asked for when one of them fails [L12]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().
-			on(extension.AfterResponsibilityCheckHook, deployertest.Returns(&extension.HookResult{ReconcileResult: reconcile.Result{RequeueAfter: 20 * time.Millisecond}}, nil)).
-			on(extension.BeforeReconcileHook, deployertest.Returns(abort(20*time.Millisecond), errors.New("hook trouble")))
+			on(extension.AfterResponsibilityCheckHook, landscapertest.Returns(&extension.HookResult{ReconcileResult: reconcile.Result{RequeueAfter: 20 * time.Millisecond}}, nil)).
+			on(extension.BeforeReconcileHook, landscapertest.Returns(abort(20*time.Millisecond), errors.New("hook trouble")))
 		w.run(slowBackoff)
 		w.deploy("a")
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
@@ -207,7 +207,7 @@ var _ = flow("hooks in the flow", func(e *env) {
 
 	It("merges what End asks for into the result of the pass [L57]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().
-			on(extension.EndHook, deployertest.Returns(&extension.HookResult{ReconcileResult: reconcile.Result{RequeueAfter: 100 * time.Millisecond}}, nil))
+			on(extension.EndHook, landscapertest.Returns(&extension.HookResult{ReconcileResult: reconcile.Result{RequeueAfter: 100 * time.Millisecond}}, nil))
 		w.run(slowBackoff)
 		w.succeeds("a")
 		Eventually(func() [][]extension.HookType {
@@ -220,7 +220,7 @@ var _ = flow("hooks in the flow", func(e *env) {
 	It("calls End after success only [L56]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll()
 		w.run()
-		w.fake.On(contract.Reconcile, deployertest.Fail(errors.New("trouble")), deployertest.Wait("more", 20*time.Millisecond))
+		w.fake.On(contract.Reconcile, landscapertest.Fail(errors.New("trouble")), landscapertest.Wait("more", 20*time.Millisecond))
 		w.succeeds("a")
 		Expect(w.calls("a")).To(HaveLen(3))
 		Expect(w.count(extension.BeforeReconcileHook)).To(Equal(3))
@@ -241,7 +241,7 @@ var _ = flow("hooks in the flow", func(e *env) {
 
 	DescribeTable("shows errors of later hooks in the status, with the phase left alone [Lx3]",
 		func(ctx SpecContext, at extension.HookType) {
-			w := e.begin(ctx).hookAll().on(at, deployertest.Returns(nil, errors.New("hook trouble")))
+			w := e.begin(ctx).hookAll().on(at, landscapertest.Returns(nil, errors.New("hook trouble")))
 			w.run()
 			w.deploy("a")
 			di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
@@ -261,7 +261,7 @@ var _ = flow("hooks in the flow", func(e *env) {
 
 	DescribeTable("keeps errors of early hooks out of the status [Lx3]",
 		func(ctx SpecContext, at extension.HookType) {
-			w := e.begin(ctx).hookAll().on(at, deployertest.Returns(nil, errors.New("hook trouble")))
+			w := e.begin(ctx).hookAll().on(at, landscapertest.Returns(nil, errors.New("hook trouble")))
 			w.run()
 			w.deploy("a")
 			Eventually(func() int { return w.count(at) }).Should(BeNumerically(">", 2))
@@ -278,7 +278,7 @@ var _ = flow("hooks in the flow", func(e *env) {
 		w := e.begin(ctx).hookAll()
 		w.run(slowBackoff)
 		w.succeeds("a")
-		w.on(extension.ShouldReconcileHook, deployertest.Returns(nil, errors.New("hook trouble")))
+		w.on(extension.ShouldReconcileHook, landscapertest.Returns(nil, errors.New("hook trouble")))
 		w.fake.Runtime().Trigger(w.key("a"))
 		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
 			return di.Status.LastError != nil || len(di.Status.Conditions) > 0

@@ -17,8 +17,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // shortGrace is how long the specs let calls ignore their context.
@@ -71,7 +71,7 @@ var _ = flow("code that misbehaves", func(e *env) {
 		func(ctx SpecContext, cancel func(*world)) {
 			w := e.begin(ctx)
 			release := make(chan struct{})
-			w.fake.On(contract.Reconcile, deployertest.IgnoreContext(release))
+			w.fake.On(contract.Reconcile, landscapertest.IgnoreContext(release))
 			w.run(shortGrace)
 			w.deploy("a", withTimeout(3*time.Second))
 			w.awaitCall("a", contract.Reconcile, 1)
@@ -91,7 +91,7 @@ var _ = flow("code that misbehaves", func(e *env) {
 
 	It("tells of a failure by one event", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.Fail(errTrouble), deployertest.Fail(errTrouble), deployertest.Fail(errTrouble))
+		w.fake.On(contract.Reconcile, landscapertest.Fail(errTrouble), landscapertest.Fail(errTrouble), landscapertest.Fail(errTrouble))
 		w.run()
 		w.succeeds("a")
 		list := &eventsv1.EventList{}
@@ -113,10 +113,10 @@ var _ = flow("what the library offers a deployer", func(e *env) {
 		w.succeeds("a")
 		first.Stop()
 		args := w.args()
-		args.Deployer = deployertest.Resuming{Fake: w.fake}
-		w.fake.On(deployertest.ActionResume, deployertest.Fail(errTrouble))
+		args.Deployer = landscapertest.Resuming{Fake: w.fake}
+		w.fake.On(landscapertest.ActionResume, landscapertest.Fail(errTrouble))
 		w.start(args)
-		w.eventuallyCalls("a", contract.Reconcile, deployertest.ActionResume, deployertest.ActionResume)
+		w.eventuallyCalls("a", contract.Reconcile, landscapertest.ActionResume, landscapertest.ActionResume)
 		w.fake.Runtime().Trigger(w.key("a"))
 		w.stays("a")
 		Expect(w.calls("a")).To(HaveLen(3))
@@ -125,7 +125,7 @@ var _ = flow("what the library offers a deployer", func(e *env) {
 
 	It("writes exports that go with the item, and never over somebody else's secret", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.Always(contract.Reconcile, func(ctx context.Context, in deployertest.Input) error {
+		w.fake.Always(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
 			return deployerlib.WriteExport(ctx, w.client, in.Item, map[string]any{"url": "https://example.com"})
 		})
 		w.run()
@@ -147,7 +147,7 @@ var _ = flow("what the library offers a deployer", func(e *env) {
 	if e.jobs() {
 		It("runs a job once although Landscaper's clock is ahead of ours [C5, C14]", func(ctx SpecContext) {
 			w := e.begin(ctx)
-			w.fake.On(contract.Reconcile, deployertest.Phase(phases.Progressing))
+			w.fake.On(contract.Reconcile, landscapertest.Phase(phases.Progressing))
 			w.run()
 			w.create("a")
 			ahead := metav1.NewTime(time.Now().Add(10 * time.Minute).Truncate(time.Second))

@@ -14,7 +14,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // meta names an object in the namespace of a spec.
@@ -36,7 +36,7 @@ var _ = flow("what an item refers to", func(e *env) {
 		func(ctx SpecContext, m mod, message string, make func(*world)) {
 			w := e.begin(ctx)
 			var called *lsv1alpha1.DeployItem
-			w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+			w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
 				called = w.get("a")
 				return nil
 			})
@@ -150,7 +150,7 @@ var _ = flow("what an item refers to", func(e *env) {
 
 	It("keeps the last known reason of a run that is aborted [F64]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.Always(contract.Reconcile, deployertest.Wait("Deployment.apps a/b: is not ready", time.Hour))
+		w.fake.Always(contract.Reconcile, landscapertest.Wait("Deployment.apps a/b: is not ready", time.Hour))
 		w.run()
 		w.deploy("a")
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
@@ -163,7 +163,7 @@ var _ = flow("what an item refers to", func(e *env) {
 	It("aborts without Target and Context [C4]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.target("dev", nil)
-		w.fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
 		w.run()
 		w.deploy("a", withTarget("dev"))
 		w.awaitCall("a", contract.Reconcile, 1)

@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // pause and resume are what an operator does.
@@ -124,8 +124,8 @@ var _ = flow("a paused item", func(e *env) {
 		w := e.begin(ctx)
 		release := make(chan struct{})
 		w.fake.On(contract.Reconcile,
-			deployertest.InTurn(deployertest.Block(release), deployertest.Wait("a door", 50*time.Millisecond)),
-			deployertest.Phase(phases.Progressing), deployertest.Fail(errTrouble))
+			landscapertest.InTurn(landscapertest.Block(release), landscapertest.Wait("a door", 50*time.Millisecond)),
+			landscapertest.Phase(phases.Progressing), landscapertest.Fail(errTrouble))
 		w.run()
 		w.deploy("a")
 		w.awaitCall("a", contract.Reconcile, 1)
@@ -150,7 +150,7 @@ var _ = flow("a paused item", func(e *env) {
 
 	It("can be aborted, and its job can be ended by Landscaper [Yx2]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.Always(contract.Reconcile, deployertest.UntilCancelled())
+		w.fake.Always(contract.Reconcile, landscapertest.UntilCancelled())
 		w.run()
 		for name, cut := range map[string]func(string){
 			"aborted":     func(name string) { w.operate(name, contract.AbortOperation) },

@@ -12,13 +12,13 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 var _ = flow("progress of a deployer", func(e *env) {
 	It("waits, shows for what, and is done when the deployer returns nil [C9, C10]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.Wait("the weather", 300*time.Millisecond))
+		w.fake.On(contract.Reconcile, landscapertest.Wait("the weather", 300*time.Millisecond))
 		w.run(slowBackoff)
 		w.deploy("a")
 		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
@@ -33,7 +33,7 @@ var _ = flow("progress of a deployer", func(e *env) {
 
 	It("does not wake from its own writes while it waits", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.Always(contract.Reconcile, deployertest.Wait("a trigger", time.Hour))
+		w.fake.Always(contract.Reconcile, landscapertest.Wait("a trigger", time.Hour))
 		w.run()
 		w.deploy("a")
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
@@ -46,7 +46,7 @@ var _ = flow("progress of a deployer", func(e *env) {
 
 	It("polls a deployer that is still progressing [C9]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.Phase(phases.Progressing), deployertest.Phase(phases.Progressing))
+		w.fake.On(contract.Reconcile, landscapertest.Phase(phases.Progressing), landscapertest.Phase(phases.Progressing))
 		w.run(slowBackoff)
 		w.succeeds("a")
 		Expect(w.calls("a")).To(HaveLen(3))
@@ -56,14 +56,14 @@ var _ = flow("progress of a deployer", func(e *env) {
 	It("stores a checkpoint in the middle of a call and keeps it through a later error", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		var during *lsv1alpha1.DeployItem
-		w.fake.On(contract.Reconcile, deployertest.InTurn(
+		w.fake.On(contract.Reconcile, landscapertest.InTurn(
 			provider("one"),
-			func(ctx context.Context, _ deployertest.Input) error { return deployerlib.Checkpoint(ctx) },
-			func(context.Context, deployertest.Input) error {
+			func(ctx context.Context, _ landscapertest.Input) error { return deployerlib.Checkpoint(ctx) },
+			func(context.Context, landscapertest.Input) error {
 				during = w.get("a")
 				return nil
 			},
-			provider("two"), deployertest.Fail(errTrouble)))
+			provider("two"), landscapertest.Fail(errTrouble)))
 		w.run(slowBackoff)
 		w.deploy("a")
 		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.LastError != nil })
@@ -75,7 +75,7 @@ var _ = flow("progress of a deployer", func(e *env) {
 	It("tells a checkpoint that the job is not ours any more", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		var result error
-		w.fake.On(contract.Reconcile, func(ctx context.Context, in deployertest.Input) error {
+		w.fake.On(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
 			<-ctx.Done()
 			if err := provider("late")(ctx, in); err != nil {
 				return err
@@ -95,7 +95,7 @@ var _ = flow("progress of a deployer", func(e *env) {
 
 	It("keeps its outcome when somebody else writes the item during the call", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.InTurn(provider("done"), func(context.Context, deployertest.Input) error {
+		w.fake.On(contract.Reconcile, landscapertest.InTurn(provider("done"), func(context.Context, landscapertest.Input) error {
 			w.update("a", withAnnotation("example.com/note", "in between"))
 			w.patchStatus("a", map[string]any{"conditions": []any{}})
 			return nil
@@ -109,7 +109,7 @@ var _ = flow("progress of a deployer", func(e *env) {
 
 	It("runs a spec that changed during the call afterwards [L27]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, func(context.Context, deployertest.Input) error {
+		w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
 			w.update("a", withConfig("new"))
 			return nil
 		})
@@ -126,7 +126,7 @@ var _ = flow("progress of a deployer", func(e *env) {
 
 	It("undoes what a deployer must not change, and refuses a changed spec", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, func(_ context.Context, in deployertest.Input) error {
+		w.fake.On(contract.Reconcile, func(_ context.Context, in landscapertest.Input) error {
 			in.Item.Status.JobID, in.Item.Status.JobIDFinished, in.Item.Status.ObservedGeneration = "x", "y", 99
 			in.Item.Labels = map[string]string{"changed": "true"}
 			in.Item.Spec.Context = "changed"
@@ -144,7 +144,7 @@ var _ = flow("progress of a deployer", func(e *env) {
 
 	It("works on an item whose provider status was poisoned by hand, and deletes it [C13]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, nil, deployertest.Wait("the poison", time.Hour))
+		w.fake.On(contract.Reconcile, nil, landscapertest.Wait("the poison", time.Hour))
 		w.run()
 		w.succeeds("a")
 		w.job("a")
@@ -170,7 +170,7 @@ var _ = flow("progress of a deployer", func(e *env) {
 
 	It("contains a panic of the deployer [Lx10]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, deployertest.Panic("no pod"))
+		w.fake.On(contract.Reconcile, landscapertest.Panic("no pod"))
 		w.run()
 		w.succeeds("a")
 		Expect(w.calls("a")).To(HaveLen(2))

@@ -12,8 +12,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // fenced restricts a deployer to targets of one environment.
@@ -32,7 +32,7 @@ func named(name string) func(*deployerlib.DeployerArgs) {
 
 var _ = flow("responsibility", func(e *env) {
 	It("never writes an item of another type, whatever a hook says [L24, L25, L43, C1]", func(ctx SpecContext) {
-		w := e.begin(ctx).hookAll().on(extension.DuringResponsibilityCheckHook, deployertest.Returns(goOn(), nil))
+		w := e.begin(ctx).hookAll().on(extension.DuringResponsibilityCheckHook, landscapertest.Returns(goOn(), nil))
 		w.run()
 		w.deploy("a", func(di *lsv1alpha1.DeployItem) { di.Spec.Type = "flow.deployerkit.dev/other" })
 		w.succeeds("mine")
@@ -66,7 +66,7 @@ var _ = flow("responsibility", func(e *env) {
 	It("keeps an item of its own whose target is gone, selectors or not [Lx9]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		target := w.target("dev", map[string]string{"environment": "dev"})
-		other := deployertest.NewFake()
+		other := landscapertest.NewFake()
 		args := w.args()
 		fenced("dev")(&args)
 		rival := args
@@ -84,7 +84,7 @@ var _ = flow("responsibility", func(e *env) {
 	})
 
 	It("lets a hook take an item, which then gets its real target [L38, L42]", func(ctx SpecContext) {
-		w := e.begin(ctx).hookAll().on(extension.DuringResponsibilityCheckHook, deployertest.Returns(goOn(), nil))
+		w := e.begin(ctx).hookAll().on(extension.DuringResponsibilityCheckHook, landscapertest.Returns(goOn(), nil))
 		w.target("prod", map[string]string{"environment": "prod"})
 		w.run(fenced("dev"))
 		w.succeeds("a", withTarget("prod"))
@@ -97,7 +97,7 @@ var _ = flow("responsibility", func(e *env) {
 	})
 
 	It("lets a hook refuse an item, and stays with the default without an opinion [L39, L40, L44]", func(ctx SpecContext) {
-		w := e.begin(ctx).hookAll().on(extension.DuringResponsibilityCheckHook, deployertest.Returns(abort(50*time.Millisecond), nil))
+		w := e.begin(ctx).hookAll().on(extension.DuringResponsibilityCheckHook, landscapertest.Returns(abort(50*time.Millisecond), nil))
 		w.run()
 		w.deploy("a")
 		Eventually(func() int { return w.count(extension.DuringResponsibilityCheckHook) }).Should(BeNumerically(">", 3))
@@ -110,15 +110,15 @@ var _ = flow("responsibility", func(e *env) {
 	It("is responsible when one of several hooks says so [L41]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.Hook(w.hooks.Hook("no"), extension.DuringResponsibilityCheckHook).Hook(w.hooks.Hook("yes"), extension.DuringResponsibilityCheckHook)
-		w.hooks.On("no", extension.DuringResponsibilityCheckHook, deployertest.Returns(abort(0), nil))
-		w.hooks.On("yes", extension.DuringResponsibilityCheckHook, deployertest.Returns(goOn(), nil))
+		w.hooks.On("no", extension.DuringResponsibilityCheckHook, landscapertest.Returns(abort(0), nil))
+		w.hooks.On("yes", extension.DuringResponsibilityCheckHook, landscapertest.Returns(goOn(), nil))
 		w.run()
 		w.succeeds("a")
 	})
 
 	It("runs several deployers on one manager, each for its own items [L1]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		other := deployertest.NewFake()
+		other := landscapertest.NewFake()
 		second := w.args()
 		named("second.deployerkit.dev")(&second)
 		second.Type, second.Deployer = w.typ+"-second", other

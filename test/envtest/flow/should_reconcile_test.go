@@ -18,14 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // applyConfigMap is a deployer that deploys a ConfigMap named like the item.
-func (w *world) applyConfigMap() deployertest.Answer {
-	return func(ctx context.Context, in deployertest.Input) error {
+func (w *world) applyConfigMap() landscapertest.Answer {
+	return func(ctx context.Context, in landscapertest.Input) error {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: in.Item.Namespace, Name: in.Item.Name}}
 		body, err := json.Marshal(map[string]any{"data": map[string]string{"replicas": "3"}})
 		if err != nil {
@@ -134,7 +134,7 @@ var _ = flow("runs that nothing but a hook asks for", func(e *env) {
 		w := e.begin(ctx)
 		setup := every(time.Second)
 		w.fake.Hook(setup.Hook, setup.HookTypes...)
-		w.fake.On(contract.Reconcile, deployertest.Phase(phases.Failed))
+		w.fake.On(contract.Reconcile, landscapertest.Phase(phases.Failed))
 		w.run(slowBackoff)
 		w.create("never")
 		w.deploy("failed")
@@ -156,11 +156,11 @@ var _ = flow("runs that nothing but a hook asks for", func(e *env) {
 			})
 			w.forget("a")
 			var handed atomic.Value
-			w.fake.On(contract.Reconcile, func(ctx context.Context, _ deployertest.Input) error {
+			w.fake.On(contract.Reconcile, func(ctx context.Context, _ landscapertest.Input) error {
 				handed.Store(w.get("a").Status)
 				return nil
 			})
-			w.on(extension.ShouldReconcileHook, once(deployertest.Returns(goOn(), nil)))
+			w.on(extension.ShouldReconcileHook, once(landscapertest.Returns(goOn(), nil)))
 			w.fake.Runtime().Trigger(w.key("a"))
 			w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
 			di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
@@ -178,14 +178,14 @@ var _ = flow("runs that nothing but a hook asks for", func(e *env) {
 		})
 
 	It("cannot keep the default logic from a run, and aborts nothing later by that [L47, L48]", func(ctx SpecContext) {
-		w := e.begin(ctx).hookAll().on(extension.ShouldReconcileHook, deployertest.Returns(abort(0), nil))
+		w := e.begin(ctx).hookAll().on(extension.ShouldReconcileHook, landscapertest.Returns(abort(0), nil))
 		w.run()
 		w.succeeds("a")
 		Expect(w.passOf(extension.BeforeReconcileHook)).To(Equal(then(toAny, extension.BeforeReconcileHook, extension.EndHook)))
 	})
 
 	It("keeps the hook's requeue when nobody wants a run [L49]", func(ctx SpecContext) {
-		w := e.begin(ctx).hookAll().on(extension.ShouldReconcileHook, deployertest.Returns(abort(50*time.Millisecond), nil))
+		w := e.begin(ctx).hookAll().on(extension.ShouldReconcileHook, landscapertest.Returns(abort(50*time.Millisecond), nil))
 		w.run(slowBackoff)
 		w.succeeds("a")
 		before := w.count(extension.ShouldReconcileHook)
@@ -196,12 +196,12 @@ var _ = flow("runs that nothing but a hook asks for", func(e *env) {
 	It("runs when one of several hooks insists [L50]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.Hook(w.hooks.Hook("no"), extension.ShouldReconcileHook).Hook(w.hooks.Hook("yes"), extension.ShouldReconcileHook)
-		w.hooks.On("no", extension.ShouldReconcileHook, deployertest.Returns(abort(0), nil))
+		w.hooks.On("no", extension.ShouldReconcileHook, landscapertest.Returns(abort(0), nil))
 		w.run()
 		w.succeeds("a")
 		w.fake.Runtime().Trigger(w.key("a"))
 		Consistently(func() []contract.Action { return w.calls("a") }).Should(HaveLen(1))
-		w.hooks.On("yes", extension.ShouldReconcileHook, once(deployertest.Returns(goOn(), nil)))
+		w.hooks.On("yes", extension.ShouldReconcileHook, once(landscapertest.Returns(goOn(), nil)))
 		w.fake.Runtime().Trigger(w.key("a"))
 		w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
 	})
@@ -217,8 +217,8 @@ var _ = flow("background runs of a finished job", func(e *env) {
 		first := w.run()
 		w.succeeds("a")
 		w.forget("a")
-		w.fake.Always(contract.Reconcile, deployertest.Fail(errTrouble))
-		w.on(extension.ShouldReconcileHook, once(deployertest.Returns(goOn(), nil)))
+		w.fake.Always(contract.Reconcile, landscapertest.Fail(errTrouble))
+		w.on(extension.ShouldReconcileHook, once(landscapertest.Returns(goOn(), nil)))
 		w.fake.Runtime().Trigger(w.key("a"))
 		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
 			return contract.GetCondition(di.Status.Conditions, contract.ConditionBackground) != nil
@@ -243,8 +243,8 @@ var _ = flow("background runs of a finished job", func(e *env) {
 		w.run()
 		w.succeeds("a")
 		w.forget("a")
-		w.fake.On(contract.Reconcile, deployertest.Wait("the weather", 50*time.Millisecond), deployertest.Phase(phases.Progressing))
-		w.on(extension.ShouldReconcileHook, once(deployertest.Returns(goOn(), nil)))
+		w.fake.On(contract.Reconcile, landscapertest.Wait("the weather", 50*time.Millisecond), landscapertest.Phase(phases.Progressing))
+		w.on(extension.ShouldReconcileHook, once(landscapertest.Returns(goOn(), nil)))
 		w.fake.Runtime().Trigger(w.key("a"))
 		Eventually(func() []contract.Action { return w.calls("a") }).Should(HaveLen(4))
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
@@ -258,8 +258,8 @@ var _ = flow("background runs of a finished job", func(e *env) {
 		w := e.begin(ctx).hookAll()
 		w.run()
 		w.succeeds("a")
-		w.fake.On(contract.Reconcile, deployertest.Wait("something", time.Hour))
-		w.on(extension.ShouldReconcileHook, once(deployertest.Returns(goOn(), nil)))
+		w.fake.On(contract.Reconcile, landscapertest.Wait("something", time.Hour))
+		w.on(extension.ShouldReconcileHook, once(landscapertest.Returns(goOn(), nil)))
 		w.fake.Runtime().Trigger(w.key("a"))
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
 			return contract.GetCondition(di.Status.Conditions, contract.ConditionBackground) != nil
@@ -271,7 +271,7 @@ var _ = flow("background runs of a finished job", func(e *env) {
 	})
 
 	It("is refused while a new spec, a deletion or the first job is still to come [L25, L46]", func(ctx SpecContext) {
-		w := e.begin(ctx).hookAll().on(extension.ShouldReconcileHook, deployertest.Returns(goOn(), nil))
+		w := e.begin(ctx).hookAll().on(extension.ShouldReconcileHook, landscapertest.Returns(goOn(), nil))
 		w.create("never")
 		stop := w.run()
 		Eventually(func() int { return w.count(extension.ShouldReconcileHook) }).Should(BeNumerically(">", 0))
@@ -282,7 +282,7 @@ var _ = flow("background runs of a finished job", func(e *env) {
 		w.run()
 		w.succeeds("a")
 		w.succeeds("b")
-		w.on(extension.ShouldReconcileHook, deployertest.Returns(goOn(), nil))
+		w.on(extension.ShouldReconcileHook, landscapertest.Returns(goOn(), nil))
 		w.update("a", withConfig("new"))
 		w.markDeleted("b")
 		Consistently(func() int { return len(w.calls("a")) + len(w.calls("b")) }).Should(Equal(2))

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 func TestFlow(t *testing.T) {
@@ -36,7 +36,7 @@ func TestFlow(t *testing.T) {
 type env struct {
 	revision contract.Revision
 	crds     func() []*apiextv1.CustomResourceDefinition
-	cp       *envtest.ControlPlane
+	cp       *controlplane.ControlPlane
 	scheme   *runtime.Scheme
 	watcher  client.WithWatch
 	client   client.Client // what Landscaper and people do
@@ -57,18 +57,18 @@ func flow(title string, body func(e *env)) bool {
 }
 
 var _ = Describe("the flow under the annotation revision", Ordered, ContinueOnFailure, func() {
-	underRevision(&env{revision: contract.Annotation, crds: envtest.ClassicCRDs})
+	underRevision(&env{revision: contract.Annotation, crds: controlplane.ClassicCRDs})
 })
 
 var _ = Describe("the flow under the job-ID revision", Ordered, ContinueOnFailure, func() {
-	underRevision(&env{revision: contract.JobID, crds: envtest.CRDs})
+	underRevision(&env{revision: contract.JobID, crds: controlplane.CRDs})
 })
 
 // underRevision makes all groups of specs for one revision.
 func underRevision(e *env) {
 	BeforeAll(func(ctx context.Context) {
 		var err error
-		e.cp, err = envtest.Start(ctx, envtest.Options{CRDs: e.crds(), Progress: GinkgoWriter})
+		e.cp, err = controlplane.Start(ctx, controlplane.Options{CRDs: e.crds(), Progress: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(e.cp.Stop)
 		e.scheme = runtime.NewScheme()

@@ -16,8 +16,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // landscaperManager is the field manager of everything that the specs write.
@@ -30,9 +30,9 @@ type world struct {
 	ctx     context.Context
 	ns      string
 	typ     lsv1alpha1.DeployItemType
-	fake    *deployertest.Fake
-	hooks   *deployertest.Recorder
-	ls      *deployertest.Landscaper
+	fake    *landscapertest.Fake
+	hooks   *landscapertest.Recorder
+	ls      *landscapertest.Landscaper
 	history *history
 }
 
@@ -40,9 +40,9 @@ type world struct {
 func (e *env) begin(ctx context.Context) *world {
 	GinkgoHelper()
 	w := &world{
-		env: e, ctx: ctx, fake: deployertest.NewFake(), hooks: &deployertest.Recorder{},
+		env: e, ctx: ctx, fake: landscapertest.NewFake(), hooks: &landscapertest.Recorder{},
 	}
-	w.ls = deployertest.NewLandscaper(e.client, deployertest.LandscaperOptions{Revision: e.revision})
+	w.ls = landscapertest.NewLandscaper(e.client, landscapertest.LandscaperOptions{Revision: e.revision})
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "flow-"}}
 	Expect(w.client.Create(ctx, ns)).To(Succeed())
 	w.ns = ns.Name
@@ -59,13 +59,13 @@ func (w *world) hookAll() *world {
 }
 
 // on scripts the recording hook at one hook type.
-func (w *world) on(t extension.HookType, script deployertest.Script) *world {
+func (w *world) on(t extension.HookType, script landscapertest.Script) *world {
 	w.hooks.On("hook", t, script)
 	return w
 }
 
 // run starts a manager with the deployer. It is stopped when the spec ends, at the latest.
-func (w *world) run(changes ...func(*deployerlib.DeployerArgs)) *deployertest.Manager {
+func (w *world) run(changes ...func(*deployerlib.DeployerArgs)) *landscapertest.Manager {
 	GinkgoHelper()
 	args := w.args()
 	for _, change := range changes {
@@ -83,18 +83,18 @@ func (w *world) args() deployerlib.DeployerArgs {
 }
 
 // start runs a manager with the given deployers.
-func (w *world) start(args deployerlib.DeployerArgs, more ...deployerlib.DeployerArgs) *deployertest.Manager {
+func (w *world) start(args deployerlib.DeployerArgs, more ...deployerlib.DeployerArgs) *landscapertest.Manager {
 	GinkgoHelper()
 	itemTypes := []lsv1alpha1.DeployItemType{args.Type}
-	options := []deployertest.ManagerOption{deployertest.WithLog(GinkgoLogr)}
+	options := []landscapertest.ManagerOption{landscapertest.WithLog(GinkgoLogr)}
 	for _, other := range more {
 		itemTypes = append(itemTypes, other.Type)
-		options = append(options, deployertest.WithDeployer(other))
+		options = append(options, landscapertest.WithDeployer(other))
 	}
-	options = append(options, deployertest.WithOptions(func(o *ctrl.Options) {
+	options = append(options, landscapertest.WithOptions(func(o *ctrl.Options) {
 		o.Cache.ByObject = deployerlib.CacheByObject(itemTypes...)
 	}))
-	return deployertest.StartManager(GinkgoTB(), w.cp.Config, args, options...)
+	return landscapertest.StartManager(GinkgoTB(), w.cp.Config, args, options...)
 }
 
 // context makes a Context object.

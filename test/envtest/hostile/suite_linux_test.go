@@ -27,10 +27,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
-	"github.com/deployerkit/deployerkit/faultnet"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 const (
@@ -50,30 +50,30 @@ func TestHostile(t *testing.T) {
 }
 
 // behaviours are 20 targets that do harm, each in its own way.
-func behaviours() map[string]faultnet.Behaviour {
-	objects := faultnet.Not(faultnet.Discovery)
-	when := faultnet.When
-	return map[string]faultnet.Behaviour{
-		"huge":              when(objects, faultnet.Huge(120<<20)),
-		"huge-zipped":       when(objects, faultnet.Gzip(), faultnet.Huge(120<<20)),
-		"large-zipped":      when(objects, faultnet.Gzip(), faultnet.Huge(7<<20)),
-		"huge-lists":        when(faultnet.Lists, faultnet.Huge(120<<20)),
-		"huge-kinds":        when(faultnet.Discovery, faultnet.Huge(120<<20)),
-		"many-values":       when(objects, faultnet.Nodes(2_000_000)),
-		"deep":              when(objects, faultnet.Deep(1_000_000)),
-		"endless-pages":     when(faultnet.Lists, faultnet.EndlessPages(100, 10_000)),
-		"trickle":           when(objects, faultnet.Trickle(time.Second)),
-		"trickle-large":     when(objects, faultnet.Trickle(time.Millisecond), faultnet.Huge(1<<20)),
-		"trickle-kinds":     when(faultnet.Discovery, faultnet.Trickle(time.Second)),
-		"silent":            when(objects, faultnet.Silent()),
-		"silent-kinds":      faultnet.Silent(),
-		"expired":           when(faultnet.Watches, faultnet.Expired()),
-		"ending":            when(faultnet.Watches, faultnet.Ending()),
-		"flood":             when(faultnet.Watches, faultnet.Flood()),
-		"groups":            faultnet.Groups(200_000, false),
-		"groups-aggregated": faultnet.Groups(200_000, true),
-		"redirect":          when(objects, faultnet.Redirect("https://169.254.169.254/")),
-		"another-format":    when(objects, faultnet.ContentType("application/vnd.kubernetes.protobuf")),
+func behaviours() map[string]hostile.Behaviour {
+	objects := hostile.Not(hostile.Discovery)
+	when := hostile.When
+	return map[string]hostile.Behaviour{
+		"huge":              when(objects, hostile.Huge(120<<20)),
+		"huge-zipped":       when(objects, hostile.Gzip(), hostile.Huge(120<<20)),
+		"large-zipped":      when(objects, hostile.Gzip(), hostile.Huge(7<<20)),
+		"huge-lists":        when(hostile.Lists, hostile.Huge(120<<20)),
+		"huge-kinds":        when(hostile.Discovery, hostile.Huge(120<<20)),
+		"many-values":       when(objects, hostile.Nodes(2_000_000)),
+		"deep":              when(objects, hostile.Deep(1_000_000)),
+		"endless-pages":     when(hostile.Lists, hostile.EndlessPages(100, 10_000)),
+		"trickle":           when(objects, hostile.Trickle(time.Second)),
+		"trickle-large":     when(objects, hostile.Trickle(time.Millisecond), hostile.Huge(1<<20)),
+		"trickle-kinds":     when(hostile.Discovery, hostile.Trickle(time.Second)),
+		"silent":            when(objects, hostile.Silent()),
+		"silent-kinds":      hostile.Silent(),
+		"expired":           when(hostile.Watches, hostile.Expired()),
+		"ending":            when(hostile.Watches, hostile.Ending()),
+		"flood":             when(hostile.Watches, hostile.Flood()),
+		"groups":            hostile.Groups(200_000, false),
+		"groups-aggregated": hostile.Groups(200_000, true),
+		"redirect":          when(objects, hostile.Redirect("https://169.254.169.254/")),
+		"another-format":    when(objects, hostile.ContentType("application/vnd.kubernetes.protobuf")),
 	}
 }
 
@@ -82,21 +82,21 @@ var _ = Describe("a deployer with hostile targets", func() {
 		program, err := gexec.Build("github.com/deployerkit/deployerkit/cmd/manifest-deployer")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(gexec.CleanupBuildArtifacts)
-		cp, err := envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+		cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(cp.Stop)
-		scheme, err := deployertest.Scheme()
+		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		c, err := client.New(cp.Config, client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
 		kubeconfig, err := cp.KubeconfigFile("")
 		Expect(err).NotTo(HaveOccurred())
-		ls := deployertest.NewLandscaper(c, deployertest.LandscaperOptions{Revision: contract.JobID, DeployerType: true})
+		ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.JobID, DeployerType: true})
 		t := &tenants{c: c, ls: ls, handed: map[types.NamespacedName]time.Time{}}
 
-		servers := map[string]*faultnet.Server{}
+		servers := map[string]*hostile.Server{}
 		for name, behaviour := range behaviours() {
-			servers[name] = faultnet.New(behaviour)
+			servers[name] = hostile.New(behaviour)
 			DeferCleanup(servers[name].Close)
 			t.deploy(ctx, name, servers[name].Kubeconfig("token"), hostileItems)
 		}
@@ -117,7 +117,7 @@ var _ = Describe("a deployer with hostile targets", func() {
 		Expect(err).NotTo(HaveOccurred())
 		AddReportEntry("figures", fmt.Sprintf("peak memory %d MiB, healthy items started within %s, all finished after %s", most>>20, longest.Round(time.Millisecond), healthy.Round(time.Millisecond)), ReportEntryVisibilityAlways)
 		for name, server := range servers {
-			opened := server.Count(func(r faultnet.Request) bool {
+			opened := server.Count(func(r hostile.Request) bool {
 				return strings.Contains(r.Query, "watch=") && strings.HasSuffix(r.Path, "/configmaps")
 			})
 			Expect(float64(opened)).To(BeNumerically("<=", 100*max(1, minutes)), "watches of %s", name)
@@ -128,7 +128,7 @@ var _ = Describe("a deployer with hostile targets", func() {
 // tenants have a namespace each.
 type tenants struct {
 	c      client.Client
-	ls     *deployertest.Landscaper
+	ls     *landscapertest.Landscaper
 	handed map[types.NamespacedName]time.Time // when each item got its job
 }
 

@@ -24,16 +24,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 const protobuf = "application/vnd.kubernetes.protobuf"
 
 // network is how a client gets to the API server.
 type network struct {
-	*deployertest.Network
+	*faultnet.Network
 	access  *rest.Config
 	faulty  typedcorev1.ConfigMapInterface
 	healthy typedcorev1.ConfigMapInterface
@@ -75,9 +76,9 @@ func (n *network) stored(ctx context.Context) string {
 }
 
 // proxied is the way of a program: a kubeconfig.
-func proxied(n *deployertest.Network, cfg *rest.Config) *rest.Config {
+func proxied(n *faultnet.Network, cfg *rest.Config) *rest.Config {
 	GinkgoHelper()
-	raw, err := deployertest.Kubeconfig(n.Proxy(cfg)) // for --kubeconfig
+	raw, err := faultnet.Kubeconfig(n.Proxy(cfg)) // for --kubeconfig
 	Expect(err).NotTo(HaveOccurred())
 	access, err := clientcmd.RESTConfigFromKubeConfig(raw)
 	Expect(err).NotTo(HaveOccurred())
@@ -85,17 +86,17 @@ func proxied(n *deployertest.Network, cfg *rest.Config) *rest.Config {
 }
 
 var _ = Describe("the faults of the network, seen by client-go", Ordered, func() {
-	var cp *envtest.ControlPlane
-	BeforeAll(func(ctx SpecContext) { cp, _ = start(ctx, envtest.CRDs()) })
+	var cp *controlplane.ControlPlane
+	BeforeAll(func(ctx SpecContext) { cp, _ = start(ctx, controlplane.CRDs()) })
 
-	for way, through := range map[string]func(*deployertest.Network, *rest.Config) *rest.Config{
-		"in the process": (*deployertest.Network).Wrap, "as a proxy": proxied,
+	for way, through := range map[string]func(*faultnet.Network, *rest.Config) *rest.Config{
+		"in the process": (*faultnet.Network).Wrap, "as a proxy": proxied,
 	} {
 		for _, form := range []string{"application/json", protobuf} {
 			Describe(way+", "+form, func() {
-				seen(func(ctx context.Context, rules ...deployertest.Rule) *network {
+				seen(func(ctx context.Context, rules ...faultnet.Rule) *network {
 					GinkgoHelper()
-					n := &network{Network: deployertest.Faults(GinkgoTB(), deployertest.Scenario{Rules: rules})}
+					n := &network{Network: faultnet.Start(GinkgoTB(), faultnet.Scenario{Rules: rules})}
 					direct, err := kubernetes.NewForConfig(cp.Config)
 					Expect(err).NotTo(HaveOccurred())
 					ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "network-"}}
@@ -114,27 +115,27 @@ var _ = Describe("the faults of the network, seen by client-go", Ordered, func()
 
 	It("lets a deployer that is built with the library end its job", func(ctx SpecContext) {
 		t, cfg := GinkgoTB(), cp.Config
-		fake := deployertest.NewFake()
+		fake := landscapertest.NewFake()
 		args := deployerlib.DeployerArgs{Type: "example.com/faults", Deployer: fake}
 		key := keyOf("faults")
 
-		network := deployertest.Faults(t, deployertest.Scenario{Rules: []deployertest.Rule{
+		network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
 			// The first three writes of a status meet somebody else's.
-			{Match: deployertest.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Times: 3, Fault: deployertest.Conflict()},
+			{Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Times: 3, Fault: faultnet.Conflict()},
 			// The next one is stored, but the deployer does not learn it.
-			{Match: deployertest.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Nth: 4, Fault: deployertest.LostAnswer()},
+			{Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Nth: 4, Fault: faultnet.LostAnswer()},
 			// The watch of deploy items breaks, and the next one repeats itself.
-			{Match: deployertest.Match{Resource: "deployitems"}, Fault: deployertest.CutWatch(1)},
-			{Match: deployertest.Match{Resource: "deployitems"}, Nth: 2, Fault: deployertest.ReplayWatch(2)},
+			{Match: faultnet.Match{Resource: "deployitems"}, Fault: faultnet.CutWatch(1)},
+			{Match: faultnet.Match{Resource: "deployitems"}, Nth: 2, Fault: faultnet.ReplayWatch(2)},
 		}})
-		deployertest.StartManager(t, network.Wrap(cfg), args)
+		landscapertest.StartManager(t, network.Wrap(cfg), args)
 
 		// What the test itself does goes past the network.
-		scheme, err := deployertest.Scheme()
+		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		c, err := client.New(cfg, client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
-		ls := deployertest.NewLandscaper(c, deployertest.LandscaperOptions{})
+		ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{})
 		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, args.Type, config))).To(Succeed())
 		di, err := ls.AwaitFinished(ctx, key)
 		Expect(err).NotTo(HaveOccurred())
@@ -144,16 +145,16 @@ var _ = Describe("the faults of the network, seen by client-go", Ordered, func()
 
 	It("lets it end its job under chaos, by seed", func(ctx SpecContext) {
 		t, cfg := GinkgoTB(), cp.Config
-		args := deployerlib.DeployerArgs{Type: "example.com/chaos", Deployer: deployertest.NewFake()}
+		args := deployerlib.DeployerArgs{Type: "example.com/chaos", Deployer: landscapertest.NewFake()}
 
-		network := deployertest.Faults(t, deployertest.Chaos(42, deployertest.Match{Resource: "deployitems"}, 0.1))
-		deployertest.StartManager(t, network.Wrap(cfg), args)
+		network := faultnet.Start(t, faultnet.Chaos(42, faultnet.Match{Resource: "deployitems"}, 0.1))
+		landscapertest.StartManager(t, network.Wrap(cfg), args)
 
-		scheme, err := deployertest.Scheme()
+		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		c, err := client.New(cfg, client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
-		ls := deployertest.NewLandscaper(c, deployertest.LandscaperOptions{})
+		ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{})
 		for i := range 10 {
 			Expect(ls.Deploy(ctx, ls.Item("default", fmt.Sprintf("chaos-%d", i), args.Type, config))).To(Succeed())
 		}
@@ -166,10 +167,10 @@ var _ = Describe("the faults of the network, seen by client-go", Ordered, func()
 })
 
 // seen are the specs of one way.
-func seen(begin func(context.Context, ...deployertest.Rule) *network) {
+func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 	It("shows the past to reads", func(ctx SpecContext) {
-		n := begin(ctx, deployertest.Rule{Match: deployertest.Match{Verb: "get", Name: "a"}, Fault: deployertest.Stale(1)},
-			deployertest.Rule{Match: deployertest.Match{Verb: "list", Resource: "configmaps"}, Nth: 2, Fault: deployertest.Stale(1)})
+		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Verb: "get", Name: "a"}, Fault: faultnet.Stale(1)},
+			faultnet.Rule{Match: faultnet.Match{Verb: "list", Resource: "configmaps"}, Nth: 2, Fault: faultnet.Stale(1)})
 		n.set(ctx, "old")
 		Expect(n.get(ctx)).To(Equal("old"))
 		before, err := n.faulty.List(ctx, metav1.ListOptions{})
@@ -183,15 +184,15 @@ func seen(begin func(context.Context, ...deployertest.Rule) *network) {
 	}, SpecTimeout(time.Minute))
 
 	It("loses the answer to a write that took effect", func(ctx SpecContext) {
-		n := begin(ctx, deployertest.Rule{Match: deployertest.Match{Verb: deployertest.WriteVerb}, Fault: deployertest.LostAnswer()})
+		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Fault: faultnet.LostAnswer()})
 		n.set(ctx, "old")
 		Expect(n.patch(ctx, "new")).NotTo(Succeed())
 		Expect(n.stored(ctx)).To(Equal("new"))
 	}, SpecTimeout(time.Minute))
 
 	It("loses a write before it takes effect, and kills", func(ctx SpecContext) {
-		n := begin(ctx, deployertest.Rule{Match: deployertest.Match{Verb: deployertest.WriteVerb}, Fault: deployertest.Reset()},
-			deployertest.Rule{Match: deployertest.Match{Verb: deployertest.WriteVerb}, Nth: 2, Fault: deployertest.KillAfter()})
+		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Fault: faultnet.Reset()},
+			faultnet.Rule{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Nth: 2, Fault: faultnet.KillAfter()})
 		n.set(ctx, "old")
 		Expect(n.patch(ctx, "new")).NotTo(Succeed())
 		Expect(n.stored(ctx)).To(Equal("old"))
@@ -202,7 +203,7 @@ func seen(begin func(context.Context, ...deployertest.Rule) *network) {
 	}, SpecTimeout(time.Minute))
 
 	It("storms with conflicts", func(ctx SpecContext) {
-		n := begin(ctx, deployertest.Rule{Match: deployertest.Match{Verb: "patch"}, Times: 3, Fault: deployertest.Conflict()})
+		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Verb: "patch"}, Times: 3, Fault: faultnet.Conflict()})
 		n.set(ctx, "old")
 		Expect(apierrors.IsConflict(n.patch(ctx, "new"))).To(BeTrue())
 		Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error { return n.patch(ctx, "new") })).To(Succeed())
@@ -210,9 +211,9 @@ func seen(begin func(context.Context, ...deployertest.Rule) *network) {
 	}, SpecTimeout(time.Minute))
 
 	It("takes the access away, and webhooks refuse", func(ctx SpecContext) {
-		n := begin(ctx, deployertest.Rule{Match: deployertest.Match{All: true}, Times: 2, Fault: deployertest.ExpiredToken()},
-			deployertest.Rule{Match: deployertest.Match{Verb: "patch"}, Nth: 2, Fault: deployertest.Denied("w.example.com")},
-			deployertest.Rule{Match: deployertest.Match{Verb: "patch"}, Nth: 3, Fault: deployertest.BrokenWebhook("w.example.com")})
+		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{All: true}, Times: 2, Fault: faultnet.ExpiredToken()},
+			faultnet.Rule{Match: faultnet.Match{Verb: "patch"}, Nth: 2, Fault: faultnet.Denied("w.example.com")},
+			faultnet.Rule{Match: faultnet.Match{Verb: "patch"}, Nth: 3, Fault: faultnet.BrokenWebhook("w.example.com")})
 		n.set(ctx, "old")
 		_, err := n.faulty.Get(ctx, "a", metav1.GetOptions{})
 		Expect(apierrors.IsUnauthorized(err)).To(BeTrue(), "%v", err)
@@ -226,8 +227,8 @@ func seen(begin func(context.Context, ...deployertest.Rule) *network) {
 	}, SpecTimeout(time.Minute))
 
 	It("replays and cuts a watch", func(ctx SpecContext) {
-		n := begin(ctx, deployertest.Rule{Match: deployertest.Match{Resource: "configmaps"}, Fault: deployertest.ReplayWatch(2)},
-			deployertest.Rule{Match: deployertest.Match{Resource: "configmaps"}, Nth: 2, Fault: deployertest.CutWatch(1)})
+		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Fault: faultnet.ReplayWatch(2)},
+			faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Nth: 2, Fault: faultnet.CutWatch(1)})
 		n.set(ctx, "first")
 		for _, wanted := range [][]string{{"first", "second", "first", "second"}, {"second", "closed"}} {
 			n.watch(ctx, wanted)
@@ -235,9 +236,9 @@ func seen(begin func(context.Context, ...deployertest.Rule) *network) {
 	}, SpecTimeout(time.Minute))
 
 	It("does not keep an informer from the truth", func(ctx SpecContext) {
-		n := begin(ctx, deployertest.Rule{Match: deployertest.Match{Resource: "configmaps"}, Fault: deployertest.CutWatch(3)},
-			deployertest.Rule{Match: deployertest.Match{Resource: "configmaps"}, Nth: 2, Fault: deployertest.ReplayWatch(1)},
-			deployertest.Rule{Match: deployertest.Match{Resource: "configmaps"}, Nth: 3, Fault: deployertest.StallWatch(1, time.Second), Optional: true})
+		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Fault: faultnet.CutWatch(3)},
+			faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Nth: 2, Fault: faultnet.ReplayWatch(1)},
+			faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Nth: 3, Fault: faultnet.StallWatch(1, time.Second), Optional: true})
 		n.set(ctx, "0")
 		set, err := kubernetes.NewForConfig(n.access)
 		Expect(err).NotTo(HaveOccurred())

@@ -12,9 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 const typ lsv1alpha1.DeployItemType = "example.com/kit"
@@ -30,7 +31,7 @@ func keyOf(name string) types.NamespacedName {
 
 var _ = Describe("the stand-in Landscaper", func() {
 	for revision, crds := range map[contract.Revision]func() []*apiextv1.CustomResourceDefinition{
-		contract.JobID: envtest.CRDs, contract.Annotation: envtest.ClassicCRDs,
+		contract.JobID: controlplane.CRDs, contract.Annotation: controlplane.ClassicCRDs,
 	} {
 		Describe("revision "+string(revision), Ordered, func() { cycle(revision, crds) })
 	}
@@ -39,16 +40,16 @@ var _ = Describe("the stand-in Landscaper", func() {
 // cycle is the life of items under one revision.
 func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDefinition) {
 	var (
-		fake    *deployertest.Fake
-		counter *deployertest.Counter
-		ls      *deployertest.Landscaper
-		mgr     *deployertest.Manager
+		fake    *landscapertest.Fake
+		counter *faultnet.Counter
+		ls      *landscapertest.Landscaper
+		mgr     *landscapertest.Manager
 	)
 	BeforeAll(func(ctx SpecContext) {
 		cp, c := start(ctx, crds())
-		counter, fake = &deployertest.Counter{}, deployertest.NewFake()
-		ls = deployertest.NewLandscaper(c, deployertest.LandscaperOptions{Revision: revision, ManagedBy: "exec", Pickup: 2 * time.Second})
-		mgr = deployertest.StartManager(GinkgoTB(), counter.Wrap(cp.Config), deployerlib.DeployerArgs{Type: typ, Deployer: fake})
+		counter, fake = &faultnet.Counter{}, landscapertest.NewFake()
+		ls = landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: revision, ManagedBy: "exec", Pickup: 2 * time.Second})
+		mgr = landscapertest.StartManager(GinkgoTB(), counter.Wrap(cp.Config), deployerlib.DeployerArgs{Type: typ, Deployer: fake})
 	})
 	AfterAll(func() { Expect(fake.Faults()).To(BeEmpty()) })
 
@@ -90,7 +91,7 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 
 	It("stops a call that runs", func(ctx SpecContext) {
 		key := keyOf("stopped")
-		fake.On(contract.Reconcile, deployertest.UntilCancelled())
+		fake.On(contract.Reconcile, landscapertest.UntilCancelled())
 		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, typ, config))).To(Succeed())
 		_, err := fake.AwaitCall(ctx, key, contract.Reconcile, 1)
 		Expect(err).NotTo(HaveOccurred())
@@ -109,7 +110,7 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 	It("lets a killed manager write nothing more", func(ctx SpecContext) {
 		key := keyOf("killed")
 		release := make(chan struct{})
-		fake.On(contract.Reconcile, deployertest.IgnoreContext(release))
+		fake.On(contract.Reconcile, landscapertest.IgnoreContext(release))
 		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, typ, config))).To(Succeed())
 		_, err := fake.AwaitCall(ctx, key, contract.Reconcile, 1)
 		Expect(err).NotTo(HaveOccurred())

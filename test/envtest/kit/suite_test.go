@@ -13,8 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 func TestKit(t *testing.T) {
@@ -25,11 +25,11 @@ func TestKit(t *testing.T) {
 }
 
 // start starts an API server with some definitions.
-func start(ctx SpecContext, crds []*apiextv1.CustomResourceDefinition) (*envtest.ControlPlane, client.Client) {
-	cp, err := envtest.Start(ctx, envtest.Options{CRDs: crds, Progress: GinkgoWriter})
+func start(ctx SpecContext, crds []*apiextv1.CustomResourceDefinition) (*controlplane.ControlPlane, client.Client) {
+	cp, err := controlplane.Start(ctx, controlplane.Options{CRDs: crds, Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	c, err := client.New(cp.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())

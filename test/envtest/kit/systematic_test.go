@@ -17,25 +17,26 @@ import (
 
 	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 var _ = Describe("systematic runs of a deployer of one's own", func() {
 	It("try everything that can go wrong in a story", func(ctx SpecContext) {
 		t := GinkgoTB()
-		cp, _ := start(ctx, envtest.CRDs())
+		cp, _ := start(ctx, controlplane.CRDs())
 		cfg := cp.Config
-		scheme, err := deployertest.Scheme()
+		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
 		landscaper := client.WithFieldOwner(c, "landscaper")
-		args := deployerlib.DeployerArgs{Type: typ, Deployer: deployertest.NewFake()}
+		args := deployerlib.DeployerArgs{Type: typ, Deployer: landscapertest.NewFake()}
 
 		// The life of an item, in a namespace of its own, with a deployer that may be killed.
-		story := func(network *deployertest.Network) (err error) {
+		story := func(network *faultnet.Network) (err error) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
 			if err := c.Create(ctx, ns); err != nil {
 				return err
@@ -45,13 +46,13 @@ var _ = Describe("systematic runs of a deployer of one's own", func() {
 				return err
 			}
 			defer history.Stop()
-			stop := deployertest.Restarting(t, network, func(n *deployertest.Network) *deployertest.Manager {
-				return deployertest.StartManager(t, n.Wrap(cfg), args, deployertest.WithOptions(func(o *ctrl.Options) {
+			stop := landscapertest.Restarting(t, network, func(n *faultnet.Network) *landscapertest.Manager {
+				return landscapertest.StartManager(t, n.Wrap(cfg), args, landscapertest.WithOptions(func(o *ctrl.Options) {
 					o.Cache.DefaultNamespaces = map[string]cache.Config{ns.Name: {}}
 				}))
 			})
 			defer stop()
-			ls, item := deployertest.NewLandscaper(landscaper, deployertest.LandscaperOptions{DeployerType: true}), types.NamespacedName{Namespace: ns.Name, Name: "item"}
+			ls, item := landscapertest.NewLandscaper(landscaper, landscapertest.LandscaperOptions{DeployerType: true}), types.NamespacedName{Namespace: ns.Name, Name: "item"}
 			if err := ls.Deploy(ctx, ls.Item(item.Namespace, item.Name, args.Type, config)); err != nil {
 				return err
 			}
@@ -67,14 +68,14 @@ var _ = Describe("systematic runs of a deployer of one's own", func() {
 			return err
 		}
 
-		survey := deployertest.Faults(t, deployertest.Scenario{Survey: true})
+		survey := faultnet.Start(t, faultnet.Scenario{Survey: true})
 		Expect(story(survey)).To(Succeed())
 		for _, point := range survey.Report().Points {
 			for _, fault := range point.Faults() {
 				rule, hit := point.Rule(fault), false
 				rule.Optional = true // not every run makes every request: try again
 				for try := 0; !hit && try < 5; try++ {
-					network := deployertest.Faults(t, deployertest.Scenario{Rules: []deployertest.Rule{rule}})
+					network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{rule}})
 					Expect(story(network)).To(Succeed(), "%s: %s", point, fault)
 					hit = point.Hit(network.Report())
 				}

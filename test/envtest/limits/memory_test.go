@@ -21,10 +21,10 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 const (
@@ -105,11 +105,11 @@ func (w *world) held(n int) (perItem int64) {
 }
 
 // mocksWithCache runs a mock deployer with the cache options that a program has.
-func (w *world) mocksWithCache() *deployertest.Manager {
+func (w *world) mocksWithCache() *landscapertest.Manager {
 	w.Helper()
 	args := mock.Args(nil)
 	args.Type = w.kind
-	return deployertest.StartManager(w.tb, w.cp.Config, args, deployertest.WithOptions(func(o *ctrl.Options) {
+	return landscapertest.StartManager(w.tb, w.cp.Config, args, landscapertest.WithOptions(func(o *ctrl.Options) {
 		o.Cache.ByObject = deployerlib.CacheByObject(args.Type)
 	}))
 }
@@ -168,7 +168,7 @@ func benchWorld(b *testing.B) *world {
 	b.Helper()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	control, err := envtest.Start(b.Context(), envtest.Options{})
+	control, err := controlplane.Start(b.Context(), controlplane.Options{})
 	must(b, err)
 	b.Cleanup(func() { must(b, control.Stop()) })
 	return newWorld(b, control)

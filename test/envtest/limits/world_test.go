@@ -17,12 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/targets"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 // patience is how long one item may take on a slow machine.
@@ -36,27 +37,27 @@ type tb interface {
 // world is a namespace with a Target. Objects lie in the same namespace.
 type world struct {
 	tb
-	cp      *envtest.ControlPlane
+	cp      *controlplane.ControlPlane
 	client  client.Client
-	ls      *deployertest.Landscaper
-	counter *deployertest.Counter // of requests to the target
+	ls      *landscapertest.Landscaper
+	counter *faultnet.Counter // of requests to the target
 	ns      string
 	kind    lsv1alpha1.DeployItemType
 }
 
-func newWorld(t tb, cp *envtest.ControlPlane) *world {
+func newWorld(t tb, cp *controlplane.ControlPlane) *world {
 	t.Helper()
 	ctx := t.Context()
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	must(t, err)
-	w := &world{tb: t, cp: cp, counter: &deployertest.Counter{}}
+	w := &world{tb: t, cp: cp, counter: &faultnet.Counter{}}
 	w.client, err = client.New(cp.Config, client.Options{Scheme: scheme})
 	must(t, err)
 	ns := &corev1.Namespace{}
 	ns.GenerateName = "limits-"
 	must(t, w.client.Create(ctx, ns))
 	w.ns, w.kind = ns.Name, lsv1alpha1.DeployItemType("limits.deployerkit.dev/"+ns.Name)
-	w.ls = deployertest.NewLandscaper(w.client, deployertest.LandscaperOptions{Poll: 200 * time.Millisecond}) // each look takes a mebibyte
+	w.ls = landscapertest.NewLandscaper(w.client, landscapertest.LandscaperOptions{Poll: 200 * time.Millisecond}) // each look takes a mebibyte
 	must(t, w.ls.EnsureContext(ctx, w.ns))
 	raw, err := json.Marshal(map[string]any{"kubeconfig": string(cp.Kubeconfig())})
 	must(t, err)
@@ -75,21 +76,21 @@ func must(t tb, err error) {
 }
 
 // manifests runs a manifest deployer for the items of the world.
-func (w *world) manifests() *deployertest.Manager {
+func (w *world) manifests() *landscapertest.Manager {
 	w.Helper()
 	return w.start(manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}, WrapTransport: w.counter.Transport}))
 }
 
 // mocks runs a mock deployer for the items of the world.
-func (w *world) mocks() *deployertest.Manager {
+func (w *world) mocks() *landscapertest.Manager {
 	w.Helper()
 	return w.start(mock.Args(nil))
 }
 
-func (w *world) start(args deployerlib.DeployerArgs) *deployertest.Manager {
+func (w *world) start(args deployerlib.DeployerArgs) *landscapertest.Manager {
 	w.Helper()
 	args.Type = w.kind
-	return deployertest.StartManager(w.tb, w.cp.Config, args)
+	return landscapertest.StartManager(w.tb, w.cp.Config, args)
 }
 
 func (w *world) key(name string) types.NamespacedName {

@@ -19,13 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // deny refuses deletes as a webhook can: with any code, and a text. It returns how they are allowed again.
 func (w *world) deny(code int, reason string) (allow func()) {
 	body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d,"reason":%q,"message":"admission webhook \"guard.example.com\" denied the request: not on Fridays"}`, code, reason)
-	w.counter.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "delete" },
+	w.counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
 		func(req *http.Request) (*http.Response, error) {
 			return &http.Response{
 				StatusCode: code, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": []string{"application/json"}},

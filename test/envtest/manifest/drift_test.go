@@ -19,8 +19,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // notes are the texts of an item's events with a reason.
@@ -135,7 +135,7 @@ var _ = Describe("drift", func() {
 		w := newWorld(ctx, contract.JobID).start()
 		w.deploy(ctx, "item", config(nil, w.configMaps(4, "a")...))
 		edited := sync.OnceFunc(func() { w.editAs(ctx, "kubectl-edit", "cm-0", "by hand") })
-		w.counter.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "patch" && r.Name == "cm-3" },
+		w.counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "cm-3" },
 			func(*http.Request) (*http.Response, error) {
 				defer GinkgoRecover()
 				Eventually(w.data(ctx, "cm-0")).WithTimeout(patience).ShouldNot(HaveField("Data", HaveKeyWithValue("key", "a")))

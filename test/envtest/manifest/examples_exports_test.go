@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 var _ = Describe("the examples of exports", func() {
@@ -56,8 +56,8 @@ var _ = Describe("the examples of exports", func() {
 
 	It("read what the item has just written, although the target lags behind [D14]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
-		network := deployertest.Faults(GinkgoTB(), deployertest.Scenario{Rules: []deployertest.Rule{{
-			Match: deployertest.Match{Verb: "get", Resource: "configmaps", Name: "cm-0"}, Nth: 2, Fault: deployertest.Stale(1),
+		network := faultnet.Start(GinkgoTB(), faultnet.Scenario{Rules: []faultnet.Rule{{
+			Match: faultnet.Match{Verb: "get", Resource: "configmaps", Name: "cm-0"}, Nth: 2, Fault: faultnet.Stale(1),
 		}}})
 		w.options.WrapTransport = network.Transport
 		w.start()

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 var _ = Describe("the examples of objects", func() {
@@ -97,7 +97,7 @@ var _ = Describe("the examples of objects", func() {
 		Expect(cm.Annotations).To(HaveKeyWithValue("example.com/origin", "landscape"))
 		Expect(cm.Annotations).NotTo(HaveKey("example.com/confirm-deletion"))
 		Expect(cm.Data).To(HaveKeyWithValue("state", "installed"))
-		Eventually(func() deployertest.Counts { // once the watch has caught up with the patch
+		Eventually(func() faultnet.Counts { // once the watch has caught up with the patch
 			before := w.counter.Snapshot()
 			w.again(ctx, "before-and-after")
 			return w.counter.Snapshot().Since(before)

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	manifestdeployer "github.com/deployerkit/deployerkit/examples/manifest-deployer"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // demo is the namespace of the examples; a spec puts its own in its place.
@@ -138,7 +138,7 @@ func (w *world) events(ctx context.Context, name string) func(Gomega) []string {
 func (w *world) record(verb string) func() []string {
 	var mu sync.Mutex
 	var order []string
-	w.counter.Inject(deployertest.When(func(r deployertest.Request) bool {
+	w.counter.Inject(faultnet.When(func(r faultnet.Request) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		if r.Verb == verb {

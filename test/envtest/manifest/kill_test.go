@@ -17,28 +17,29 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // killer is the network of one process, to Landscaper's cluster and to its targets. It kills the process at a write.
 type killer struct {
-	*deployertest.Network
+	*faultnet.Network
 	at     int  // the write that is the last; 0: never
 	before bool // not even that one takes effect
 }
 
 // newKiller makes one for the writes that only wants; nil: all. They count from Arm on.
-func newKiller(at int, before bool, only func(deployertest.Request) bool) *killer {
+func newKiller(at int, before bool, only func(faultnet.Request) bool) *killer {
 	GinkgoHelper()
-	rule := deployertest.Rule{Match: deployertest.Match{Verb: deployertest.WriteVerb, Where: only}, Nth: at}
+	rule := faultnet.Rule{Match: faultnet.Match{Verb: faultnet.WriteVerb, Where: only}, Nth: at}
 	switch {
 	case at > 0 && before:
-		rule.Fault = deployertest.KillBefore()
+		rule.Fault = faultnet.KillBefore()
 	case at > 0:
-		rule.Fault = deployertest.KillAfter()
+		rule.Fault = faultnet.KillAfter()
 	}
-	k := &killer{Network: deployertest.Faults(GinkgoTB(), deployertest.Scenario{Rules: []deployertest.Rule{rule}}), at: at, before: before}
+	k := &killer{Network: faultnet.Start(GinkgoTB(), faultnet.Scenario{Rules: []faultnet.Rule{rule}}), at: at, before: before}
 	k.Disarm()
 	return k
 }
@@ -46,13 +47,13 @@ func newKiller(at int, before bool, only func(deployertest.Request) bool) *kille
 func (k *killer) writes() int { return k.Report().Rules[0].Matched }
 
 // process starts the deployer as a process of its own.
-func (w *world) process(k *killer) *deployertest.Manager {
+func (w *world) process(k *killer) *landscapertest.Manager {
 	GinkgoHelper()
 	options := w.options
 	options.WrapTransport = k.Transport
 	args := manifest.Args(nil, options)
 	args.Type = w.kind()
-	return deployertest.StartManager(GinkgoTB(), k.Wrap(cp.Config), args)
+	return landscapertest.StartManager(GinkgoTB(), k.Wrap(cp.Config), args)
 }
 
 // job is a job that a process is killed in.
@@ -219,7 +220,7 @@ var _ = Describe("a process that is killed", func() {
 
 	It("leaves what others made under a name that it was about to use", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
-		k := newKiller(1, true, func(r deployertest.Request) bool { return r.Resource == "configmaps" })
+		k := newKiller(1, true, func(r faultnet.Request) bool { return r.Resource == "configmaps" })
 		k.Arm()
 		first := w.process(k)
 		w.create(ctx, "item", config(nil, w.configMaps(3, "a")...))

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 var _ = Describe("the manifest deployer", func() {
@@ -120,8 +120,8 @@ var _ = Describe("the manifest deployer", func() {
 
 	It("reads credentials again that are refused, and gives up when they are refused twice [H-15]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID).start()
-		refuse := deployertest.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
-		w.counter.Inject(deployertest.Times(1, refuse))
+		refuse := faultnet.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+		w.counter.Inject(faultnet.Times(1, refuse))
 		di := w.deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 

@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 var _ = Describe("the manifest deployer promises", func() {
 	It("to forget nothing when an apply fails half-way [D11, H-14]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID).start()
 		w.deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
-		w.counter.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "patch" && r.Name == "cm-2" },
-			deployertest.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)))
+		w.counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "cm-2" },
+			faultnet.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)))
 		// cm-0 left the manifests, cm-1 changed, cm-2 is refused, cm-3 is new.
 		di := w.update(ctx, "item", config(nil, w.configMaps(4, "b")[1:]...))
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
@@ -43,8 +43,8 @@ var _ = Describe("the manifest deployer promises", func() {
 	It("to remember what it was not allowed to delete [D11, H-21]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID).start()
 		w.deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
-		w.counter.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "delete" },
-			deployertest.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
+		w.counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
+			faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
 		di, err := w.ls.Get(ctx, w.key("item"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(w.ls.Update(ctx, w.key("item"), config(nil, w.configMaps(1, "a")...))).To(Succeed())

@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // canary is what must not show. Each input has its own end, so that a leak says where it comes from.
@@ -63,7 +63,7 @@ func (w *world) loggingProcess(log *logbook) {
 	args := manifest.Args(nil, w.options)
 	args.Type = w.kind()
 	logger := funcr.New(log.add, funcr.Options{Verbosity: verbosity})
-	w.mgr = deployertest.StartManager(GinkgoTB(), cp.Config, args, deployertest.WithLog(logger))
+	w.mgr = landscapertest.StartManager(GinkgoTB(), cp.Config, args, landscapertest.WithLog(logger))
 }
 
 // kubeconfig is one that works, with canaries where nobody needs to look; change may break it.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 // strategies are all that an item may name.
@@ -114,7 +114,7 @@ func (w *world) lag(ctx context.Context, items []string, happened func(g Gomega,
 
 var _ = Describe("while an item waits", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
-		Expect(cp.StartControllerManager(ctx, append(envtest.DefaultControllers(), "serviceaccount-token-controller")...)).To(Succeed())
+		Expect(cp.StartControllerManager(ctx, append(controlplane.DefaultControllers(), "serviceaccount-token-controller")...)).To(Succeed())
 		DeferCleanup(cp.StopControllerManager)
 	})
 

@@ -20,8 +20,9 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -33,9 +34,9 @@ const patience = 30 * time.Second
 // world is a namespace with a Target and a manifest deployer of its own. The objects lie in the same namespace.
 type world struct {
 	client  client.Client
-	ls      *deployertest.Landscaper
-	counter *deployertest.Counter // of requests to the target
-	mgr     *deployertest.Manager
+	ls      *landscapertest.Landscaper
+	counter *faultnet.Counter // of requests to the target
+	mgr     *landscapertest.Manager
 	options manifest.Options
 	ns      string
 	workers int // 0: the default
@@ -43,16 +44,16 @@ type world struct {
 
 func newWorld(ctx context.Context, revision contract.Revision) *world {
 	GinkgoHelper()
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
-	w := &world{counter: &deployertest.Counter{}}
+	w := &world{counter: &faultnet.Counter{}}
 	w.client, err = client.New(cp.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	ns := &corev1.Namespace{}
 	ns.GenerateName = "manifest-"
 	Expect(w.client.Create(ctx, ns)).To(Succeed())
 	w.ns = ns.Name
-	w.ls = deployertest.NewLandscaper(w.client, deployertest.LandscaperOptions{Revision: revision})
+	w.ls = landscapertest.NewLandscaper(w.client, landscapertest.LandscaperOptions{Revision: revision})
 	Expect(w.ls.EnsureContext(ctx, w.ns)).To(Succeed())
 	w.target(ctx, "cluster", cp.Kubeconfig())
 	w.options = manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}, WrapTransport: w.counter.Transport}
@@ -76,7 +77,7 @@ func (w *world) start() *world {
 	args := manifest.Args(nil, w.options)
 	args.Type = w.kind()
 	args.Options.MaxConcurrentReconciles = w.workers
-	w.mgr = deployertest.StartManager(GinkgoTB(), cp.Config, args)
+	w.mgr = landscapertest.StartManager(GinkgoTB(), cp.Config, args)
 	return w
 }
 
@@ -202,7 +203,7 @@ func (w *world) edit(ctx context.Context, name string, change func(*corev1.Confi
 }
 
 // spent are the requests to the target since a snapshot.
-func (w *world) spent(before deployertest.Counts) (reads, writes int) {
+func (w *world) spent(before faultnet.Counts) (reads, writes int) {
 	got := w.counter.Snapshot().Since(before)
 	return got.Reads().Total(), got.Writes().Total()
 }

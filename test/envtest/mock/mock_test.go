@@ -20,8 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // config is a configuration of the mock deployer with the given fields.
@@ -36,8 +37,8 @@ const ns = metav1.NamespaceDefault
 
 // world is one deployer and one Landscaper.
 type world struct {
-	ls       *deployertest.Landscaper
-	requests *deployertest.Counter
+	ls       *landscapertest.Landscaper
+	requests *faultnet.Counter
 	prefix   string // of the names of its items
 	revision contract.Revision
 }
@@ -45,11 +46,11 @@ type world struct {
 // start runs a mock deployer that serves the given Landscapers' items only.
 func start(revision contract.Revision, controller *mockv1alpha1.Configuration) *world {
 	GinkgoHelper()
-	w := &world{requests: &deployertest.Counter{}, prefix: string(revision) + "-", revision: revision}
-	w.ls = deployertest.NewLandscaper(c, deployertest.LandscaperOptions{
+	w := &world{requests: &faultnet.Counter{}, prefix: string(revision) + "-", revision: revision}
+	w.ls = landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{
 		Revision: revision, DeployerType: revision == contract.JobID, // else items would start before they get their job
 	})
-	deployertest.StartManager(GinkgoTB(), w.requests.Wrap(cp.Config), mock.Args(controller), deployertest.WithLog(GinkgoLogr))
+	landscapertest.StartManager(GinkgoTB(), w.requests.Wrap(cp.Config), mock.Args(controller), landscapertest.WithLog(GinkgoLogr))
 	return w
 }
 
@@ -102,7 +103,7 @@ func secretOf(ctx context.Context, item types.NamespacedName) *corev1.Secret {
 
 // statusWrites are those to one item.
 func (w *world) statusWrites(item types.NamespacedName) int {
-	return w.requests.Snapshot()[deployertest.Request{
+	return w.requests.Snapshot()[faultnet.Request{
 		Verb: "patch", Resource: "deployitems", Subresource: "status", Namespace: ns, Name: item.Name,
 	}]
 }
@@ -142,7 +143,7 @@ func phases(of **world) {
 		_, err := w.ls.AwaitPhase(ctx, item, "Progressing")
 		Expect(err).NotTo(HaveOccurred())
 		before := w.requests.Snapshot()
-		Consistently(ctx, w.ls.Get).WithArguments(ctx, item).WithTimeout(10 * deployertest.ShortPoll).Should(phaseIs("Progressing"))
+		Consistently(ctx, w.ls.Get).WithArguments(ctx, item).WithTimeout(10 * landscapertest.ShortPoll).Should(phaseIs("Progressing"))
 		Expect(w.requests.Snapshot().Since(before).Of("deployitems", ns, item.Name).Writes().Total()).To(BeZero(), "polls write nothing")
 		w.again(ctx, item, `"phase":"Succeeded"`)
 		Expect(w.finished(ctx, item)).To(phaseIs("Succeeded"))

@@ -21,9 +21,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/patch"
-	"github.com/deployerkit/deployerkit/test/envtest"
 )
 
 func TestPatch(t *testing.T) {
@@ -46,8 +47,8 @@ var (
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	crds := append(envtest.CRDs(), definition(apart, true), definition(whole, false))
-	cp, err := envtest.Start(ctx, envtest.Options{CRDs: crds, Progress: GinkgoWriter})
+	crds := append(controlplane.CRDs(), definition(apart, true), definition(whole, false))
+	cp, err := controlplane.Start(ctx, controlplane.Options{CRDs: crds, Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
 	cfg = cp.Config
@@ -55,7 +56,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 })
 
 func newClient(cfg *rest.Config) client.Client {
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	out, err := client.New(cfg, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
@@ -135,7 +136,7 @@ type request struct{ Subresource, Type string }
 
 // recorder notes requests.
 type recorder struct {
-	counter deployertest.Counter
+	counter faultnet.Counter
 
 	mu     sync.Mutex
 	writes []request
@@ -144,7 +145,7 @@ type recorder struct {
 
 func (r *recorder) wrap(cfg *rest.Config) *rest.Config {
 	r.counter.Inject(func(req *http.Request) (*http.Response, error) {
-		what, ok := deployertest.RequestOf(req)
+		what, ok := faultnet.RequestOf(req)
 		if !ok || what.Verb != "patch" {
 			return nil, nil
 		}

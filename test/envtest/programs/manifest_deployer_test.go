@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 const (
@@ -153,7 +153,7 @@ var _ = Describe("manifest-deployer", func() {
 })
 
 // deployManifests creates an item on the target of the same name, and hands out its first job.
-func deployManifests(ctx SpecContext, ls *deployertest.Landscaper, name, more string, manifests ...string) types.NamespacedName {
+func deployManifests(ctx SpecContext, ls *landscapertest.Landscaper, name, more string, manifests ...string) types.NamespacedName {
 	GinkgoHelper()
 	di := ls.Item(ns, name+"-item", manifest.Type, manifestConfig(more, manifests))
 	di.Labels = map[string]string{"user": name}
@@ -163,7 +163,7 @@ func deployManifests(ctx SpecContext, ls *deployertest.Landscaper, name, more st
 }
 
 // update changes the configuration, and hands out a job.
-func update(ctx SpecContext, ls *deployertest.Landscaper, item types.NamespacedName, more string, manifests ...string) string {
+func update(ctx SpecContext, ls *landscapertest.Landscaper, item types.NamespacedName, more string, manifests ...string) string {
 	GinkgoHelper()
 	Expect(ls.Update(ctx, item, manifestConfig(more, manifests))).To(Succeed())
 	job, err := ls.Trigger(ctx, item)
@@ -201,7 +201,7 @@ func value(ctx SpecContext, namespace, name string) string {
 	return cm.Data["k"]
 }
 
-func lastError(ctx SpecContext, ls *deployertest.Landscaper, item types.NamespacedName) (string, error) {
+func lastError(ctx SpecContext, ls *landscapertest.Landscaper, item types.NamespacedName) (string, error) {
 	di, err := ls.Get(ctx, item)
 	if err != nil || di.Status.LastError == nil {
 		return "", err

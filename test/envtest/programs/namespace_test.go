@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 const mockRBAC = "../../../deployers/mock/rbac.yaml"
@@ -51,7 +51,7 @@ var _ = Describe("a deployer with --namespace", func() {
 })
 
 // deployIn creates an item with a target in a namespace and hands out its first job.
-func deployIn(ctx SpecContext, ls *deployertest.Landscaper, home string) types.NamespacedName {
+func deployIn(ctx SpecContext, ls *landscapertest.Landscaper, home string) types.NamespacedName {
 	GinkgoHelper()
 	Expect(ls.EnsureContext(ctx, home)).To(Succeed())
 	secret := &corev1.Secret{Data: map[string][]byte{"kubeconfig": []byte("{}")}}

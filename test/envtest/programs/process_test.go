@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 const (
@@ -58,12 +58,12 @@ func start(program string, args ...string) *gexec.Session {
 }
 
 // landscaper plays the Landscaper with job IDs.
-func landscaper(c client.Client) *deployertest.Landscaper {
-	return deployertest.NewLandscaper(c, deployertest.LandscaperOptions{Revision: contract.JobID, DeployerType: true})
+func landscaper(c client.Client) *landscapertest.Landscaper {
+	return landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.JobID, DeployerType: true})
 }
 
 // deploy creates an item and hands out its first job.
-func deploy(ctx context.Context, ls *deployertest.Landscaper, name, fields string, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
+func deploy(ctx context.Context, ls *landscapertest.Landscaper, name, fields string, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
 	GinkgoHelper()
 	di := ls.Item(ns, name, mock.Type, fmt.Sprintf(`{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration"%s}`, fields))
 	for _, f := range change {

@@ -12,12 +12,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 var (
-	cp         *envtest.ControlPlane
+	cp         *controlplane.ControlPlane
 	c          client.Client // reads live
 	kubeconfig string        // of cp
 
@@ -43,24 +43,24 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	kubeconfig = fileOf(cp)
 })
 
-func startControlPlane(ctx SpecContext) *envtest.ControlPlane {
+func startControlPlane(ctx SpecContext) *controlplane.ControlPlane {
 	GinkgoHelper()
-	cp, err := envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+	cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cp.Stop)
 	return cp
 }
 
-func clientOf(cp *envtest.ControlPlane) client.Client {
+func clientOf(cp *controlplane.ControlPlane) client.Client {
 	GinkgoHelper()
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	c, err := client.New(cp.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }
 
-func fileOf(cp *envtest.ControlPlane) string {
+func fileOf(cp *controlplane.ControlPlane) string {
 	GinkgoHelper()
 	path, err := cp.KubeconfigFile("")
 	Expect(err).NotTo(HaveOccurred())

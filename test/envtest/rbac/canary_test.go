@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // victim is an item with secrets whose writes meet a fault.
@@ -55,23 +55,23 @@ func (w *world) victims() []victim {
 }
 
 // faults of a victim: on its Secret in the target and that of its exports, and on the item itself.
-func (v *victim) faults(password string) []deployertest.Rule {
+func (v *victim) faults(password string) []faultnet.Rule {
 	secret := map[string]any{"data": map[string]any{"x": base64.StdEncoding.EncodeToString([]byte(password))}}
-	on := func(match deployertest.Match, known map[string]any) deployertest.Rule {
+	on := func(match faultnet.Match, known map[string]any) faultnet.Rule {
 		fault, isSilent := silent[v.form]
 		if !isSilent {
 			fault = forms[v.form].fault(known)
 		}
-		return deployertest.Rule{Name: v.name + " " + match.Verb, Match: match, Times: 2, Fault: fault, Optional: true}
+		return faultnet.Rule{Name: v.name + " " + match.Verb, Match: match, Times: 2, Fault: fault, Optional: true}
 	}
-	return []deployertest.Rule{
-		on(deployertest.Match{Verb: "patch", Resource: "secrets", Name: v.name}, nil),
-		on(deployertest.Match{Verb: "delete", Resource: "secrets", Name: v.name}, secret),
-		on(deployertest.Match{Verb: "create", Resource: "secrets", Name: v.name + "-export"}, nil),
-		on(deployertest.Match{Verb: "update", Resource: "secrets", Name: v.name + "-export"}, nil),
-		on(deployertest.Match{Verb: "delete", Resource: "secrets", Name: v.name + "-export"}, secret),
-		on(deployertest.Match{Verb: "patch", Resource: "deployitems", Subresource: "status", Name: v.name}, v.config(password)),
-		on(deployertest.Match{Verb: "patch", Resource: "deployitems", Name: v.name}, v.config(password)),
+	return []faultnet.Rule{
+		on(faultnet.Match{Verb: "patch", Resource: "secrets", Name: v.name}, nil),
+		on(faultnet.Match{Verb: "delete", Resource: "secrets", Name: v.name}, secret),
+		on(faultnet.Match{Verb: "create", Resource: "secrets", Name: v.name + "-export"}, nil),
+		on(faultnet.Match{Verb: "update", Resource: "secrets", Name: v.name + "-export"}, nil),
+		on(faultnet.Match{Verb: "delete", Resource: "secrets", Name: v.name + "-export"}, secret),
+		on(faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status", Name: v.name}, v.config(password)),
+		on(faultnet.Match{Verb: "patch", Resource: "deployitems", Name: v.name}, v.config(password)),
 	}
 }
 
@@ -107,7 +107,7 @@ var _ = Describe("a secret", func() {
 		network.Kill()
 		w.mgr.Kill()
 		Expect(leaks(w.public(ctx))).To(BeEmpty())
-		network = w.network(victims, canary+"2", deployertest.Chaos(7, deployertest.Match{Resource: "deployitems"}, 0.02).Rules...)
+		network = w.network(victims, canary+"2", faultnet.Chaos(7, faultnet.Match{Resource: "deployitems"}, 0.02).Rules...)
 		w.through(ctx, network, "token-2")
 		w.startAll(network)
 		w.arrive(ctx, victims)
@@ -125,13 +125,13 @@ var _ = Describe("a secret", func() {
 })
 
 // network has the faults of all victims.
-func (w *world) network(victims []victim, password string, more ...deployertest.Rule) *deployertest.Network {
+func (w *world) network(victims []victim, password string, more ...faultnet.Rule) *faultnet.Network {
 	GinkgoHelper()
-	rules := []deployertest.Rule{}
+	rules := []faultnet.Rule{}
 	for i := range victims {
 		rules = append(rules, victims[i].faults(password)...)
 	}
-	return deployertest.Faults(GinkgoTB(), deployertest.Scenario{Seed: 7, Rules: append(rules, more...), Log: GinkgoLogr, AtLeast: len(victims)})
+	return faultnet.Start(GinkgoTB(), faultnet.Scenario{Seed: 7, Rules: append(rules, more...), Log: GinkgoLogr, AtLeast: len(victims)})
 }
 
 // bystanders are secrets that nobody needs: of registries, and in the Secret of a Target.

@@ -25,9 +25,10 @@ import (
 
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
@@ -105,7 +106,7 @@ func (w *world) typeOf(deployer string) lsv1alpha1.DeployItemType {
 }
 
 // startAll runs all deployers in one process, over a network.
-func (w *world) startAll(network *deployertest.Network) {
+func (w *world) startAll(network *faultnet.Network) {
 	GinkgoHelper()
 	graph, err := stategraph.NewGraph().Add("password", stategraph.Template(fstest.MapFS{
 		"templates/x.yaml": &fstest.MapFile{Data: []byte(passwordTemplate)},
@@ -118,23 +119,23 @@ func (w *world) startAll(network *deployertest.Network) {
 		"declarative": declarative.Args("declarative", "", declarative.HandlerFunc(handle), children),
 		"graph":       stategraph.Args("graph", "", graph, stategraph.Options{Targets: local}),
 	}
-	options := []deployertest.ManagerOption{deployertest.WithLog(everything())}
+	options := []landscapertest.ManagerOption{landscapertest.WithLog(everything())}
 	for name, args := range all {
 		args.Type = w.typeOf(name)
 		all[name] = args
 		if name != "mock" {
-			options = append(options, deployertest.WithDeployer(args))
+			options = append(options, landscapertest.WithDeployer(args))
 		}
 	}
-	w.mgr = deployertest.StartManager(GinkgoTB(), network.Wrap(cp.Config), all["mock"], options...)
+	w.mgr = landscapertest.StartManager(GinkgoTB(), network.Wrap(cp.Config), all["mock"], options...)
 }
 
 // through makes the Target a cluster that is reached over a network, with a token.
-func (w *world) through(ctx context.Context, network *deployertest.Network, token string) {
+func (w *world) through(ctx context.Context, network *faultnet.Network, token string) {
 	GinkgoHelper()
 	access := rest.CopyConfig(network.Proxy(cp.Config))
 	access.BearerToken = canary + token
-	content, err := deployertest.Kubeconfig(access)
+	content, err := faultnet.Kubeconfig(access)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(string(content)).To(ContainSubstring(canary))
 	secret := &corev1.Secret{}

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // echo makes an answer of what was sent, and of the credentials it was sent with; without an answer, the request goes on.
@@ -71,8 +71,8 @@ func withCause(code int32, reason metav1.StatusReason, field, message string) me
 }
 
 // fault repeats what is sent, or what is in known if nothing is.
-func (e echo) fault(known map[string]any) deployertest.Fault {
-	return deployertest.InPlace("an echo", func(req *http.Request) (*http.Response, error) {
+func (e echo) fault(known map[string]any) faultnet.Fault {
+	return faultnet.InPlace("an echo", func(req *http.Request) (*http.Response, error) {
 		credentials := req.Header.Get("Authorization")
 		if _, answers := e(nil, nil, credentials); !answers {
 			return nil, nil
@@ -104,8 +104,8 @@ func answer(req *http.Request, status metav1.Status) (*http.Response, error) {
 }
 
 // silent are faults that say nothing.
-var silent = map[string]deployertest.Fault{
-	"lost": deployertest.LostAnswer(), "late": deployertest.Timeout(100 * time.Millisecond), "away": deployertest.BrokenWebhook("w.example.com"),
+var silent = map[string]faultnet.Fault{
+	"lost": faultnet.LostAnswer(), "late": faultnet.Timeout(100 * time.Millisecond), "away": faultnet.BrokenWebhook("w.example.com"),
 }
 
 // plain are the texts in a document, as they are and decoded.

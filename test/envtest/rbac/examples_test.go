@@ -22,9 +22,9 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/examples/declarative/redis"
 	"github.com/deployerkit/deployerkit/examples/galera"
+	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/stategraph"
 	"github.com/deployerkit/deployerkit/targets"
 )
@@ -59,7 +59,7 @@ var _ = DescribeTable("an example needs all of its rbac.yaml in both revisions, 
 	}
 	inTarget := w.cluster(ctx)
 	w.allow(ctx, inTarget, e.target()...)
-	for revision, rule := range map[contract.Revision]deployertest.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+	for revision, rule := range map[contract.Revision]faultnet.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
 		By(string(revision))
 		w.under(revision)
 		w.start(e.args(), rule)

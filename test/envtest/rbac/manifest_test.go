@@ -20,8 +20,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -93,7 +93,7 @@ var _ = Describe("the manifest deployer", func() {
 		}
 		inTarget := w.cluster(ctx)
 		w.allow(ctx, inTarget, objects("", "configmaps"))
-		for revision, rule := range map[contract.Revision]deployertest.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+		for revision, rule := range map[contract.Revision]faultnet.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
 			w.under(revision)
 			w.start(manifestArgs(), rule)
 			w.manifestLife(ctx, string(revision))

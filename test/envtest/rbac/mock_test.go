@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 const mockRoles = "../../../deployers/mock/rbac.yaml"
@@ -30,11 +30,11 @@ func mockConfig(more map[string]any) map[string]any {
 
 // foreign is a conflict when the end of a run is stored: somebody else changed the item, so the deployer reads it anew. A write that
 // begins a run would not do: after a conflict it gives up without a read.
-func foreign() deployertest.Rule {
-	conflict := deployertest.Times(1, deployertest.Refuse(http.StatusConflict, metav1.StatusReasonConflict))
-	return deployertest.Rule{
-		Match: deployertest.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Times: deployertest.Always,
-		Fault: deployertest.InPlace("conflict at the end of a run", func(req *http.Request) (*http.Response, error) {
+func foreign() faultnet.Rule {
+	conflict := faultnet.Times(1, faultnet.Refuse(http.StatusConflict, metav1.StatusReasonConflict))
+	return faultnet.Rule{
+		Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Times: faultnet.Always,
+		Fault: faultnet.InPlace("conflict at the end of a run", func(req *http.Request) (*http.Response, error) {
 			body, err := req.GetBody()
 			if err != nil {
 				return nil, err
@@ -49,9 +49,9 @@ func foreign() deployertest.Rule {
 }
 
 // older is an API server that does not send lists as a stream of events: it is asked for lists.
-func older() deployertest.Rule {
-	refuse := deployertest.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
-	return deployertest.Rule{Match: deployertest.Match{Verb: "watch"}, Times: deployertest.Always, Fault: deployertest.InPlace(
+func older() faultnet.Rule {
+	refuse := faultnet.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	return faultnet.Rule{Match: faultnet.Match{Verb: "watch"}, Times: faultnet.Always, Fault: faultnet.InPlace(
 		"no streamed lists", func(req *http.Request) (*http.Response, error) {
 			if req.URL.Query().Get("sendInitialEvents") == "" {
 				return nil, nil
@@ -70,7 +70,7 @@ var _ = Describe("the mock deployer", func() {
 			rights = append(rights, r.rights()...)
 		}
 		w.target(ctx, "some", []byte("{}"))
-		for revision, rule := range map[contract.Revision]deployertest.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+		for revision, rule := range map[contract.Revision]faultnet.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
 			w.under(revision)
 			w.start(mock.Args(nil), rule)
 			w.mockLife(ctx, string(revision))

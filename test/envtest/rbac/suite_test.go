@@ -17,11 +17,11 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 var (
-	cp       *envtest.ControlPlane
+	cp       *controlplane.ControlPlane
 	auditLog string // the file
 )
 
@@ -48,7 +48,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	auditLog = filepath.Join(dir, "audit.log")
 	Expect(os.WriteFile(policy, []byte(auditPolicy), 0o600)).To(Succeed())
 	var err error
-	cp, err = envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter, APIServerFlags: map[string][]string{
+	cp, err = controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter, APIServerFlags: map[string][]string{
 		"audit-policy-file": {policy}, "audit-log-path": {auditLog},
 	}})
 	Expect(err).NotTo(HaveOccurred())

@@ -22,7 +22,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 const (
@@ -37,18 +38,18 @@ var phases = lsv1alpha1.DeployItemPhases
 // world is a namespace with a deployer whose user has rights of its own.
 type world struct {
 	client client.Client // may do everything
-	ls     *deployertest.Landscaper
+	ls     *landscapertest.Landscaper
 	ns     string
 	user   string // of the deployer
 	kind   lsv1alpha1.DeployItemType
-	mgr    *deployertest.Manager
+	mgr    *landscapertest.Manager
 	starts int
 	elects bool // the examples do not
 }
 
 func newWorld(ctx context.Context) *world {
 	GinkgoHelper()
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	w := &world{}
 	w.client, err = client.New(cp.Config, client.Options{Scheme: scheme})
@@ -63,7 +64,7 @@ func newWorld(ctx context.Context) *world {
 
 // under plays the Landscaper of a revision from now on.
 func (w *world) under(revision contract.Revision) {
-	w.ls = deployertest.NewLandscaper(w.client, deployertest.LandscaperOptions{Revision: revision})
+	w.ls = landscapertest.NewLandscaper(w.client, landscapertest.LandscaperOptions{Revision: revision})
 }
 
 // access is the access of a user whose requests are in the audit log.
@@ -76,12 +77,12 @@ func access(user string) *rest.Config {
 
 // start runs the deployer as its user until the spec ends, as its program does: with an election or
 // without, and with the cache of the programs.
-func (w *world) start(args deployerlib.DeployerArgs, rules ...deployertest.Rule) {
+func (w *world) start(args deployerlib.DeployerArgs, rules ...faultnet.Rule) {
 	GinkgoHelper()
 	args.Type = w.kind
 	w.starts++ // a lease of its own: that of a manager that ended runs on
-	network := deployertest.Faults(GinkgoTB(), deployertest.Scenario{Rules: rules})
-	w.mgr = deployertest.StartManager(GinkgoTB(), network.Wrap(access(w.user)), args, deployertest.WithOptions(func(o *ctrl.Options) {
+	network := faultnet.Start(GinkgoTB(), faultnet.Scenario{Rules: rules})
+	w.mgr = landscapertest.StartManager(GinkgoTB(), network.Wrap(access(w.user)), args, landscapertest.WithOptions(func(o *ctrl.Options) {
 		o.Cache = cache.Options{ByObject: deployerlib.CacheByObject(args.Type)}
 		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = w.elects, fmt.Sprintf("%s-%d", w.ns, w.starts), metav1.NamespaceDefault
 		o.RetryPeriod = new(500 * time.Millisecond)
@@ -104,7 +105,7 @@ func (w *world) target(ctx context.Context, name string, content []byte) {
 func (w *world) cluster(ctx context.Context) (user string) {
 	GinkgoHelper()
 	user = w.user + "-in-the-target"
-	content, err := deployertest.Kubeconfig(access(user))
+	content, err := faultnet.Kubeconfig(access(user))
 	Expect(err).NotTo(HaveOccurred())
 	w.target(ctx, "cluster", content)
 	return user

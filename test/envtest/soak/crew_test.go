@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // replica is a running replica: a goroutine of this process, or a process of its own.
@@ -40,7 +40,7 @@ type crew struct {
 	faults  []string
 	running sync.WaitGroup
 
-	networks []*deployertest.Network
+	networks []*faultnet.Network
 	calmed   bool // no more faults
 
 	kills, losses, hits int

@@ -24,9 +24,9 @@ import (
 
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -92,7 +92,7 @@ func handle(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncR
 
 // newReplica makes the manager of a replica.
 func newReplica(cfg *rest.Config, namespace string, wrap func(http.RoundTripper) http.RoundTripper, log logr.Logger) (ctrl.Manager, error) {
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		return nil, err
 	}

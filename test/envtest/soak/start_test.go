@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // output is where a replica logs to.
@@ -36,10 +36,10 @@ const chance = 0.03
 
 // network is what lies between a replica in this process and its API servers. Some of its requests fail, until calm.
 // It needs the lock.
-func (c *crew) network() *deployertest.Network {
-	chaos := deployertest.Chaos(c.seed+uint64(c.started), deployertest.Match{}, chance) //nolint:gosec // not negative
-	chaos.AtLeast = 0                                                                   // it may not live long
-	n := deployertest.Faults(c.t, chaos)
+func (c *crew) network() *faultnet.Network {
+	chaos := faultnet.Chaos(c.seed+uint64(c.started), faultnet.Match{}, chance) //nolint:gosec // not negative
+	chaos.AtLeast = 0                                                           // it may not live long
+	n := faultnet.Start(c.t, chaos)
 	if c.calmed {
 		n.Disarm()
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 var (
@@ -32,7 +32,7 @@ const (
 	quiet = 3 * time.Second
 )
 
-var cp *envtest.ControlPlane
+var cp *controlplane.ControlPlane
 
 // TestMain runs the suite, or a replica when the suite asks this binary for one.
 func TestMain(m *testing.M) {
@@ -53,7 +53,7 @@ func TestSoak(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
-	cp, err = envtest.Start(ctx, envtest.Options{Progress: GinkgoWriter})
+	cp, err = controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
 })

@@ -21,7 +21,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // requestTimeout ends requests to an API server without a database.
@@ -30,7 +30,7 @@ const requestTimeout = 10 * time.Second
 // world is a namespace with items, their objects and the lease of the replicas.
 type world struct {
 	client  client.WithWatch
-	ls      *deployertest.Landscaper
+	ls      *landscapertest.Landscaper
 	ns      string
 	seed    uint64
 	items   []*item // each belongs to one actor until all actors have ended
@@ -43,7 +43,7 @@ type world struct {
 // newWorld makes a world without items.
 func newWorld(ctx context.Context, seed uint64, count int) *world {
 	GinkgoHelper()
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	cfg := rest.CopyConfig(cp.Config)
 	w := &world{seed: seed}
@@ -53,7 +53,7 @@ func newWorld(ctx context.Context, seed uint64, count int) *world {
 	ns.GenerateName = "soak-"
 	Expect(w.client.Create(ctx, ns)).To(Succeed())
 	w.ns = ns.Name
-	w.ls = deployertest.NewLandscaper(w.client, deployertest.LandscaperOptions{Revision: contract.JobID, ManagedBy: "exec", DeployerType: true})
+	w.ls = landscapertest.NewLandscaper(w.client, landscapertest.LandscaperOptions{Revision: contract.JobID, ManagedBy: "exec", DeployerType: true})
 	Expect(w.ls.EnsureContext(ctx, w.ns)).To(Succeed())
 	w.target(ctx)
 	w.makeForeign(ctx)

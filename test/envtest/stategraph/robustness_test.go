@@ -17,8 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
@@ -58,7 +59,7 @@ func sample(ctx context.Context) (*unstructured.Unstructured, error) {
 
 var _ = Describe("a graph", func() {
 	It("may define a kind and use it [Y3, Y4]", func(ctx SpecContext) {
-		scheme, err := deployertest.Scheme()
+		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(apiextv1.AddToScheme(scheme)).To(Succeed())
 		w := newWorld(ctx, contract.JobID)
@@ -124,8 +125,8 @@ var _ = Describe("a graph", func() {
 
 	It("takes it for one refusal when a target refuses several components at once, and reads the credentials again [H-15]", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
-		refuse := deployertest.Times(2, deployertest.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
-		w.counter.Inject(deployertest.When(func(r deployertest.Request) bool { return r.Verb == "patch" }, refuse))
+		refuse := faultnet.Times(2, faultnet.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
+		w.counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" }, refuse))
 		w.start(build(stategraph.NewGraph().Add("one", configMap("one")).Add("two", configMap("two"))))
 		di := w.deploy(ctx, "item", settings{Value: "a"})
 		Expect(w.found(ctx, di, "", "")(NewGomega(Fail))).To(HaveLen(2))
@@ -134,7 +135,7 @@ var _ = Describe("a graph", func() {
 
 	It("takes hooks besides its own", func(ctx SpecContext) {
 		w := newWorld(ctx, contract.JobID)
-		recorder := &deployertest.Recorder{}
+		recorder := &landscapertest.Recorder{}
 		w.hooks = []extension.ReconcileExtensionHookSetup{{Hook: recorder.Hook("mine"), HookTypes: []extension.HookType{extension.BeforeReconcileHook, extension.EndHook}}}
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})

@@ -13,7 +13,7 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 // stuck is put on Pods (by their template) that shall not become ready while it is in the set.
@@ -42,7 +42,7 @@ func startKubelet(ctx context.Context) (stop func() error) {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(envtest.AddKubelet(mgr, func(pod *corev1.Pod) bool {
+	Expect(controlplane.AddKubelet(mgr, func(pod *corev1.Pod) bool {
 		return !stuck.is(pod.Namespace) || stuck.is(pod.Namespace+"/"+pod.Name)
 	})).To(Succeed())
 	ctx, cancel := context.WithCancel(ctx)

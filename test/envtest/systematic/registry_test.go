@@ -6,7 +6,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 // registry is a system beside the cluster that handlers keep accounts in: their side effects.
@@ -19,7 +19,7 @@ type registry struct {
 // line is the way of one process to the registry. It is cut when the process is killed.
 type line struct {
 	registry *registry
-	network  *deployertest.Network
+	network  *faultnet.Network
 }
 
 var errCut = errors.New("the registry cannot be reached")

@@ -24,7 +24,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // run is one telling of the story, in a namespace of its own.
@@ -33,7 +34,7 @@ type run struct {
 	subject  *subject
 	ns       string
 	key      types.NamespacedName
-	ls       *deployertest.Landscaper
+	ls       *landscapertest.Landscaper
 	registry *registry
 	history  *conformance.History
 	foreign  map[string]string // resourceVersions
@@ -80,9 +81,9 @@ func (e *episode) end() []string {
 }
 
 // try tells the story of a subject with a rule and returns what the network saw and all faults.
-func (s *subject) try(ctx context.Context, scenario deployertest.Scenario) (deployertest.Report, []string) {
+func (s *subject) try(ctx context.Context, scenario faultnet.Scenario) (faultnet.Report, []string) {
 	r := &run{episode: &episode{TB: GinkgoTB()}, subject: s, registry: &registry{accounts: map[string]string{}}}
-	var report deployertest.Report
+	var report faultnet.Report
 	done := make(chan struct{})
 	go func() { // Fatalf ends it
 		defer close(done)
@@ -90,7 +91,7 @@ func (s *subject) try(ctx context.Context, scenario deployertest.Scenario) (depl
 		if err := r.begin(ctx); err != nil {
 			r.Fatalf("set-up: %v", err)
 		}
-		network := deployertest.Faults(r, scenario)
+		network := faultnet.Start(r, scenario)
 		defer func() { report = network.Report() }()
 		if err := r.live(ctx, network); err != nil {
 			r.Errorf("%v\n%s", err, r.history)
@@ -105,16 +106,16 @@ func (s *subject) try(ctx context.Context, scenario deployertest.Scenario) (depl
 }
 
 // live tells the story with a process that the network may kill, and with a fresh one after that.
-func (r *run) live(ctx context.Context, network *deployertest.Network) error {
-	stop := deployertest.Restarting(r, network, r.process)
+func (r *run) live(ctx context.Context, network *faultnet.Network) error {
+	stop := landscapertest.Restarting(r, network, r.process)
 	defer stop()
 	return r.tell(ctx)
 }
 
 // process starts the deployer as a process of its own, for the items of the namespace.
-func (r *run) process(network *deployertest.Network) *deployertest.Manager {
+func (r *run) process(network *faultnet.Network) *landscapertest.Manager {
 	args := r.subject.args(line{r.registry, network})
-	return deployertest.StartManager(r, network.Wrap(cp.Config), args, deployertest.WithOptions(func(o *ctrl.Options) {
+	return landscapertest.StartManager(r, network.Wrap(cp.Config), args, landscapertest.WithOptions(func(o *ctrl.Options) {
 		o.Cache.DefaultNamespaces = map[string]cache.Config{r.ns: {}}
 	}))
 }
@@ -129,7 +130,7 @@ func (r *run) begin(ctx context.Context) error {
 		return err
 	}
 	r.ns, r.key = ns.Name, types.NamespacedName{Namespace: ns.Name, Name: itemName}
-	r.ls = deployertest.NewLandscaper(client.WithFieldOwner(c, "landscaper"), deployertest.LandscaperOptions{
+	r.ls = landscapertest.NewLandscaper(client.WithFieldOwner(c, "landscaper"), landscapertest.LandscaperOptions{
 		Revision: r.subject.revision, DeployerType: r.subject.revision == contract.JobID, Poll: look,
 	})
 	if err := r.ls.EnsureContext(ctx, r.ns); err != nil {

@@ -21,12 +21,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 var (
-	cp      *envtest.ControlPlane
+	cp      *controlplane.ControlPlane
 	c       client.WithWatch // reads live
 	records *chronicle
 )
@@ -39,14 +39,14 @@ func TestSystematic(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	assets, err := envtest.Assets(ctx, envtest.AssetsOptions{ControllerManager: true, Progress: GinkgoWriter})
+	assets, err := controlplane.Assets(ctx, controlplane.AssetsOptions{ControllerManager: true, Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
-	cp, err = envtest.Start(ctx, envtest.Options{ // the Secrets of exports are the garbage collector's
+	cp, err = controlplane.Start(ctx, controlplane.Options{ // the Secrets of exports are the garbage collector's
 		Assets: assets, ControllerManager: true, Controllers: []string{"garbage-collector-controller"}, Progress: GinkgoWriter,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return cp.Stop() })
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	c, err = client.NewWithWatch(cp.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())

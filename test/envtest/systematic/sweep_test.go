@@ -14,7 +14,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 const (
@@ -29,8 +29,8 @@ const (
 
 // trial is a fault at a point.
 type trial struct {
-	point deployertest.Point
-	fault deployertest.Fault
+	point faultnet.Point
+	fault faultnet.Fault
 }
 
 // result is what became of a subject.
@@ -53,7 +53,7 @@ type result struct {
 
 // survey tells the story once, undisturbed, and returns all trials at its points.
 func (r *result) survey(ctx context.Context) []trial {
-	report, faults := r.subject.try(ctx, deployertest.Scenario{Survey: true, Alias: alias})
+	report, faults := r.subject.try(ctx, faultnet.Scenario{Survey: true, Alias: alias})
 	r.runs, r.faults = 1, faults
 	var trials []trial
 	for _, p := range report.Points {
@@ -77,7 +77,7 @@ func (r *result) survey(ctx context.Context) []trial {
 }
 
 // alias: the end of the name of a versioned ConfigMap is made of its content and its item.
-func alias(r deployertest.Request) string {
+func alias(r faultnet.Request) string {
 	if strings.HasPrefix(r.Name, "item-settings-") {
 		return "item-settings-*"
 	}
@@ -120,7 +120,7 @@ func (r *result) make(ctx context.Context, t trial) {
 		}
 		rule := t.point.Rule(t.fault)
 		rule.Optional = true // a miss is dealt with here
-		report, faults := r.subject.try(ctx, deployertest.Scenario{Rules: []deployertest.Rule{rule}})
+		report, faults := r.subject.try(ctx, faultnet.Scenario{Rules: []faultnet.Rule{rule}})
 		if hit := t.point.Hit(report); r.add(t, hit, faults) {
 			return
 		}

@@ -21,8 +21,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/targets"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
@@ -119,15 +119,15 @@ func (k *keeps) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *l
 type world struct {
 	*keeps
 	client client.Client
-	ls     *deployertest.Landscaper
-	mgr    *deployertest.Manager
+	ls     *landscapertest.Landscaper
+	mgr    *landscapertest.Manager
 	key    types.NamespacedName
 	uid    types.UID
 }
 
 func newWorld(ctx context.Context) *world {
 	GinkgoHelper()
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	w := &world{}
 	w.client, err = client.New(cp.Config, client.Options{Scheme: scheme})
@@ -135,7 +135,7 @@ func newWorld(ctx context.Context) *world {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "upkeep-"}}
 	Expect(w.client.Create(ctx, ns)).To(Succeed())
 	w.key = types.NamespacedName{Namespace: ns.Name, Name: "a"}
-	w.ls = deployertest.NewLandscaper(w.client, deployertest.LandscaperOptions{Revision: contract.JobID})
+	w.ls = landscapertest.NewLandscaper(w.client, landscapertest.LandscaperOptions{Revision: contract.JobID})
 	Expect(w.ls.EnsureContext(ctx, ns.Name)).To(Succeed())
 	raw, err := json.Marshal(map[string]any{"kubeconfig": string(cp.Kubeconfig())})
 	Expect(err).NotTo(HaveOccurred())
@@ -162,7 +162,7 @@ func (w *world) kind() lsv1alpha1.DeployItemType {
 func (w *world) start() {
 	GinkgoHelper()
 	w.keeps = &keeps{keeper: upkeep.New(upkeep.Options{Name: "test", Targets: targets.Policy{AllowPrivateHosts: true}})}
-	w.mgr = deployertest.StartManager(GinkgoTB(), cp.Config, deployerlib.DeployerArgs{Name: "test.deployerkit.dev", Type: w.kind(), Deployer: w.keeps})
+	w.mgr = landscapertest.StartManager(GinkgoTB(), cp.Config, deployerlib.DeployerArgs{Name: "test.deployerkit.dev", Type: w.kind(), Deployer: w.keeps})
 }
 
 func (w *world) finished(ctx context.Context) *lsv1alpha1.DeployItem {

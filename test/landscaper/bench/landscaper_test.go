@@ -20,10 +20,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/internal/process"
-	"github.com/deployerkit/deployerkit/test/envtest"
-	"github.com/deployerkit/deployerkit/test/landscaper"
+	"github.com/deployerkit/deployerkit/landscapertest/landscaper"
 	"github.com/deployerkit/deployerkit/test/landscaper/scenario"
 )
 
@@ -80,7 +80,7 @@ func BenchmarkLandscaper(b *testing.B) {
 type bed struct {
 	*testing.B
 	dir   string
-	cp    *envtest.ControlPlane
+	cp    *controlplane.ControlPlane
 	audit *scenario.Audit
 	ls    *landscaper.Landscaper
 }
@@ -91,15 +91,15 @@ func newBed(b *testing.B) *bed {
 	audit, apiServerFlags, err := scenario.NewAudit(s.dir)
 	s.check(err)
 	s.audit = audit
-	s.cp, err = envtest.Start(b.Context(), envtest.Options{
-		ControllerManager: true, Controllers: append(envtest.DefaultControllers(), "serviceaccount-token-controller"), APIServerFlags: apiServerFlags,
+	s.cp, err = controlplane.Start(b.Context(), controlplane.Options{
+		ControllerManager: true, Controllers: append(controlplane.DefaultControllers(), "serviceaccount-token-controller"), APIServerFlags: apiServerFlags,
 	})
 	s.check(err)
 	b.Cleanup(func() { s.check(s.cp.Stop()) })
 	s.ls = landscaper.StartLandscaper(b, s.cp, landscaper.Options{PickupTimeout: 15 * time.Second, Logs: s.logFile("landscaper")})
 	mgr, err := ctrl.NewManager(s.cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
 	s.check(err)
-	s.check(envtest.AddKubelet(mgr, scenario.IsReady))
+	s.check(controlplane.AddKubelet(mgr, scenario.IsReady))
 	go func() { _ = mgr.Start(b.Context()) }()
 	return s
 }
@@ -126,7 +126,7 @@ func (s *bed) run(side string, start func(kubeconfig string) []func() error) []s
 	runner := &scenario.Runner{ControlPlane: s.cp, Audit: s.audit, Deployer: side}
 	config, err := runner.Access()
 	s.check(err)
-	kubeconfig, err := deployertest.Kubeconfig(config)
+	kubeconfig, err := faultnet.Kubeconfig(config)
 	s.check(err)
 	path := filepath.Join(s.dir, side+".kubeconfig")
 	s.check(os.WriteFile(path, kubeconfig, 0o600))

@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 // auditGroup marks the users whose requests are counted.
@@ -44,7 +44,7 @@ func NewAudit(dir string) (*Audit, map[string][]string, error) {
 }
 
 // User adds an administrator whose requests are counted, and returns its access.
-func (a *Audit) User(cp *envtest.ControlPlane, name string) (*rest.Config, error) {
+func (a *Audit) User(cp *controlplane.ControlPlane, name string) (*rest.Config, error) {
 	return cp.User(name, "system:masters", auditGroup)
 }
 

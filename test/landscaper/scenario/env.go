@@ -15,8 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // patience bounds each wait of a scenario. Landscaper polls every five seconds in places, and the machine
@@ -33,7 +34,7 @@ type Env struct {
 	// Namespace holds the Installations of the scenario and, unless it says otherwise, the deployed objects.
 	Namespace string
 
-	cp     *envtest.ControlPlane
+	cp     *controlplane.ControlPlane
 	access string            // the kubeconfig of its Targets
 	user   string            // the user of that kubeconfig
 	jobs   map[string]string // the last job of each Installation
@@ -41,8 +42,8 @@ type Env struct {
 }
 
 // NewEnv creates the namespace of a scenario, and a user of its own for its Targets.
-func NewEnv(ctx context.Context, cp *envtest.ControlPlane, audit *Audit, namespace string) (*Env, error) {
-	scheme, err := deployertest.Scheme()
+func NewEnv(ctx context.Context, cp *controlplane.ControlPlane, audit *Audit, namespace string) (*Env, error) {
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func NewEnv(ctx context.Context, cp *envtest.ControlPlane, audit *Audit, namespa
 	if err != nil {
 		return nil, err
 	}
-	access, err := deployertest.Kubeconfig(config)
+	access, err := faultnet.Kubeconfig(config)
 	if err != nil {
 		return nil, err
 	}

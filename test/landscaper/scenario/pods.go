@@ -12,7 +12,7 @@ import (
 var delays = map[string]time.Duration{"slow": 2 * time.Second, "later": 8 * time.Second, "unready": 24 * time.Hour}
 
 // IsReady reports whether a Pod of a scenario may become ready: one with the label unready never, others after
-// the time that their label stands for, or at once. It is made for [envtest.AddKubelet].
+// the time that their label stands for, or at once. It is made for [controlplane.AddKubelet].
 func IsReady(pod *corev1.Pod) bool {
 	age := time.Since(pod.CreationTimestamp.Time)
 	for label, delay := range delays {

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 // Scenario is something that operators do with Landscaper, and what must become of it.
@@ -39,7 +39,7 @@ type Result struct {
 
 // Runner runs scenarios on a control plane where Landscaper and deployers run.
 type Runner struct {
-	ControlPlane *envtest.ControlPlane
+	ControlPlane *controlplane.ControlPlane
 	Audit        *Audit
 	// Deployer is the user of the deployers, whose writes of deploy items are counted.
 	Deployer string

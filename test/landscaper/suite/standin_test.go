@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // playedType is a type of deploy items whose deployer the test plays.
@@ -126,7 +126,7 @@ func (r real) item(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
 
 // standIn is an item of the stand-in.
 type standIn struct {
-	*deployertest.Landscaper
+	*landscapertest.Landscaper
 	key types.NamespacedName
 }
 
@@ -293,7 +293,7 @@ var _ = Describe("the stand-in for Landscaper", func() {
 				return c.Get(ctx, types.NamespacedName{Namespace: name, Name: lsv1alpha1.DefaultContextName}, &lsv1alpha1.Context{})
 			}, patience).Should(Succeed())
 		}
-		ls := deployertest.NewLandscaper(c, deployertest.LandscaperOptions{ManagedBy: "played", DeployerType: true, Pickup: pickup})
+		ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{ManagedBy: "played", DeployerType: true, Pickup: pickup})
 		want := history(ctx, real{namespaces[0]})
 		got := history(ctx, standIn{ls, types.NamespacedName{Namespace: namespaces[1], Name: "played"}})
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -17,9 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
-	"github.com/deployerkit/deployerkit/test/landscaper"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/landscapertest/landscaper"
 	"github.com/deployerkit/deployerkit/test/landscaper/scenario"
 )
 
@@ -32,7 +33,7 @@ const (
 )
 
 var (
-	cp       *envtest.ControlPlane
+	cp       *controlplane.ControlPlane
 	c        client.Client // reads live
 	ls       *landscaper.Landscaper
 	runner   *scenario.Runner
@@ -56,20 +57,20 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	dir := GinkgoT().TempDir()
 	audit, apiServerFlags, err := scenario.NewAudit(dir)
 	Expect(err).NotTo(HaveOccurred())
-	cp, err = envtest.Start(ctx, envtest.Options{
-		ControllerManager: true, Controllers: append(envtest.DefaultControllers(), "serviceaccount-token-controller"),
+	cp, err = controlplane.Start(ctx, controlplane.Options{
+		ControllerManager: true, Controllers: append(controlplane.DefaultControllers(), "serviceaccount-token-controller"),
 		APIServerFlags: apiServerFlags, Progress: GinkgoWriter,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cp.Stop)
-	scheme, err := deployertest.Scheme()
+	scheme, err := landscapertest.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	c, err = client.New(cp.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	runner = &scenario.Runner{ControlPlane: cp, Audit: audit, Deployer: "deployers"}
 	config, err := runner.Access()
 	Expect(err).NotTo(HaveOccurred())
-	kubeconfig, err := deployertest.Kubeconfig(config)
+	kubeconfig, err := faultnet.Kubeconfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	access = filepath.Join(dir, "deployers.kubeconfig")
 	Expect(os.WriteFile(access, kubeconfig, 0o600)).To(Succeed())
@@ -95,7 +96,7 @@ func startKubelet(ctx context.Context) {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(envtest.AddKubelet(mgr, scenario.IsReady)).To(Succeed())
+	Expect(controlplane.AddKubelet(mgr, scenario.IsReady)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

@@ -9,7 +9,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/test/envtest/bench/race"
 )
 
@@ -18,7 +18,7 @@ const rounds = 3
 
 // BenchmarkPeers brings 20 items of 50 ConfigMaps to a cluster in four ways.
 func BenchmarkPeers(b *testing.B) {
-	cp, err := envtest.Start(b.Context(), envtest.Options{})
+	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -30,7 +30,7 @@ import (
 // the first job is handed out and ends when the last one is finished, readiness included.
 func Deployer() Contender {
 	return Contender{Name: "manifest deployer", Enter: func(ctx context.Context, field *Field) (Runner, error) {
-		d := &deployer{Field: field, ls: deployertest.NewLandscaper(field.client, deployertest.LandscaperOptions{})}
+		d := &deployer{Field: field, ls: landscapertest.NewLandscaper(field.client, landscapertest.LandscaperOptions{})}
 		if err := d.prepare(ctx); err != nil {
 			return nil, err
 		}
@@ -45,7 +45,7 @@ func Deployer() Contender {
 type deployer struct {
 	*Field
 
-	ls      *deployertest.Landscaper
+	ls      *landscapertest.Landscaper
 	loaded  bool
 	cancel  context.CancelFunc
 	running sync.WaitGroup

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 // How much there is to do, and how much of it at a time.
@@ -37,7 +37,7 @@ type Item struct {
 
 // Field is the namespace where a contender runs.
 type Field struct {
-	ControlPlane *envtest.ControlPlane
+	ControlPlane *controlplane.ControlPlane
 	Namespace    string
 
 	items  int
@@ -46,7 +46,7 @@ type Field struct {
 }
 
 // newField makes a namespace for items.
-func newField(ctx context.Context, cp *envtest.ControlPlane, cl client.WithWatch, items int) (*Field, error) {
+func newField(ctx context.Context, cp *controlplane.ControlPlane, cl client.WithWatch, items int) (*Field, error) {
 	ns := &corev1.Namespace{}
 	ns.GenerateName = "race-"
 	if err := cl.Create(ctx, ns); err != nil {

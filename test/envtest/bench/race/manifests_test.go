@@ -9,7 +9,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/test/envtest/bench/race"
 )
 
@@ -19,7 +19,7 @@ const rounds = 3
 // BenchmarkManifests brings 20 items of 50 ConfigMaps to a cluster through the whole manifest deployer, next to the
 // engine in it, and to a bare loop of the same patches. Other tools are in the module peers.
 func BenchmarkManifests(b *testing.B) {
-	cp, err := envtest.Start(b.Context(), envtest.Options{})
+	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

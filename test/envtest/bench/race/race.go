@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // Contender is somebody who brings objects to a cluster.
@@ -57,8 +57,8 @@ const limit = 5 * time.Minute
 
 // Run lets each contender have one turn per round, after a short one that is not measured and warms everything up.
 // Errors: whatever a contender returned, or that the cluster does not hold what it should.
-func Run(ctx context.Context, cp *envtest.ControlPlane, rounds int, contenders ...Contender) (*Result, error) {
-	scheme, err := deployertest.Scheme()
+func Run(ctx context.Context, cp *controlplane.ControlPlane, rounds int, contenders ...Contender) (*Result, error) {
+	scheme, err := landscapertest.Scheme()
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func order(contenders []Contender, round int) []Contender {
 }
 
 type race struct {
-	cp     *envtest.ControlPlane
+	cp     *controlplane.ControlPlane
 	client client.WithWatch
 	calls  *calls
 	result *Result

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/deployerkit/deployerkit/conformance"
-	"github.com/deployerkit/deployerkit/deployerlib/deployertest"
+	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
 // newSpoiler makes the spoiler of a process; found tells whether an item was there when it started. nil: nothing is spoiled.
@@ -27,7 +27,7 @@ type newSpoiler func(found func(di item) bool) *spoiler
 // start runs a deployer, spoiled or not.
 func start(kind lsv1alpha1.DeployItemType, spoil newSpoiler) func(context.Context, *rest.Config) error {
 	return func(ctx context.Context, cfg *rest.Config) error {
-		scheme, err := deployertest.Scheme()
+		scheme, err := landscapertest.Scheme()
 		if err != nil {
 			return err
 		}

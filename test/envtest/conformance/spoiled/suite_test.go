@@ -15,7 +15,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/contract"
-	"github.com/deployerkit/deployerkit/test/envtest"
+	"github.com/deployerkit/deployerkit/controlplane"
 )
 
 const (
@@ -38,11 +38,11 @@ func TestSpoiled(t *testing.T) {
 var clusters = map[contract.Revision]string{}
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	for revision, o := range map[contract.Revision]envtest.Options{
+	for revision, o := range map[contract.Revision]controlplane.Options{
 		contract.JobID:      {Progress: GinkgoWriter},
-		contract.Annotation: {Progress: GinkgoWriter, CRDs: envtest.ClassicCRDs()},
+		contract.Annotation: {Progress: GinkgoWriter, CRDs: controlplane.ClassicCRDs()},
 	} {
-		cp, err := envtest.Start(ctx, o)
+		cp, err := controlplane.Start(ctx, o)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(cp.Stop)
 		clusters[revision], err = cp.KubeconfigFile("")

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/deployerkit/deployerkit/internal/gobuild"
+)
+
+// Kubeconfig returns a kubeconfig with an administrator's access.
+func (cp *ControlPlane) Kubeconfig() []byte { return append([]byte(nil), cp.env.KubeConfig...) }
+
+// KubeconfigFile writes Kubeconfig to a file in dir and returns its path. Empty dir: a directory that Stop removes.
+func (cp *ControlPlane) KubeconfigFile(dir string) (string, error) {
+	if dir == "" {
+		dir = cp.dir
+	}
+	path := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(path, cp.env.KubeConfig, 0o600); err != nil {
+		return "", fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return path, nil
+}
+
+// Kubectl returns the path of a kubectl that fits the API server; empty if the binaries came without one.
+func (cp *ControlPlane) Kubectl() string {
+	if len(gobuild.Missing(cp.assets, []string{kubectlName})) > 0 {
+		return ""
+	}
+	return filepath.Join(cp.assets, kubectlName)
+}
+
+// User returns the access of another user: what RBAC grants to the name and the groups, and nothing else.
+func (cp *ControlPlane) User(name string, groups ...string) (*rest.Config, error) {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	user, err := cp.env.AddUser(envtest.User{Name: name, Groups: groups}, &rest.Config{QPS: -1})
+	if err != nil {
+		return nil, fmt.Errorf("add user %s: %w", name, err)
+	}
+	return user.Config(), nil
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/deployerkit/deployerkit/internal/process"
+)
+
+// processTimeout bounds the start and the stop of each process; a loaded machine needs a while.
+const processTimeout = 3 * time.Minute
+
+// Options say what control plane Start makes.
+type Options struct {
+	// CRDs are installed before anything else happens. nil: CRDs(), all of Landscaper's; empty: none.
+	CRDs []*apiextv1.CustomResourceDefinition
+	// ControllerManager starts kube-controller-manager after the CRDs went in.
+	ControllerManager bool
+	// Controllers are the controllers that it runs. nil: DefaultControllers().
+	Controllers []string
+	// APIServerFlags are added to the API server's flags, without the leading dashes.
+	APIServerFlags map[string][]string
+	// Assets is a directory with the binaries. Empty: Assets finds or makes it.
+	Assets string
+	// Progress is told what takes long. nil: os.Stderr.
+	Progress io.Writer
+	// Logs gets what the processes write. nil: nowhere.
+	Logs io.Writer
+}
+
+// ControlPlane is a running control plane. Its methods are safe for concurrent use.
+type ControlPlane struct {
+	// Config is an administrator's access, without client-side throttling. Copy it before changing it.
+	Config *rest.Config
+
+	env    *envtest.Environment
+	assets string
+	dir    string // data, certificates and kubeconfig files, removed by Stop
+	logs   io.Writer
+
+	mu                sync.Mutex
+	stopped           bool
+	apiServerDown     bool
+	etcdDown          bool
+	controllerManager *process.Process
+}
+
+// Start finds or makes the binaries, starts the processes and installs the CRDs; it returns once all of that
+// is ready to be used. ctx bounds the start only: the control plane runs until Stop, or until this process ends.
+func Start(ctx context.Context, o Options) (*ControlPlane, error) {
+	assets := o.Assets
+	if assets == "" {
+		var err error
+		if assets, err = Assets(ctx, AssetsOptions{ControllerManager: o.ControllerManager, Progress: o.Progress}); err != nil {
+			return nil, err // is one line that says all
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("start control plane: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "deployerkit-envtest-")
+	if err != nil {
+		return nil, fmt.Errorf("start control plane: %w", err)
+	}
+	cp := &ControlPlane{assets: assets, dir: dir, logs: o.Logs, env: newEnvironment(assets, dir, o)}
+	if err := cp.start(ctx, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), cp.Stop())
+	}
+	return cp, nil
+}
+
+func (cp *ControlPlane) start(ctx context.Context, o Options) error {
+	config, err := cp.env.Start()
+	if err != nil {
+		return err
+	}
+	config.QPS, config.Burst = -1, 0
+	cp.Config = config
+	if o.ControllerManager {
+		return cp.StartControllerManager(ctx, o.Controllers...)
+	}
+	return nil
+}
+
+// newEnvironment sets everything that envtest would otherwise take from the environment or from a download.
+func newEnvironment(assets, dir string, o Options) *envtest.Environment {
+	existing := false
+	env := &envtest.Environment{
+		UseExistingCluster:       &existing,
+		ControlPlaneStartTimeout: processTimeout,
+		ControlPlaneStopTimeout:  processTimeout,
+		CRDs:                     o.CRDs,
+	}
+	if o.CRDs == nil {
+		env.CRDs = CRDs()
+	}
+	env.CRDInstallOptions.MaxTime = processTimeout
+	server := env.ControlPlane.GetAPIServer()
+	server.Path = filepath.Join(assets, apiServerName)
+	server.CertDir = dir // ours, so that a stop keeps the certificates and a start takes them again
+	server.Out, server.Err = o.Logs, o.Logs
+	// With this flag the server waits 2 s for open watches when it is told to end, without it 60 s.
+	server.Configure().Set("shutdown-send-retry-after", "true")
+	for flag, values := range o.APIServerFlags {
+		server.Configure().Set(flag, values...)
+	}
+	env.ControlPlane.Etcd = &envtest.Etcd{
+		Path: filepath.Join(assets, etcdName), Out: o.Logs, Err: o.Logs,
+		DataDir: filepath.Join(dir, "etcd"), // ours, so that a stop keeps the data
+	}
+	env.ControlPlane.KubectlPath = filepath.Join(assets, kubectlName)
+	return env
+}
+
+// Stop ends all processes and removes their data. Calling it again does nothing.
+func (cp *ControlPlane) Stop() error {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	if cp.stopped {
+		return nil
+	}
+	cp.stopped = true
+	var errs []error
+	if cp.controllerManager != nil {
+		errs = append(errs, cp.controllerManager.Stop())
+	}
+	errs = append(errs, cp.env.Stop(), os.RemoveAll(cp.dir))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("stop control plane: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha512"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deployerkit/deployerkit/internal/gobuild"
+)
+
+// tarball packs the names as small executables, below a directory as the real archives do.
+func tarball(t *testing.T, names ...string) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	zipped := gzip.NewWriter(&buf)
+	files := tar.NewWriter(zipped)
+	for _, name := range names {
+		h := &tar.Header{Name: "controller-tools/envtest/" + name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(name))}
+		if err := files.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := files.Write([]byte(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := files.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+// release is a server with a list and one archive.
+type release struct {
+	archive []byte
+	hash    string
+	file    string
+	list    http.HandlerFunc // instead of the right list
+	get     http.HandlerFunc // instead of the right archive
+}
+
+func (r *release) serve(t *testing.T) *downloader {
+	t.Helper()
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	mux.HandleFunc("/list", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "releases:\n  %s:\n    %s:\n      hash: %q\n      selfLink: %s/archive\n", downloadVersion, r.file, r.hash, server.URL)
+	})
+	if r.list != nil {
+		mux.HandleFunc("/other-list", r.list)
+	}
+	mux.HandleFunc("/archive", func(w http.ResponseWriter, req *http.Request) {
+		if r.get != nil {
+			r.get(w, req)
+			return
+		}
+		_, _ = w.Write(r.archive)
+	})
+	d := &downloader{
+		index: server.URL + "/list", client: server.Client(), probe: 30 * time.Second, stall: 30 * time.Second,
+		report: gobuild.NewReporter("envtest", &bytes.Buffer{}),
+	}
+	if r.list != nil {
+		d.index = server.URL + "/other-list"
+	}
+	return d
+}
+
+func goodRelease(t *testing.T) *release {
+	t.Helper()
+	data := tarball(t, etcdName, apiServerName, kubectlName)
+	sum := sha512.Sum512(data)
+	return &release{
+		archive: data, hash: hex.EncodeToString(sum[:]),
+		file: fmt.Sprintf("envtest-%s-%s-%s.tar.gz", downloadVersion, runtime.GOOS, runtime.GOARCH),
+	}
+}
+
+func TestDownload(t *testing.T) {
+	dir := t.TempDir()
+	if err := goodRelease(t).serve(t).download(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if missing := gobuild.Missing(dir, []string{etcdName, apiServerName, kubectlName}); missing != nil {
+		t.Errorf("missing: %v", missing)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, etcdName))
+	if err != nil || string(got) != etcdName {
+		t.Errorf("got %q (%v)", got, err)
+	}
+}
+
+func TestDownloadFails(t *testing.T) {
+	hangs := func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}
+	cases := map[string]struct {
+		reason string
+		change func(*release)
+		limits time.Duration
+		want   string
+	}{
+		"ListHangs": {
+			reason: "a connection that never answers ends with the probe's time",
+			change: func(r *release) { r.list = hangs }, limits: 100 * time.Millisecond, want: "context deadline exceeded",
+		},
+		"ListMissing": {
+			reason: "the status is told",
+			change: func(r *release) { r.list = http.NotFound }, want: "404 Not Found",
+		},
+		"NotReleased": {
+			reason: "the version may be gone",
+			change: func(r *release) { r.file = "other" }, want: "is not in",
+		},
+		"ArchiveHangs": {
+			reason: "a download that stands still is given up",
+			change: func(r *release) { r.get = hangs }, limits: 100 * time.Millisecond, want: errStalled.Error(),
+		},
+		"WrongHash": {
+			reason: "nothing that differs from the list is kept",
+			change: func(r *release) { r.hash = "00" }, want: "has hash",
+		},
+		"NoArchive": {
+			reason: "something else than an archive",
+			change: func(r *release) { r.archive = []byte("<html>") }, want: "read archive",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := goodRelease(t)
+			tc.change(r)
+			d := r.serve(t)
+			if tc.limits > 0 {
+				d.probe, d.stall = 30*time.Second, tc.limits
+				if r.list != nil {
+					d.probe = tc.limits
+				}
+			}
+			err := d.download(t.Context(), t.TempDir())
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: got %v, want %q", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestNewDownloaderIsBounded(t *testing.T) {
+	d := newDownloader(gobuild.NewReporter("envtest", &bytes.Buffer{}))
+	if d.probe > 5*time.Second {
+		t.Errorf("the probe may take %s, want at most 5 s", d.probe)
+	}
+	if d.client == http.DefaultClient {
+		t.Error("the default client is everybody's")
+	}
+}

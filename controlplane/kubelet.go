@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// kubeletPoll is how often a Pod is looked at that must not be ready yet.
+const kubeletPoll = 100 * time.Millisecond
+
+// AddKubelet adds a controller to mgr that stands in for nodes: it marks each Pod as running and ready once
+// ready reports true for it, and removes deleted Pods. If ready is nil, all Pods become ready at once.
+func AddKubelet(mgr manager.Manager, ready func(*corev1.Pod) bool) error {
+	c := mgr.GetClient()
+	return builder.ControllerManagedBy(mgr).For(&corev1.Pod{}).Named("kubelet").Complete(
+		reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			pod := &corev1.Pod{}
+			if err := c.Get(ctx, req.NamespacedName, pod); err != nil {
+				return reconcile.Result{}, client.IgnoreNotFound(err)
+			}
+			switch {
+			case pod.DeletionTimestamp != nil:
+				return reconcile.Result{}, client.IgnoreNotFound(c.Delete(ctx, pod, client.GracePeriodSeconds(0)))
+			case pod.Status.Phase == corev1.PodRunning:
+				return reconcile.Result{}, nil
+			case ready != nil && !ready(pod):
+				return reconcile.Result{RequeueAfter: kubeletPoll}, nil
+			}
+			before := pod.DeepCopy()
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			return reconcile.Result{}, client.IgnoreNotFound(c.Status().Patch(ctx, pod, client.MergeFrom(before)))
+		}))
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// maxTexts is how large errors and conditions of a status may be together, in bytes of JSON.
+const maxTexts = 64 << 10
+
+// maxCodes bounds the codes of one error or condition.
+const maxCodes = 16
+
+// Bound shortens what people read: errors become one line of at most 1 KiB, the history keeps the newest five, and
+// conditions lose first the ends of their messages and then, last ones first, their place, until all together fit in
+// 64 KiB. What is missing is counted. The library's own conditions stay; providerStatus is never touched.
+func Bound(status *lsv1alpha1.DeployItemStatus) {
+	if status == nil {
+		return
+	}
+	status.LastError = boundError(status.LastError)
+	status.FirstError = boundError(status.FirstError)
+	history := status.LastErrors
+	if len(history) > contract.MaxHistory {
+		history = history[len(history)-contract.MaxHistory:]
+	}
+	for i, e := range history {
+		if b := boundError(e); b != e {
+			history = slices.Clone(history)
+			history[i] = b
+		}
+	}
+	status.LastErrors = history
+	room := maxTexts - size(status.LastError) - size(status.FirstError) - size(status.LastErrors)
+	status.Conditions = boundConditions(status.Conditions, room)
+}
+
+func boundError(e *lsv1alpha1.Error) *lsv1alpha1.Error {
+	if e == nil {
+		return nil
+	}
+	b := *e
+	b.Operation, b.Reason, b.Message = contract.OneLine(e.Operation, contract.MaxWord), contract.OneLine(e.Reason, contract.MaxWord), contract.OneLine(e.Message, contract.MaxMessage)
+	b.Codes = boundCodes(e.Codes)
+	if equality.Semantic.DeepEqual(&b, e) {
+		return e
+	}
+	return &b
+}
+
+func boundCodes(codes []lsv1alpha1.ErrorCode) []lsv1alpha1.ErrorCode {
+	if len(codes) > maxCodes {
+		codes = codes[:maxCodes]
+	}
+	for i, c := range codes {
+		if short := contract.OneLine(string(c), contract.MaxWord); short != string(c) {
+			codes = slices.Clone(codes)
+			codes[i] = lsv1alpha1.ErrorCode(short)
+		}
+	}
+	return codes
+}
+
+// boundConditions shortens messages step by step and then drops conditions.
+func boundConditions(conds []lsv1alpha1.Condition, room int) []lsv1alpha1.Condition {
+	if len(conds) == 0 {
+		return conds
+	}
+	for _, limit := range []int{32 << 10, 4 << 10, contract.MaxMessage, contract.MaxWord} {
+		short := shorten(conds, limit)
+		if size(short) <= room {
+			return short
+		}
+	}
+	return dropConditions(shorten(conds, contract.MaxWord), room)
+}
+
+func shorten(conds []lsv1alpha1.Condition, limit int) []lsv1alpha1.Condition {
+	out := slices.Clone(conds)
+	for i := range out {
+		c := &out[i]
+		c.Message = contract.Truncate(contract.EscapeBidi(strings.ToValidUTF8(c.Message, "\uFFFD")), limit)
+		c.Reason = contract.OneLine(c.Reason, contract.MaxMessage)
+		c.Codes = boundCodes(c.Codes)
+	}
+	return out
+}
+
+// dropConditions keeps the library's own conditions and the first others that fit, and says how many are missing.
+func dropConditions(conds []lsv1alpha1.Condition, room int) []lsv1alpha1.Condition {
+	note := contract.GetCondition(conds, contract.ConditionTruncated)
+	conds = contract.RemoveCondition(conds, contract.ConditionTruncated)
+	room -= size(truncated(len(conds), conds))
+	own := contract.OwnConditions()
+	for _, c := range conds {
+		if slices.Contains(own, c.Type) {
+			room -= size(c) + 1
+		}
+	}
+	var kept []lsv1alpha1.Condition
+	for _, c := range conds {
+		if !slices.Contains(own, c.Type) {
+			if room -= size(c) + 1; room < 0 {
+				continue
+			}
+		}
+		kept = append(kept, c)
+	}
+	count := truncated(len(conds)-len(kept), conds)
+	if note != nil && note.Message == count.Message {
+		count = *note
+	}
+	return append(kept, count)
+}
+
+// truncated is the condition that counts what is missing. Its time is the newest of the conditions: no clock here.
+func truncated(missing int, conds []lsv1alpha1.Condition) lsv1alpha1.Condition {
+	var at metav1.Time
+	for _, c := range conds {
+		if c.LastUpdateTime.After(at.Time) {
+			at = c.LastUpdateTime
+		}
+	}
+	return lsv1alpha1.Condition{
+		Type: contract.ConditionTruncated, Status: lsv1alpha1.ConditionTrue, Reason: "TooLarge",
+		Message:            fmt.Sprintf("%d conditions were dropped, errors and conditions must fit in %d bytes", missing, maxTexts),
+		LastTransitionTime: at, LastUpdateTime: at,
+	}
+}
+
+// size is what a value takes in the API server; what cannot be encoded takes nothing.
+func size(v any) int {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return 0
+	}
+	return len(body)
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+func texts(t *testing.T, s *lsv1alpha1.DeployItemStatus) int {
+	t.Helper()
+	total := 0
+	for _, v := range []any{s.LastError, s.FirstError, s.LastErrors, s.Conditions} {
+		body, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += len(body)
+	}
+	return total
+}
+
+// flooded is a status with n conditions of size bytes each, and far too much of everything else.
+func flooded(n, size int) *lsv1alpha1.DeployItemStatus {
+	s := &lsv1alpha1.DeployItemStatus{Conditions: []lsv1alpha1.Condition{cond(contract.ConditionBackground, "True", -1)}}
+	s.ProviderStatus = raw(`{"x":"` + strings.Repeat("p", 200_000) + `"}`)
+	long := lastErr(strings.Repeat("o", 9999), strings.Repeat("\x01<>\n", 50_000), 0, 0)
+	for i := range 100 {
+		long.Codes = append(long.Codes, lsv1alpha1.ErrorCode(strings.Repeat("c", i*50)))
+	}
+	s.LastError, s.FirstError = long.DeepCopy(), long.DeepCopy()
+	for range 20 {
+		s.LastErrors = append(s.LastErrors, long.DeepCopy())
+	}
+	for i := range n {
+		c := cond(lsv1alpha1.ConditionType(fmt.Sprintf("C%d", i)), "True", -1)
+		c.Message = strings.Repeat("<", size) + "\xff"
+		s.Conditions = append(s.Conditions, c)
+	}
+	s.Conditions = append(s.Conditions, cond(contract.ConditionDeployed, "False", -2))
+	return s
+}
+
+func TestBound(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ n, size int }{
+		"nothing":            {0, 0},
+		"some long":          {3, 100_000},
+		"many":               {200, 5_000},
+		"far too many":       {5_000, 500},
+		"far too many empty": {5_000, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := flooded(tc.n, tc.size)
+			provider := s.ProviderStatus.DeepCopy()
+			Bound(s)
+			if got := texts(t, s); got > maxTexts {
+				t.Errorf("%d bytes", got)
+			}
+			if diff := cmp.Diff(provider, s.ProviderStatus); diff != "" {
+				t.Error("providerStatus changed")
+			}
+			if len(s.LastErrors) != 5 || len(s.LastError.Message) > 1024 || strings.ContainsAny(s.LastError.Message, "\n\x01") {
+				t.Errorf("errors: %d, %d bytes", len(s.LastErrors), len(s.LastError.Message))
+			}
+			for _, ours := range []lsv1alpha1.ConditionType{contract.ConditionBackground, contract.ConditionDeployed} {
+				if contract.GetCondition(s.Conditions, ours) == nil {
+					t.Errorf("%s is gone", ours)
+				}
+			}
+			note := contract.GetCondition(s.Conditions, contract.ConditionTruncated)
+			missing := tc.n + 2 - len(s.Conditions)
+			if note != nil {
+				missing++
+				if !strings.HasPrefix(note.Message, fmt.Sprintf("%d conditions", missing)) {
+					t.Errorf("%d missing, but %q", missing, note.Message)
+				}
+			} else if missing != 0 {
+				t.Errorf("%d missing without a count", missing)
+			}
+			again := s.DeepCopy()
+			Bound(again)
+			if diff := cmp.Diff(s, again); diff != "" {
+				t.Errorf("not stable: %s", diff)
+			}
+		})
+	}
+	Bound(nil)
+}
+
+func TestBoundLeavesSmallThingsAlone(t *testing.T) {
+	t.Parallel()
+	s := started()
+	s.Conditions[0].Message = "two\nlines are fine in a condition"
+	before := s.DeepCopy()
+	Bound(s)
+	if diff := cmp.Diff(before, s); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBoundDoesNotWriteThroughPointers(t *testing.T) {
+	t.Parallel()
+	s := flooded(10, 40_000)
+	shared := *s
+	before := shared.DeepCopy()
+	Bound(s)
+	if diff := cmp.Diff(before, &shared); diff != "" {
+		t.Error("Bound changed what another status shares")
+	}
+}
+
+// TestBoundKeepsTheNewest: of a history that is too long the oldest errors go.
+func TestBoundKeepsTheNewest(t *testing.T) {
+	t.Parallel()
+	s := lsv1alpha1.DeployItemStatus{}
+	for i := range 7 {
+		s.LastErrors = append(s.LastErrors, lastErr("A", fmt.Sprint(i), i, i))
+	}
+	Bound(&s)
+	if len(s.LastErrors) != 5 || s.LastErrors[0].Message != "2" || s.LastErrors[4].Message != "6" {
+		t.Errorf("%d errors, from %q on", len(s.LastErrors), s.LastErrors[0].Message)
+	}
+}
+
+// TestBoundKeepsOwnConditions: whatever a deployer fills the status with, the library still finds what it wrote there.
+func TestBoundKeepsOwnConditions(t *testing.T) {
+	t.Parallel()
+	own := contract.OwnConditions()
+	s := flooded(1_000, 10)
+	for _, ours := range own {
+		s.Conditions = append(contract.RemoveCondition(s.Conditions, ours), cond(ours, "True", -2))
+	}
+	Bound(s)
+	for _, ours := range own {
+		if contract.GetCondition(s.Conditions, ours) == nil {
+			t.Errorf("%s is gone", ours)
+		}
+	}
+}
+
+// TestBoundShowsControlCharacters: no text of a status changes how others are shown.
+func TestBoundShowsControlCharacters(t *testing.T) {
+	t.Run("as escapes, in errors and conditions [F12]", func(t *testing.T) {
+		const evil = "a\u202eb\nc\u2066d"
+		e := lastErr(evil, evil, 0, 0)
+		c := cond("C", "True", -1)
+		c.Message, c.Reason = evil, evil
+		s := &lsv1alpha1.DeployItemStatus{LastError: e, FirstError: e.DeepCopy(), LastErrors: []*lsv1alpha1.Error{e.DeepCopy()}, Conditions: []lsv1alpha1.Condition{c}}
+		Bound(s)
+		body := fmt.Sprintf("%+v %+v %+v %+v", *s.LastError, *s.FirstError, *s.LastErrors[0], s.Conditions)
+		if strings.ContainsAny(body, "\u202e\u2066") || strings.Count(body, `a\u202eb`) != 8 {
+			t.Errorf("shown as %q", body)
+		}
+	})
+}

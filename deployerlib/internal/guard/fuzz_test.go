@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// FuzzGuards puts two statuses of any content through every guard. None panics or changes what it compares with, and
+// what has gone through them once does not change again.
+func FuzzGuards(f *testing.F) {
+	for _, status := range []*lsv1alpha1.DeployItemStatus{started(), vandal(), flooded(3, 50)} {
+		body, err := json.Marshal(status)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(body, []byte(`{"phase":"Init","lastErrors":[null],"transitionTimes":{},"conditions":[{}]}`))
+		f.Add([]byte(`{"jobID":"1","conditions":[{"type":"Paused"},{"type":"Waiting"}]}`), body)
+	}
+	f.Add([]byte(`{"conditions":[`+strings.Repeat(`{"type":"a"},`, 1_500)+`{"type":"Deployed"}]}`), []byte(`{}`))
+	f.Fuzz(func(t *testing.T, before, after []byte) {
+		var b, a lsv1alpha1.DeployItemStatus
+		if json.Unmarshal(before, &b) != nil || json.Unmarshal(after, &a) != nil {
+			return
+		}
+		was := b.DeepCopy()
+		Trespass(&lsv1alpha1.DeployItem{Status: b}, &lsv1alpha1.DeployItem{Status: a})
+		Insist(&b, &a, contract.Decision{})
+		Protect(&b, &a)
+		protected := a.DeepCopy()
+		Protect(&b, &a)
+		if diff := cmp.Diff(protected, &a); diff != "" {
+			t.Fatalf("protected again: %s", diff)
+		}
+		Bound(&a)
+		checkBounds(t, &a)
+		if diff := cmp.Diff(was, &b); diff != "" {
+			t.Fatalf("the version to compare with changed: %s", diff)
+		}
+	})
+}
+
+// checkBounds: what people read stays small, and bounding again changes nothing.
+func checkBounds(t *testing.T, s *lsv1alpha1.DeployItemStatus) {
+	t.Helper()
+	body, err := json.Marshal([]any{s.LastError, s.FirstError, s.LastErrors, s.Conditions})
+	if err != nil || len(body) > maxTexts+64 {
+		t.Fatalf("errors and conditions take %d bytes, %v", len(body), err)
+	}
+	again := s.DeepCopy()
+	Bound(again)
+	if diff := cmp.Diff(s, again); diff != "" {
+		t.Fatalf("bound again: %s", diff)
+	}
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// Protect restores in after what user code (hooks, the deployer) must not change, taking it from before: job IDs and
+// their times, observedGeneration, lastReconcileTime, deployer, the error history and the library's own conditions.
+// phase, lastError, providerStatus, exportRef and all other conditions are the user's to write.
+func Protect(before, after *lsv1alpha1.DeployItemStatus) {
+	if before == nil || after == nil {
+		return
+	}
+	b := before.DeepCopy()
+	after.JobID, after.JobIDFinished, after.JobIDGenerationTime = b.JobID, b.JobIDFinished, b.JobIDGenerationTime
+	after.TransitionTimes, after.DeployerPhase = b.TransitionTimes, b.DeployerPhase
+	after.ObservedGeneration, after.LastReconcileTime, after.Deployer = b.ObservedGeneration, b.LastReconcileTime, b.Deployer
+	after.FirstError, after.LastErrors = b.FirstError, b.LastErrors
+	restoreConditions(b, after)
+}
+
+// Insist makes of a status what the outcome in told decides, whatever an earlier attempt of the same run left there: the
+// library's conditions and, unless the run was in the background, phase and lastError. For writes that are carried
+// over to a newer version: the difference to the older one does not take back what that one did not have. Both may be
+// nil: then it does nothing. What is foreign in status stays.
+func Insist(told, status *lsv1alpha1.DeployItemStatus, d contract.Decision) {
+	if told == nil || status == nil {
+		return
+	}
+	b := told.DeepCopy()
+	if !d.Background {
+		status.Phase, status.LastError = b.Phase, b.LastError
+	}
+	restoreConditions(b, status)
+}
+
+// restoreConditions makes the library's conditions what they were.
+func restoreConditions(before, after *lsv1alpha1.DeployItemStatus) {
+	for _, t := range contract.OwnConditions() {
+		after.Conditions = restoreCondition(before.Conditions, after.Conditions, t)
+	}
+}
+
+// restoreCondition makes the condition of one type what it was.
+func restoreCondition(before, after []lsv1alpha1.Condition, t lsv1alpha1.ConditionType) []lsv1alpha1.Condition {
+	old, now := contract.GetCondition(before, t), contract.GetCondition(after, t)
+	switch {
+	case old == nil:
+		return contract.RemoveCondition(after, t)
+	case now == nil:
+		return append(append([]lsv1alpha1.Condition(nil), after...), *old)
+	}
+	out := append([]lsv1alpha1.Condition(nil), after...)
+	for i := range out {
+		if out[i].Type == t {
+			out[i] = *old
+		}
+	}
+	return out
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultnet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Counts tells how often requests were made. Requests that were not made are not in it.
+type Counts map[Request]int
+
+// Since returns what came after an earlier snapshot.
+func (c Counts) Since(before Counts) Counts {
+	return c.filter(func(r Request) int { return c[r] - before[r] })
+}
+
+// Of returns the requests about one object.
+func (c Counts) Of(resource, namespace, name string) Counts {
+	return c.filter(func(r Request) int {
+		if r.Resource != resource || r.Namespace != namespace || r.Name != name {
+			return 0
+		}
+		return c[r]
+	})
+}
+
+// Reads returns the requests that change nothing.
+func (c Counts) Reads() Counts { return c.filter(func(r Request) int { return c.only(r, r.isRead()) }) }
+
+// Writes returns the requests that may change something.
+func (c Counts) Writes() Counts {
+	return c.filter(func(r Request) int { return c.only(r, !r.isRead()) })
+}
+
+// only is the count of r, or zero.
+func (c Counts) only(r Request, ok bool) int {
+	if !ok {
+		return 0
+	}
+	return c[r]
+}
+
+// filter keeps what f counts.
+func (c Counts) filter(f func(Request) int) Counts {
+	out := Counts{}
+	for r := range c {
+		if n := f(r); n != 0 {
+			out[r] = n
+		}
+	}
+	return out
+}
+
+// Total is the number of requests.
+func (c Counts) Total() int {
+	total := 0
+	for _, n := range c {
+		total += n
+	}
+	return total
+}
+
+// String lists the requests, one per line, sorted: "2 patch deployitems/status ns/name".
+func (c Counts) String() string {
+	lines := make([]string, 0, len(c))
+	for r, n := range maps.All(c) {
+		resource := strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/")
+		object := strings.Trim(r.Namespace+"/"+r.Name, "/")
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%d %s %s %s", n, r.Verb, resource, object)))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// answer is a Behaviour that does not ask the server behind it.
+func answer(handle http.HandlerFunc) Behaviour {
+	return func(http.Handler) http.Handler { return handle }
+}
+
+// Huge answers with a ConfigMap, or a list of one, of about so many bytes.
+func Huge(size int) Behaviour {
+	return answer(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		before, after := `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"big","namespace":"default"},"data":{"a":"`, `"}}`
+		if Lists(r) {
+			before, after = `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[`+before, after+`]}`
+		}
+		_, _ = io.WriteString(w, before)
+		repeat(w, r, "x", size)
+		_, _ = io.WriteString(w, after)
+	})
+}
+
+// Nodes answers with an object of so many small values, which take much more memory than text.
+func Nodes(count int) Behaviour {
+	return answer(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"many","namespace":"default"},"x":[{}`)
+		repeat(w, r, `,{"":0}`, 7*count)
+		_, _ = io.WriteString(w, `]}`)
+	})
+}
+
+// Deep answers with an object that is nested so deep.
+func Deep(depth int) Behaviour {
+	return answer(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"deep","namespace":"default"},"x":`+
+			strings.Repeat("[", depth)+strings.Repeat("]", depth)+`}`)
+	})
+}
+
+// repeat writes a piece until size bytes are out, or nobody reads any more.
+func repeat(w io.Writer, r *http.Request, piece string, size int) {
+	block := strings.Repeat(piece, max(1, 64<<10/len(piece)))
+	for size > 0 && r.Context().Err() == nil {
+		text := block
+		if size < len(block) {
+			text = strings.Repeat(piece, size/len(piece)+1)
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			return
+		}
+		size -= len(text)
+	}
+}
+
+// Gzip compresses the answers of the behaviours after it.
+func Gzip() Behaviour {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			zip, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
+			next.ServeHTTP(&zipped{ResponseWriter: w, zip: zip}, r)
+			_ = zip.Close()
+		})
+	}
+}
+
+type zipped struct {
+	http.ResponseWriter
+	zip *gzip.Writer
+}
+
+func (z *zipped) Write(p []byte) (int, error) { return z.zip.Write(p) }
+
+// EndlessPages answers lists with pages of some objects, each with a token for the next page.
+func EndlessPages(objects, size int) Behaviour {
+	return answer(func(w http.ResponseWriter, r *http.Request) {
+		page, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+		var items strings.Builder
+		for i := range objects {
+			if i > 0 {
+				items.WriteByte(',')
+			}
+			fmt.Fprintf(&items, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"cm-%d-%d","namespace":"default","uid":"%d-%d","resourceVersion":"1"},"data":{"a":%q}}`,
+				page, i, page, i, strings.Repeat("x", size))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"%d"},"items":[%s]}`, page+1, items.String())
+	})
+}
+
+// Trickle sends the headers at once and then one byte of the answer per pause.
+func Trickle(pause time.Duration) Behaviour {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			full := httptest.NewRecorder()
+			next.ServeHTTP(full, r)
+			maps.Copy(w.Header(), full.Header())
+			w.WriteHeader(full.Code)
+			for _, b := range full.Body.Bytes() {
+				if _, err := w.Write([]byte{b}); err != nil || !flushed(w, r, pause) {
+					return
+				}
+			}
+		})
+	}
+}
+
+// flushed sends what was written and waits. It reports whether somebody still reads.
+func flushed(w http.ResponseWriter, r *http.Request, pause time.Duration) bool {
+	if http.NewResponseController(w).Flush() != nil {
+		return false
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-r.Context().Done():
+	case <-Ended(r):
+	}
+	return false
+}
+
+// Silent accepts requests and never answers.
+func Silent() Behaviour {
+	return answer(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-Ended(r):
+		}
+	})
+}
+
+// Expired answers watches with one event: an error with the code 410.
+func Expired() Behaviour {
+	return answer(func(w http.ResponseWriter, _ *http.Request) {
+		WriteJSON(w, http.StatusOK, map[string]any{"type": "ERROR", "object": status(http.StatusGone, "Expired", "too old resource version")})
+	})
+}
+
+// Ending answers watches with nothing, and ends them at once.
+func Ending() Behaviour {
+	return answer(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+	})
+}
+
+// Flood answers watches with events of new objects, as fast as they are read.
+func Flood() Behaviour {
+	return answer(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		var block bytes.Buffer
+		kind := `"kind":"ConfigMap","apiVersion":"v1"`
+		if wantsMetadata(r) {
+			kind = `"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1"`
+		}
+		for i := 0; r.Context().Err() == nil; i++ {
+			fmt.Fprintf(&block, `{"type":"ADDED","object":{`+kind+`,"metadata":{"name":"cm-%d","namespace":"default","uid":"u%d","resourceVersion":"%d"}}}`+"\n", i, i, i+1)
+			if block.Len() > 32<<10 {
+				if _, err := block.WriteTo(w); err != nil {
+					return
+				}
+			}
+		}
+	})
+}
+
+// Groups adds so many API groups to the discovery, aggregated or one by one.
+func Groups(count int, aggregated bool) Behaviour {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			parts := split(r.URL.Path)
+			switch {
+			case len(parts) == 1 && parts[0] == "apis":
+				groups(w, count, aggregated)
+			case len(parts) == 3 && parts[0] == "apis" && strings.HasPrefix(parts[1], "g"):
+				WriteJSON(w, http.StatusOK, map[string]any{"kind": "APIResourceList", "groupVersion": parts[1] + "/v1", "resources": []any{}})
+			default:
+				next.ServeHTTP(w, r)
+			}
+		})
+	}
+}
+
+func groups(w http.ResponseWriter, count int, aggregated bool) {
+	format, list := `{"name":"g%d.example.org","versions":[{"groupVersion":"g%[1]d.example.org/v1","version":"v1"}]}`, `{"kind":"APIGroupList","apiVersion":"v1","groups":[`
+	w.Header().Set("Content-Type", "application/json")
+	if aggregated {
+		w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+		list = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[`
+		format = `{"metadata":{"name":"g%d.example.org"},"versions":[{"version":"v1","freshness":"Current","resources":[]}]}`
+	}
+	_, _ = io.WriteString(w, list)
+	for i := range count {
+		if i > 0 {
+			_, _ = io.WriteString(w, ",")
+		}
+		fmt.Fprintf(w, format, i)
+	}
+	_, _ = io.WriteString(w, "]}")
+}
+
+// Redirect sends clients elsewhere.
+func Redirect(location string) Behaviour {
+	return answer(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, location, http.StatusTemporaryRedirect)
+	})
+}
+
+// ContentType changes what the answers claim to be.
+func ContentType(contentType string) Behaviour {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			full := httptest.NewRecorder()
+			next.ServeHTTP(full, r)
+			w.Header().Set("Content-Type", contentType)
+			w.WriteHeader(full.Code)
+			_, _ = w.Write(full.Body.Bytes())
+		})
+	}
+}
+
+// Rewrite changes the bodies of the answers.
+func Rewrite(change func(body []byte) []byte) Behaviour {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			full := httptest.NewRecorder()
+			next.ServeHTTP(full, r)
+			maps.Copy(w.Header(), full.Header())
+			w.WriteHeader(full.Code)
+			_, _ = w.Write(change(full.Body.Bytes()))
+		})
+	}
+}

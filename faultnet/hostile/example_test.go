@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/gardener/landscaper/apis/core/v1alpha1/targettypes"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// A target that is fine, but for one ConfigMap of 120 MiB, and for watches that are always too old.
+func Example() {
+	server := hostile.New(
+		hostile.When(hostile.Watches, hostile.Expired()),
+		hostile.When(hostile.Named("big"), hostile.Gzip(), hostile.Huge(120<<20)),
+	)
+	defer server.Close()
+	target := &lsv1alpha1.ResolvedTarget{
+		Target: &lsv1alpha1.Target{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hostile"},
+			Spec:       lsv1alpha1.TargetSpec{Type: targettypes.KubernetesClusterTargetType},
+		},
+		Content: string(server.Kubeconfig("token")),
+	}
+	pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, Patience: 10e9})
+	defer pool.Close()
+	c, err := pool.Get(context.Background(), target)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = c.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: "big"}, &corev1.ConfigMap{})
+	if over, ok := errors.AsType[*targets.LimitError](err); ok {
+		fmt.Println(over)
+	}
+	// Output:
+	// the answer of the target has more than 8388608 bytes, the limit for one object (targets.Limits.Object or the flag --target-limit-object raises this limit)
+}

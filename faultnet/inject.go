@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultnet
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Refuse answers requests with a status: 409 with metav1.StatusReasonConflict,
+// 429 with StatusReasonTooManyRequests, 500 with StatusReasonInternalError, and so on.
+func Refuse(code int, reason metav1.StatusReason) Injector {
+	return refuse(code, reason, "injected by the test")
+}
+
+// refuse is Refuse with a message.
+func refuse(code int, reason metav1.StatusReason, message string) Injector {
+	return func(req *http.Request) (*http.Response, error) {
+		status := metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+			Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message, //nolint:gosec // HTTP codes are small
+		}
+		body, err := json.Marshal(status)
+		if err != nil {
+			return nil, err
+		}
+		return &http.Response{
+			Status: http.StatusText(code), StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: http.Header{"Content-Type": []string{"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
+			ContentLength: int64(len(body)), Request: req,
+		}, nil
+	}
+}
+
+// Hang lets requests hang until their context ends.
+func Hang() Injector {
+	return func(req *http.Request) (*http.Response, error) {
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	}
+}
+
+// Break fails requests with an error of the network.
+func Break(err error) Injector {
+	return func(*http.Request) (*http.Response, error) { return nil, err }
+}
+
+// When injects only into requests that ok says yes to.
+func When(ok func(Request) bool, f Injector) Injector {
+	return func(req *http.Request) (*http.Response, error) {
+		if r, counted := requestOf(req); !counted || !ok(r) {
+			return nil, nil
+		}
+		return f(req)
+	}
+}
+
+// Times injects only into the first n requests that reach it.
+func Times(n int, f Injector) Injector {
+	var left atomic.Int64
+	left.Store(int64(n))
+	return func(req *http.Request) (*http.Response, error) {
+		if left.Add(-1) < 0 {
+			return nil, nil
+		}
+		return f(req)
+	}
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultnet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/deployerkit/deployerkit/faultnet"
+)
+
+// TestFaults: what each fault does to three requests of a kind, and to the object, in the process and as a proxy.
+func TestFaults(t *testing.T) {
+	const refused = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"%s","reason":"%s","code":%d}`
+	said := func(code int, reason, message string) string {
+		return fmt.Sprintf("%d "+refused, code, message, reason, code)
+	}
+	tests := map[string]struct {
+		fault  faultnet.Fault
+		method string
+		want   []string
+		stored int
+	}{
+		"conflict":   {faultnet.Conflict(), "PATCH", []string{"200 v1", said(409, "Conflict", "injected by the test"), "200 v2"}, 2},
+		"token":      {faultnet.ExpiredToken(), "GET", []string{"404", said(401, "Unauthorized", "injected by the test"), "404"}, 0},
+		"status":     {faultnet.Status(503, "ServiceUnavailable"), "PUT", []string{"200 v1", said(503, "ServiceUnavailable", "injected by the test"), "200 v2"}, 2},
+		"denied":     {faultnet.Denied("w"), "PATCH", []string{"200 v1", said(403, "Forbidden", `admission webhook \"w\" denied the request: injected by the test`), "200 v2"}, 2},
+		"no webhook": {faultnet.BrokenWebhook("w"), "PATCH", []string{"200 v1", said(500, "InternalError", `Internal error occurred: failed calling webhook \"w\": injected by the test`), "200 v2"}, 2},
+		"reset":      {faultnet.Reset(), "PATCH", []string{"200 v1", "error", "200 v2"}, 2},
+		"lost":       {faultnet.LostAnswer(), "PATCH", []string{"200 v1", "error", "200 v3"}, 3},
+		"timeout":    {faultnet.Timeout(time.Millisecond), "PATCH", []string{"200 v1", "error", "200 v2"}, 2},
+		"delay":      {faultnet.Delay(time.Millisecond), "PATCH", []string{"200 v1", "200 v2", "200 v3"}, 3},
+		"in place":   {faultnet.InPlace("break", faultnet.Break(errBoom)), "PATCH", []string{"200 v1", "error", "200 v2"}, 2},
+		"before":     {faultnet.KillBefore(), "PATCH", []string{"200 v1", "error", "error"}, 1},
+		"after":      {faultnet.KillAfter(), "PATCH", []string{"200 v1", "error", "error"}, 2},
+	}
+	for name, test := range tests {
+		for way, through := range ways {
+			t.Run(name+" "+way, func(t *testing.T) {
+				server := newStandIn(t)
+				network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Nth: 2, Fault: test.fault}}})
+				u := newUser(t, through(network, &rest.Config{Host: server.URL}))
+				got := []string{u.send(test.method, objectPath), u.send(test.method, objectPath), u.send(test.method, objectPath)}
+				if diff := cmp.Diff(test.want, got); diff != "" || server.stored() != test.stored {
+					t.Errorf("stored %d, want %d, -want +got:\n%s", server.stored(), test.stored, diff)
+				}
+			})
+		}
+	}
+}
+
+// TestStale: reads see what they saw before, and only what they saw before.
+func TestStale(t *testing.T) {
+	for way, through := range ways {
+		t.Run(way, func(t *testing.T) {
+			server := newStandIn(t)
+			network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
+				{Fault: faultnet.Stale(1), Nth: 4, Times: 2, Match: faultnet.Match{Name: "a"}},
+				{Fault: faultnet.Stale(9), Match: faultnet.Match{Verb: "list"}},
+			}})
+			u := newUser(t, through(network, &rest.Config{Host: server.URL}))
+			got := []string{}
+			for _, step := range []string{
+				"GET", "LIST", "LIST", "PATCH", "GET", "PATCH", "GET", "GET", "PATCH", "GET", "GET", "LIST", "LIST",
+			} {
+				path := objectPath
+				if step == "LIST" {
+					step, path = "GET", listPath
+				}
+				got = append(got, step+" "+u.send(step, path))
+			}
+			want := []string{
+				"GET 404",
+				`GET 200 {"metadata":{"resourceVersion":"1"},"items":["v0"]}`, `GET 200 {"metadata":{"resourceVersion":"2"},"items":["v0"]}`,
+				"PATCH 200 v1", "GET 200 v1", "PATCH 200 v2", "GET 200 v2", "GET 200 v1", "PATCH 200 v3", "GET 200 v2", "GET 200 v3",
+				`GET 200 {"metadata":{"resourceVersion":"1"},"items":["v0"]}`, `GET 200 {"metadata":{"resourceVersion":"4"},"items":["v3"]}`,
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWatchFaults: both forms of a watch, in both ways.
+func TestWatchFaults(t *testing.T) {
+	tests := map[string]struct {
+		fault faultnet.Fault
+		read  int
+		want  string
+	}{
+		"cut at once":      {faultnet.CutWatch(0), 3, "cut"},
+		"cut after two":    {faultnet.CutWatch(2), 3, "e1 e2 cut"},
+		"replay after two": {faultnet.ReplayWatch(2), 5, "e1 e2 e1 e2 e3"},
+		"stall after one":  {faultnet.StallWatch(1, time.Millisecond), 3, "e1 e2 e3"},
+	}
+	for name, test := range tests {
+		for way, through := range ways {
+			for _, accept := range []string{"json", "proto"} {
+				t.Run(name+" "+way+" "+accept, func(t *testing.T) {
+					server := newStandIn(t)
+					network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: test.fault}}})
+					u := newUser(t, through(network, &rest.Config{Host: server.URL}))
+					got := u.watch(test.read, accept)
+					if test.want == "cut" && got == "error" {
+						got = "cut" // the headers had not arrived either
+					}
+					if got != test.want {
+						t.Errorf("got %q, want %q", got, test.want)
+					}
+					if got := u.watch(3, accept); got != "e1 e2 e3" {
+						t.Errorf("the next watch got %q", got)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestWatchMissed: a watch that ends too early leaves the fault to the next one.
+func TestWatchMissed(t *testing.T) {
+	server := newStandIn(t)
+	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.CutWatch(2)}}})
+	u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+	for _, want := range []string{"e1", "e1 e2 cut", "e1 e2 e3"} {
+		if got := u.watch(len(strings.Fields(want)), "json"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// brokenBody is a transport whose answers break off.
+type brokenBody struct{ closed bool }
+
+func (b *brokenBody) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: b}, nil
+}
+
+func (b *brokenBody) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+func (b *brokenBody) Close() error             { b.closed = true; return nil }
+
+// TestBrokenAnswer: a transport returns an answer or an error, never both, and leaves no body open.
+func TestBrokenAnswer(t *testing.T) {
+	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Stale(1), Optional: true}}})
+	body := &brokenBody{}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+objectPath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := network.Transport(body).RoundTrip(req) //nolint:bodyclose // there must be none
+	if res != nil || !errors.Is(err, io.ErrUnexpectedEOF) || !body.closed {
+		t.Errorf("answer %v, error %v, body closed: %t", res, err, body.closed)
+	}
+}
+
+// TestStallHitsAtOnce: a watch that ends while it is held back was held back.
+func TestStallHitsAtOnce(t *testing.T) {
+	server := newStandIn(t)
+	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.StallWatch(0, faultnet.LongestDelay)}}})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c, err := rest.HTTPClientFor(network.Wrap(&rest.Config{Host: server.URL}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+watchPath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	ended := make(chan error, 1)
+	go func() { _, err := res.Body.Read(make([]byte, 1)); ended <- err }()
+	stalls := func(context.Context) (bool, error) { return network.Report().Hits() == 1, nil }
+	if err := wait.PollUntilContextTimeout(ctx, time.Millisecond, faultnet.LongestDelay/2, true, stalls); err != nil {
+		t.Error("no hit while the watch is held back")
+	}
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("an event came through")
+	}
+}
+
+// TestRefusedIsNotLost: what had no effect is no lost answer, and a fault that has nothing to say lets through.
+func TestRefusedIsNotLost(t *testing.T) {
+	server := newStandIn(t)
+	silent := faultnet.InPlace("silent", faultnet.Times(1, func(*http.Request) (*http.Response, error) { return nil, nil }))
+	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
+		{Fault: faultnet.LostAnswer()}, {Fault: silent, Optional: true},
+	}})
+	u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+	got := []string{u.send("PATCH", objectPath, "invalid"), u.send("PATCH", objectPath, "fine"), u.send("PATCH", objectPath)}
+	if diff := cmp.Diff([]string{"422", "error", "200 v2"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if hits := network.Report().Hits(); hits != 1 {
+		t.Errorf("%d hits", hits)
+	}
+}
+
+// TestDisarm: a disarmed network passes and counts nothing; a killed one stays dead.
+func TestDisarm(t *testing.T) {
+	server := newStandIn(t)
+	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict(), Times: faultnet.Always}}})
+	u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+	network.Disarm()
+	if got := u.send("PATCH", objectPath); got != "200 v1" {
+		t.Errorf("disarmed: %s", got)
+	}
+	network.Arm()
+	for range 3 {
+		if got := u.send("PATCH", objectPath); !strings.HasPrefix(got, "409") {
+			t.Errorf("armed: %s", got)
+		}
+	}
+	network.Disarm()
+	network.Kill()
+	network.Kill()
+	<-network.Killed()
+	if got := u.send("GET", "/version"); got != "error" {
+		t.Errorf("killed: %s", got)
+	}
+	report := network.Report()
+	want := []faultnet.RuleReport{{Number: 1, Name: "409 Conflict", Matched: 3, Hits: 3}}
+	if diff := cmp.Diff(want, report.Rules); diff != "" || len(report.Injected) != 3 {
+		t.Errorf("%d injected, -want +got:\n%s", len(report.Injected), diff)
+	}
+}
+
+// TestKubeconfig: a program reaches the proxy with the file.
+func TestKubeconfig(t *testing.T) {
+	server := newStandIn(t)
+	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict()}}})
+	raw, err := faultnet.Kubeconfig(network.Proxy(&rest.Config{Host: server.URL}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := newUser(t, cfg).send("PATCH", objectPath); !strings.HasPrefix(got, "409") {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultnet_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
+	"github.com/deployerkit/deployerkit/faultnet"
+)
+
+// story is a run with writes, reads and a watch.
+func story(u *user) []string {
+	got := []string{}
+	for _, step := range []string{"GET " + objectPath, "PATCH " + objectPath, "GET " + listPath, "GET " + objectPath, "POST " + listPath, "GET " + objectPath} {
+		method, path, _ := strings.Cut(step, " ")
+		got = append(got, u.send(method, path))
+	}
+	return append(got, u.watch(3, ""))
+}
+
+// TestPoints: a surveyed run tells what can go wrong in it, and each of that hits its place in another run.
+func TestPoints(t *testing.T) {
+	for way, through := range ways {
+		t.Run(way, func(t *testing.T) {
+			begin := func(s faultnet.Scenario) (*faultnet.Network, *user) {
+				n := faultnet.Start(t, s)
+				return n, newUser(t, through(n, &rest.Config{Host: newStandIn(t).URL}))
+			}
+			network, u := begin(faultnet.Scenario{Survey: true})
+			story(u)
+			got := []string{}
+			for _, p := range network.Report().Points {
+				line := fmt.Sprintf("%s: %v", p, p.Faults())
+				for _, fault := range p.Faults() {
+					network, u := begin(faultnet.Scenario{Rules: []faultnet.Rule{p.Rule(fault)}})
+					line += fmt.Sprintf("; %v", story(u))
+					if !p.Hit(network.Report()) {
+						t.Errorf("%s: %s did not hit it: %+v", p, fault, network.Report())
+					}
+				}
+				got = append(got, line)
+			}
+			const all, first, last = "[404 200 v1 200 ", "[404 error error error error error error]", "[404 200 v1 200 "
+			list := `{"metadata":{"resourceVersion":"1"},"items":["v1"]} `
+			want := []string{
+				"get configmaps a #1: []",
+				"patch configmaps a #1: [killed before it took effect killed after it took effect]; " + first + "; " + first,
+				"list configmaps #1: []",
+				"get configmaps a #2: [1 answers old]; " + all + list + "404 200 v2 200 v2 e1 e2 e3]",
+				"create configmaps #1: [killed before it took effect killed after it took effect]; " +
+					last + list + "200 v1 error error error]; " + last + list + "200 v1 error error error]",
+				"get configmaps a #3: [1 answers old]; " + all + list + "200 v1 200 v2 200 v1 e1 e2 e3]",
+				"watch configmaps #1: [replayed after 1 events stalled for 300ms after 1 events replayed after 2 events stalled for 300ms after 2 events]; " +
+					all + list + "200 v1 200 v2 200 v2 e1 e1 e2]; " + all + list + "200 v1 200 v2 200 v2 e1 e2 e3]; " +
+					all + list + "200 v1 200 v2 200 v2 e1 e2 e1]; " + all + list + "200 v1 200 v2 200 v2 e1 e2 e3]",
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPointOfAnotherNamespace: a point is the same request in a run that has a namespace of its own.
+func TestPointOfAnotherNamespace(t *testing.T) {
+	p := faultnet.Point{Request: faultnet.Request{Verb: "create", Resource: "configmaps", Namespace: "one"}, Nth: 2}
+	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{p.Rule(faultnet.Conflict())}})
+	u := newUser(t, network.Wrap(&rest.Config{Host: newStandIn(t).URL}))
+	got := []string{u.send("POST", "/api/v1/namespaces/two/configmaps"), u.send("POST", objectPath), u.send("POST", "/api/v1/namespaces/two/configmaps")}
+	if !p.Hit(network.Report()) || got[0] != "200 v1" || got[1] != "200 v2" || !strings.HasPrefix(got[2], "409") {
+		t.Errorf("got %v, want a conflict at the third: the second names an object", got)
+	}
+	if p.Request.Namespace = ""; p.Hit(faultnet.Report{}) {
+		t.Error("Hit of an empty report: got true")
+	}
+}
+
+// TestAlias: objects whose names differ from run to run are one and the same.
+func TestAlias(t *testing.T) {
+	begin := func(s faultnet.Scenario) (*faultnet.Network, *user) {
+		n := faultnet.Start(t, s)
+		return n, newUser(t, n.Wrap(&rest.Config{Host: newStandIn(t).URL}))
+	}
+	network, u := begin(faultnet.Scenario{Survey: true, Alias: func(r faultnet.Request) string { return strings.TrimRight(r.Name, "0123456789") }})
+	u.send("PATCH", listPath+"/a17")
+	u.send("PATCH", listPath+"/a18")
+	points := network.Report().Points
+	if len(points) != 2 || points[1].String() != "patch configmaps a #2" {
+		t.Fatalf("got %v", points)
+	}
+	network, u = begin(faultnet.Scenario{Rules: []faultnet.Rule{points[1].Rule(faultnet.Conflict())}})
+	got := []string{u.send("PATCH", listPath+"/a3"), u.send("PATCH", listPath+"/b4"), u.send("PATCH", listPath+"/a5")}
+	if !points[1].Hit(network.Report()) || got[1] != "200 v2" || !strings.HasPrefix(got[2], "409") {
+		t.Errorf("got %v, want a conflict at the third", got)
+	}
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultnet_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/deployerkit/deployerkit/faultnet"
+)
+
+// TestMatch: what a rule counts.
+func TestMatch(t *testing.T) {
+	const (
+		item   = "GET /apis/g/v1/namespaces/ns/deployitems/a"
+		status = "PATCH /apis/g/v1/namespaces/ns/deployitems/a/status"
+		create = "POST /apis/g/v1/namespaces/ns/deployitems"
+		watch  = "GET /apis/g/v1/namespaces/ns/deployitems?watch=1"
+		event  = "POST /api/v1/namespaces/ns/events"
+		lease  = "PUT /apis/coordination.k8s.io/v1/namespaces/ns/leases/l"
+		groups = "GET /apis"
+	)
+	all := []string{item, status, create, watch, event, lease, groups}
+	tests := map[string]struct {
+		match faultnet.Match
+		want  []string
+	}{
+		"nothing said":   {faultnet.Match{}, []string{item, status, create}},
+		"all":            {faultnet.Match{All: true}, all},
+		"all writes":     {faultnet.Match{All: true, Verb: faultnet.WriteVerb}, []string{status, create, event, lease}},
+		"reads":          {faultnet.Match{Verb: faultnet.ReadVerb}, []string{item}},
+		"writes":         {faultnet.Match{Verb: faultnet.WriteVerb}, []string{status, create}},
+		"watches":        {faultnet.Match{Verb: "watch"}, []string{watch}},
+		"a verb":         {faultnet.Match{Verb: "patch"}, []string{status}},
+		"a resource":     {faultnet.Match{Resource: "deployitems"}, []string{item, status, create}},
+		"leases":         {faultnet.Match{Resource: "leases"}, []string{lease}},
+		"events":         {faultnet.Match{Resource: "events"}, []string{event}},
+		"a subresource":  {faultnet.Match{Subresource: "status"}, []string{status}},
+		"no subresource": {faultnet.Match{Subresource: faultnet.NoSubresource}, []string{item, create}},
+		"a name":         {faultnet.Match{Name: "a"}, []string{item, status}},
+		"a namespace":    {faultnet.Match{Namespace: "other"}, nil},
+		"where":          {faultnet.Match{Where: func(r faultnet.Request) bool { return r.Name == "" }}, []string{create}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			server := newStandIn(t)
+			rule := faultnet.Rule{Match: test.match, Times: faultnet.Always, Fault: faultnet.Conflict(), Optional: true}
+			network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{rule}})
+			u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+			var got []string
+			for _, line := range all {
+				method, path, _ := strings.Cut(line, " ")
+				if line == watch && !slices.Contains(test.want, watch) {
+					continue // it would not end
+				}
+				if strings.HasPrefix(u.send(method, path), "409") {
+					got = append(got, line)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestOrder: the first rule that is due has the request, and all count it.
+func TestOrder(t *testing.T) {
+	server := newStandIn(t)
+	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
+		{Match: faultnet.Match{Verb: faultnet.WriteVerb}},
+		{Fault: faultnet.Conflict(), Nth: 2, Times: 2},
+		{Fault: faultnet.ExpiredToken(), Nth: 3},
+	}})
+	u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+	var got []string
+	for range 5 {
+		got = append(got, u.send("PATCH", objectPath)[:3])
+	}
+	if diff := cmp.Diff([]string{"200", "409", "409", "401", "200"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff("0 of 5 requests: count\n2 of 5 requests: 409 Conflict\n1 of 5 requests: 401 Unauthorized", network.Report().String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestSeed: the same seed does the same to the requests about an object, in whatever order those about others come.
+func TestSeed(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	run := func(seed uint64, interleave bool) map[string]string {
+		server := newStandIn(t)
+		rule := faultnet.Rule{Fault: faultnet.Conflict(), Chance: 0.5, Times: faultnet.Always}
+		network := faultnet.Start(t, faultnet.Scenario{Seed: seed, Rules: []faultnet.Rule{rule}})
+		u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+		got := map[string]string{}
+		for i := range 30 * len(names) {
+			name := names[i/30]
+			if interleave {
+				name = names[i%len(names)]
+			}
+			got[name] += u.send("PATCH", listPath+"/"+name)[:1]
+		}
+		return got
+	}
+	first := run(7, false)
+	if diff := cmp.Diff(first, run(7, true)); diff != "" {
+		t.Errorf("the same seed differs: %s", diff)
+	}
+	if cmp.Equal(first, run(8, false)) || first["a"] == first["b"] {
+		t.Errorf("the dice are always the same: %v", first)
+	}
+	if hits := strings.Count(first["a"], "4"); hits < 5 || hits > 25 {
+		t.Errorf("%d hits of 30 with a chance of one half", hits)
+	}
+}
+
+// TestChaos: it hits, and in the end everything comes through.
+func TestChaos(t *testing.T) {
+	server := newStandIn(t)
+	network := faultnet.Start(t, faultnet.Chaos(1, faultnet.Match{Resource: "configmaps"}, 0.1))
+	u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+	for range 40 {
+		u.send("PATCH", objectPath)
+		u.send("GET", objectPath)
+	}
+	network.Disarm()
+	before := server.stored()
+	if u.send("PATCH", objectPath); server.stored() != before+1 {
+		t.Error("disarmed, and a write did not come through")
+	}
+}
+
+// TestIdleFails: a scenario that did nothing fails the test; what it did is logged without what was sent.
+func TestIdleFails(t *testing.T) {
+	tests := map[string]struct {
+		scenario faultnet.Scenario
+		errors   []string
+	}{
+		"it hit":   {faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict()}}}, nil},
+		"optional": {faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict(), Nth: 9, Optional: true}}}, nil},
+		"counting": {faultnet.Scenario{Rules: []faultnet.Rule{{}}}, nil},
+		"not reached": {
+			faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict()}, {Name: "ninth", Fault: faultnet.Conflict(), Nth: 9}}},
+			[]string{"faults: rule 2 (ninth) did nothing: 1 requests matched it"},
+		},
+		"nothing stale": {
+			faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Stale(1)}}},
+			[]string{"faults: rule 1 (1 answers old) did nothing: 0 requests matched it"},
+		},
+		"too little chaos": {
+			faultnet.Chaos(1, faultnet.Match{Resource: "pods"}, 0.5),
+			[]string{"faults: only 0 hit, at least 1 should have"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			server := newStandIn(t)
+			w := &witness{TB: t}
+			network := faultnet.Start(w, test.scenario)
+			cfg := network.Wrap(&rest.Config{Host: server.URL, BearerToken: "canary"})
+			newUser(t, cfg).send("PATCH", objectPath+"?query=canary", "canary")
+			w.end()
+			newUser(t, cfg).send("PATCH", objectPath)
+			if diff := cmp.Diff(test.errors, w.errors); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			logs := strings.Join(w.logs, "\n")
+			if strings.Contains(logs, "canary") || !strings.Contains(logs, "requests: ") {
+				t.Errorf("logged:\n%s", logs)
+			}
+			if name == "it hit" && !strings.Contains(logs, `"verb"="patch" "resource"="configmaps"`) {
+				t.Errorf("logged:\n%s", logs)
+			}
+		})
+	}
+}
+
+// TestMistakes: scenarios that make no sense fail the test at once.
+func TestMistakes(t *testing.T) {
+	for name, rule := range map[string]faultnet.Rule{
+		"chance":           {Chance: 2},
+		"times":            {Times: -2},
+		"nth":              {Nth: -1},
+		"stale write":      {Fault: faultnet.Stale(1), Match: faultnet.Match{Verb: "patch"}},
+		"cut of a get":     {Fault: faultnet.CutWatch(0), Match: faultnet.Match{Verb: "get"}},
+		"a wait of a list": {Fault: faultnet.StallWatch(0, 1), Match: faultnet.Match{Verb: faultnet.ReadVerb}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &witness{TB: t}
+			defer func() {
+				if recover() != w || len(w.errors) != 1 {
+					t.Errorf("no mistake: %v", w.errors)
+				}
+			}()
+			faultnet.Start(w, faultnet.Scenario{Rules: []faultnet.Rule{rule}})
+		})
+	}
+}
+
+// TestDelays: they go by the clock, are bounded, and end with the test.
+func TestDelays(t *testing.T) {
+	faults := map[string]struct {
+		fault faultnet.Fault
+		want  string
+	}{
+		"delay":   {faultnet.Delay(time.Hour), "200 v1"},
+		"timeout": {faultnet.Timeout(time.Hour), "error"},
+		"hang":    {faultnet.InPlace("hang", faultnet.Hang()), "error"},
+	}
+	for name, test := range faults {
+		for _, ends := range []string{"the bound", "the test"} {
+			t.Run(name+" until "+ends, func(t *testing.T) {
+				server := newStandIn(t)
+				w, c := &witness{TB: t}, testingclock.NewFakeClock(time.Unix(0, 0))
+				network := faultnet.Start(w, faultnet.Scenario{Clock: c, Rules: []faultnet.Rule{{Fault: test.fault, Optional: true}}})
+				u := newUser(t, network.Wrap(&rest.Config{Host: server.URL}))
+				got := make(chan string, 1)
+				go func() { got <- u.send(http.MethodPatch, objectPath) }()
+				awaitWaiter(t, c)
+				c.Step(faultnet.LongestDelay - 1)
+				select {
+				case early := <-got:
+					t.Fatalf("early: %s", early)
+				case <-time.After(10 * time.Millisecond):
+				}
+				want := test.want
+				if ends == "the test" {
+					want = "error"
+					w.end()
+				} else {
+					c.Step(1)
+				}
+				if last := <-got; last != want {
+					t.Errorf("got %q, want %q", last, want)
+				}
+			})
+		}
+	}
+}
+
+// awaitWaiter waits until somebody waits for the clock.
+func awaitWaiter(t *testing.T, c *testingclock.FakeClock) {
+	t.Helper()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for !c.HasWaiters() {
+		select {
+		case <-ticker.C:
+		case <-t.Context().Done():
+			t.Fatal("nobody waits for the clock")
+		}
+	}
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultnet
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// Stale answers a get or a list with an earlier answer to the same request
+// that was different from the one it would get now, as an API server does that
+// lags behind. back says how many answers: 1 (or less) is the one before, 2 the one
+// before that; the oldest that is known is the last resort. "Not found" is an
+// answer too. The fault misses when no different answer is known.
+//
+// Lists are different when their items are. Only those in JSON are looked into;
+// others differ with the resource version of the list.
+func Stale(back int) Fault {
+	back = max(back, 1)
+	return Fault{what: fmt.Sprintf("%d answers old", back), verb: ReadVerb, remembers: true, inflict: func(x *exchange) (*http.Response, error) {
+		res, err := x.pass()
+		if err != nil || !memorable(res) {
+			x.miss()
+			return res, err
+		}
+		old := x.network.memory.before(x.req, back)
+		if old == nil {
+			x.miss()
+			return res, nil
+		}
+		x.hit()
+		return old.response(x.req), res.Body.Close()
+	}}
+}
+
+// memorable tells that a response is an answer, not a failure.
+func memorable(res *http.Response) bool {
+	return res.StatusCode == http.StatusOK || res.StatusCode == http.StatusNotFound
+}
+
+const (
+	// maxAnswer is the longest body that is kept, maxAnswers how many answers to the same request.
+	maxAnswer  = 4 << 20
+	maxAnswers = 8
+)
+
+// memory has the answers to reads, per request: those that differ, the newest last.
+type memory struct {
+	mu      sync.Mutex
+	answers map[string][]*answer
+}
+
+// answer is what the API server said.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// keyOfRead names what is the same request: the answer's form belongs to it.
+func keyOfRead(req *http.Request) string {
+	return strings.Join([]string{req.URL.Host, req.URL.RequestURI(), req.Header.Get("Accept"), req.Header.Get("Accept-Encoding")}, " ")
+}
+
+// note remembers an answer, and gives the response a body that can be read again. Answers that are errors or long are
+// not remembered.
+func (m *memory) note(req *http.Request, res *http.Response) error {
+	if !memorable(res) {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	if err != nil {
+		return err
+	}
+	rest := res.Body
+	res.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), rest), rest}
+	if len(body) > maxAnswer {
+		return nil
+	}
+	m.add(keyOfRead(req), &answer{status: res.StatusCode, header: res.Header.Clone(), body: body})
+	return nil
+}
+
+// add appends an answer if it differs from the last one.
+func (m *memory) add(key string, a *answer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.answers == nil {
+		m.answers = map[string][]*answer{}
+	}
+	known := m.answers[key]
+	if len(known) > 0 && known[len(known)-1].same(a) {
+		return
+	}
+	known = append(known, a)
+	m.answers[key] = known[max(0, len(known)-maxAnswers):]
+}
+
+// before returns an answer that is so many back and not the same as the last one; nil: there is none.
+func (m *memory) before(req *http.Request, back int) *answer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.answers[keyOfRead(req)]
+	last := len(known) - 1
+	for i := max(0, last-back); i < last; i++ {
+		if !known[i].same(known[last]) {
+			return known[i]
+		}
+	}
+	return nil
+}
+
+// same tells whether two answers say the same.
+func (a *answer) same(b *answer) bool {
+	if a.status != b.status {
+		return false
+	}
+	if bytes.Equal(a.body, b.body) {
+		return true
+	}
+	items, ok := itemsOf(a.body)
+	others, too := itemsOf(b.body)
+	return ok && too && bytes.Equal(items, others)
+}
+
+// itemsOf returns the items of a list in JSON.
+func itemsOf(body []byte) (json.RawMessage, bool) {
+	var list struct {
+		Items json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, false
+	}
+	return list.Items, list.Items != nil
+}
+
+// response is the answer once more.
+func (a *answer) response(req *http.Request) *http.Response {
+	return &http.Response{
+		Status: http.StatusText(a.status), StatusCode: a.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: a.header.Clone(), Body: io.NopCloser(bytes.NewReader(a.body)), ContentLength: int64(len(a.body)), Request: req,
+	}
+}

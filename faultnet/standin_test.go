@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultnet_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/deployerkit/deployerkit/faultnet"
+)
+
+var errBoom = errors.New("boom")
+
+// Where the object of the stand-in is.
+const (
+	listPath   = "/api/v1/namespaces/ns/configmaps"
+	objectPath = listPath + "/a"
+	watchPath  = listPath + "?watch=true"
+)
+
+// standIn is an API server with one object that has a version, which every write raises.
+type standIn struct {
+	*httptest.Server
+	mu      sync.Mutex
+	version int
+	lists   int
+	watches int
+}
+
+func newStandIn(t *testing.T) *standIn {
+	s := &standIn{}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *standIn) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case req.URL.Query().Get("watch") != "":
+		s.watch(w, req)
+	case req.Method != http.MethodGet:
+		s.write(w, req)
+	default:
+		s.read(w, req)
+	}
+}
+
+func (s *standIn) read(w http.ResponseWriter, req *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case req.URL.Path == listPath:
+		s.lists++
+		fmt.Fprintf(w, `{"metadata":{"resourceVersion":"%d"},"items":["v%d"]}`, s.lists, s.version)
+	case s.version == 0:
+		w.WriteHeader(http.StatusNotFound)
+	default:
+		fmt.Fprintf(w, "v%d", s.version)
+	}
+}
+
+// write raises the version, unless the body says what is invalid.
+func (s *standIn) write(w http.ResponseWriter, req *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	body, err := io.ReadAll(req.Body)
+	if err != nil || string(body) == "invalid" {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		return
+	}
+	s.version++
+	fmt.Fprintf(w, "v%d", s.version)
+}
+
+// watch sends three events and stays open; "proto" sends them in frames.
+func (s *standIn) watch(w http.ResponseWriter, req *http.Request) {
+	s.mu.Lock()
+	s.watches++
+	s.mu.Unlock()
+	framed := req.Header.Get("Accept") == "proto"
+	if framed {
+		w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch")
+	}
+	for i := range 3 {
+		event := fmt.Sprintf("e%d\n", i+1)
+		if framed {
+			event = string(binary.BigEndian.AppendUint32(nil, uint32(len(event)))) + event //nolint:gosec // short
+		}
+		fmt.Fprint(w, event)
+	}
+	_ = http.NewResponseController(w).Flush()
+	<-req.Context().Done()
+}
+
+func (s *standIn) stored() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// ways are those in which a deployer can be behind a network.
+var ways = map[string]func(*faultnet.Network, *rest.Config) *rest.Config{
+	"in the process": (*faultnet.Network).Wrap,
+	"as a proxy":     (*faultnet.Network).Proxy,
+}
+
+// user sends requests.
+type user struct {
+	t      *testing.T
+	client *http.Client
+	host   string
+}
+
+func newUser(t *testing.T, cfg *rest.Config) *user {
+	c, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &user{t: t, client: c, host: cfg.Host}
+}
+
+// send returns the status and the body: "200 v1"; "error" without an answer.
+func (u *user) send(method, path string, body ...string) string {
+	u.t.Helper()
+	req, err := http.NewRequestWithContext(u.t.Context(), method, u.host+path, strings.NewReader(strings.Join(body, "")))
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	res, err := u.client.Do(req)
+	if err != nil {
+		return "error"
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return "error"
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", res.StatusCode, text))
+}
+
+// watch reads events until there are n or the watch ends, and tells how it was.
+func (u *user) watch(n int, accept string) string {
+	u.t.Helper()
+	req, err := http.NewRequestWithContext(u.t.Context(), http.MethodGet, u.host+watchPath, nil)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	req.Header.Set("Accept", accept)
+	res, err := u.client.Do(req)
+	if err != nil {
+		return "error"
+	}
+	defer func() { _ = res.Body.Close() }()
+	size := len("e1\n")
+	if accept == "proto" {
+		size += 4
+	}
+	var got []string
+	for range n {
+		event := make([]byte, size)
+		if _, err := io.ReadFull(res.Body, event); err != nil {
+			return strings.Join(append(got, "cut"), " ")
+		}
+		got = append(got, strings.TrimSpace(string(event[size-3:])))
+	}
+	return strings.Join(got, " ")
+}
+
+// witness is a testing.TB whose failures are looked at, not had.
+type witness struct {
+	testing.TB
+	mu       sync.Mutex
+	cleanups []func()
+	errors   []string
+	logs     []string
+}
+
+func (w *witness) Helper()          {}
+func (w *witness) Cleanup(f func()) { w.cleanups = append(w.cleanups, f) }
+func (w *witness) Log(args ...any)  { w.note(&w.logs, fmt.Sprintln(args...)) }
+func (w *witness) Logf(format string, args ...any) {
+	w.note(&w.logs, fmt.Sprintf(format, args...))
+}
+
+func (w *witness) Errorf(format string, args ...any) {
+	w.note(&w.errors, fmt.Sprintf(format, args...))
+}
+
+func (w *witness) Fatalf(format string, args ...any) {
+	w.Errorf(format, args...)
+	panic(w)
+}
+
+func (w *witness) note(to *[]string, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	*to = append(*to, text)
+}
+
+// end is the end of the test.
+func (w *witness) end() {
+	for len(w.cleanups) > 0 {
+		last := len(w.cleanups) - 1
+		f := w.cleanups[last]
+		w.cleanups = w.cleanups[:last]
+		f()
+	}
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// Input is what a call of a Fake was given. Item is the library's working
+// copy: an answer may change its status, as a deployer may.
+type Input struct {
+	Action  contract.Action
+	Context *lsv1alpha1.Context
+	Item    *lsv1alpha1.DeployItem
+	Target  *lsv1alpha1.ResolvedTarget
+}
+
+// Answer is what a Fake does when it is called.
+type Answer func(ctx context.Context, in Input) error
+
+// Done returns nil.
+func Done() Answer { return Fail(nil) }
+
+// Fail returns err.
+func Fail(err error) Answer {
+	return func(context.Context, Input) error { return err }
+}
+
+// Phase sets the item's phase and returns nil.
+func Phase(phase lsv1alpha1.DeployItemPhase) Answer {
+	return Change(func(status *lsv1alpha1.DeployItemStatus) { status.Phase = phase })
+}
+
+// Change changes the item's status and returns nil.
+func Change(change func(*lsv1alpha1.DeployItemStatus)) Answer {
+	return func(_ context.Context, in Input) error {
+		change(&in.Item.Status)
+		return nil
+	}
+}
+
+// Wait returns deployerlib.WaitFor.
+func Wait(reason string, after time.Duration) Answer {
+	return Fail(deployerlib.WaitFor(reason, after))
+}
+
+// Panic panics with v.
+func Panic(v any) Answer {
+	return func(context.Context, Input) error { panic(v) }
+}
+
+// Block waits until release is closed and returns nil, or until the call is
+// cancelled and returns the cause.
+func Block(release <-chan struct{}) Answer {
+	return func(ctx context.Context, _ Input) error {
+		select {
+		case <-release:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// UntilCancelled waits until the call is cancelled and returns the cause.
+func UntilCancelled() Answer { return Block(nil) }
+
+// IgnoreContext waits until release is closed, whatever happens to the call's
+// context, and returns nil.
+func IgnoreContext(release <-chan struct{}) Answer {
+	return func(context.Context, Input) error {
+		<-release
+		return nil
+	}
+}
+
+// InTurn gives the answers one after the other until one returns an error.
+func InTurn(answers ...Answer) Answer {
+	return func(ctx context.Context, in Input) error {
+		for _, answer := range answers {
+			if err := answer(ctx, in); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// Both gives the answers one after the other, whatever they return, and joins their errors.
+func Both(answers ...Answer) Answer {
+	return func(ctx context.Context, in Input) error {
+		errs := make([]error, 0, len(answers))
+		for _, answer := range answers {
+			errs = append(errs, answer(ctx, in))
+		}
+		return errors.Join(errs...)
+	}
+}

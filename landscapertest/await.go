@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// Await looks at an item until ok says yes, and returns it. An error of ok
+// ends the wait. Without a deadline in ctx it gives up after a minute; the
+// error then shows the item's status.
+func (l *Landscaper) Await(ctx context.Context, item types.NamespacedName, ok func(*lsv1alpha1.DeployItem) (bool, error)) (*lsv1alpha1.DeployItem, error) {
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+	}
+	ticker := time.NewTicker(l.options.Poll)
+	defer ticker.Stop()
+	var last *lsv1alpha1.DeployItem
+	for {
+		di, err := l.Get(ctx, item)
+		if err == nil {
+			last = di
+			var done bool
+			if done, err = ok(di); done && err == nil {
+				return di, nil
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			return last, err
+		}
+		select {
+		case <-ctx.Done():
+			return last, fmt.Errorf("%w while waiting for deploy item %s: %s", ctx.Err(), item, statusText(last))
+		case <-ticker.C:
+		}
+	}
+}
+
+// statusText shows the status of an item in an error.
+func statusText(di *lsv1alpha1.DeployItem) string {
+	if di == nil {
+		return "never seen"
+	}
+	raw, err := json.Marshal(di.Status)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("generation %d, annotations %v, status %s", di.Generation, di.Annotations, raw)
+}
+
+// AwaitFinished waits until Landscaper would take the item's run for ended,
+// well or not. An item that says finished with a phase that is not final breaks
+// the contract: an error.
+func (l *Landscaper) AwaitFinished(ctx context.Context, item types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
+	return l.Await(ctx, item, l.finished)
+}
+
+// finished tells whether the run of an item ended.
+func (l *Landscaper) finished(di *lsv1alpha1.DeployItem) (bool, error) {
+	s := di.Status
+	if l.options.Revision == contract.Annotation {
+		if e := s.LastError; e != nil && e.Reason == lsv1alpha1.PickupTimeoutReason && contract.IsFinal(s.Phase) {
+			return true, nil
+		}
+		asked := di.Annotations[lsv1alpha1.OperationAnnotation] == string(lsv1alpha1.ReconcileOperation)
+		return !asked && contract.IsFinal(s.Phase) && s.ObservedGeneration == di.Generation, nil
+	}
+	if s.JobID == "" || s.JobID != s.JobIDFinished {
+		return false, nil
+	}
+	if !contract.IsFinal(s.Phase) {
+		return false, fmt.Errorf("deploy item %s says that job %q is finished, with phase %q", keyOf(di), s.JobID, s.Phase)
+	}
+	return true, nil
+}
+
+// AwaitJob is AwaitFinished for a certain job.
+func (l *Landscaper) AwaitJob(ctx context.Context, item types.NamespacedName, jobID string) (*lsv1alpha1.DeployItem, error) {
+	return l.Await(ctx, item, func(di *lsv1alpha1.DeployItem) (bool, error) {
+		done, err := l.finished(di)
+		return done && di.Status.JobIDFinished == jobID, err
+	})
+}
+
+// AwaitPhase waits until an item has a phase.
+func (l *Landscaper) AwaitPhase(ctx context.Context, item types.NamespacedName, phase lsv1alpha1.DeployItemPhase) (*lsv1alpha1.DeployItem, error) {
+	return l.Await(ctx, item, func(di *lsv1alpha1.DeployItem) (bool, error) { return di.Status.Phase == phase, nil })
+}
+
+// errDeletionFailed ends AwaitGone.
+var errDeletionFailed = errors.New("the deletion failed")
+
+// AwaitGone waits until an item is gone. A deletion that ended as failed is an error.
+func (l *Landscaper) AwaitGone(ctx context.Context, item types.NamespacedName) error {
+	di, err := l.Await(ctx, item, func(di *lsv1alpha1.DeployItem) (bool, error) {
+		if di.DeletionTimestamp == nil {
+			return false, nil
+		}
+		over, err := l.finished(di)
+		if over && l.deletionFailed(di) {
+			return false, errDeletionFailed
+		}
+		return false, err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if errors.Is(err, errDeletionFailed) {
+		return fmt.Errorf("deploy item %s: %w: %s", item, err, statusText(di))
+	}
+	return err
+}
+
+// deletionFailed tells that the run that deletes the item ended as failed,
+// and not one before it.
+func (l *Landscaper) deletionFailed(di *lsv1alpha1.DeployItem) bool {
+	s := di.Status
+	failed := contract.IsFinal(s.Phase) && s.Phase != lsv1alpha1.DeployItemPhases.Succeeded
+	since := s.LastReconcileTime
+	if l.options.Revision == contract.JobID {
+		since = s.JobIDGenerationTime
+	}
+	return failed && since != nil && !since.Before(di.DeletionTimestamp)
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest
+
+import (
+	"context"
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// Call is one call of a Fake, as it was logged.
+type Call struct {
+	// Item, Generation and JobID say what the call was for.
+	Item       types.NamespacedName
+	Generation int64
+	JobID      string
+	// Action is the method that was called.
+	Action contract.Action
+	// HandedPhase is the phase that the item had when the call began, StoredPhase the one in the cluster.
+	HandedPhase, StoredPhase lsv1alpha1.DeployItemPhase
+	// HasContext and HasTarget tell whether the call got them.
+	HasContext, HasTarget bool
+	// Returned tells that the call is over; what follows is set then.
+	Returned bool
+	// Panicked tells that it ended with a panic.
+	Panicked bool
+	// Err is what it returned.
+	Err error
+	// Cause is context.Cause of the call's context when it returned; nil: it was not cancelled.
+	Cause error
+}
+
+func newCall(ctx context.Context, in Input) *Call {
+	return &Call{
+		Item: keyOf(in.Item), Generation: in.Item.Generation, JobID: in.Item.Status.JobID, Action: in.Action,
+		HandedPhase: in.Item.Status.Phase, StoredPhase: deployerlib.StoredPhase(ctx),
+		HasContext: in.Context != nil, HasTarget: in.Target != nil,
+	}
+}
+
+// Calls returns the calls of an item so far, in the order in which they began.
+// The zero key: those of all items.
+func (f *Fake) Calls(item types.NamespacedName) []Call {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	calls := []Call{}
+	for _, call := range f.calls {
+		if item == (types.NamespacedName{}) || call.Item == item {
+			calls = append(calls, *call)
+		}
+	}
+	return calls
+}
+
+// Count tells how often an action was called for an item (zero key: for any).
+func (f *Fake) Count(item types.NamespacedName, action contract.Action) int {
+	return countOf(f.Calls(item), action)
+}
+
+func countOf(calls []Call, action contract.Action) int {
+	n := 0
+	for i := range calls {
+		if calls[i].Action == action {
+			n++
+		}
+	}
+	return n
+}
+
+// Forget empties the log. Running calls go on and end unseen.
+func (f *Fake) Forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = nil
+}
+
+// Faults tells what must never happen and did: two calls at once for one item.
+// Tests with concurrency should check at their end that there are none.
+func (f *Fake) Faults() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.faults...)
+}
+
+// AwaitCall waits until the n-th call (from 1) of an action for an item has
+// begun and returns it as it is then. Errors: ctx ended before.
+func (f *Fake) AwaitCall(ctx context.Context, item types.NamespacedName, action contract.Action, n int) (Call, error) {
+	return f.await(ctx, item, action, n, func(Call) bool { return true })
+}
+
+// AwaitReturn is AwaitCall for the end of the call.
+func (f *Fake) AwaitReturn(ctx context.Context, item types.NamespacedName, action contract.Action, n int) (Call, error) {
+	return f.await(ctx, item, action, n, func(c Call) bool { return c.Returned })
+}
+
+func (f *Fake) await(ctx context.Context, item types.NamespacedName, action contract.Action, n int, ok func(Call) bool) (Call, error) {
+	for {
+		f.mu.Lock()
+		changed := f.changed
+		f.mu.Unlock()
+		if call, found := nth(f.Calls(item), action, n); found && ok(call) {
+			return call, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Call{}, fmt.Errorf("%w while waiting for call %d of %s for %s, have %d",
+				context.Cause(ctx), n, action, item, f.Count(item, action))
+		}
+	}
+}
+
+// nth finds the n-th call of an action.
+func nth(calls []Call, action contract.Action, n int) (Call, bool) {
+	for i := range calls {
+		if calls[i].Action != action {
+			continue
+		}
+		if n--; n == 0 {
+			return calls[i], true
+		}
+	}
+	return Call{}, false
+}

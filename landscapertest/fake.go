@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// Fake is a deployer whose answers a test scripts, per action. Without a
+// script every call returns nil: done. It is safe for concurrent use; make it
+// with NewFake.
+type Fake struct {
+	mu      sync.Mutex
+	queues  map[contract.Action][]Answer
+	always  map[contract.Action]Answer
+	hooks   extension.ReconcileExtensionHooks
+	runtime deployerlib.Runtime
+	calls   []*Call
+	running map[types.NamespacedName]int
+	faults  []string
+	changed chan struct{} // closed and replaced at every change of calls
+}
+
+// NewFake returns a deployer that answers every call with nil.
+func NewFake() *Fake {
+	return &Fake{
+		queues:  map[contract.Action][]Answer{},
+		always:  map[contract.Action]Answer{},
+		running: map[types.NamespacedName]int{},
+		changed: make(chan struct{}),
+	}
+}
+
+// On queues answers for the next calls of an action, of any item. Once they
+// are used up the answer of Always counts. It returns f.
+func (f *Fake) On(action contract.Action, answers ...Answer) *Fake {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.queues[action] = append(f.queues[action], answers...)
+	return f
+}
+
+// Always sets the answer of all calls of an action that nothing is queued for.
+// nil: done. It returns f.
+func (f *Fake) Always(action contract.Action, answer Answer) *Fake {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.always[action] = answer
+	return f
+}
+
+// Hook registers a hook. Call it before the deployer is added to a manager. It returns f.
+func (f *Fake) Hook(hook extension.ReconcileExtensionHook, hookTypes ...extension.HookType) *Fake {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hooks = f.hooks.RegisterHook(hook, hookTypes...)
+	return f
+}
+
+// ExtensionHooks returns what Hook registered.
+func (f *Fake) ExtensionHooks() extension.ReconcileExtensionHooks {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hooks
+}
+
+// UseRuntime keeps what the library lends.
+func (f *Fake) UseRuntime(rt deployerlib.Runtime) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.runtime = rt
+	return nil
+}
+
+// Runtime returns what the library lent; empty before the deployer was added.
+func (f *Fake) Runtime() deployerlib.Runtime {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.runtime
+}
+
+// Reconcile answers as scripted.
+func (f *Fake) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+	return f.answer(ctx, contract.Reconcile, Input{Context: lsCtx, Item: di, Target: target})
+}
+
+// Delete answers as scripted.
+func (f *Fake) Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+	return f.answer(ctx, contract.Delete, Input{Context: lsCtx, Item: di, Target: target})
+}
+
+// ForceReconcile answers as scripted.
+func (f *Fake) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+	return f.answer(ctx, contract.ForceReconcile, Input{Context: lsCtx, Item: di, Target: target})
+}
+
+// Abort answers as scripted.
+func (f *Fake) Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+	return f.answer(ctx, contract.Abort, Input{Context: lsCtx, Item: di, Target: target})
+}
+
+// answer logs a call, gives the next answer and logs the end, also of a panic.
+func (f *Fake) answer(ctx context.Context, action contract.Action, in Input) (err error) {
+	in.Action = action
+	call, answer := f.begin(ctx, in)
+	returned := false
+	defer func() { f.end(ctx, call, err, !returned) }()
+	if answer != nil {
+		err = answer(ctx, in)
+	}
+	returned = true
+	return err
+}
+
+// begin logs a call and checks that no other one runs for the item.
+func (f *Fake) begin(ctx context.Context, in Input) (*Call, Answer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	call := newCall(ctx, in)
+	f.running[call.Item]++
+	if n := f.running[call.Item]; n > 1 {
+		f.faults = append(f.faults, fmt.Sprintf("%s: %d calls at the same time, the newest is %s", call.Item, n, call.Action))
+	}
+	f.calls = append(f.calls, call)
+	f.notify()
+	answer := f.always[in.Action]
+	if queue := f.queues[in.Action]; len(queue) > 0 {
+		answer, f.queues[in.Action] = queue[0], slices.Clone(queue[1:])
+	}
+	return call, answer
+}
+
+// end logs the end of a call.
+func (f *Fake) end(ctx context.Context, call *Call, err error, panicked bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.running[call.Item]--
+	call.Returned, call.Panicked, call.Err, call.Cause = true, panicked, err, context.Cause(ctx)
+	f.notify()
+}
+
+// notify wakes those that wait for calls.
+func (f *Fake) notify() {
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// Resuming is a Fake that also implements deployerlib.Resumer. Calls are
+// logged with the action ActionResume, and scripted with it.
+type Resuming struct{ *Fake }
+
+// ActionResume is the action under which Resuming logs its Resume calls.
+const ActionResume contract.Action = "resume"
+
+// Resume answers as scripted.
+func (r Resuming) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+	return r.answer(ctx, ActionResume, Input{Item: di, Target: target})
+}
+
+var (
+	_ deployerlib.Deployer    = (*Fake)(nil)
+	_ deployerlib.RuntimeUser = (*Fake)(nil)
+	_ deployerlib.Resumer     = Resuming{}
+)
+
+// keyOf is the key of an item.
+func keyOf(di *lsv1alpha1.DeployItem) types.NamespacedName { return client.ObjectKeyFromObject(di) }

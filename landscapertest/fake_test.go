@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/landscapertest"
+)
+
+var (
+	key     = types.NamespacedName{Namespace: "ns", Name: "a"}
+	errBoom = errors.New("boom")
+)
+
+func named(name string) *lsv1alpha1.DeployItem {
+	di := &lsv1alpha1.DeployItem{}
+	di.Namespace, di.Name = "ns", name
+	di.Status.Phase = lsv1alpha1.DeployItemPhases.Init
+	return di
+}
+
+func TestFakeAnswers(t *testing.T) {
+	fake := landscapertest.NewFake().
+		On(contract.Reconcile, landscapertest.Fail(errBoom), landscapertest.Phase("Progressing"), landscapertest.Wait("x", 0)).
+		Always(contract.Reconcile, landscapertest.Fail(context.DeadlineExceeded))
+	di := named("a")
+	call := func() error { return fake.Reconcile(t.Context(), nil, di, nil) }
+	if err := call(); !errors.Is(err, errBoom) {
+		t.Errorf("first answer: %v", err)
+	}
+	if err := call(); err != nil || di.Status.Phase != "Progressing" {
+		t.Errorf("second answer: %v, phase %q", err, di.Status.Phase)
+	}
+	if err := call(); err == nil || err.Error() != "waiting for x" {
+		t.Errorf("third answer: %v", err)
+	}
+	for range 2 {
+		if err := call(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("once used up: %v", err)
+		}
+	}
+	if err := fake.Delete(t.Context(), nil, di, nil); err != nil {
+		t.Errorf("without a script: %v", err)
+	}
+	if n := fake.Count(key, contract.Reconcile); n != 5 {
+		t.Errorf("%d calls logged", n)
+	}
+	first := fake.Calls(key)[0]
+	if !first.Returned || !errors.Is(first.Err, errBoom) || first.HandedPhase != lsv1alpha1.DeployItemPhases.Init || first.HasContext || first.HasTarget {
+		t.Errorf("logged %+v", first)
+	}
+}
+
+func TestFakeBlocks(t *testing.T) {
+	fake := landscapertest.NewFake().On(contract.Reconcile, landscapertest.UntilCancelled())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := fake.Reconcile(ctx, nil, named("a"), nil); !errors.Is(err, errBoom) {
+			t.Errorf("returned %v", err)
+		}
+	})
+	if c, err := fake.AwaitCall(t.Context(), key, contract.Reconcile, 1); err != nil || c.Returned {
+		t.Errorf("%+v, %v", c, err)
+	}
+	cancel(errBoom)
+	c, err := fake.AwaitReturn(t.Context(), key, contract.Reconcile, 1)
+	if err != nil || !errors.Is(c.Cause, errBoom) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	wg.Wait()
+	short, stop := context.WithTimeout(t.Context(), time.Millisecond)
+	defer stop()
+	if _, err := fake.AwaitCall(short, key, contract.Delete, 1); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("waiting for what never comes: %v", err)
+	}
+}
+
+func TestFakeSeesConcurrentCalls(t *testing.T) {
+	release := make(chan struct{})
+	fake := landscapertest.NewFake().Always(contract.Reconcile, landscapertest.IgnoreContext(release))
+	var wg sync.WaitGroup
+	call := func(name string) {
+		wg.Go(func() { _ = fake.Reconcile(t.Context(), nil, named(name), nil) })
+	}
+	call("a")
+	call("b")
+	for _, name := range []string{"a", "b"} {
+		if _, err := fake.AwaitCall(t.Context(), types.NamespacedName{Namespace: "ns", Name: name}, contract.Reconcile, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if faults := fake.Faults(); len(faults) != 0 {
+		t.Errorf("calls for two items are no fault: %v", faults)
+	}
+	call("a")
+	if _, err := fake.AwaitCall(t.Context(), key, contract.Reconcile, 2); err != nil {
+		t.Fatal(err)
+	}
+	if faults := fake.Faults(); len(faults) != 1 {
+		t.Errorf("two calls at once for one item: %v", faults)
+	}
+	close(release)
+	wg.Wait()
+}
+
+func TestFakePanics(t *testing.T) {
+	fake := landscapertest.NewFake().On(contract.Reconcile, landscapertest.Panic("ouch"))
+	func() {
+		defer func() {
+			if v := recover(); v != "ouch" {
+				t.Errorf("recovered %v", v)
+			}
+		}()
+		_ = fake.Reconcile(t.Context(), nil, named("a"), nil)
+	}()
+	if c := fake.Calls(key)[0]; !c.Returned || !c.Panicked {
+		t.Errorf("logged %+v", c)
+	}
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Golden compares got with the content of a file. update writes the file
+// instead; give it a flag of your test, usually named "update":
+//
+//	var update = flag.Bool("update", false, "rewrite the golden files")
+func Golden(t testing.TB, path, got string, update bool) {
+	t.Helper()
+	if update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			t.Fatalf("make directory of golden file: %v", err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatalf("write golden file: %v", err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path) //nolint:gosec // a path that the test gives
+	if err != nil {
+		t.Fatalf("read golden file (run the test with -update to write it): %v", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got, run with -update to accept):\n%s", path, diff)
+	}
+}

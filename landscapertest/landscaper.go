@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// Timeouts that Landscaper enforces, as it has them by default.
+const (
+	DefaultPickup      = 5 * time.Minute
+	DefaultProgressing = contract.DefaultTimeout
+	DefaultAbort       = contract.AbortTimeout
+)
+
+// LandscaperOptions say which Landscaper is played, and how.
+type LandscaperOptions struct {
+	// Revision is the contract that it follows. Default: contract.JobID.
+	Revision contract.Revision
+	// ManagedBy is the Execution that the items claim to belong to. If it is empty, they
+	// do not carry its labels, like items made by hand.
+	ManagedBy string
+	// DeployerType puts the annotations deployer-type and deployer-target-name on items, as Landscapers
+	// with job IDs do since v0.68.
+	DeployerType bool
+	// Pickup, Progressing and Abort are the timeouts that Enforce applies. Zero: Landscaper's defaults.
+	// Progressing counts for items without spec.timeout.
+	Pickup, Progressing, Abort time.Duration
+	// Poll is the time between two looks while waiting. Default 20 ms.
+	Poll time.Duration
+	// Clock tells the time. Default: the real one.
+	Clock clock.PassiveClock
+}
+
+// Landscaper plays the part of Landscaper: everything that a deployer sees of
+// it, in either revision of the contract. Its writes carry no resourceVersion,
+// so that they cannot fail beside a busy deployer. It is safe for concurrent use.
+//
+// With ManagedBy and DeployerType set, it writes the same to a deploy item as
+// the real Landscaper v0.127.0: a suite takes both through installation, update,
+// interrupt, pickup timeout and deletion, and compares the item after each step.
+// These differences remain:
+//
+//   - Items have no owner reference, because there is no Execution.
+//   - Timeouts are enforced when Enforce or Run looks, not five seconds later.
+//   - The annotation revision cannot be compared, because no Landscaper that follows it can be built from modules.
+type Landscaper struct {
+	client  client.Client
+	options LandscaperOptions
+}
+
+// NewLandscaper returns a Landscaper that works through c, which should read
+// live (client.New) and know the types of Scheme.
+func NewLandscaper(c client.Client, o LandscaperOptions) *Landscaper {
+	if o.Revision == "" {
+		o.Revision = contract.JobID
+	}
+	for d, fallback := range map[*time.Duration]time.Duration{
+		&o.Pickup: DefaultPickup, &o.Progressing: DefaultProgressing, &o.Abort: DefaultAbort, &o.Poll: 20 * time.Millisecond,
+	} {
+		if *d == 0 {
+			*d = fallback
+		}
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Landscaper{client: c, options: o}
+}
+
+// Scheme returns a scheme with Kubernetes' types and Landscaper's.
+func Scheme() (*runtime.Scheme, error) { return deployerlib.Scheme() }
+
+// Item makes an item in memory. config: a string or []byte is taken as JSON,
+// anything else is marshalled; nil: the item has none.
+func (l *Landscaper) Item(namespace, name string, t lsv1alpha1.DeployItemType, config any) *lsv1alpha1.DeployItem {
+	di := &lsv1alpha1.DeployItem{}
+	di.Namespace, di.Name, di.Spec.Type = namespace, name, t
+	if config != nil {
+		di.Spec.Configuration = &runtime.RawExtension{Raw: rawOf(config)}
+	}
+	return di
+}
+
+// rawOf is config as JSON; what cannot be marshalled becomes a string that says why.
+func rawOf(config any) []byte {
+	switch v := config.(type) {
+	case string:
+		return []byte(v)
+	case []byte:
+		return v
+	}
+	raw, err := json.Marshal(config)
+	if err != nil {
+		return []byte(fmt.Sprintf("%q", err.Error()))
+	}
+	return raw
+}
+
+// EnsureContext creates the Context "default" in a namespace if it is missing.
+func (l *Landscaper) EnsureContext(ctx context.Context, namespace string) error {
+	lsCtx := &lsv1alpha1.Context{}
+	lsCtx.Namespace, lsCtx.Name = namespace, lsv1alpha1.DefaultContextName
+	if err := l.client.Create(ctx, lsCtx); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create Context %s: %w", client.ObjectKeyFromObject(lsCtx), err)
+	}
+	return nil
+}
+
+// Deploy creates the Context and the item and asks for its first run.
+func (l *Landscaper) Deploy(ctx context.Context, di *lsv1alpha1.DeployItem) error {
+	if err := l.EnsureContext(ctx, di.Namespace); err != nil {
+		return err
+	}
+	if err := l.Create(ctx, di); err != nil {
+		return err
+	}
+	if l.options.Revision == contract.Annotation {
+		return nil
+	}
+	_, err := l.Trigger(ctx, keyOf(di))
+	return err
+}
+
+// Create creates an item as Landscaper does: with job IDs it carries the
+// finalizer and has no job yet; with annotations it asks for its first run.
+func (l *Landscaper) Create(ctx context.Context, di *lsv1alpha1.DeployItem) error {
+	if di.Annotations == nil {
+		di.Annotations = map[string]string{}
+	}
+	di.Annotations[lsv1alpha1.ReconcileTimestampAnnotation] = l.now()
+	if l.options.Revision == contract.Annotation {
+		di.Annotations[lsv1alpha1.OperationAnnotation] = string(lsv1alpha1.ReconcileOperation)
+	} else {
+		di.Finalizers = append(di.Finalizers, lsv1alpha1.LandscaperFinalizer)
+	}
+	if l.options.DeployerType {
+		di.Annotations[lsv1alpha1.DeployerTypeAnnotation] = string(di.Spec.Type)
+		di.Annotations[lsv1alpha1.DeployerTargetNameAnnotation] = lsv1alpha1.NoTargetNameValue
+		if di.Spec.Target != nil {
+			di.Annotations[lsv1alpha1.DeployerTargetNameAnnotation] = di.Spec.Target.Name
+		}
+	}
+	if l.options.ManagedBy != "" {
+		l.manage(di)
+	}
+	if err := l.client.Create(ctx, di); err != nil {
+		return fmt.Errorf("create deploy item %s: %w", keyOf(di), err)
+	}
+	return nil
+}
+
+// manage gives an item the marks of an Execution whose template has the same name, and depends on nothing.
+func (l *Landscaper) manage(di *lsv1alpha1.DeployItem) {
+	if di.Labels == nil {
+		di.Labels = map[string]string{}
+	}
+	di.Labels[lsv1alpha1.ExecutionManagedByLabel] = l.options.ManagedBy
+	di.Labels[lsv1alpha1.ExecutionManagedNameLabel] = di.Name
+	metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.ExecutionDependsOnAnnotation, "")
+	di.Spec.Context = cmp.Or(di.Spec.Context, lsv1alpha1.DefaultContextName)
+}
+
+// Trigger asks for a run. With job IDs it hands out a new job and returns its
+// ID; with annotations it sets the operation "reconcile" and returns "".
+func (l *Landscaper) Trigger(ctx context.Context, item types.NamespacedName) (string, error) {
+	if l.options.Revision == contract.Annotation {
+		return "", l.Operate(ctx, item, lsv1alpha1.ReconcileOperation)
+	}
+	id := uuid.NewString()
+	return id, l.TriggerAs(ctx, item, id)
+}
+
+// TriggerAs hands out a job with a given ID. Nothing but the job's own fields
+// is touched; phase and errors of the last job stay.
+func (l *Landscaper) TriggerAs(ctx context.Context, item types.NamespacedName, jobID string) error {
+	now := l.now()
+	return l.patchStatus(ctx, item, map[string]any{
+		"jobID": jobID, "jobIDGenerationTime": now,
+		"transitionTimes":    map[string]any{"triggerTime": now, "initTime": nil, "waitTime": nil, "finishedTime": nil},
+		"observedGeneration": nil,
+	})
+}
+
+// Update replaces the configuration of an item; apiVersion and kind stay as
+// they are where config does not name them. With annotations the same write
+// asks for a run; with job IDs a Trigger has to follow.
+func (l *Landscaper) Update(ctx context.Context, item types.NamespacedName, config any) error {
+	di, err := l.Get(ctx, item)
+	if err != nil {
+		return err
+	}
+	old := di.DeepCopy()
+	if di.Spec.Configuration, err = withKindOf(di.Spec.Configuration, rawOf(config)); err != nil {
+		return fmt.Errorf("configuration of deploy item %s: %w", item, err)
+	}
+	if l.options.Revision == contract.Annotation {
+		metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation))
+		metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.ReconcileTimestampAnnotation, l.now())
+	}
+	if err := l.client.Patch(ctx, di, client.MergeFrom(old)); err != nil {
+		return fmt.Errorf("update deploy item %s: %w", item, err)
+	}
+	return nil
+}
+
+// withKindOf fills in apiVersion and kind from the old configuration.
+func withKindOf(old *runtime.RawExtension, raw []byte) (*runtime.RawExtension, error) {
+	fields := map[string]json.RawMessage{}
+	if old != nil {
+		if err := json.Unmarshal(old.Raw, &fields); err != nil {
+			return nil, err
+		}
+		maps.DeleteFunc(fields, func(key string, _ json.RawMessage) bool { return key != "apiVersion" && key != "kind" })
+	}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(fields)
+	return &runtime.RawExtension{Raw: raw}, err
+}
+
+// Operate sets the operation annotation, with its time: reconcile-time for
+// "reconcile", abort-time for "abort", none for others.
+func (l *Landscaper) Operate(ctx context.Context, item types.NamespacedName, operation lsv1alpha1.Operation) error {
+	timeKeys := map[lsv1alpha1.Operation]string{
+		lsv1alpha1.ReconcileOperation: lsv1alpha1.ReconcileTimestampAnnotation,
+		contract.AbortOperation:       contract.AbortTimestampAnnotation,
+	}
+	return l.patch(ctx, item, map[string]any{"metadata": annotated(operation, timeKeys[operation], l.now())})
+}
+
+// Annotate sets annotations; an empty value removes one.
+func (l *Landscaper) Annotate(ctx context.Context, item types.NamespacedName, annotations map[string]string) error {
+	values := map[string]any{}
+	for key, value := range annotations {
+		values[key] = value
+		if value == "" {
+			values[key] = nil
+		}
+	}
+	return l.patch(ctx, item, map[string]any{"metadata": map[string]any{"annotations": values}})
+}
+
+// annotated is metadata with an operation and, if key is set, its time.
+func annotated(operation lsv1alpha1.Operation, key, now string) map[string]any {
+	annotations := map[string]any{lsv1alpha1.OperationAnnotation: string(operation)}
+	if key != "" {
+		annotations[key] = now
+	}
+	return map[string]any{"annotations": annotations}
+}
+
+// Get reads an item.
+func (l *Landscaper) Get(ctx context.Context, item types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
+	di := &lsv1alpha1.DeployItem{}
+	if err := l.client.Get(ctx, item, di); err != nil {
+		return nil, fmt.Errorf("get deploy item %s: %w", item, err)
+	}
+	return di, nil
+}
+
+// shell is an item with nothing but its name.
+func shell(item types.NamespacedName) *lsv1alpha1.DeployItem {
+	return &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name}}
+}
+
+// now is the time as the API server writes it.
+func (l *Landscaper) now() string { return l.options.Clock.Now().UTC().Format(time.RFC3339) }

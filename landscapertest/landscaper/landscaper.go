@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscaper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/internal/process"
+)
+
+// Namespace is where Landscaper keeps objects of its own. Start creates it.
+const Namespace = "landscaper-system"
+
+// startTimeout bounds the start of each process; a loaded machine needs a while.
+const startTimeout = 2 * time.Minute
+
+// Options configure the Landscaper that Start starts.
+type Options struct {
+	// PickupTimeout is the time that a deployer has to start a job before Landscaper fails the deploy item.
+	// Landscaper looks again five seconds after it. The default is 5 minutes, as in Landscaper.
+	PickupTimeout time.Duration
+	// Workers is the number of Installations, and of Executions, that are reconciled at the same time.
+	// The default is 10. (Landscaper's own default is 1, its chart sets 30.)
+	Workers int
+	// Programs is a directory with Landscaper's programs. By default, [Programs] finds or makes it.
+	Programs string
+	// Progress receives one line per step that takes long. The default is os.Stderr.
+	Progress io.Writer
+	// Logs receives the output of the processes. By default it is discarded.
+	Logs io.Writer
+}
+
+// Landscaper is a running Landscaper. Its methods are safe for concurrent use.
+type Landscaper struct {
+	programs   string
+	dir        string // configuration and kubeconfig files, removed by Stop
+	config     string
+	kubeconfig string
+	logs       io.Writer
+
+	mu    sync.Mutex
+	parts []*process.Process
+}
+
+// Start starts Landscaper on cp, whose CRDs must include Landscaper's, and returns when its controllers
+// work. ctx bounds the start only: Landscaper runs until Stop, or until this process ends.
+func Start(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Landscaper, error) {
+	if o.Programs == "" {
+		var err error
+		if o.Programs, err = Programs(ctx, o.Progress); err != nil {
+			return nil, err // is one line that says all
+		}
+	}
+	if err := ensureNamespace(ctx, cp); err != nil {
+		return nil, fmt.Errorf("start Landscaper: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "deployerkit-landscaper-")
+	if err != nil {
+		return nil, fmt.Errorf("start Landscaper: %w", err)
+	}
+	l := &Landscaper{programs: o.Programs, dir: dir, logs: o.Logs, config: filepath.Join(dir, "config.yaml")}
+	l.kubeconfig, err = cp.KubeconfigFile(dir)
+	if err == nil {
+		err = os.WriteFile(l.config, []byte(o.configuration()), 0o600)
+	}
+	if err == nil {
+		err = l.Restart(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start Landscaper: %w", err), l.Stop())
+	}
+	return l, nil
+}
+
+// StartLandscaper is Start for tests: an error fails the test, and Landscaper is stopped at the end of the test.
+func StartLandscaper(tb testing.TB, cp *controlplane.ControlPlane, o Options) *Landscaper {
+	tb.Helper()
+	l, err := Start(tb.Context(), cp, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := l.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return l
+}
+
+// configuration returns the configuration file.
+func (o Options) configuration() string {
+	pickup, workers := 5*time.Minute, 10
+	if o.PickupTimeout > 0 {
+		pickup = o.PickupTimeout
+	}
+	if o.Workers > 0 {
+		workers = o.Workers
+	}
+	return fmt.Sprintf(`apiVersion: config.landscaper.gardener.cloud/v1alpha1
+kind: LandscaperConfiguration
+controllers:
+  installations: {workers: %[1]d}
+  executions: {workers: %[1]d}
+  deployItems: {workers: %[1]d}
+  contexts: {workers: 1, config: {default: {disable: false}}}
+crdManagement: {deployCrd: false}
+deployItemTimeouts: {pickup: %[2]s}
+lsDeployments:
+  lsController: landscaper
+  lsMainController: landscaper-main
+  webHook: landscaper-webhooks
+  deploymentsNamespace: %[3]s
+  lsHealthCheckName: landscaper
+`, workers, pickup, Namespace)
+}
+
+// Restart starts the processes of Landscaper that do not run, and returns when their controllers work.
+func (l *Landscaper) Restart(ctx context.Context) error {
+	if err := l.Kill(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// The two modes of the controller, and how many controllers each of them runs.
+	for mode, controllers := range map[string]int{"": 2, "central-landscaper": 3} {
+		p, err := l.start(ctx, Controller, controllers, l.kubeconfig, []string{"--config=" + l.config}, "LANDSCAPER_MODE="+mode)
+		if err != nil {
+			return err
+		}
+		l.parts = append(l.parts, p)
+	}
+	return nil
+}
+
+// Kill ends Landscaper's processes without giving them a chance to clean up. Restart starts them again.
+// Landscaper's deployers go on.
+func (l *Landscaper) Kill() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, p := range l.parts {
+		errs = append(errs, p.Kill())
+	}
+	l.parts = nil
+	return errors.Join(errs...)
+}
+
+// Stop ends Landscaper and the deployers that StartDeployer started, and removes their files.
+func (l *Landscaper) Stop() error {
+	// Landscaper does not react to SIGTERM.
+	return errors.Join(l.Kill(), os.RemoveAll(l.dir))
+}
+
+// Deployer is a running deployer of Landscaper's.
+type Deployer struct{ process *process.Process }
+
+// Stop ends the deployer. It does nothing if the deployer has ended.
+func (d *Deployer) Stop() error { return d.process.Kill() }
+
+// StartDeployer starts one of Landscaper's own deployers and returns when its controller works. program is
+// its name, for example ManifestDeployer. It works on ten items at the same time. kubeconfig is a file with the access of the deployer; if it is
+// empty, the deployer has Landscaper's. It runs until Stop, or until this process ends.
+func (l *Landscaper) StartDeployer(ctx context.Context, program, kubeconfig string) (*Deployer, error) {
+	if kubeconfig == "" {
+		kubeconfig = l.kubeconfig
+	}
+	config := filepath.Join(l.dir, program+".yaml")
+	if err := os.WriteFile(config, []byte(deployerConfigurations[program]), 0o600); err != nil {
+		return nil, fmt.Errorf("start %s: %w", program, err)
+	}
+	p, err := l.start(ctx, program, 1, kubeconfig, []string{"--config=" + config})
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", program, err)
+	}
+	return &Deployer{process: p}, nil
+}
+
+// deployerConfigurations let Landscaper's deployers work on ten deploy items at the same time.
+var deployerConfigurations = map[string]string{
+	MockDeployer:     `{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"Configuration","controller":{"workers":10}}`,
+	ManifestDeployer: `{"apiVersion":"manifest.deployer.landscaper.gardener.cloud/v1alpha2","kind":"Configuration","controller":{"workers":10}}`,
+	HelmDeployer:     `{"apiVersion":"helm.deployer.landscaper.gardener.cloud/v1alpha1","kind":"Configuration","controller":{"workers":10}}`,
+}
+
+// start starts a program and waits until its controllers have reported that they work.
+func (l *Landscaper) start(ctx context.Context, program string, controllers int, kubeconfig string, args []string, env ...string) (*process.Process, error) {
+	cmd := exec.Command(filepath.Join(l.programs, program), args...) //nolint:gosec // one of our own programs
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "MY_POD_NAMESPACE="+Namespace, "MY_POD_NAME="+program,
+		"LS_HOST_CLIENT_QPS=1000", "LS_HOST_CLIENT_BURST=1000", "LS_RESOURCE_CLIENT_QPS=1000", "LS_RESOURCE_CLIENT_BURST=1000")
+	cmd.Env = append(cmd.Env, env...)
+	working := newLineCounter("Starting workers", l.logs)
+	p, err := process.Start(cmd, working)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for range controllers {
+		select {
+		case <-working.seen:
+			continue
+		case <-p.Done:
+			return nil, fmt.Errorf("%s ended: %s", program, p.LastWords())
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("%s does not work in time: %w", program, ctx.Err()), p.Kill())
+		}
+	}
+	return p, nil
+}
+
+// ensureNamespace creates the namespace of Landscaper's own objects.
+func ensureNamespace(ctx context.Context, cp *controlplane.ControlPlane) error {
+	c, err := client.New(cp.Config, client.Options{Scheme: clientgoscheme.Scheme})
+	if err != nil {
+		return err
+	}
+	err = c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace %s: %w", Namespace, err)
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// Delete deletes items in the given order, dependents first, and returns when
+// they are gone. With job IDs all of them are marked first and then get their
+// job one after the other, each once those before it are gone; with
+// annotations each is deleted when its turn comes. A deletion that the
+// deployer ends as failed is an error.
+func (l *Landscaper) Delete(ctx context.Context, items ...types.NamespacedName) error {
+	if l.options.Revision == contract.JobID {
+		if err := l.Mark(ctx, items...); err != nil {
+			return err
+		}
+	}
+	for _, item := range items {
+		if err := l.deleteOne(ctx, item); err != nil {
+			return err
+		}
+		if err := l.AwaitGone(ctx, item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Mark sets the deletionTimestamp of items and asks for nothing.
+func (l *Landscaper) Mark(ctx context.Context, items ...types.NamespacedName) error {
+	for _, item := range items {
+		if err := l.client.Delete(ctx, shell(item)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete deploy item %s: %w", item, err)
+		}
+	}
+	return nil
+}
+
+// deleteOne asks the deployer to delete an item, which may be gone already.
+func (l *Landscaper) deleteOne(ctx context.Context, item types.NamespacedName) error {
+	if l.options.Revision == contract.Annotation {
+		return l.Mark(ctx, item)
+	}
+	err := l.TriggerAs(ctx, item, uuid.NewString())
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// interruptOperation is operation and reason of lastError after an interrupt.
+const interruptOperation = "InterruptOperation"
+
+// Interrupt ends the jobs of items that are not finished yet, as the operation
+// "interrupt" of an Execution does. Only for job IDs.
+func (l *Landscaper) Interrupt(ctx context.Context, items ...types.NamespacedName) error {
+	for _, item := range items {
+		di, err := l.Get(ctx, item)
+		if err != nil {
+			return err
+		}
+		if di.Status.JobID == di.Status.JobIDFinished {
+			continue
+		}
+		e := l.errorOf(interruptOperation, interruptOperation, "operation was interrupted")
+		if err := l.fail(ctx, di, e, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errorOf is an error as Landscaper writes it.
+func (l *Landscaper) errorOf(operation, reason, message string, codes ...lsv1alpha1.ErrorCode) map[string]any {
+	now := l.now()
+	e := map[string]any{"operation": operation, "reason": reason, "message": message, "lastTransitionTime": now, "lastUpdateTime": now}
+	if len(codes) > 0 {
+		e["codes"] = codes
+	}
+	return e
+}
+
+// fail ends a run in the deployer's place.
+func (l *Landscaper) fail(ctx context.Context, di *lsv1alpha1.DeployItem, e map[string]any, observe bool) error {
+	last := map[string]any{"codes": nil} // a merge patch would keep those of the error before
+	maps.Copy(last, e)
+	status := map[string]any{
+		"phase":     contract.FailedPhase(l.options.Revision, di.DeletionTimestamp != nil),
+		"lastError": last, "observedGeneration": nil,
+	}
+	if observe {
+		status["observedGeneration"] = di.Generation
+	}
+	if l.options.Revision == contract.JobID {
+		status["jobIDFinished"] = di.Status.JobID
+		status["lastErrors"] = lastErrors(di.Status.LastErrors, e)
+		if di.Status.FirstError == nil {
+			status["firstError"] = e
+		}
+		status["transitionTimes"] = map[string]any{"finishedTime": l.now()}
+	}
+	return l.patchStatus(ctx, keyOf(di), status)
+}
+
+// keptErrors is how many errors the history of an item has at most.
+const keptErrors = 5
+
+// lastErrors is the history with one more error.
+func lastErrors(history []*lsv1alpha1.Error, e map[string]any) []any {
+	var out []any
+	for _, old := range history[max(0, len(history)+1-keptErrors):] {
+		out = append(out, old)
+	}
+	return append(out, e)
+}
+
+// Enforce looks once at all items of a namespace (empty: of all) and applies
+// the timeouts that Landscaper enforces: pickup in both revisions,
+// progressing and abort with annotations only.
+func (l *Landscaper) Enforce(ctx context.Context, namespace string) error {
+	list := &lsv1alpha1.DeployItemList{}
+	if err := l.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("list deploy items: %w", err)
+	}
+	var errs []error
+	for i := range list.Items {
+		err := l.enforce(ctx, &list.Items[i])
+		if client.IgnoreNotFound(err) != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Run calls Enforce again and again until ctx ends. Its error is that of ctx or of Enforce.
+func (l *Landscaper) Run(ctx context.Context, namespace string) error {
+	ticker := time.NewTicker(l.options.Poll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+			if err := l.Enforce(ctx, namespace); err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+	}
+}
+
+// enforce applies the timeouts to one item.
+func (l *Landscaper) enforce(ctx context.Context, di *lsv1alpha1.DeployItem) error {
+	if l.notPickedUp(di) {
+		e := l.errorOf(lsv1alpha1.PickupTimeoutOperation, lsv1alpha1.PickupTimeoutReason,
+			fmt.Sprintf("no deployer has reconciled this deployitem within %d seconds", l.options.Pickup/time.Second), lsv1alpha1.ErrorTimeout)
+		return l.fail(ctx, di, e, l.options.Revision == contract.JobID)
+	}
+	if l.options.Revision == contract.JobID || contract.IsFinal(di.Status.Phase) {
+		return nil
+	}
+	if since, ok := annotationTime(di, contract.AbortTimestampAnnotation); ok {
+		if l.over(since, l.options.Abort) {
+			e := l.errorOf(contract.AbortingTimeoutOperation, contract.AbortingTimeoutReason,
+				"the deployer has not aborted this deployitem in time", lsv1alpha1.ErrorTimeout)
+			return l.fail(ctx, di, e, false)
+		}
+		return nil
+	}
+	if limit, ok := l.progressing(di); ok && l.over(di.Status.LastReconcileTime.Time, limit) {
+		return l.Operate(ctx, keyOf(di), contract.AbortOperation)
+	}
+	return nil
+}
+
+// notPickedUp tells that no deployer took the item in time.
+func (l *Landscaper) notPickedUp(di *lsv1alpha1.DeployItem) bool {
+	if l.options.Revision == contract.Annotation {
+		since, ok := annotationTime(di, lsv1alpha1.ReconcileTimestampAnnotation)
+		known := di.Status.LastError != nil && di.Status.LastError.Reason == lsv1alpha1.PickupTimeoutReason
+		return ok && !known && l.over(since, l.options.Pickup)
+	}
+	s := di.Status
+	if s.JobID == s.JobIDFinished || s.JobIDGenerationTime == nil {
+		return false
+	}
+	pickedUp := s.LastReconcileTime != nil && !s.LastReconcileTime.Before(s.JobIDGenerationTime)
+	return !pickedUp && l.over(s.JobIDGenerationTime.Time, l.options.Pickup)
+}
+
+// progressing is how long a run of an item may take; false: for ever, or none runs.
+func (l *Landscaper) progressing(di *lsv1alpha1.DeployItem) (time.Duration, bool) {
+	if di.Status.LastReconcileTime == nil {
+		return 0, false
+	}
+	if di.Spec.Timeout == nil {
+		return l.options.Progressing, true
+	}
+	return di.Spec.Timeout.Duration, di.Spec.Timeout.Duration != 0
+}
+
+// over tells that a time has passed since a moment.
+func (l *Landscaper) over(since time.Time, limit time.Duration) bool {
+	return l.options.Clock.Since(since) >= limit
+}
+
+// annotationTime reads a time from an annotation.
+func annotationTime(di *lsv1alpha1.DeployItem, key string) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339, di.Annotations[key])
+	return t, err == nil
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/landscapertest"
+)
+
+const typ lsv1alpha1.DeployItemType = "example.com/kit"
+
+var (
+	t0     = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	phases = lsv1alpha1.DeployItemPhases
+)
+
+// stage is a Landscaper with an API server in memory.
+func stage(t *testing.T, o landscapertest.LandscaperOptions) (*landscapertest.Landscaper, client.Client, *testclock.FakeClock) {
+	t.Helper()
+	scheme, err := landscapertest.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&lsv1alpha1.DeployItem{}).Build()
+	clk := testclock.NewFakeClock(t0)
+	o.Clock, o.Poll = clk, time.Millisecond
+	return landscapertest.NewLandscaper(c, o), c, clk
+}
+
+// set changes the status of the item, as a deployer would.
+func set(t *testing.T, c client.Client, change func(*lsv1alpha1.DeployItem)) {
+	t.Helper()
+	di := &lsv1alpha1.DeployItem{}
+	if err := c.Get(t.Context(), key, di); err != nil {
+		t.Fatal(err)
+	}
+	change(di)
+	if err := c.Status().Update(t.Context(), di); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTrigger(t *testing.T) {
+	t.Run("job ID", func(t *testing.T) {
+		ls, _, _ := stage(t, landscapertest.LandscaperOptions{ManagedBy: "exec", DeployerType: true})
+		if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, `{"a":1}`)); err != nil {
+			t.Fatal(err)
+		}
+		di, err := ls.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := di.Status
+		if s.JobID == "" || s.JobIDFinished != "" || s.JobIDGenerationTime == nil || s.TransitionTimes.TriggerTime == nil || s.Phase != "" {
+			t.Errorf("status %+v", s)
+		}
+		if !contract.HasOurFinalizer(di) || di.Labels[lsv1alpha1.ExecutionManagedByLabel] != "exec" ||
+			di.Annotations[lsv1alpha1.DeployerTypeAnnotation] != string(typ) || di.Annotations[lsv1alpha1.OperationAnnotation] != "" {
+			t.Errorf("metadata %+v", di.ObjectMeta)
+		}
+	})
+	t.Run("annotation", func(t *testing.T) {
+		ls, _, _ := stage(t, landscapertest.LandscaperOptions{Revision: contract.Annotation})
+		if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
+			t.Fatal(err)
+		}
+		di, err := ls.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if di.Annotations[lsv1alpha1.OperationAnnotation] != "reconcile" || di.Annotations[lsv1alpha1.ReconcileTimestampAnnotation] != t0.Format(time.RFC3339) ||
+			di.Status.JobID != "" || len(di.Finalizers) != 0 || len(di.Labels) != 0 {
+			t.Errorf("item %+v", di)
+		}
+	})
+}
+
+// A deployer may start an item of its own accord before the first job ID is there.
+func TestTriggerKeepsWhatTheDeployerObserved(t *testing.T) {
+	scheme, err := landscapertest.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Generation: 1}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(di).WithStatusSubresource(&lsv1alpha1.DeployItem{}).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			if stored := get(t, c); stored.Status.ObservedGeneration == 0 {
+				stored.Status.ObservedGeneration = 1
+				if err := c.Status().Update(ctx, stored); err != nil {
+					return err
+				}
+			}
+			return c.SubResource(sub).Patch(ctx, obj, p, opts...)
+		},
+	}).Build()
+	if _, err := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{}).Trigger(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	if got := get(t, c).Status; got.ObservedGeneration != 1 || got.JobID == "" {
+		t.Errorf("status %+v: the generation that the deployer observed is gone, or there is no job", got)
+	}
+}
+
+func get(t *testing.T, c client.Client) *lsv1alpha1.DeployItem {
+	t.Helper()
+	di := &lsv1alpha1.DeployItem{}
+	if err := c.Get(t.Context(), key, di); err != nil {
+		t.Fatal(err)
+	}
+	return di
+}
+
+func TestUpdateReplacesTheConfiguration(t *testing.T) {
+	ls, _, _ := stage(t, landscapertest.LandscaperOptions{})
+	if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, `{"apiVersion":"a/v1","kind":"K","old":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	for config, want := range map[string]string{
+		`{"new":1}`:                              `{"apiVersion":"a/v1","kind":"K","new":1}`,
+		`{"apiVersion":"a/v1","kind":"K","x":2}`: `{"apiVersion":"a/v1","kind":"K","x":2}`,
+	} {
+		if err := ls.Update(t.Context(), key, config); err != nil {
+			t.Fatal(err)
+		}
+		di, err := ls.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(di.Spec.Configuration.Raw); got != want {
+			t.Errorf("configuration is %s, want %s", got, want)
+		}
+	}
+}
+
+func TestEnforce(t *testing.T) {
+	enforce := func(t *testing.T, ls *landscapertest.Landscaper) lsv1alpha1.DeployItem {
+		t.Helper()
+		if err := ls.Enforce(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		di, err := ls.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *di
+	}
+	t.Run("pickup of a job, not of one that was picked up", func(t *testing.T) {
+		for pickedUp, want := range map[bool]lsv1alpha1.DeployItemPhase{true: "", false: phases.Failed} {
+			ls, c, clk := stage(t, landscapertest.LandscaperOptions{})
+			if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
+				t.Fatal(err)
+			}
+			if pickedUp {
+				set(t, c, func(di *lsv1alpha1.DeployItem) { di.Status.LastReconcileTime = &metav1.Time{Time: t0} })
+			}
+			clk.Step(landscapertest.DefaultPickup - time.Second)
+			if di := enforce(t, ls); di.Status.Phase != "" {
+				t.Error("too early")
+			}
+			clk.Step(time.Second)
+			di := enforce(t, ls)
+			if finished := di.Status.JobIDFinished != ""; di.Status.Phase != want || finished == pickedUp {
+				t.Errorf("picked up %t: status %+v", pickedUp, di.Status)
+			}
+		}
+	})
+	t.Run("annotation: progressing asks for an abort, which is failed in the end", func(t *testing.T) {
+		ls, c, clk := stage(t, landscapertest.LandscaperOptions{Revision: contract.Annotation})
+		if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
+			t.Fatal(err)
+		}
+		if err := ls.Annotate(t.Context(), key, map[string]string{lsv1alpha1.OperationAnnotation: "", lsv1alpha1.ReconcileTimestampAnnotation: ""}); err != nil {
+			t.Fatal(err)
+		}
+		set(t, c, func(di *lsv1alpha1.DeployItem) {
+			di.Status.Phase, di.Status.LastReconcileTime = phases.Progressing, &metav1.Time{Time: t0}
+		})
+		clk.Step(landscapertest.DefaultProgressing)
+		if di := enforce(t, ls); di.Annotations[lsv1alpha1.OperationAnnotation] != "abort" || di.Status.Phase != phases.Progressing {
+			t.Errorf("annotations %v, phase %q", di.Annotations, di.Status.Phase)
+		}
+		clk.Step(landscapertest.DefaultAbort)
+		if di := enforce(t, ls); di.Status.Phase != phases.Failed || di.Status.LastError.Reason != contract.AbortingTimeoutReason {
+			t.Errorf("status %+v", di.Status)
+		}
+	})
+	t.Run("interrupt ends open jobs only", func(t *testing.T) {
+		ls, c, _ := stage(t, landscapertest.LandscaperOptions{})
+		if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
+			t.Fatal(err)
+		}
+		if err := ls.Interrupt(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		di, err := ls.AwaitFinished(t.Context(), key)
+		if err != nil || di.Status.Phase != phases.Failed || di.Status.LastError.Reason != "InterruptOperation" {
+			t.Errorf("status %+v, %v", di.Status, err)
+		}
+		set(t, c, func(di *lsv1alpha1.DeployItem) { di.Status.Phase = phases.Succeeded })
+		if err := ls.Interrupt(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		if di := enforce(t, ls); di.Status.Phase != phases.Succeeded {
+			t.Errorf("status %+v", di.Status)
+		}
+	})
+}
+
+func TestAwait(t *testing.T) {
+	ls, c, _ := stage(t, landscapertest.LandscaperOptions{})
+	if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := ls.AwaitFinished(ctx, key); err == nil || !strings.Contains(err.Error(), "jobID") {
+		t.Errorf("an error that shows the status is wanted, got %v", err)
+	}
+	set(t, c, func(di *lsv1alpha1.DeployItem) {
+		di.Status.JobIDFinished, di.Status.Phase = di.Status.JobID, phases.Progressing
+	})
+	if _, err := ls.AwaitFinished(t.Context(), key); err == nil || !strings.Contains(err.Error(), "Progressing") {
+		t.Errorf("a finished job with an open phase breaks the contract, got %v", err)
+	}
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/deployerkit/deployerkit/faultnet"
+)
+
+// Restarting starts a process and, once the network has killed it, a fresh one through a network in which nothing goes
+// wrong. start is called for each of them, for the second one while the test goes on. The function that is returned waits
+// for a restart that is under way and stops the process that runs; call it at the end of the story.
+//
+//	stop := landscapertest.Restarting(t, network, func(n *faultnet.Network) *landscapertest.Manager {
+//		return landscapertest.StartManager(t, n.Wrap(cfg), args)
+//	})
+func Restarting(t testing.TB, network *faultnet.Network, start func(*faultnet.Network) *Manager) (stop func()) {
+	t.Helper()
+	process := start(network)
+	over := make(chan struct{})
+	var watcher sync.WaitGroup
+	var failure any
+	watcher.Go(func() {
+		defer func() { failure = recover() }() // some test frameworks panic to fail
+		select {
+		case <-network.Killed():
+			process.Kill()
+			process = start(faultnet.Start(t, faultnet.Scenario{}))
+		case <-over:
+		}
+	})
+	return func() {
+		t.Helper()
+		close(over)
+		watcher.Wait()
+		if failure != nil {
+			panic(failure)
+		}
+		process.Stop()
+	}
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// Trace collects the steps of passes: give its Observe to
+// DeployerArgs.Observe. The zero value is ready; it is safe for concurrent use.
+type Trace struct {
+	mu    sync.Mutex
+	steps map[types.NamespacedName][]deployerlib.Step
+}
+
+// Observe takes a step.
+func (t *Trace) Observe(s deployerlib.Step) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.steps == nil {
+		t.steps = map[types.NamespacedName][]deployerlib.Step{}
+	}
+	t.steps[s.Item] = append(t.steps[s.Item], s)
+}
+
+// Steps returns the steps of an item so far, in order.
+func (t *Trace) Steps(item types.NamespacedName) []deployerlib.Step {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]deployerlib.Step(nil), t.steps[item]...)
+}
+
+// Forget drops the steps of an item.
+func (t *Trace) Forget(item types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.steps, item)
+}
+
+// String writes the passes over an item as lines that are the same at every
+// run, each pass under a line of its own:
+//
+//	pass 1
+//	start → proceed
+//	contract → AfterResponsibilityCheck[0] → no opinion
+//	contract → proceed (NewJob)
+//	write → status
+//	call → reconcile
+func (t *Trace) String(item types.NamespacedName) string {
+	var b strings.Builder
+	pass, inStart := 0, false
+	for _, s := range t.Steps(item) {
+		start := isStart(s)
+		if start && (!inStart || pass == 0) {
+			pass++
+			fmt.Fprintf(&b, "pass %d\n", pass)
+		}
+		// Hooks of the start phase come before the phase itself ends.
+		inStart = start && s.Kind == deployerlib.StepHook
+		b.WriteString(lineOf(s) + "\n")
+	}
+	return b.String()
+}
+
+// isStart tells that a step belongs to the first phase of a pass.
+func isStart(s deployerlib.Step) bool {
+	return s.Kind == deployerlib.StepPhase && s.Name == "start" ||
+		s.Kind == deployerlib.StepHook && phaseOf(s.Name) == "start"
+}
+
+// phaseOf is the phase in which a hook runs, from the name of its step: "<Type> <name>".
+func phaseOf(name string) string {
+	hookType, _, _ := strings.Cut(name, " ")
+	point, _ := extension.PointOf(extension.HookType(hookType))
+	return point.Phase
+}
+
+// lineOf writes one step.
+func lineOf(s deployerlib.Step) string {
+	line := ""
+	switch s.Kind {
+	case deployerlib.StepHook:
+		_, hook, _ := strings.Cut(s.Name, " ")
+		line = fmt.Sprintf("%s → %s → %s", phaseOf(s.Name), hook, opinion(s))
+	case deployerlib.StepPhase:
+		line = s.Name + " → " + s.Outcome
+	default:
+		line = string(s.Kind) + " → " + s.Name
+	}
+	if s.Reason != "" {
+		line += " (" + s.Reason + ")"
+	}
+	if s.Err != nil {
+		line += ": " + s.Err.Error()
+	}
+	return line
+}
+
+// opinion is what a hook asked for.
+func opinion(s deployerlib.Step) string {
+	switch {
+	case s.Err != nil:
+		return "error"
+	case s.Outcome == "":
+		return "no opinion"
+	}
+	return s.Outcome
+}

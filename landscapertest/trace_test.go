@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/landscapertest"
+)
+
+func TestTrace(t *testing.T) {
+	var trace landscapertest.Trace
+	pass := []deployerlib.Step{
+		{Kind: deployerlib.StepHook, Name: "Start first"},
+		{Kind: deployerlib.StepHook, Name: "Start second", Outcome: "continue"},
+		{Kind: deployerlib.StepPhase, Name: "start", Outcome: "proceed"},
+		{Kind: deployerlib.StepPhase, Name: "contract", Outcome: "proceed", Reason: "NewJob"},
+		{Kind: deployerlib.StepWrite, Name: "status"},
+		{Kind: deployerlib.StepHook, Name: "BeforeReconcile a", Err: errBoom},
+		{Kind: deployerlib.StepCall, Name: "reconcile", Err: errBoom},
+	}
+	for range 2 {
+		for _, s := range pass {
+			s.Item = key
+			trace.Observe(s)
+		}
+	}
+	one := strings.Join([]string{
+		"start → first → no opinion", "start → second → continue", "start → proceed", "contract → proceed (NewJob)",
+		"write → status", "operate → a → error: boom", "call → reconcile: boom", "",
+	}, "\n")
+	if got, want := trace.String(key), "pass 1\n"+one+"pass 2\n"+one; got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	trace.Forget(key)
+	if len(trace.Steps(key)) != 0 {
+		t.Error("not forgotten")
+	}
+}
+
+// failures is a testing.TB that only notes failures.
+type failures struct {
+	testing.TB
+
+	count int
+}
+
+func (f *failures) Helper()               {}
+func (f *failures) Errorf(string, ...any) { f.count++ }
+
+func TestGolden(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "deep", "a.golden")
+	landscapertest.Golden(t, path, "text", true)
+	landscapertest.Golden(t, path, "text", false)
+	if raw, err := os.ReadFile(path); err != nil || string(raw) != "text" {
+		t.Errorf("%q, %v", raw, err)
+	}
+	probe := &failures{TB: t}
+	landscapertest.Golden(probe, path, "other", false)
+	if probe.count != 1 {
+		t.Errorf("%d failures for a file that differs", probe.count)
+	}
+}

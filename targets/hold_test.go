@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets_test
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// withContext lists the methods of an interface that make a request.
+func withContext[T any]() []string {
+	var out []string
+	for method := range reflect.TypeFor[T]().Methods() {
+		if method.Type.NumIn() > 0 && method.Type.In(0) == reflect.TypeFor[context.Context]() {
+			out = append(out, method.Name)
+		}
+	}
+	return out
+}
+
+// TestHeldUntilDecoded: each call gives back what its answer took when it returns, not before and not by a guess later.
+func TestHeldUntilDecoded(t *testing.T) {
+	type call func(context.Context, *targets.Client) error
+	apply := func() *corev1ac.ConfigMapApplyConfiguration { return corev1ac.ConfigMap("a", "default") }
+	patch := client.RawPatch("application/merge-patch+json", []byte("{}"))
+	calls := map[string]call{
+		"Get": func(ctx context.Context, c *targets.Client) error {
+			return c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "a"}, named("a"))
+		},
+		"List":   func(ctx context.Context, c *targets.Client) error { return c.List(ctx, &corev1.ConfigMapList{}) },
+		"Create": func(ctx context.Context, c *targets.Client) error { return c.Create(ctx, named("a")) },
+		"Update": func(ctx context.Context, c *targets.Client) error { return c.Update(ctx, named("a")) },
+		"Patch":  func(ctx context.Context, c *targets.Client) error { return c.Patch(ctx, named("a"), patch) },
+		"Apply": func(ctx context.Context, c *targets.Client) error {
+			return c.Apply(ctx, apply(), client.FieldOwner("test"))
+		},
+		"Delete": func(ctx context.Context, c *targets.Client) error { return c.Delete(ctx, named("a")) },
+		"DeleteAllOf": func(ctx context.Context, c *targets.Client) error {
+			return c.DeleteAllOf(ctx, named("a"), client.InNamespace("default"))
+		},
+	}
+	ofSubresource := func(name string, of func(*targets.Client) client.SubResourceClient) map[string]call {
+		return map[string]call{
+			name + ".Get":    func(ctx context.Context, c *targets.Client) error { return of(c).Get(ctx, named("a"), named("a")) },
+			name + ".Create": func(ctx context.Context, c *targets.Client) error { return of(c).Create(ctx, named("a"), named("a")) },
+			name + ".Update": func(ctx context.Context, c *targets.Client) error { return of(c).Update(ctx, named("a")) },
+			name + ".Patch":  func(ctx context.Context, c *targets.Client) error { return of(c).Patch(ctx, named("a"), patch) },
+			name + ".Apply": func(ctx context.Context, c *targets.Client) error {
+				return of(c).Apply(ctx, apply(), client.FieldOwner("test"))
+			},
+		}
+	}
+	want := withContext[client.Client]()
+	for name, one := range ofSubresource("SubResource", func(c *targets.Client) client.SubResourceClient { return c.SubResource("status") }) {
+		calls[name] = one
+	}
+	for _, name := range withContext[client.SubResourceClient]() {
+		want = append(want, "SubResource."+name)
+	}
+	for name, one := range ofSubresource("Status", func(c *targets.Client) client.SubResourceClient {
+		status, _ := c.Status().(client.SubResourceClient)
+		return status
+	}) {
+		calls[name] = one
+	}
+	for _, name := range withContext[client.SubResourceWriter]() {
+		want = append(want, "Status."+name)
+	}
+	for _, name := range want {
+		if calls[name] == nil {
+			t.Errorf("no call of %s is tested", name)
+		}
+	}
+	for name, one := range calls {
+		if !slices.Contains(want, name) {
+			continue
+		}
+		t.Run(name+" [F2]", func(t *testing.T) {
+			s := hostileServer(t, hostile.When(hostile.Not(hostile.Discovery), hostile.Nodes(50_000)))
+			p := newPool(t, targets.PoolOptions{})
+			c := get(t, p, resolved("a", string(s.Kubeconfig("t"))))
+			before := s.Count(nil)
+			if err := one(t.Context(), c); err != nil {
+				t.Logf("the answer does not fit: %v", err)
+			}
+			if s.Count(nil) == before {
+				t.Fatal("no request was made")
+			}
+			if held := metrics(t, p)[`deployerkit_target_budget_bytes{decoding}`]; held != 0 {
+				t.Errorf("the call returned, and %.0f bytes of the budget are held", held)
+			}
+		})
+	}
+}
