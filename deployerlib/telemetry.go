@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/extension"
-	"github.com/deployerkit/deployerkit/patch"
 )
 
 // StepKind says what a Step is about.
@@ -155,7 +155,7 @@ func effectOf(res *extension.HookResult) string {
 }
 
 // Write notes what is about to be sent.
-func (t *telemetry) Write(item types.NamespacedName, changes patch.Changes) {
+func (t *telemetry) Write(item types.NamespacedName, changes itempatch.Changes) {
 	if changes.Status != nil {
 		t.Request(callStatus)
 		t.step(Step{Item: item, Kind: StepWrite, Name: callStatus})

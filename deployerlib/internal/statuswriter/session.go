@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/guard"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/patch"
 )
@@ -173,7 +174,7 @@ func (s *Session) Flush(ctx context.Context) error {
 
 func (s *Session) flush(ctx context.Context) error {
 	wanted := withStatus(s.stored, s.kept.Status, s.decision.Revision)
-	own, err := patch.Diff(s.stored, wanted)
+	own, err := itempatch.Diff(s.stored, wanted)
 	if err != nil {
 		return err
 	}
@@ -198,12 +199,12 @@ func (s *Session) StoreLive(ctx context.Context, d contract.Decision, change fun
 	if !change(wanted) {
 		return nil, nil
 	}
-	changes, err := patch.Diff(fresh, withStatus(fresh, &wanted.Status, d.Revision))
+	changes, err := itempatch.Diff(fresh, withStatus(fresh, &wanted.Status, d.Revision))
 	if err != nil {
 		return nil, err
 	}
 	obj := fresh.DeepCopy()
-	_, err = patch.Send(ctx, s.writer.options.Client, obj, changes, patch.StatusFirst)
+	_, err = itempatch.Send(ctx, s.writer.options.Client, obj, changes)
 	return obj, err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/guard"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/patch"
 )
 
@@ -57,7 +58,7 @@ type Update struct {
 
 // pendingUpdate is what a write makes of the item. After a conflict it is applied to the newer version.
 type pendingUpdate struct {
-	own           patch.Changes                // the part of the library
+	own           itempatch.Changes            // the part of the library
 	outcomeStatus *lsv1alpha1.DeployItemStatus // nil if the write is no outcome
 	metadata      MetadataPatch
 	userPatches   []*patch.Patch // on top of both
@@ -116,6 +117,6 @@ func withStatus(base *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus
 
 // Changes reports whether a write of status would change the stored item.
 func Changes(stored *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus, revision contract.Revision) bool {
-	changes, err := patch.Diff(stored, withStatus(stored, status, revision))
+	changes, err := itempatch.Diff(stored, withStatus(stored, status, revision))
 	return err != nil || !changes.Empty()
 }

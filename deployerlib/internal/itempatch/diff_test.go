@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch_test
+package itempatch_test
 
 import (
 	"errors"
@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/patch"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
+	"github.com/deployerkit/deployerkit/internal/patching"
 )
 
 func TestDiffUnstructured(t *testing.T) {
@@ -80,8 +81,8 @@ func TestDiffUnstructured(t *testing.T) {
 			wanted.SetResourceVersion("8")
 			before := [2]client.Object{base.DeepCopy(), wanted.DeepCopy()}
 			changes := mustDiff(t, base, wanted)
-			wantJSON(t, tc.reason+": metadata", tc.metadata, changes.Metadata)
-			wantJSON(t, tc.reason+": status", tc.status, changes.Status)
+			wantJSON(t, tc.reason+": metadata", tc.metadata, metadataJSON(t, changes))
+			wantJSON(t, tc.reason+": status", tc.status, statusJSON(t, changes))
 			if got, want := changes.Empty(), tc.metadata == "" && tc.status == ""; got != want {
 				t.Errorf("Empty() = %t, want %t", got, want)
 			}
@@ -115,8 +116,8 @@ func TestDiffRefusesOtherPlaces(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			changes, err := patch.Diff(tc.base, tc.wanted)
-			fieldErr := &patch.FieldError{}
+			changes, err := itempatch.Diff(tc.base, tc.wanted)
+			fieldErr := &patching.FieldError{}
 			if !errors.As(err, &fieldErr) || fieldErr.Path != tc.path {
 				t.Fatalf("Diff() error = %v, want a FieldError at %s", err, tc.path)
 			}
@@ -141,13 +142,13 @@ func TestDiffFaults(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if changes, err := patch.Diff(tc.base, tc.wanted); err == nil || !changes.Empty() {
+			if changes, err := itempatch.Diff(tc.base, tc.wanted); err == nil || !changes.Empty() {
 				t.Errorf("Diff() = %+v, %v, want no changes and an error", changes, err)
 			}
 		})
 	}
 	t.Run("no changes need no resourceVersion", func(t *testing.T) {
-		if changes, err := patch.Diff(item(noVersion), item(noVersion)); err != nil || !changes.Empty() {
+		if changes, err := itempatch.Diff(item(noVersion), item(noVersion)); err != nil || !changes.Empty() {
 			t.Errorf("Diff() = %+v, %v, want nothing", changes, err)
 		}
 	})
@@ -170,5 +171,5 @@ func withKind(u *unstructured.Unstructured, kind string) *unstructured.Unstructu
 // A Go type leaves out an empty list; an unstructured object may have one.
 func TestDiffEmptiedList(t *testing.T) {
 	base, wanted := thing(t, `{"metadata":{"finalizers":["a/b"]}}`), thing(t, `{"metadata":{"finalizers":[]}}`)
-	wantJSON(t, "metadata", `{"metadata":{"finalizers":null,"resourceVersion":"7"}}`, mustDiff(t, base, wanted).Metadata)
+	wantJSON(t, "metadata", `{"metadata":{"finalizers":null,"resourceVersion":"7"}}`, metadataJSON(t, mustDiff(t, base, wanted)))
 }

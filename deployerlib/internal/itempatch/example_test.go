@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch_test
+package itempatch_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/deployerkit/deployerkit/patch"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 )
 
 // Changes of labels and status travel as two merge patches; the first status of a DeployItem brings
@@ -19,17 +19,15 @@ func ExampleDiff() {
 	wanted.Labels = map[string]string{"example.org/team": "blue"}
 	wanted.Status.Phase = lsv1alpha1.DeployItemPhases.Progressing
 
-	changes, err := patch.Diff(stored, wanted)
-	fmt.Println(string(changes.Metadata))
-	fmt.Println(string(changes.Status))
+	changes, err := itempatch.Diff(stored, wanted)
+	fmt.Println(changes.Metadata, changes.Status)
 	fmt.Println(err)
 
 	wanted.Spec.Context = "other"
-	_, err = patch.Diff(stored, wanted)
+	_, err = itempatch.Diff(stored, wanted)
 	fmt.Println(err)
 	// Output:
-	// {"metadata":{"labels":{"example.org/team":"blue"},"resourceVersion":"41"}}
-	// {"metadata":{"resourceVersion":"41"},"status":{"observedGeneration":0,"phase":"Progressing"}}
+	// map[labels:map[example.org/team:blue]] map[observedGeneration:0 phase:Progressing]
 	// <nil>
-	// spec.context was changed: only labels, annotations, finalizers, ownerReferences and status can be written
+	// spec.context: it was changed, but only labels, annotations, finalizers, ownerReferences and status can be written
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch_test
+package itempatch_test
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/deployerkit/deployerkit/patch"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 )
 
 // FuzzDiff: what Diff produces, applied by an independent implementation of merge patches, makes the
@@ -36,12 +36,12 @@ func FuzzDiff(f *testing.F) {
 		if !ok {
 			return
 		}
-		changes, err := patch.Diff(base, wanted)
+		changes, err := itempatch.Diff(base, wanted)
 		if err != nil {
 			t.Fatalf("Diff: %v", err)
 		}
 		got := encodeThing(t, base)
-		for _, p := range [][]byte{changes.Metadata, changes.Status} {
+		for _, p := range [][]byte{metadataJSON(t, changes), statusJSON(t, changes)} {
 			if p == nil {
 				continue
 			}
@@ -56,8 +56,8 @@ func FuzzDiff(f *testing.F) {
 		if want, got := normal(t, wanted), normal(t, result); !reflect.DeepEqual(want, got) { // cmp takes for ever on deep lists
 			t.Errorf("patched base differs from wanted (-wanted +got):\n%s", cmp.Diff(want, got))
 		}
-		if again, err := patch.Diff(result, wanted); err != nil || !again.Empty() {
-			t.Errorf("Diff() after the patch = %s %s, %v, want nothing", again.Metadata, again.Status, err)
+		if again, err := itempatch.Diff(result, wanted); err != nil || !again.Empty() {
+			t.Errorf("Diff() after the patch = %v %v, %v, want nothing", again.Metadata, again.Status, err)
 		}
 	})
 }
@@ -79,13 +79,13 @@ func FuzzForeign(f *testing.F) {
 		}
 		base, wanted, stored := thing(was, was, "1"), thing(we, was, "2"), thing(was, they, "1")
 		stored.SetAnnotations(map[string]string{key + "x": "theirs"})
-		changes, err := patch.Diff(base, wanted)
+		changes, err := itempatch.Diff(base, wanted)
 		if err != nil {
 			t.Fatalf("Diff: %v", err)
 		}
 		got, want := encodeThing(t, stored), thing(we, they, "2")
 		want.SetAnnotations(map[string]string{key + "x": "theirs"})
-		for _, p := range [][]byte{changes.Metadata, changes.Status} {
+		for _, p := range [][]byte{metadataJSON(t, changes), statusJSON(t, changes)} {
 			if p == nil {
 				continue
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch_test
+package itempatch_test
 
 import (
 	"testing"
@@ -99,13 +99,13 @@ func TestDiffDeployItemStatus(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := [2]client.Object{tc.base.DeepCopy(), tc.wanted.DeepCopy()}
-			wantJSON(t, tc.reason, tc.want, mustDiff(t, tc.base, tc.wanted).Status)
+			wantJSON(t, tc.reason, tc.want, statusJSON(t, mustDiff(t, tc.base, tc.wanted)))
 			assertUntouched(t, before[0], tc.base)
 			assertUntouched(t, before[1], tc.wanted)
 
 			absent := cmp.Equal(tc.base.Status, lsv1alpha1.DeployItemStatus{})
 			base, wanted := asUnstructured(t, tc.base, absent), asUnstructured(t, tc.wanted, false)
-			wantJSON(t, "unstructured: "+tc.reason, tc.want, mustDiff(t, base, wanted).Status)
+			wantJSON(t, "unstructured: "+tc.reason, tc.want, statusJSON(t, mustDiff(t, base, wanted)))
 		})
 	}
 }
@@ -116,7 +116,7 @@ func TestDiffDeployItemRawBody(t *testing.T) {
 	wanted.Object["status"] = map[string]any{"deployer": map[string]any{"name": "n"}}
 	wantJSON(t, "a partial deployer and a missing observedGeneration are filled in",
 		`{"metadata":{"resourceVersion":"7"},"status":{"deployer":{"identity":"","name":"n","version":""},"observedGeneration":0}}`,
-		mustDiff(t, base, wanted).Status)
+		statusJSON(t, mustDiff(t, base, wanted)))
 }
 
 func TestDiffComparesNumbersByValue(t *testing.T) {
@@ -128,7 +128,7 @@ func TestDiffComparesNumbersByValue(t *testing.T) {
 	same := [][2]string{{`{"n":1}`, `{"n":1.0}`}, {`{"n":1e3}`, `{"n":1000}`}, {`{"n":[1]}`, `{"n": [1.0]}`}}
 	for _, pair := range same {
 		if changes := mustDiff(t, provider(pair[0]), provider(pair[1])); !changes.Empty() {
-			t.Errorf("Diff(%s, %s) = %s, want nothing", pair[0], pair[1], changes.Status)
+			t.Errorf("Diff(%s, %s) = %v, want nothing", pair[0], pair[1], changes.Status)
 		}
 	}
 	if changes := mustDiff(t, provider(`{"n":9007199254740993}`), provider(`{"n":9007199254740992}`)); changes.Empty() {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch
+package patching
 
 import (
 	"maps"
+	"slices"
 )
 
-// mergePatch returns the JSON merge patch (RFC 7386) that makes wanted out of base; it is empty when
-// they are equal. Neither contains explicit nulls.
-func mergePatch(base, wanted map[string]any) map[string]any {
+// MergePatch returns the JSON merge patch (RFC 7386) that makes wanted out of base. It is empty when they are equal. Neither
+// contains explicit nulls.
+func MergePatch(base, wanted map[string]any) map[string]any {
 	out := map[string]any{}
 	for key := range base {
 		if _, keep := wanted[key]; !keep {
@@ -17,22 +18,22 @@ func mergePatch(base, wanted map[string]any) map[string]any {
 	}
 	for key, want := range wanted {
 		have, exists := base[key]
-		if exists && equal(have, want) {
+		if exists && Equal(have, want) {
 			continue
 		}
 		haveObject, isObject := have.(map[string]any)
 		wantObject, becomesObject := want.(map[string]any)
 		if isObject && becomesObject {
-			want = mergePatch(haveObject, wantObject)
+			want = MergePatch(haveObject, wantObject)
 		}
 		out[key] = want
 	}
 	return out
 }
 
-// applyMerge returns base with the merge patch applied; base and overlay are not changed. Other than in
-// RFC 7386, deleting below what is absent does not create it.
-func applyMerge(base, overlay map[string]any) map[string]any {
+// ApplyMerge returns base with the merge patch applied. base and overlay are not changed. Unlike in RFC 7386, a deletion below what
+// is absent does not create it.
+func ApplyMerge(base, overlay map[string]any) map[string]any {
 	out := maps.Clone(base)
 	if out == nil {
 		out = map[string]any{}
@@ -47,7 +48,7 @@ func applyMerge(base, overlay map[string]any) map[string]any {
 			if !exists && deletesOnly(changeObject) {
 				continue
 			}
-			out[key] = applyMerge(have, changeObject)
+			out[key] = ApplyMerge(have, changeObject)
 		default:
 			out[key] = change
 		}
@@ -55,23 +56,26 @@ func applyMerge(base, overlay map[string]any) map[string]any {
 	return out
 }
 
-// effective returns the overlay without the parts that only delete below what base does not have.
-func effective(overlay, base map[string]any) map[string]any {
-	out := make(map[string]any, len(overlay))
+// effective returns the overlay without the parts that only delete below what base does not have, which the API server would
+// create. stripped reports whether there are any.
+func effective(overlay, base map[string]any) (out map[string]any, stripped bool) {
+	out = make(map[string]any, len(overlay))
 	for key, change := range overlay {
 		if changeObject, isObject := change.(map[string]any); isObject {
 			have, exists := base[key].(map[string]any)
 			if !exists && deletesOnly(changeObject) {
+				stripped = true
 				continue
 			}
-			change = effective(changeObject, have)
+			inner, some := effective(changeObject, have)
+			change, stripped = inner, stripped || some
 		}
 		out[key] = change
 	}
-	return out
+	return out, stripped
 }
 
-// deletesOnly tells that a merge patch sets nothing, not even an empty object.
+// deletesOnly reports whether a merge patch sets nothing, not even an empty object.
 func deletesOnly(overlay map[string]any) bool {
 	for _, change := range overlay {
 		if changeObject, isObject := change.(map[string]any); change != nil && (!isObject || !deletesOnly(changeObject)) {
@@ -81,15 +85,15 @@ func deletesOnly(overlay map[string]any) bool {
 	return len(overlay) > 0
 }
 
-// equal compares two decoded JSON values; 1 and 1.0 are the same number.
-func equal(a, b any) bool {
+// Equal compares two decoded JSON values; 1 and 1.0 are the same number.
+func Equal(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
 		y, ok := b.(map[string]any)
-		return ok && maps.EqualFunc(x, y, equal)
+		return ok && maps.EqualFunc(x, y, Equal)
 	case []any:
 		y, ok := b.([]any)
-		return ok && equalLists(x, y)
+		return ok && slices.EqualFunc(x, y, Equal)
 	case int64:
 		if y, ok := b.(float64); ok {
 			return float64(x) == y
@@ -100,16 +104,4 @@ func equal(a, b any) bool {
 		}
 	}
 	return a == b
-}
-
-func equalLists(a, b []any) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !equal(a[i], b[i]) {
-			return false
-		}
-	}
-	return true
 }

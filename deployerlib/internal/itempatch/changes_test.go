@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch_test
+package itempatch_test
 
 import (
 	"testing"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-
-	"github.com/deployerkit/deployerkit/patch"
 )
 
-func TestRebase(t *testing.T) {
+// TestChangesOnFresh: a writer makes its changes on a newer version and compares again.
+func TestChangesOnFresh(t *testing.T) {
 	wanted := item(both, func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished = "job" })
 	changes := mustDiff(t, item(), wanted)
 	version := func(di *lsv1alpha1.DeployItem) { di.ResourceVersion = "9" }
@@ -38,27 +37,15 @@ func TestRebase(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := tc.fresh.DeepCopy()
-			got, err := changes.Rebase(tc.fresh)
+			made, err := changes.On(tc.fresh)
 			if err != nil {
-				t.Fatalf("Rebase: %v", err)
+				t.Fatalf("On: %v", err)
 			}
-			wantJSON(t, tc.reason+": metadata", tc.metadata, got.Metadata)
-			wantJSON(t, tc.reason+": status", tc.status, got.Status)
+			got := mustDiff(t, tc.fresh, made)
+			wantJSON(t, tc.reason+": metadata", tc.metadata, metadataJSON(t, got))
+			wantJSON(t, tc.reason+": status", tc.status, statusJSON(t, got))
 			assertUntouched(t, before, tc.fresh)
 		})
-	}
-}
-
-func TestRebaseFaults(t *testing.T) {
-	good := mustDiff(t, item(), item(both))
-	if _, err := good.Rebase(item(func(di *lsv1alpha1.DeployItem) { di.ResourceVersion = "" })); err == nil {
-		t.Error("Rebase() onto an object without resourceVersion gives no error")
-	}
-	if _, err := (patch.Changes{Status: []byte(`[`)}).Rebase(item()); err == nil {
-		t.Error("Rebase() of a broken patch gives no error")
-	}
-	if _, err := (patch.Changes{Metadata: []byte(`{"spec":{"type":"x"}}`)}).Rebase(item()); err == nil {
-		t.Error("Rebase() of a patch of the spec gives no error")
 	}
 }
 

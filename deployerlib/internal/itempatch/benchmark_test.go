@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch_test
+package itempatch_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/deployerkit/deployerkit/patch"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 )
 
 // BenchmarkDiff shows that the size of an unchanged spec does not matter.
@@ -25,7 +25,7 @@ func BenchmarkDiff(b *testing.B) {
 			wanted.Status.Phase = "Init"
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := patch.Diff(base, wanted); err != nil {
+				if _, err := itempatch.Diff(base, wanted); err != nil {
 					b.Fatal(err)
 				}
 			}

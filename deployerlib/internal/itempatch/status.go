@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package patch
+package itempatch
 
 import (
 	"maps"
+	"reflect"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/internal/patching"
 )
 
 const (
@@ -14,24 +17,19 @@ const (
 	fieldObservedGeneration = "observedGeneration"
 )
 
-// statusRules is a kind's own way to compute the status patch; nil means the plain difference.
-type statusRules func(base, wanted map[string]any) map[string]any
-
-func rulesFor(obj client.Object) statusRules {
-	if _, typed := obj.(*lsv1alpha1.DeployItem); typed {
-		return diffDeployItemStatus
-	}
+// diffStatusOf returns how the status of an object is compared. Only deploy items are special.
+func diffStatusOf(obj client.Object) func(base, wanted map[string]any) map[string]any {
 	gvk := obj.GetObjectKind().GroupVersionKind()
-	if gvk.Group == lsv1alpha1.SchemeGroupVersion.Group && gvk.Kind == "DeployItem" {
-		return diffDeployItemStatus
+	if _, typed := obj.(*lsv1alpha1.DeployItem); typed || gvk.Group == lsv1alpha1.SchemeGroupVersion.Group && gvk.Kind == "DeployItem" {
+		return diffStatus
 	}
-	return nil
+	return patching.MergePatch
 }
 
-// diffDeployItemStatus keeps the two demands of the DeployItem's schema: a stored status has an
-// observedGeneration, and a stored deployer has all its fields. Whether a zero status is stored cannot
-// be seen in a typed object, so it counts as absent; sending a value again that is stored is harmless.
-func diffDeployItemStatus(base, wanted map[string]any) map[string]any {
+// diffStatus keeps the two demands of the schema: a stored status has an observedGeneration, and a stored deployer has all its
+// fields. A typed object does not show whether a zero status is stored, so it counts as absent. Sending a stored value again is
+// harmless.
+func diffStatus(base, wanted map[string]any) map[string]any {
 	base, wanted = withWholeDeployer(base), withWholeDeployer(wanted)
 	if isZeroStatus(base) {
 		if isZeroStatus(wanted) {
@@ -42,7 +40,7 @@ func diffDeployItemStatus(base, wanted map[string]any) map[string]any {
 	if _, exists := wanted[fieldObservedGeneration]; !exists {
 		wanted[fieldObservedGeneration] = int64(0)
 	}
-	out := mergePatch(base, wanted)
+	out := patching.MergePatch(base, wanted)
 	if _, changed := out[fieldDeployer].(map[string]any); changed {
 		out[fieldDeployer] = wanted[fieldDeployer]
 	}
@@ -63,7 +61,7 @@ func withWholeDeployer(status map[string]any) map[string]any {
 	whole := map[string]any{"identity": "", "name": "", "version": ""}
 	empty := maps.Clone(whole)
 	maps.Copy(whole, deployer)
-	if equal(whole, empty) {
+	if reflect.DeepEqual(whole, empty) {
 		delete(out, fieldDeployer)
 		return out
 	}
@@ -71,8 +69,8 @@ func withWholeDeployer(status map[string]any) map[string]any {
 	return out
 }
 
-// isZeroStatus tells that a status holds nothing but an observedGeneration of 0.
+// isZeroStatus reports whether a status holds nothing but an observedGeneration of 0.
 func isZeroStatus(status map[string]any) bool {
 	generation, exists := status[fieldObservedGeneration]
-	return len(status) == 0 || len(status) == 1 && exists && equal(generation, int64(0))
+	return len(status) == 0 || len(status) == 1 && exists && (generation == int64(0) || generation == float64(0))
 }
