@@ -20,6 +20,7 @@ type metricSet struct {
 	retries     *prometheus.CounterVec
 	panics      *prometheus.CounterVec
 	quarantined *prometheus.GaugeVec
+	sharing     *prometheus.GaugeVec
 }
 
 // newMetrics registers the metrics; deployers on one registry share them.
@@ -34,10 +35,13 @@ func newMetrics(reg prometheus.Registerer) (*metricSet, error) {
 		retries:     counter("retries_total", "Actions that failed and are retried.", typ, "action"),
 		panics:      counter("panics_total", "Panics of deployers and hooks that were contained.", typ),
 		quarantined: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "deployerkit", Name: "quarantined_items", Help: "Items with a call that ignores its cancellation."}, []string{typ}),
+		sharing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "deployerkit", Name: "share_waiting_items", Help: "Items that wait for a share of the workers.",
+		}, []string{typ}),
 	}
 	return m, errors.Join(
 		register(reg, &m.passes), register(reg, &m.phases), register(reg, &m.calls), register(reg, &m.hooks),
-		register(reg, &m.apiCalls), register(reg, &m.retries), register(reg, &m.panics), register(reg, &m.quarantined),
+		register(reg, &m.apiCalls), register(reg, &m.retries), register(reg, &m.panics), register(reg, &m.quarantined), register(reg, &m.sharing),
 	)
 }
 

@@ -167,6 +167,12 @@ func (o *observer) writes(c *cycle, changes patch.Changes) {
 
 func (o *observer) apiCall(verb string) { o.metrics.apiCalls.WithLabelValues(o.typ, verb).Inc() }
 func (o *observer) panicked()           { o.metrics.panics.WithLabelValues(o.typ).Inc() }
+
+// sharing counts items that wait for a share of the workers.
+func (o *observer) sharing(delta int) {
+	o.metrics.sharing.WithLabelValues(o.typ).Add(float64(delta))
+}
+
 func (o *observer) quarantined(delta int) {
 	o.metrics.quarantined.WithLabelValues(o.typ).Add(float64(delta))
 }

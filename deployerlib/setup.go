@@ -96,6 +96,7 @@ func newReconciler(a access, args DeployerArgs) (*reconciler, error) {
 		Workers: args.Options.MaxConcurrentReconciles, TargetShare: args.TargetShare,
 		After: func(d time.Duration, f func()) { args.Clock.AfterFunc(d, func() { go f() }) },
 		Offer: func(item types.NamespacedName) { r.queue.add(item, priorityOffered) },
+		Waits: seen.sharing,
 	})
 	r.phases, r.ops = r.pipeline(), r.operations()
 	return r, nil

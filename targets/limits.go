@@ -4,7 +4,9 @@ package targets
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"unicode"
 )
@@ -48,6 +50,17 @@ func (l Limits) withDefaults() Limits {
 	l.WatchObjects = cmp.Or(l.WatchObjects, 20_000)
 	l.WatchEvents, l.WatchBytes = cmp.Or(l.WatchEvents, 1000), cmp.Or(l.WatchBytes, 4*mib)
 	return l
+}
+
+// Validate reports every limit that is negative.
+func (l Limits) Validate() error {
+	var faults []error
+	for field, value := range reflect.ValueOf(l).Fields() {
+		if value.Int() < 0 {
+			faults = append(faults, fmt.Errorf("limits of targets: %s is %d, must not be negative", field.Name, value.Int()))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // FlagOf returns the flag by which the programs of this module set a field of Limits: --target-limit-watch-events for

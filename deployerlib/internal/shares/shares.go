@@ -32,6 +32,8 @@ type Options struct {
 	After func(d time.Duration, f func())
 	// Offer is called for an item that waited and holds a share now. It queues the item.
 	Offer func(item types.NamespacedName)
+	// Waits is called with the change of the number of items that wait; nil is not called. It must not block.
+	Waits func(change int)
 }
 
 // Place is what an item belongs to.
@@ -60,6 +62,7 @@ type Shares struct {
 	offered map[types.NamespacedName]bool // of held: not taken yet
 	fresh   []types.NamespacedName        // of offered: Offer was not called yet
 	waiting queue
+	told    int // of waiting: what Waits knows
 	proven  map[Place]bool
 	ticking bool
 	closed  bool
@@ -122,11 +125,24 @@ func (s *Shares) Waiting() int {
 	return s.waiting.len()
 }
 
-// Close ends the looks at the health of targets.
+// Close ends the looks at the health of targets. For Options.Waits, no item waits after it.
 func (s *Shares) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	s.tell()
+}
+
+// tell calls Options.Waits. The lock is held.
+func (s *Shares) tell() {
+	waiting := s.waiting.len()
+	if s.closed {
+		waiting = 0
+	}
+	if change := waiting - s.told; change != 0 && s.options.Waits != nil {
+		s.options.Waits(change)
+	}
+	s.told = waiting
 }
 
 // change runs f under the lock, and calls Offer for those that got a share by it.
@@ -135,6 +151,7 @@ func (s *Shares) change(f func()) {
 	f()
 	offers := s.fresh
 	s.fresh = nil
+	s.tell()
 	s.tick()
 	s.mu.Unlock()
 	for _, item := range offers {

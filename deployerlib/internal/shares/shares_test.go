@@ -24,12 +24,16 @@ type world struct {
 	timers  []func()
 	health  map[string]targets.Health // by "namespace/target"; good
 	offered []string
+	waits   int
 }
 
 func newWorld(t *testing.T, workers int) *world {
 	w := &world{t: t, health: map[string]targets.Health{}}
 	after := func(_ time.Duration, f func()) { w.timers = append(w.timers, f) }
-	w.Shares = New(Options{Workers: workers, TargetShare: 0.5, After: after, Offer: func(item types.NamespacedName) { w.offered = append(w.offered, item.Name) }})
+	w.Shares = New(Options{
+		Workers: workers, TargetShare: 0.5, After: after, Offer: func(item types.NamespacedName) { w.offered = append(w.offered, item.Name) },
+		Waits: func(change int) { w.waits += change },
+	})
 	w.Judge(func(target types.NamespacedName) targets.Health {
 		if health, known := w.health[target.String()]; known {
 			return health
@@ -289,4 +293,27 @@ func BenchmarkTake(b *testing.B) {
 		s.Take(key, Claim{Place: place})
 		s.Return(key)
 	}
+}
+
+// TestWaits: who counts the items that wait hears of each change.
+func TestWaits(t *testing.T) {
+	t.Run("the sum of all changes is the number of items that wait [F4]", func(t *testing.T) {
+		w := newWorld(t, 2)
+		w.health["a/t"] = targets.HealthBad
+		w.take("a/t/1", "a/t/2", "a/t/3")
+		if w.waits != 2 || w.Waiting() != 2 {
+			t.Errorf("%d items wait, %d were told of", w.Waiting(), w.waits)
+		}
+		item, _ := split("a/t/1")
+		w.Return(item)
+		if w.waits != 1 || w.Waiting() != 1 {
+			t.Errorf("%d items wait, %d were told of", w.Waiting(), w.waits)
+		}
+		w.Close()
+		item, _ = split("a/t/3")
+		w.Return(item)
+		if w.waits != 0 {
+			t.Errorf("after the end, %d items wait", w.waits)
+		}
+	})
 }

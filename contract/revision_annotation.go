@@ -3,11 +3,71 @@
 package contract
 
 import (
+	"time"
+
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// evaluateAnnotation decides under the annotation revision.
-func evaluateAnnotation(v view, d *Decision) {
+// annotation is the revision [Annotation].
+type annotation struct{}
+
+func (annotation) revision() Revision { return Annotation }
+
+func (annotation) claims(*lsv1alpha1.DeployItem) bool  { return true }
+func (annotation) accepts(*lsv1alpha1.DeployItem) bool { return true }
+
+var annotationPhases = phaseNames{
+	initDelete: phaseInit, deleteFailed: phaseFailed,
+	writable: []phase{phaseInit, phaseProgressing, phaseDeleting, phaseSucceeded, phaseFailed},
+}
+
+func (annotation) phases() phaseNames { return annotationPhases }
+
+// requested returns the time of the deletion: no other request has a time.
+func (annotation) requested(di *lsv1alpha1.DeployItem) *metav1.Time { return di.DeletionTimestamp }
+
+func (annotation) runStart(di *lsv1alpha1.DeployItem) *metav1.Time {
+	return di.Status.LastReconcileTime
+}
+
+// sameRun reports whether the stored item is in a run that began when this one did.
+func (annotation) sameRun(stored, mine *lsv1alpha1.DeployItemStatus, _ Decision) bool {
+	return isWorking(stored.Phase) && sameSecond(stored.LastReconcileTime, mine.LastReconcileTime)
+}
+
+func (annotation) start(*lsv1alpha1.DeployItemStatus, Decision, StartInfo) {}
+func (annotation) finish(*lsv1alpha1.DeployItemStatus, time.Time)          {}
+func (annotation) recordHistory(*lsv1alpha1.DeployItemStatus)              {}
+
+func (annotation) mask(before, after *lsv1alpha1.DeployItemStatus) {
+	after.JobID, after.JobIDFinished, after.JobIDGenerationTime = before.JobID, before.JobIDFinished, before.JobIDGenerationTime
+	after.TransitionTimes, after.FirstError, after.LastErrors = before.TransitionTimes, before.FirstError, before.LastErrors
+}
+
+func (annotation) hookFailed(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error, now time.Time) {
+	RecordError(status, Annotation, e, now)
+}
+
+func (annotation) hookRecovered(status *lsv1alpha1.DeployItemStatus) { status.LastError = nil }
+
+func (annotation) showsHookFailure(status *lsv1alpha1.DeployItemStatus) bool {
+	e := status.LastError
+	return e != nil && e.Operation == hookOperation && e.Reason == ReasonHookFailed
+}
+
+func (annotation) showsHookError(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error) bool {
+	return sameError(e, status.LastError)
+}
+
+// continues reports whether a run in progress does what d asks for. A deletion that came in the middle of another run is
+// not that run.
+func (annotation) continues(v view, d Decision) bool {
+	deletes := v.phase == phaseDeleting || v.startedSinceDeletion() && !v.changed
+	return v.annotationStarted() && (d.Action != Delete || deletes)
+}
+
+func (annotation) evaluate(v view, d *Decision) {
 	switch {
 	case v.awaitsJob():
 		d.Reason = WhyAwaitingJob
