@@ -79,6 +79,10 @@ fuzz: ## Run every fuzz test for FUZZTIME (30s each, two at once)
 mutants: ## Break the code in many ways and see that a test fails each time; MUTANTS=regexp selects
 	go run ./hack/mutants '$(MUTANTS)'
 
+.PHONY: metrics
+metrics: ## Print measures of the code and what exceeds them; it fails nothing
+	go run ./hack/metrics
+
 .PHONY: lint
 lint: $(LINT) ## Run the linters
 	$(LINT) run ./...
