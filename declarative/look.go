@@ -17,6 +17,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/version"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -152,7 +153,7 @@ func (r *run) seen(ctx context.Context, v view, entry apply.Entry) (obj *unstruc
 		if obj = informer.get(entry.Namespace, entry.Name); obj == nil {
 			return written == "" || informer.reached(written), nil
 		}
-		sure = written == "" || !older(obj.GetResourceVersion(), written)
+		sure = written == "" || !version.Older(obj.GetResourceVersion(), written)
 		return sure, nil
 	}
 	_ = wait.PollUntilContextTimeout(ctx, lagCheck, lag, true, upToDate) // who is not sure asks

@@ -18,12 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/version"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -201,7 +201,7 @@ func (s *observation) wake(obj any) {
 		return
 	}
 	s.mu.Lock()
-	if s.version == "" || older(s.version, m.GetResourceVersion()) {
+	if s.version == "" || version.Older(s.version, m.GetResourceVersion()) {
 		s.version = m.GetResourceVersion()
 	}
 	s.mu.Unlock()
@@ -209,11 +209,10 @@ func (s *observation) wake(obj any) {
 }
 
 // reached tells whether all changes up to a version were seen. false when that cannot be told.
-func (s *observation) reached(version string) bool {
+func (s *observation) reached(written string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	order, err := resourceversion.CompareResourceVersion(s.version, version)
-	return err == nil && order >= 0
+	return s.version == written || version.Older(written, s.version)
 }
 
 // get finds an object; nil when it is not there, or does not belong to any item. It is shared: copy it.
@@ -286,10 +285,4 @@ func metaOf(obj any) metav1.Object {
 		return nil
 	}
 	return m
-}
-
-// older says whether version a was surely before b. What cannot be compared is not older.
-func older(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
 }

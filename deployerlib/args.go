@@ -101,6 +101,10 @@ type DeployerArgs struct {
 	// Observe is called for each step of each pass, in order per item; nil: not at all.
 	// It must be fast and safe for concurrent use.
 	Observe func(Step)
+	// CountCalls is called with +1 before code of the deployer or of a hook runs for an item, and with -1 after it has
+	// returned, also if it was given up before; nil: not at all. It must be fast and safe for concurrent use. A process
+	// whose calls have not all returned must not hand over its lease.
+	CountCalls func(delta int)
 
 	hooks *extension.ReconcileExtensionHooks // what ExtensionHooks returned, read once
 }
@@ -134,6 +138,9 @@ func (a *DeployerArgs) defaultParts() {
 	}
 	if a.ItemSelector == nil {
 		a.ItemSelector = labels.Everything()
+	}
+	if a.CountCalls == nil {
+		a.CountCalls = func(int) {}
 	}
 	if a.Options.EnableWarmup == nil {
 		a.Options.EnableWarmup = new(true)

@@ -65,7 +65,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	done := make(chan passed, 1)
-	go func() { done <- r.pass(passCtx, c) }()
+	r.args.CountCalls(+1)
+	go func() {
+		p := r.pass(passCtx, c)
+		r.args.CountCalls(-1)
+		done <- p
+	}()
 	p, returned := r.watch(ctx, passCtx, c, done)
 	if !returned {
 		r.giveUp(ctx, c, context.Cause(passCtx), done)

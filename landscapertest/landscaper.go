@@ -16,11 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
 // Timeouts that Landscaper enforces, as it has them by default.
@@ -90,16 +90,7 @@ func NewLandscaper(c client.Client, o LandscaperOptions) *Landscaper {
 }
 
 // Scheme returns a scheme with Kubernetes' types and Landscaper's.
-func Scheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("add Kubernetes' types: %w", err)
-	}
-	if err := lsv1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("add Landscaper's types: %w", err)
-	}
-	return scheme, nil
-}
+func Scheme() (*runtime.Scheme, error) { return deployerlib.Scheme() }
 
 // Item makes an item in memory. config: a string or []byte is taken as JSON,
 // anything else is marshalled; nil: the item has none.

@@ -8,9 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/internal/version"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -133,11 +133,7 @@ func (m *memory) isNews(o watch.Object) bool {
 
 // isNewer tells whether a version is not b, and not surely before it.
 func isNewer(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	if err != nil {
-		return a != b
-	}
-	return order > 0
+	return a != b && !version.Older(a, b)
 }
 
 // saw notes at which version a run met an object, unless it met a newer one.

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/readiness"
+	"github.com/deployerkit/deployerkit/internal/version"
 )
 
 // readers is how many objects are read at a time to see whether they are ready.
@@ -144,16 +144,11 @@ func (c *Cluster) current(ref apply.Ref, obj *unstructured.Unstructured) error {
 	if !known {
 		return nil
 	}
-	if isOlder(obj.GetResourceVersion(), seen.ResourceVersion) {
+	if version.Older(obj.GetResourceVersion(), seen.ResourceVersion) {
 		return fmt.Errorf("read %s: the target lags behind: it answers with version %s, and version %s is known",
 			ref, obj.GetResourceVersion(), seen.ResourceVersion)
 	}
 	return nil
-}
-
-func isOlder(version, than string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err == nil && order < 0
 }
 
 // saw notes the state in which an object is waited for.
@@ -176,7 +171,7 @@ func (r *Run) missed() bool {
 			continue
 		}
 		seen, known := r.Cluster.watcher.Get(mapping.Resource, ref.Key())
-		if known && (seen.UID != at.uid || isOlder(at.version, seen.ResourceVersion)) {
+		if known && (seen.UID != at.uid || version.Older(at.version, seen.ResourceVersion)) {
 			return true
 		}
 	}

@@ -7,9 +7,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/version"
 )
 
 // Expected is the state of an object as its item left it.
@@ -145,9 +145,9 @@ func (w *Watcher) judge(events []Event, o Object, deleted bool) []Event {
 	}
 	r := s.objects[o.NamespacedName]
 	switch {
-	case r != nil && older(r.version, e.version):
+	case r != nil && version.Older(r.version, e.version):
 		return events // the answer to our own write is newer
-	case r == nil && !deleted && older(s.version, e.version):
+	case r == nil && !deleted && version.Older(s.version, e.version):
 		return events // the watch has yet to see it
 	}
 	event := Event{Item: e.item, Object: o, UID: e.uid, What: verdict(e, r)}
@@ -197,10 +197,4 @@ func verdict(e *expectation, r *reduced) What {
 	default:
 		return Changed
 	}
-}
-
-// older says whether version a was surely before b. What cannot be compared is not older.
-func older(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/internal/version"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -216,7 +217,7 @@ func (s *stream) Delete(obj any) error {
 	delete(s.objects, id)
 	s.version = r.version
 	var events []Event
-	if e := s.w.expected[s.place.gvr][id]; e != nil && !older(r.version, e.version) {
+	if e := s.w.expected[s.place.gvr][id]; e != nil && !version.Older(r.version, e.version) {
 		events = s.w.judge(nil, o, true)
 	}
 	s.w.mu.Unlock()
@@ -226,7 +227,7 @@ func (s *stream) Delete(obj any) error {
 }
 
 // Replace is called by the reflector with the whole list, at first and after it lost the thread.
-func (s *stream) Replace(list []any, version string) error {
+func (s *stream) Replace(list []any, listed string) error {
 	objects := make(map[types.NamespacedName]*reduced, len(list))
 	for _, obj := range list {
 		if r, err := reducedOf(obj); err == nil {
@@ -238,10 +239,10 @@ func (s *stream) Replace(list []any, version string) error {
 		s.w.mu.Unlock()
 		return nil
 	}
-	if older(version, s.version) {
+	if version.Older(listed, s.version) {
 		s.w.rewound(s.place)
 	}
-	s.objects, s.version, s.synced = objects, version, true
+	s.objects, s.version, s.synced = objects, listed, true
 	s.w.widened(s.place)
 	s.changed()
 	events := s.w.judgeAll(s.place.gvr, s.place.namespace)

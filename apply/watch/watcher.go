@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+
+	"github.com/deployerkit/deployerkit/internal/version"
 )
 
 // Options of a Watcher. The zero value is ready to use.
@@ -134,11 +136,11 @@ func (w *Watcher) Get(gvr schema.GroupVersionResource, name types.NamespacedName
 		return Seen{}, false
 	}
 	r := s.objects[name]
-	version := s.version
+	known := s.version
 	if r != nil {
-		version = r.version
+		known = r.version
 	}
-	if e := w.expected[gvr][name]; e != nil && older(version, e.version) {
+	if e := w.expected[gvr][name]; e != nil && version.Older(known, e.version) {
 		return Seen{UID: e.uid, ResourceVersion: e.version, Key: e.key, Item: e.item}, true
 	}
 	if r == nil {

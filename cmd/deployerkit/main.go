@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -20,6 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/demo"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
+	"github.com/deployerkit/deployerkit/internal/buildinfo"
 )
 
 func main() {
@@ -92,21 +92,6 @@ func logTo(path string) error {
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Show the version", Args: cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), version()) },
+		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "deployerkit", buildinfo.Text()) },
 	}
-}
-
-// version is what the go command knows about this build.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "deployerkit (no build information)"
-	}
-	commit := "unknown"
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			commit = setting.Value
-		}
-	}
-	return fmt.Sprintf("deployerkit %s, %s, commit %s", info.Main.Version, info.GoVersion, commit)
 }

@@ -43,5 +43,5 @@ func Example() {
 		fmt.Println(over)
 	}
 	// Output:
-	// the answer of the target has more than 8388608 bytes, the limit for one object (the option targets.Limits.Object raises this limit)
+	// the answer of the target has more than 8388608 bytes, the limit for one object (targets.Limits.Object or the flag --target-limit-object raises this limit)
 }

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	resourceversion "github.com/deployerkit/deployerkit/internal/version"
 )
 
 // suspicion is how long the cache may lag behind before a live read has to say why, and the least
@@ -98,7 +99,4 @@ func (v *versions) confirm(version string, others []string, now time.Time) (acce
 }
 
 // older reports whether resourceVersion a comes before b. Versions that cannot be compared are not older.
-func older(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
-}
+func older(a, b string) bool { return resourceversion.Older(a, b) }
