@@ -23,7 +23,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -31,6 +30,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/faultnet/hostile"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 const (
@@ -44,9 +44,7 @@ const (
 )
 
 func TestHostile(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	RunSpecs(t, "hostile targets")
+	world.Run(t, "hostile targets")
 }
 
 // behaviours are 20 targets that do harm, each in its own way.
@@ -82,13 +80,8 @@ var _ = Describe("a deployer with hostile targets", func() {
 		program, err := gexec.Build("github.com/deployerkit/deployerkit/cmd/manifest-deployer")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(gexec.CleanupBuildArtifacts)
-		cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(cp.Stop)
-		scheme, err := landscapertest.Scheme()
-		Expect(err).NotTo(HaveOccurred())
-		c, err := client.New(cp.Config, client.Options{Scheme: scheme})
-		Expect(err).NotTo(HaveOccurred())
+		cp := world.StartControlPlane(ctx, controlplane.Options{})
+		c := world.NewClient(GinkgoTB(), cp.Config)
 		kubeconfig, err := cp.KubeconfigFile("")
 		Expect(err).NotTo(HaveOccurred())
 		ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.JobID, DeployerType: true})
