@@ -47,25 +47,13 @@ func Deadline(di *lsv1alpha1.DeployItem, d Decision) (time.Time, bool) {
 }
 
 func runStart(di *lsv1alpha1.DeployItem, d Decision) *metav1.Time {
-	switch {
-	case d.Background:
-		if c := GetCondition(di.Status.Conditions, ConditionBackground); c != nil && c.Status == lsv1alpha1.ConditionTrue {
-			return &c.LastTransitionTime
-		}
-		return nil
-	case d.Revision == JobID:
-		return jobStart(di)
-	default:
-		return di.Status.LastReconcileTime
+	if !d.Background {
+		return rulesOf(d.Revision).runStart(di)
 	}
-}
-
-// jobStart is when the current job began; nil when nothing says so.
-func jobStart(di *lsv1alpha1.DeployItem) *metav1.Time {
-	if t := di.Status.TransitionTimes; t != nil && !t.InitTime.IsZero() {
-		return t.InitTime
+	if c := GetCondition(di.Status.Conditions, ConditionBackground); c != nil && c.Status == lsv1alpha1.ConditionTrue {
+		return &c.LastTransitionTime
 	}
-	return di.Status.LastReconcileTime
+	return nil
 }
 
 // AbortDeadline is when Abort has to end: [AbortTimeout] after it was first seen or after the abort-time annotation,

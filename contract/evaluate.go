@@ -68,6 +68,7 @@ type Decision struct {
 // Why an item is due, or is not.
 const (
 	WhyNoItem           = "NoItem"           // nil
+	WhyUnknownRevision  = "UnknownRevision"  // the forced revision does not exist
 	WhyIgnored          = "Ignored"          // annotation ignore on a final phase
 	WhyNoFinalizer      = "NoFinalizer"      // terminating without our finalizer
 	WhyAwaitingJob      = "AwaitingJob"      // managed by an Execution and never asked for
@@ -107,11 +108,7 @@ func Evaluate(di *lsv1alpha1.DeployItem, o Options) Decision {
 	}
 	d.Action = v.action()
 	d.Remove = v.leftoverAbort()
-	if d.Revision == JobID {
-		evaluateJobID(v, &d)
-	} else {
-		evaluateAnnotation(v, &d)
-	}
+	rulesOf(d.Revision).evaluate(v, &d)
 	d.SkipUninstall = d.Action == Delete && v.says(lsv1alpha1.DeleteWithoutUninstallAnnotation)
 	if IsPaused(di) {
 		v.pause(&d, o.Now)

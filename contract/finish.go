@@ -18,13 +18,13 @@ func Apply(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, started time.T
 		return
 	}
 	if d.Background {
-		applyBackground(di, o, now, started)
+		applyBackground(di, d, o, now, started)
 		return
 	}
 	status := &di.Status
 	applyPhase(status, d.Revision, o, isDeleting(di))
-	if o.Final && d.Revision == JobID {
-		finishJob(status, now)
+	if o.Final {
+		rulesOf(d.Revision).finish(status, now)
 	}
 	RecordError(status, d.Revision, o.Err, now)
 	if o.Waiting {
@@ -52,9 +52,9 @@ func applyPhase(status *lsv1alpha1.DeployItemStatus, r Revision, o Outcome, dele
 }
 
 // applyBackground writes what a background run shows: that it succeeded, that it is owed, or that it was given up.
-func applyBackground(di *lsv1alpha1.DeployItem, o Outcome, now, started time.Time) {
+func applyBackground(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, started time.Time) {
 	status := &di.Status
-	status.LastReconcileTime = stampRef(startTime(di, JobID, started))
+	status.LastReconcileTime = stampRef(startTime(di, d.Revision, started))
 	set := func(s lsv1alpha1.ConditionStatus, reason, message string, codes ...lsv1alpha1.ErrorCode) {
 		status.Conditions = SetCondition(status.Conditions, ConditionBackground, s, reason, message, now, codes...)
 	}

@@ -16,39 +16,40 @@ func HookFailed(di *lsv1alpha1.DeployItem, d Decision, err error, now time.Time)
 		return
 	}
 	e := NewError(err, hookOperation, ReasonHookFailed, now)
-	if d.Revision == Annotation {
-		RecordError(&di.Status, d.Revision, e, now)
-		return
-	}
-	status := lsv1alpha1.ConditionUnknown
-	if owed := GetCondition(di.Status.Conditions, ConditionBackground); owed != nil && owed.Status == lsv1alpha1.ConditionTrue {
-		status = lsv1alpha1.ConditionTrue
-	}
-	di.Status.Conditions = SetCondition(di.Status.Conditions, ConditionBackground, status, ReasonHookFailed, e.Message, now, e.Codes...)
+	rulesOf(d.Revision).hookFailed(&di.Status, e, now)
 }
 
 // ShowsHookFailure reports whether the item still shows what [HookFailed] wrote.
 func ShowsHookFailure(di *lsv1alpha1.DeployItem, d Decision) bool {
-	if di == nil {
-		return false
-	}
-	if d.Revision == Annotation {
-		e := di.Status.LastError
-		return e != nil && e.Operation == hookOperation && e.Reason == ReasonHookFailed
-	}
-	c := GetCondition(di.Status.Conditions, ConditionBackground)
-	return c != nil && c.Status == lsv1alpha1.ConditionUnknown && c.Reason == ReasonHookFailed
+	return di != nil && rulesOf(d.Revision).showsHookFailure(&di.Status)
 }
 
 // HookRecovered takes back what [HookFailed] wrote, once the hooks of an item that has nothing to do succeed again.
 func HookRecovered(di *lsv1alpha1.DeployItem, d Decision) {
-	switch {
-	case !ShowsHookFailure(di, d):
-	case d.Revision == Annotation:
-		di.Status.LastError = nil
-	default:
-		di.Status.Conditions = RemoveCondition(di.Status.Conditions, ConditionBackground)
+	if ShowsHookFailure(di, d) {
+		rulesOf(d.Revision).hookRecovered(&di.Status)
 	}
+}
+
+// ShowsError reports whether the item shows e already. Run or no run, each error has its place: lastError, or
+// [ConditionBackground] for background runs and, under [JobID], for hooks that fail while no run is due.
+func ShowsError(di *lsv1alpha1.DeployItem, d Decision, e *lsv1alpha1.Error) bool {
+	switch {
+	case di == nil || e == nil:
+		return false
+	case d.Background:
+		return showsInBackground(&di.Status, e)
+	case !d.Due:
+		return rulesOf(d.Revision).showsHookError(&di.Status, e)
+	default:
+		return sameError(e, di.Status.LastError)
+	}
+}
+
+// showsInBackground reports whether [ConditionBackground] shows the message of e.
+func showsInBackground(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error) bool {
+	shown := GetCondition(status.Conditions, ConditionBackground)
+	return shown != nil && shown.Message == e.Message
 }
 
 // hookOperation is the operation of an error that a hook caused outside a run.

@@ -44,7 +44,7 @@ func MarkPaused(di *lsv1alpha1.DeployItem, d Decision, now time.Time) {
 func (v view) pause(d *Decision, now time.Time) {
 	switch {
 	case d.Due && d.Action == Abort:
-	case d.Due && (v.goesOn(*d) || expired(v.di, *d, now)):
+	case d.Due && (rulesOf(d.Revision).continues(v, *d) || expired(v.di, *d, now)):
 		if d.New {
 			d.New, d.Remove = false, v.leftoverAbort()
 		}
@@ -53,27 +53,4 @@ func (v view) pause(d *Decision, now time.Time) {
 	default:
 		*d = Decision{Revision: d.Revision, Action: d.Action, Paused: true, Reason: d.Reason, Remove: d.Remove}
 	}
-}
-
-// goesOn reports whether a run that began and has not ended does what d wants. A deletion that came in the middle of
-// another run is not that run.
-func (v view) goesOn(d Decision) bool {
-	switch {
-	case d.Background:
-		return backgroundOwed(v.di)
-	case d.Action == Delete && !v.deletionStarted(d.Revision):
-		return false
-	case d.Revision == JobID:
-		return !d.New
-	default:
-		return v.annotationStarted()
-	}
-}
-
-// deletionStarted reports whether the run in progress began as a deletion.
-func (v view) deletionStarted(r Revision) bool {
-	if r == JobID {
-		return v.phase == phaseInitDelete || v.phase == phaseDeleting
-	}
-	return v.phase == phaseDeleting || v.startedSinceDeletion() && !v.changed
 }

@@ -49,24 +49,24 @@ func isFailure(p phase) bool { return p == phaseFailed || p == phaseDeleteFailed
 // HandedPhase is the phase that a deployer call finds in the item, whatever is stored: the phase is an output of the
 // call, so "left alone" and "set to Progressing" stay apart. InitDelete for Delete under [JobID], else Init.
 func HandedPhase(r Revision, a Action) lsv1alpha1.DeployItemPhase {
-	if r == JobID && a == Delete {
-		return phaseInitDelete
+	if a == Delete {
+		return rulesOf(r).phases().initDelete
 	}
 	return phaseInit
 }
 
 // FailedPhase is the phase of a failed run: DeleteFailed for a deleting item under [JobID], else Failed.
 func FailedPhase(r Revision, deleting bool) lsv1alpha1.DeployItemPhase {
-	if r == JobID && deleting {
-		return phaseDeleteFailed
+	if deleting {
+		return rulesOf(r).phases().deleteFailed
 	}
 	return phaseFailed
 }
 
 // startPhase is the phase that a started run stores.
 func startPhase(r Revision, deleting bool) phase {
-	if r == JobID && deleting {
-		return phaseInitDelete
+	if deleting {
+		return rulesOf(r).phases().initDelete
 	}
 	return phaseInit
 }
@@ -81,14 +81,11 @@ func workPhase(deleting bool) phase {
 
 // storedPhase translates a phase into one that the revision may store.
 func storedPhase(r Revision, p phase) phase {
-	if r == JobID {
-		return p
-	}
 	switch p {
 	case phaseInitDelete:
-		return phaseInit
+		return rulesOf(r).phases().initDelete
 	case phaseDeleteFailed:
-		return phaseFailed
+		return rulesOf(r).phases().deleteFailed
 	default:
 		return p
 	}

@@ -32,23 +32,7 @@ func RecordError(status *lsv1alpha1.DeployItemStatus, r Revision, e *lsv1alpha1.
 		}
 		status.LastError = next
 	}
-	if r == JobID {
-		recordHistory(status)
-	}
-}
-
-// recordHistory keeps lastError in the history of the job.
-func recordHistory(status *lsv1alpha1.DeployItemStatus) {
-	e := status.LastError
-	if status.FirstError == nil {
-		status.FirstError = e.DeepCopy()
-	}
-	isAbsent := func(h *lsv1alpha1.Error) bool { return h == nil }
-	history := slices.DeleteFunc(slices.Clone(status.LastErrors), isAbsent)
-	if n := len(history); n == 0 || !sameError(history[n-1], e) {
-		history = append(history, e.DeepCopy())
-	}
-	status.LastErrors = history[max(0, len(history)-MaxHistory):]
+	rulesOf(r).recordHistory(status)
 }
 
 // sameError compares what errors say, not when.

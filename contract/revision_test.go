@@ -51,7 +51,7 @@ func TestForcedRevision(t *testing.T) {
 		"annotation over a job":    {item(job("a", "", 0)), contract.Annotation, contract.Annotation},
 		"job ID over nothing":      {item(), contract.JobID, contract.JobID},
 		"job ID over a stranded":   {ran(phInit), contract.JobID, contract.Annotation},
-		"nonsense means detect":    {item(job("a", "", 0)), "other", contract.JobID},
+		"one that does not exist":  {item(job("a", "", 0)), "other", "other"},
 		"job ID over nil":          {nil, contract.JobID, contract.JobID},
 		"annotation over a marked": {item(note(lsv1alpha1.DeployerTypeAnnotation, "x")), contract.Annotation, contract.Annotation},
 	}

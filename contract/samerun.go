@@ -18,17 +18,7 @@ func SameRun(stored, mine *lsv1alpha1.DeployItem, d Decision) bool {
 	if stored == nil || mine == nil || stored.UID != mine.UID {
 		return false
 	}
-	s, m := &stored.Status, &mine.Status
-	switch {
-	case d.Background:
-		return s.JobID == m.JobID && s.JobIDFinished == m.JobIDFinished
-	case d.Revision == JobID && d.NewJob && s.JobID != m.JobID:
-		return s.JobID == s.JobIDFinished && s.JobIDFinished == m.JobIDFinished
-	case d.Revision == JobID:
-		return s.JobID == m.JobID && s.JobIDFinished != s.JobID
-	default:
-		return isWorking(s.Phase) && sameSecond(s.LastReconcileTime, m.LastReconcileTime)
-	}
+	return rulesOf(d.Revision).sameRun(&stored.Status, &mine.Status, d)
 }
 
 // sameSecond reports whether both times are there and equal as the API server stores them.

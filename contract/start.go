@@ -6,7 +6,6 @@ import (
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // StartInfo is what a start writes beside what the item itself says.
@@ -30,6 +29,7 @@ func Start(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	startFields(di, d, s)
 	di.Status.Phase = startPhase(d.Revision, isDeleting(di))
 	di.Status.Conditions = RemoveCondition(di.Status.Conditions, ConditionBackground)
+	di.Status.Conditions = RemoveCondition(di.Status.Conditions, ConditionTruncated)
 }
 
 // FinishUnchanged ends a job that has nothing to do, in one write: the fields of a start and those of a finish; the
@@ -39,7 +39,7 @@ func FinishUnchanged(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 		return
 	}
 	startFields(di, d, s)
-	finishJob(&di.Status, s.Now)
+	rulesOf(d.Revision).finish(&di.Status, s.Now)
 }
 
 // startFields writes everything of a start but the phase.
@@ -51,42 +51,12 @@ func startFields(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	status.Deployer = s.Deployer
 	status.LastError = nil
 	status.Conditions = RemoveCondition(status.Conditions, ConditionWaiting)
-	if d.Revision == JobID {
-		startJob(status, d, s)
-	}
+	rulesOf(d.Revision).start(status, d, s)
 	status.LastReconcileTime = stampRef(startTime(di, d.Revision, s.Now))
-}
-
-// startJob writes the fields of a start that only the job-ID revision knows.
-func startJob(status *lsv1alpha1.DeployItemStatus, d Decision, s StartInfo) {
-	status.FirstError, status.LastErrors = nil, nil
-	var trigger *metav1.Time
-	if d.NewJob {
-		status.JobID = s.JobID
-		status.JobIDGenerationTime = stampRef(s.Now)
-		trigger = stampRef(s.Now)
-	} else if status.TransitionTimes != nil {
-		trigger = status.TransitionTimes.TriggerTime
-	}
-	status.TransitionTimes = &lsv1alpha1.TransitionTimes{TriggerTime: trigger, InitTime: stampRef(s.Now)}
 }
 
 // startTime is lastReconcileTime of a run: never before the time that others compare it with, or a clock that is behind
 // theirs would make a started run look as if it had not been picked up.
 func startTime(di *lsv1alpha1.DeployItem, r Revision, now time.Time) time.Time {
-	if r == JobID {
-		return later(now, di.Status.JobIDGenerationTime)
-	}
-	return later(now, di.DeletionTimestamp)
-}
-
-// finishJob marks the job as finished.
-func finishJob(status *lsv1alpha1.DeployItemStatus, now time.Time) {
-	status.JobIDFinished = status.JobID
-	times := lsv1alpha1.TransitionTimes{}
-	if status.TransitionTimes != nil {
-		times = *status.TransitionTimes
-	}
-	times.FinishedTime = stampRef(now)
-	status.TransitionTimes = &times
+	return later(now, rulesOf(r).requested(di))
 }

@@ -97,6 +97,8 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// Targets is what the operator allows beyond the strict default.
 	Targets targets.Policy
+	// TargetLimits bound what targets can cost. Zero: the defaults.
+	TargetLimits targets.Limits
 	// WrapTransport is laid around the transport to each target, for measuring and tests. nil: nothing.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }

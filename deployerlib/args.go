@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,6 +101,10 @@ type DeployerArgs struct {
 	// Observe is called for each step of each pass, in order per item; nil: not at all.
 	// It must be fast and safe for concurrent use.
 	Observe func(Step)
+	// CountCalls is called with +1 before code of the deployer or of a hook runs for an item, and with -1 after it has
+	// returned, also if it was given up before; nil: not at all. It must be fast and safe for concurrent use. A process
+	// whose calls have not all returned must not hand over its lease.
+	CountCalls func(delta int)
 
 	hooks *extension.ReconcileExtensionHooks // what ExtensionHooks returned, read once
 }
@@ -134,6 +139,9 @@ func (a *DeployerArgs) defaultParts() {
 	if a.ItemSelector == nil {
 		a.ItemSelector = labels.Everything()
 	}
+	if a.CountCalls == nil {
+		a.CountCalls = func(int) {}
+	}
 	if a.Options.EnableWarmup == nil {
 		a.Options.EnableWarmup = new(true)
 	}
@@ -152,8 +160,8 @@ func (a *DeployerArgs) Validate() error {
 	for _, msg := range validation.IsQualifiedName(a.Name) {
 		check(false, "name %q: %s", a.Name, msg)
 	}
-	check(a.Revision == "" || a.Revision == contract.Annotation || a.Revision == contract.JobID,
-		"revision %q: must be %q, %q or empty", a.Revision, contract.Annotation, contract.JobID)
+	check(a.Revision == "" || slices.Contains(contract.Revisions(), a.Revision),
+		"revision %q: must be one of %q or empty", a.Revision, contract.Revisions())
 	check(a.PollInterval > 0, "pollInterval %s: must be positive", a.PollInterval)
 	check(a.TargetShare > 0 && a.TargetShare <= 1, "targetShare %g: must be greater than 0 and at most 1", a.TargetShare)
 	check(a.GracePeriod > 0, "gracePeriod %s: must be positive", a.GracePeriod)

@@ -56,12 +56,10 @@ func offline(tb testing.TB, di *lsv1alpha1.DeployItem, hooks extension.Reconcile
 	if err := args.Validate(); err != nil {
 		tb.Fatal(err)
 	}
-	seen, err := newObserver(&args)
+	r, err := newReconciler(access{items: memoryItems{di}}, args)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r := &reconciler{args: args, hooks: args.readHooks(), seen: seen, states: newStates(), queue: &queue{}, items: memoryItems{di}}
-	r.phases, r.ops = r.pipeline(), r.operations()
 	return r
 }
 

@@ -41,9 +41,10 @@ func TestFetchPassesOverWhatIsGone(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := offline(t, tc.cached, nil)
-			c := &cycle{key: client.ObjectKeyFromObject(tc.cached), state: &itemState{}, item: tc.cached.DeepCopy()}
-			(&writer{}).adopt(c, tc.answer)
-			if got, err := r.fetch(t.Context(), c); err != nil || got != tc.want {
+			key := client.ObjectKeyFromObject(tc.cached)
+			a := &attempt{key: key, state: r.tracker.Get(key)}
+			a.state.Wrote(tc.answer)
+			if got, err := r.fetch(t.Context(), a); err != nil || got != tc.want {
 				t.Errorf("%s: got %s, %v, want %s", tc.reason, got, err, tc.want)
 			}
 		})

@@ -42,6 +42,8 @@ type Options struct {
 	Parallel int
 	// Targets is what Targets may ask for. Zero: the strictest.
 	Targets targets.Policy
+	// TargetLimits bound what targets can cost. Zero: the defaults.
+	TargetLimits targets.Limits
 	// WrapTransport sees every request to every target, without credentials. nil: nobody does.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
@@ -72,7 +74,7 @@ func Args(name string, t lsv1alpha1.DeployItemType, g *Graph, o Options, hooks .
 // One call is one walk: it waits for nothing. What is not ready brings the next one about by its listeners.
 func New(g *Graph, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	o = o.withDefaults()
-	keeper := upkeep.New(upkeep.Options{Name: "state graph", Targets: o.Targets, WrapTransport: o.WrapTransport})
+	keeper := upkeep.New(upkeep.Options{Name: "state graph", Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport})
 	d := &deployer{graph: g, options: o, keeper: keeper, hooks: keeper.Hooks(o.schedule()), metrics: newMetrics()}
 	for _, setup := range hooks {
 		d.hooks = d.hooks.RegisterHookSetup(setup)

@@ -89,17 +89,17 @@ func onlyJSON(header http.Header) {
 
 // read replaces the body of an answer by what was read of it: all of it, or an error. Nothing is decoded that is too
 // large, too deep, or has too many values.
-func (a *answers) read(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request, resp *http.Response, token string) error {
+func (a *answers) read(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request, resp *http.Response, token string, turn *turn) error {
 	if resp.StatusCode >= http.StatusBadRequest {
 		return readError(resp, token)
 	}
 	c := a.classOf(req)
-	body, err := a.receive(ctx, cancel, c, resp)
+	body, err := a.receive(ctx, cancel, c, resp, turn)
 	if err != nil {
 		a.count(c, err)
 		return errors.Join(err, resp.Body.Close())
 	}
-	if err = errors.Join(a.admit(ctx, req, resp, body), resp.Body.Close()); err != nil {
+	if err = errors.Join(a.admit(ctx, req, resp, body, turn), resp.Body.Close()); err != nil {
 		body.claim.release()
 		a.count(c, err)
 		return err
@@ -125,7 +125,7 @@ func readError(resp *http.Response, token string) error {
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		return err
 	}
-	hidden := hide(token, string(text))
+	hidden := hideQuoted(token, hide(token, string(text)))
 	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(hidden)), int64(len(hidden))
 	resp.Header.Del("Content-Length")
 	return nil
@@ -150,7 +150,7 @@ func (b *body) Close() error {
 }
 
 // receive reads an answer. A large one needs its share of the budget before more than its beginning is read.
-func (a *answers) receive(ctx context.Context, cancel context.CancelCauseFunc, c class, resp *http.Response) (*body, error) {
+func (a *answers) receive(ctx context.Context, cancel context.CancelCauseFunc, c class, resp *http.Response, turn *turn) (*body, error) {
 	b := &body{}
 	if resp.ContentLength > c.limit {
 		return b, tooLarge(c.option, c.what, c.limit)
@@ -165,9 +165,11 @@ func (a *answers) receive(ctx context.Context, cancel context.CancelCauseFunc, c
 		amount = resp.ContentLength
 	}
 	var err error
+	turn.pause()
 	if b.claim, err = a.reading.claim(ctx, a.who, amount); err != nil {
 		return b, err
 	}
+	turn.resume()
 	timer := time.AfterFunc(largeAnswerTime, func() { cancel(errSlow) })
 	defer timer.Stop()
 	if resp.ContentLength > 0 {
@@ -187,7 +189,7 @@ func (a *answers) receive(ctx context.Context, cancel context.CancelCauseFunc, c
 }
 
 // admit waits until the answer may be decoded.
-func (a *answers) admit(ctx context.Context, req *http.Request, resp *http.Response, b *body) error {
+func (a *answers) admit(ctx context.Context, req *http.Request, resp *http.Response, b *body, turn *turn) error {
 	if b.Len() == 0 {
 		return nil
 	}
@@ -208,6 +210,7 @@ func (a *answers) admit(ctx context.Context, req *http.Request, resp *http.Respo
 		}
 		return nil
 	}
+	turn.complete()
 	granted, err := a.decoding.claim(ctx, a.who, s.cost())
 	if err != nil {
 		return err

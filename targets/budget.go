@@ -4,6 +4,8 @@ package targets
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 )
@@ -15,7 +17,8 @@ type owner struct{ namespace, target string }
 // namespace that holds least goes first, then the target that holds least, then who has waited longest. It is
 // safe for concurrent use.
 type budget struct {
-	total int64
+	option, use string // the field of Limits, and what the answers wait for
+	total       int64
 
 	mu      sync.Mutex
 	used    int64
@@ -33,11 +36,30 @@ type claim struct {
 	given  chan struct{}
 }
 
-func newBudget(total int64) *budget {
-	return &budget{total: total, held: map[owner]int64{}, spaces: map[string]int64{}}
+func newBudget(option, use string, total int64) *budget {
+	return &budget{option: option, use: use, total: total, held: map[owner]int64{}, spaces: map[string]int64{}}
+}
+
+// shareError is the error of an answer that waited in vain for its part of a budget. It says nothing about its target.
+type shareError struct {
+	b     *budget
+	cause error
+}
+
+func (e *shareError) Error() string {
+	return fmt.Sprintf("the answer of the target waited in vain to be %s: the answers of all targets may take %d bytes at a time (%s)",
+		e.b.use, e.b.total, raisedBy(e.b.option))
+}
+
+func (e *shareError) Unwrap() error { return e.cause }
+
+func isShareError(err error) bool {
+	_, is := errors.AsType[*shareError](err)
+	return is
 }
 
 // claim waits for a part of the budget. What is more than all of it gets all of it.
+// Errors: a shareError when the context ends before.
 func (b *budget) claim(ctx context.Context, who owner, amount int64) (*claim, error) {
 	c := &claim{b: b, who: who, amount: min(amount, b.total), given: make(chan struct{})}
 	b.mu.Lock()
@@ -60,7 +82,7 @@ func (b *budget) claim(ctx context.Context, who owner, amount int64) (*claim, er
 		b.give(c, -c.amount)
 	}
 	b.serve()
-	return nil, context.Cause(ctx)
+	return nil, &shareError{b: b, cause: context.Cause(ctx)}
 }
 
 // serve gives to those who wait, as long as the next one fits. The lock is held.

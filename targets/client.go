@@ -233,10 +233,10 @@ func (c *Client) connect(done context.CancelFunc) {
 	c.connecting = nil
 }
 
-// judge takes the target down after an attempt failed, unless that says nothing: there are new credentials, or somebody
-// else's request is the one that tries.
+// judge takes the target down after an attempt failed, unless that says nothing: there are new credentials, another
+// request is the one that tries, or the answer waited for its share of a budget.
 func (c *Client) judge(l *link, err error) {
-	if _, busy := errors.AsType[*UnreachableError](err); err == nil || busy || c.wire.link.Load() != l {
+	if _, busy := errors.AsType[*UnreachableError](err); err == nil || busy || isShareError(err) || c.wire.link.Load() != l {
 		return
 	}
 	c.pool.metrics.event("unreachable")

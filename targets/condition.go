@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 )
 
 // Health is how a target answers, judged by complete responses.
@@ -16,7 +17,8 @@ const (
 	HealthUnproven Health = "Unproven"
 	// HealthGood means that the target completes its responses.
 	HealthGood Health = "Good"
-	// HealthBad means that the target is down, or has not completed a response for a while although a request is under way.
+	// HealthBad means that the target is down, did not complete the last response that ended, or has not completed a response
+	// for a while although a request is under way.
 	HealthBad Health = "Bad"
 )
 
@@ -39,7 +41,7 @@ func (p *Pool) Health(target types.NamespacedName) Health {
 func (h *health) state(now time.Time) Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.isDown {
+	if h.isDown || h.failures > 0 {
 		return HealthBad
 	}
 	for _, since := range h.underWay {
@@ -56,20 +58,42 @@ func (h *health) state(now time.Time) Health {
 	return HealthGood
 }
 
-// begin notes that a request is under way until end.
-func (h *health) begin(now time.Time) (request uint64) {
+// turn is a request as the health of its target sees it.
+type turn struct {
+	h   *health
+	clk clock.PassiveClock
+	id  uint64
+}
+
+// begin notes that a request is under way until pause.
+func (h *health) begin(clk clock.PassiveClock) *turn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.requests++
+	t := &turn{h: h, clk: clk, id: h.requests}
 	if h.underWay == nil {
 		h.underWay = map[uint64]time.Time{}
 	}
-	h.requests++
-	h.underWay[h.requests] = now
-	return h.requests
+	h.underWay[t.id] = clk.Now()
+	return t
 }
 
-func (h *health) end(request uint64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.underWay, request)
+// pause notes that the request is over, or waits for the deployer.
+func (t *turn) pause() {
+	t.h.mu.Lock()
+	defer t.h.mu.Unlock()
+	delete(t.h.underWay, t.id)
+}
+
+// resume notes that the request waits for its target again.
+func (t *turn) resume() {
+	t.h.mu.Lock()
+	defer t.h.mu.Unlock()
+	t.h.underWay[t.id] = t.clk.Now()
+}
+
+// complete notes that the response is here, before the request is over.
+func (t *turn) complete() {
+	t.pause()
+	t.h.report(t.clk.Now(), nil)
 }

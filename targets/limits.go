@@ -4,7 +4,11 @@ package targets
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"reflect"
+	"strings"
+	"unicode"
 )
 
 // Limits bound what targets can cost the deployer, whatever they answer. They belong to the operator, like a Policy.
@@ -48,6 +52,31 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// Validate reports every limit that is negative.
+func (l Limits) Validate() error {
+	var faults []error
+	for field, value := range reflect.ValueOf(l).Fields() {
+		if value.Int() < 0 {
+			faults = append(faults, fmt.Errorf("limits of targets: %s is %d, must not be negative", field.Name, value.Int()))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// FlagOf returns the flag by which the programs of this module set a field of Limits: --target-limit-watch-events for
+// WatchEvents.
+func FlagOf(option string) string {
+	var out strings.Builder
+	out.WriteString("--target-limit")
+	for _, c := range option {
+		if unicode.IsUpper(c) {
+			out.WriteByte('-')
+		}
+		out.WriteRune(unicode.ToLower(c))
+	}
+	return out.String()
+}
+
 // LimitError is the error of an answer that exceeded one of the Limits. Find it with errors.As.
 type LimitError struct {
 	// Option is the field of Limits that raises the limit; empty for a limit that is fixed.
@@ -60,7 +89,12 @@ func (e *LimitError) Error() string {
 	if e.Option == "" {
 		return "the answer of the target " + e.Reason
 	}
-	return fmt.Sprintf("the answer of the target %s (the option targets.Limits.%s raises this limit)", e.Reason, e.Option)
+	return fmt.Sprintf("the answer of the target %s (%s)", e.Reason, raisedBy(e.Option))
+}
+
+// raisedBy says what raises a limit.
+func raisedBy(option string) string {
+	return fmt.Sprintf("targets.Limits.%s or the flag %s raises this limit", option, FlagOf(option))
 }
 
 func tooLarge(option, what string, limit int64) *LimitError {

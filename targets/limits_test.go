@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
 	"strings"
 	"sync"
@@ -190,7 +191,8 @@ func TestHostileDiscovery(t *testing.T) {
 		}
 	}
 	t.Run("few requests at a time [F3]", func(t *testing.T) {
-		s := hostileServer(t, hostile.Groups(900, false))
+		aGroup := func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/apis/g") }
+		s := hostileServer(t, hostile.When(aGroup, hostile.Trickle(100*time.Microsecond)), hostile.Groups(900, false))
 		p := newPool(t, targets.PoolOptions{Patience: 30 * time.Second})
 		if _, err := p.Get(t.Context(), resolved("a", string(s.Kubeconfig("t")))); err != nil {
 			t.Errorf("900 groups: %v", err)
@@ -203,7 +205,10 @@ func TestHostileDiscovery(t *testing.T) {
 
 // TestFlood: a watch that brings too much ends, and takes its target down.
 func TestFlood(t *testing.T) {
-	for name, from := range map[string]string{"from the beginning [F3]": "", "from a version [F3]": "1"} {
+	for name, tc := range map[string]struct{ from, option string }{
+		"from the beginning [F3]": {"", "WatchObjects"},
+		"from a version [F3]":     {"1", "WatchEvents"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := hostileServer(t, hostile.When(hostile.Watches, hostile.Flood()))
 			p := newPool(t, targets.PoolOptions{MinPause: time.Minute})
@@ -213,7 +218,7 @@ func TestFlood(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, err := m.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Watch(t.Context(), metav1.ListOptions{ResourceVersion: from})
+			w, err := m.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Watch(t.Context(), metav1.ListOptions{ResourceVersion: tc.from})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -229,7 +234,7 @@ func TestFlood(t *testing.T) {
 				t.Errorf("%d events came through", events)
 			}
 			_, err = p.Get(t.Context(), target)
-			wantLimit(t, err, "WatchEvents")
+			wantLimit(t, err, tc.option)
 			if _, ok := errors.AsType[*targets.UnreachableError](err); !ok {
 				t.Errorf("the target counts as healthy: %v", err)
 			}

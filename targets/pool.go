@@ -98,7 +98,7 @@ type tied struct {
 func NewPool(o PoolOptions) *Pool {
 	o.setDefaults()
 	p := &Pool{o: o, metrics: newPoolMetrics(), clients: map[string]*list.Element{}, used: list.New(), ties: map[types.NamespacedName]*tied{}}
-	p.reading, p.decoding = newBudget(p.o.Limits.Reading), newBudget(p.o.Limits.Decoding)
+	p.reading, p.decoding = newBudget("Reading", "read", p.o.Limits.Reading), newBudget("Decoding", "decoded", p.o.Limits.Decoding)
 	p.ctx, p.end = context.WithCancel(context.Background())
 	return p
 }

@@ -91,6 +91,7 @@ func (s *scan) inText(c byte) {
 
 // Kinds of events.
 const (
+	eventAdded   = "ADDED"
 	eventError   = "ERROR"
 	eventUnknown = "?"
 )

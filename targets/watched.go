@@ -31,6 +31,7 @@ type watched struct {
 	space  bytes.Buffer
 	events *rate.Limiter
 	bytes  *rate.Limiter
+	begins bool // it brings the objects that exist first
 
 	mu     sync.Mutex
 	claim  *claim // for decoding the event
@@ -48,11 +49,13 @@ func (a *answers) watch(req *http.Request, resp *http.Response, clk clock.Passiv
 	l := a.limits
 	eventBurst, byteBurst := l.WatchEvents*watchBurst, max(l.WatchBytes*watchBurst, l.Object)
 	query := req.URL.Query()
-	if begins := query.Get("resourceVersion"); begins == "" || begins == "0" || query.Get("sendInitialEvents") == "true" {
+	from := query.Get("resourceVersion")
+	begins := from == "" || from == "0" || query.Get("sendInitialEvents") == "true"
+	if begins {
 		eventBurst, byteBurst = max(eventBurst, l.WatchObjects), max(byteBurst, l.List) // the first events are a list
 	}
 	w := &watched{
-		a: a, ctx: req.Context(), source: resp.Body, in: bufio.NewReader(resp.Body), clk: clk, ended: ended,
+		a: a, ctx: req.Context(), source: resp.Body, in: bufio.NewReader(resp.Body), clk: clk, ended: ended, begins: begins,
 		events: rate.NewLimiter(rate.Limit(l.WatchEvents), eventBurst), bytes: rate.NewLimiter(rate.Limit(l.WatchBytes), int(byteBurst)),
 	}
 	resp.Body = w
@@ -88,12 +91,9 @@ func (w *watched) next() error {
 	if s.kind == eventError || s.kind == eventUnknown {
 		w.note()
 	}
-	now := w.clk.Now()
-	if !w.events.AllowN(now, 1) || !w.bytes.AllowN(now, int(s.bytes)) {
+	if err := w.pace(&s); err != nil {
 		w.a.hit("rate")
-		return &LimitError{
-			Option: "WatchEvents", Reason: fmt.Sprintf("to a watch has more than %d events or %d bytes per second", w.a.limits.WatchEvents, w.a.limits.WatchBytes),
-		}
+		return err
 	}
 	if s.cost() > smallCost {
 		granted, err := w.a.decoding.claim(w.ctx, w.a.who, s.cost())
@@ -103,6 +103,24 @@ func (w *watched) next() error {
 		w.keep(granted)
 	}
 	w.event = w.space.Bytes()
+	return nil
+}
+
+// pace counts an event.
+// Errors: a LimitError if there were too many, or too large ones.
+func (w *watched) pace(s *scan) error {
+	w.begins = w.begins && s.kind == eventAdded
+	l, now := w.a.limits, w.clk.Now()
+	switch fewEnough, smallEnough := w.events.AllowN(now, 1), w.bytes.AllowN(now, int(s.bytes)); {
+	case !fewEnough && w.begins:
+		return &LimitError{Option: "WatchObjects", Reason: fmt.Sprintf("to a watch begins with more than %d objects", l.WatchObjects)}
+	case !fewEnough:
+		return &LimitError{Option: "WatchEvents", Reason: fmt.Sprintf("to a watch has more than %d events per second", l.WatchEvents)}
+	case !smallEnough && w.begins:
+		return &LimitError{Option: "List", Reason: fmt.Sprintf("to a watch begins with more than %d bytes", l.List)}
+	case !smallEnough:
+		return &LimitError{Option: "WatchBytes", Reason: fmt.Sprintf("to a watch has more than %d bytes per second", l.WatchBytes)}
+	}
 	return nil
 }
 

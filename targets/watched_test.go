@@ -4,6 +4,7 @@ package targets
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // TestWatchedEvent reads a watch line by line: each event arrives with its line break, before the next one is there.
@@ -39,5 +41,44 @@ func TestWatchedEvent(t *testing.T) {
 		case <-time.After(30 * time.Second):
 			t.Fatalf("%q did not arrive", sent)
 		}
+	}
+}
+
+// TestLimitsOfWatches: the error of each limit names the option that raises it, and the flag.
+func TestLimitsOfWatches(t *testing.T) {
+	const added, modified = `{"type":"ADDED","object":{}}`, `{"type":"MODIFIED","object":{"k":"vvvv"}}`
+	for name, tc := range map[string]struct {
+		limits Limits
+		query  string
+		event  string
+		want   string
+	}{
+		"objects at the beginning [F3]": {Limits{WatchObjects: 20, WatchEvents: 1}, "", added, "WatchObjects"},
+		"bytes at the beginning [F3]":   {Limits{List: 500, WatchBytes: 10, Object: 100}, "&sendInitialEvents=true&resourceVersion=7", added, "List"},
+		"events [F3]":                   {Limits{WatchEvents: 1}, "&resourceVersion=7", added, "WatchEvents"},
+		"events after the objects [F3]": {Limits{WatchObjects: 20, WatchEvents: 1}, "", modified, "WatchEvents"},
+		"bytes [F3]":                    {Limits{WatchBytes: 10, Object: 100}, "&resourceVersion=7", added, "WatchBytes"},
+		"bytes after the objects [F3]":  {Limits{List: 500, WatchBytes: 10, Object: 100}, "", modified, "WatchBytes"},
+		"one event [F3]":                {Limits{Object: 10}, "", added, "Object"},
+		"values of one event [F3]":      {Limits{Decoding: 10}, "", added, "Decoding"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := httptest.NewRequest(http.MethodGet, "https://target/api/v1/configmaps?watch=true"+tc.query, http.NoBody)
+			resp := &http.Response{
+				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(strings.Repeat(tc.event, 1000))),
+			}
+			var why error
+			if err := testAnswers(tc.limits).watch(req, resp, clocktesting.NewFakePassiveClock(time.Now()), func(_ bool, err error) { why = err }); err != nil {
+				t.Fatal(err)
+			}
+			_, err := io.Copy(io.Discard, resp.Body)
+			over, ok := errors.AsType[*LimitError](err)
+			if !ok || over.Option != tc.want || !strings.Contains(err.Error(), "targets.Limits."+tc.want+" or the flag "+FlagOf(tc.want)+" raises") {
+				t.Errorf("error %v, want one that names %s", err, tc.want)
+			}
+			if !errors.Is(why, err) {
+				t.Errorf("the target is judged by %v", why)
+			}
+		})
 	}
 }

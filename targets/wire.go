@@ -120,9 +120,9 @@ func (w *wire) send(req *http.Request) (*http.Response, error) {
 		return nil, refuse(req, err)
 	}
 	start := w.clk.Now()
-	request := w.health.begin(start)
-	resp, err := w.exchange(current.transport, req, token)
-	w.health.end(request)
+	turn := w.health.begin(w.clk)
+	resp, err := w.exchange(current.transport, req, token, turn)
+	turn.pause()
 	if err != nil {
 		w.report(req, start, err)
 		return nil, err
@@ -148,7 +148,7 @@ func (w *wire) enter(req *http.Request) (leave func(), err error) {
 }
 
 // exchange sends one request and returns once its answer is here, or the beginning of a watch.
-func (w *wire) exchange(next http.RoundTripper, req *http.Request, token string) (*http.Response, error) {
+func (w *wire) exchange(next http.RoundTripper, req *http.Request, token string, turn *turn) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(w.timeout, func() { cancel(errNoAnswer) })
 	end := func() { timer.Stop(); cancel(nil) }
@@ -162,10 +162,10 @@ func (w *wire) exchange(next http.RoundTripper, req *http.Request, token string)
 	if err == nil {
 		resp.Body = &ended{ReadCloser: resp.Body, end: end}
 		tame(resp, token)
-		err = w.receive(ctx, cancel, out, resp, token)
+		err = w.receive(ctx, cancel, out, resp, token, turn)
 	}
 	if err != nil {
-		if errors.Is(context.Cause(ctx), errNoAnswer) {
+		if errors.Is(context.Cause(ctx), errNoAnswer) && !isShareError(err) {
 			err = fmt.Errorf("%w: %w", errNoAnswer, err)
 		}
 		end()
@@ -178,9 +178,9 @@ func (w *wire) exchange(next http.RoundTripper, req *http.Request, token string)
 }
 
 // receive reads an answer within the limits. That of a watch is read by the caller.
-func (w *wire) receive(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request, resp *http.Response, token string) error {
+func (w *wire) receive(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request, resp *http.Response, token string, turn *turn) error {
 	if !isWatch(req) || resp.StatusCode >= http.StatusBadRequest {
-		return w.answers.read(ctx, cancel, req, resp, token)
+		return w.answers.read(ctx, cancel, req, resp, token, turn)
 	}
 	watch, began := watchOf(req), w.clk.Now()
 	return w.answers.watch(req, resp, w.clk, func(failed bool, why error) {
@@ -205,10 +205,14 @@ func tame(resp *http.Response, token string) {
 	}
 }
 
-// report judges a request without an answer. A caller that gave up says nothing about the target, unless it waited.
+// report judges a request without an answer. A caller that gave up says nothing about the target, unless it waited for it.
 func (w *wire) report(req *http.Request, start time.Time, err error) {
 	now := w.clk.Now()
 	gaveUp := req.Context().Err()
+	if isShareError(err) {
+		w.health.withdraw()
+		return
+	}
 	if gaveUp == nil || errors.Is(gaveUp, context.DeadlineExceeded) && now.Sub(start) >= quickAnswer {
 		w.health.report(now, err)
 		return

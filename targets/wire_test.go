@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // endless is what a hostile server sends.
@@ -22,9 +24,12 @@ func (endless) Close() error               { return nil }
 func testAnswers(l Limits) *answers {
 	l = l.withDefaults()
 	return &answers{
-		limits: &l, base: "/clusters/a", who: owner{"garden", "a"}, reading: newBudget(l.Reading), decoding: newBudget(l.Decoding), hit: func(string) {},
+		limits: &l, base: "/clusters/a", who: owner{"garden", "a"}, reading: newBudget("Reading", "read", l.Reading),
+		decoding: newBudget("Decoding", "decoded", l.Decoding), hit: func(string) {},
 	}
 }
+
+func testTurn() *turn { return (&health{}).begin(clock.RealClock{}) }
 
 // TestEndlessAnswers: no server can fill the memory of the deployer with one answer, with or without a token.
 func TestEndlessAnswers(t *testing.T) {
@@ -51,7 +56,7 @@ func TestEndlessAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := testAnswers(Limits{})
 			resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: endless{}, ContentLength: -1}
-			err := a.read(t.Context(), func(error) {}, httptest.NewRequest(tc.method, tc.url, http.NoBody), resp, "")
+			err := a.read(t.Context(), func(error) {}, httptest.NewRequest(tc.method, tc.url, http.NoBody), resp, "", testTurn())
 			if over, ok := errors.AsType[*LimitError](err); !ok || over.Option != tc.option || !strings.Contains(err.Error(), "targets.Limits."+tc.option) {
 				t.Errorf("error %v, want one that names the option %s", err, tc.option)
 			}
@@ -62,7 +67,7 @@ func TestEndlessAnswers(t *testing.T) {
 	}
 	t.Run("the text of an error is cut [F2]", func(t *testing.T) {
 		resp := &http.Response{StatusCode: http.StatusConflict, Header: http.Header{}, Body: endless{}, ContentLength: -1}
-		if err := testAnswers(Limits{}).read(t.Context(), func(error) {}, httptest.NewRequest(http.MethodPatch, "/api/v1/namespaces/a", http.NoBody), resp, ""); err != nil {
+		if err := testAnswers(Limits{}).read(t.Context(), func(error) {}, httptest.NewRequest(http.MethodPatch, "/api/v1/namespaces/a", http.NoBody), resp, "", testTurn()); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := io.Copy(io.Discard, resp.Body); err != nil || got != maxErrorBody {
@@ -78,7 +83,7 @@ func TestDecodingIsHeld(t *testing.T) {
 		t.Helper()
 		resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)), ContentLength: -1}
 		req := httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/a/configmaps/b", http.NoBody).WithContext(ctx)
-		if err := a.read(ctx, func(error) {}, req, resp, ""); err != nil {
+		if err := a.read(ctx, func(error) {}, req, resp, "", testTurn()); err != nil {
 			t.Fatal(err)
 		}
 		got, err := io.ReadAll(resp.Body)
@@ -114,7 +119,7 @@ func TestDecodingIsHeld(t *testing.T) {
 		waiting, cancel := context.WithCancel(t.Context())
 		cancel()
 		resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), ContentLength: -1}
-		err := a.read(waiting, func(error) {}, httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/a", http.NoBody), resp, "")
+		err := a.read(waiting, func(error) {}, httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/a", http.NoBody), resp, "", testTurn())
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v, want canceled", err)
 		}
@@ -126,7 +131,7 @@ func TestDecodingIsHeld(t *testing.T) {
 	t.Run("what is too costly alone is refused [F2]", func(t *testing.T) {
 		a := testAnswers(Limits{Decoding: 1 << 20})
 		resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), ContentLength: -1}
-		err := a.read(t.Context(), func(error) {}, httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/a", http.NoBody), resp, "")
+		err := a.read(t.Context(), func(error) {}, httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/a", http.NoBody), resp, "", testTurn())
 		if over, ok := errors.AsType[*LimitError](err); !ok || over.Option != "Decoding" {
 			t.Errorf("error %v", err)
 		}
@@ -148,7 +153,7 @@ func eventually(t *testing.T, is func() bool) {
 
 // TestBudgetIsFair: who holds least goes first, by namespace and then by target.
 func TestBudgetIsFair(t *testing.T) {
-	b := newBudget(10)
+	b := newBudget("Reading", "read", 10)
 	take := func(namespace, target string, amount int64) *claim {
 		t.Helper()
 		c, err := b.claim(t.Context(), owner{namespace, target}, amount)

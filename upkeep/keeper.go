@@ -60,11 +60,14 @@ func (k *Keeper) name() string { return strings.TrimSpace(k.options.Name + " dep
 
 // UseRuntime makes the pool of target clients, which ends with the manager, and
 // the live client of Secrets. Call it from the deployer's own UseRuntime.
-// Errors: the Landscaper cluster is not a manager, or a client cannot be made.
+// Errors: the Landscaper cluster is not a manager, a limit is negative, or a client cannot be made.
 func (k *Keeper) UseRuntime(rt deployerlib.Runtime) error {
 	mgr, ok := rt.Landscaper.(manager.Manager)
 	if !ok {
 		return fmt.Errorf("%s: the Landscaper cluster is %T, not a manager", k.name(), rt.Landscaper)
+	}
+	if err := k.options.TargetLimits.Validate(); err != nil {
+		return fmt.Errorf("%s: %w", k.name(), err)
 	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme)); err != nil {
@@ -87,7 +90,7 @@ func (k *Keeper) UseRuntime(rt deployerlib.Runtime) error {
 
 // use puts the parts together.
 func (k *Keeper) use(rt deployerlib.Runtime, pool *targets.Pool) {
-	k.rt, k.scape = rt, &landscape{reader: k.secrets}
+	k.rt, k.scape = rt, &landscape{reader: k.secrets, config: rt.Landscaper.GetConfig}
 	k.items.clock, k.items.trigger = rt.Clock, rt.Trigger
 	k.clusters = newClusters(k, pool)
 }

@@ -8,8 +8,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -20,12 +20,26 @@ import (
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/demo"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
+	"github.com/deployerkit/deployerkit/internal/buildinfo"
+	"github.com/deployerkit/deployerkit/internal/terminal"
 )
 
 func main() {
+	os.Exit(exitCode(command(os.Stdout, os.Stderr).ExecuteContext(ctrl.SetupSignalHandler())))
+}
+
+// command returns the command with all others below it. Those that show texts of servers and items get writers that show
+// control characters; the demo has its own items, and draws on the terminal.
+func command(out, err io.Writer) *cobra.Command {
 	root := &cobra.Command{Use: "deployerkit", Short: "Shows what DeployerKit does", SilenceUsage: true}
-	root.AddCommand(demoCommand(), planCommand(), conformanceCommand(), versionCommand())
-	os.Exit(exitCode(root.ExecuteContext(ctrl.SetupSignalHandler())))
+	root.SetOut(out)
+	root.SetErr(terminal.Writer(err))
+	for _, shows := range []*cobra.Command{planCommand(), conformanceCommand()} {
+		shows.SetOut(terminal.Writer(out))
+		root.AddCommand(shows)
+	}
+	root.AddCommand(demoCommand(), versionCommand())
+	return root
 }
 
 // exitCode is 0 without an error, and 2 for a plan with something to do and for wrong usage of conformance.
@@ -92,21 +106,6 @@ func logTo(path string) error {
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Show the version", Args: cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), version()) },
+		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "deployerkit", buildinfo.Text()) },
 	}
-}
-
-// version is what the go command knows about this build.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "deployerkit (no build information)"
-	}
-	commit := "unknown"
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			commit = setting.Value
-		}
-	}
-	return fmt.Sprintf("deployerkit %s, %s, commit %s", info.Main.Version, info.GoVersion, commit)
 }

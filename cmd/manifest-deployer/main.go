@@ -7,65 +7,58 @@
 //	manifest-deployer --kubeconfig host.kubeconfig --landscaper-kubeconfig landscaper.kubeconfig
 //	manifest-deployer --config config.yaml --default-strategy update         # as Landscaper's own manifest deployer
 //	manifest-deployer --enable-self-targets --enable-oidc-targets            # with the rights for tokens, too
+//	manifest-deployer plan web -n shop                                       # what a reconcile of the item would change
 //
-// --config names Landscaper's configuration file, v1alpha1 or v1alpha2, of
-// which hpa has no effect. What Targets may ask for is as strict as it can be
-// unless a flag --allow-… or --enable-… says otherwise; --help lists them all.
+// --config names Landscaper's configuration file, v1alpha1 or v1alpha2. Fields
+// of it that have no effect here are logged. What Targets may ask for is as
+// strict as it can be unless a flag --allow-… or --enable-… says otherwise;
+// --help lists them all.
 package main
 
 import (
-	"fmt"
-	"os"
-
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	manifestv1alpha1 "github.com/gardener/landscaper/apis/deployer/manifest/v1alpha1"
 	manifestv1alpha2 "github.com/gardener/landscaper/apis/deployer/manifest/v1alpha2"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/deployerkit/deployerkit/cmd/internal/deployer"
+	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
 	"github.com/deployerkit/deployerkit/cmd/internal/manifestflags"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployermain"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 )
 
-func main() { os.Exit(deployer.Main(program())) }
+func main() { deployermain.Run(program()) }
+
+// configuration is the configuration file of Landscaper's manifest deployer.
+type configuration struct {
+	deployermain.Configuration `json:",inline"`
+
+	Export struct {
+		// DefaultTimeout is how long exports wait for their values if they say nothing themselves.
+		DefaultTimeout *lsv1alpha1.Duration `json:"defaultTimeout,omitempty"`
+	} `json:"export"`
+}
 
 // program is the manifest deployer with its flags.
-func program() deployer.Program {
+func program() deployermain.Program {
 	var options manifest.Options
-	return deployer.Program{
+	config := &configuration{}
+	return deployermain.Program{
 		Name: "manifest-deployer", Short: "Brings the manifests of deploy items to their targets",
-		Flags: func(fs *pflag.FlagSet) { manifestflags.Add(fs, &options) },
-		Args: func(configFile string) (deployerlib.DeployerArgs, error) {
-			return args(configFile, options)
+		Flags:  func(fs *pflag.FlagSet) { manifestflags.Add(fs, &options) },
+		Config: config,
+		ConfigKinds: []schema.GroupVersionKind{
+			manifestv1alpha2.SchemeGroupVersion.WithKind("Configuration"), manifestv1alpha1.SchemeGroupVersion.WithKind("Configuration"),
 		},
+		NewArgs: func() (deployerlib.DeployerArgs, error) {
+			if timeout := config.Export.DefaultTimeout; timeout != nil {
+				options.ExportTimeout = timeout.Duration
+			}
+			return manifest.Args(nil, options), options.Validate()
+		},
+		Commands: []*cobra.Command{plan.Command()},
 	}
-}
-
-// args reads the configuration of the controller, which may be that of
-// Landscaper's own manifest deployer.
-func args(configFile string, options manifest.Options) (deployerlib.DeployerArgs, error) {
-	none := deployerlib.DeployerArgs{}
-	if err := options.Validate(); err != nil {
-		return none, err
-	}
-	config, err := readConfig(configFile)
-	if err != nil {
-		return none, err
-	}
-	return manifest.Args(config, options), nil
-}
-
-// readConfig reads a file; nil without one.
-func readConfig(path string) (*manifestv1alpha2.Configuration, error) {
-	if path == "" {
-		return nil, nil
-	}
-	body, err := os.ReadFile(path) //nolint:gosec // the operator says which file
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
-	config, err := manifest.DecodeConfiguration(body)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return config, nil
 }

@@ -35,6 +35,8 @@ type Options struct {
 	ExportTimeout time.Duration
 	// Targets is what Targets may ask for. Zero: the strictest.
 	Targets targets.Policy
+	// TargetLimits bound what targets can cost. Zero: the defaults.
+	TargetLimits targets.Limits
 	// Recreate deletes and creates objects whose immutable fields changed. Off:
 	// such a change is an error that names the field.
 	Recreate bool
@@ -55,6 +57,7 @@ func (o Options) Validate() error {
 	if o.ExportTimeout < 0 {
 		faults = append(faults, fmt.Errorf("export timeout: is %s, must not be negative", o.ExportTimeout))
 	}
+	faults = append(faults, o.TargetLimits.Validate())
 	for _, kind := range o.SharedKinds {
 		if kind.Kind == "" {
 			faults = append(faults, fmt.Errorf("shared kinds: %q has no kind, want one such as Namespace or Issuer.cert-manager.io", kind))

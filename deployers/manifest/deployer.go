@@ -19,7 +19,9 @@ import (
 func New(opts Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	d := &deployer{
 		options: opts,
-		keeper:  upkeep.New(upkeep.Options{Name: "manifest", Targets: opts.Targets, WrapTransport: opts.WrapTransport}),
+		keeper: upkeep.New(upkeep.Options{
+			Name: "manifest", Targets: opts.Targets, TargetLimits: opts.TargetLimits, WrapTransport: opts.WrapTransport,
+		}),
 	}
 	d.hooks = d.keeper.Hooks(continuousreconcile.ContinuousReconcileExtension(continuousreconcile.FromSpec(Schedule)))
 	for _, setup := range hooks {

@@ -6,23 +6,22 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"errors"
-	"os"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployermain"
 )
 
 type passwords struct {
 	deployerlib.Base // ForceReconcile, Abort and ExtensionHooks as most deployers want them
 	client           client.Client
+}
+
+func (p *passwords) UseRuntime(rt deployerlib.Runtime) error {
+	p.client = rt.Landscaper.GetClient()
+	return nil
 }
 
 // config is what spec.config of an item holds.
@@ -48,31 +47,9 @@ func (p *passwords) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1a
 	return deployerlib.DeleteExport(ctx, p.client, di)
 }
 
-func run(ctx context.Context, cfg *rest.Config) error {
-	scheme := runtime.NewScheme()
-	err := errors.Join(corev1.AddToScheme(scheme), lsv1alpha1.AddToScheme(scheme))
-	if err != nil {
-		return err
-	}
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: scheme})
-	if err != nil {
-		return err
-	}
-	uncached, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		return err
-	}
-	args := deployerlib.DeployerArgs{Name: "password-deployer", Type: "example.org/password", Deployer: &passwords{client: uncached}}
-	if err := deployerlib.Add(ctrl.Log, mgr, nil, args); err != nil {
-		return err
-	}
-	return mgr.Start(ctx)
+var program = deployermain.Program{
+	Short: "Makes a password for each of its deploy items",
+	Args:  deployerlib.DeployerArgs{Name: "password-deployer", Type: "example.org/password", Deployer: &passwords{}},
 }
 
-func main() {
-	ctrl.SetLogger(zap.New())
-	if err := run(ctrl.SetupSignalHandler(), ctrl.GetConfigOrDie()); err != nil {
-		ctrl.Log.Error(err, "the deployer ended")
-		os.Exit(1)
-	}
-}
+func main() { deployermain.Run(program) }

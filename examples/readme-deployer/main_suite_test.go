@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/deployermain"
 )
 
 func TestReadmeDeployer(t *testing.T) {
@@ -38,7 +39,11 @@ var _ = Describe("the deployer of the README", func() {
 
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
-		go func() { ended <- run(running, cp.Config) }()
+		kubeconfig, err := cp.KubeconfigFile("")
+		Expect(err).NotTo(HaveOccurred())
+		cmd := deployermain.Command(program)
+		cmd.SetArgs([]string{"--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0"})
+		go func() { ended <- cmd.ExecuteContext(running) }()
 		DeferCleanup(func() {
 			stop()
 			Eventually(ended, "30s").Should(Receive(BeNil()))

@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/deployerkit/deployerkit/cmd/internal/deployer"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployermain"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 	"github.com/deployerkit/deployerkit/deployers/mock"
 	"github.com/deployerkit/deployerkit/extension"
@@ -79,8 +79,8 @@ func setUp(ctx context.Context, out io.Writer, withLandscaper bool) (*stage, err
 // populate makes the clients and runs the deployer.
 func (st *stage) populate(ctx context.Context) error {
 	config := rest.CopyConfig(st.cp.Config)
-	config.WarningHandlerWithContext = deployer.NewWarningLog(ctrl.Log)
-	scheme, err := deployer.Scheme()
+	config.WarningHandlerWithContext = deployermain.NewWarningLog(ctrl.Log)
+	scheme, err := deployerlib.Scheme()
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
-	"github.com/deployerkit/deployerkit/cmd/internal/deployer"
+	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -50,7 +50,7 @@ func openLandscaper(kubeconfig string) (*landscaper, error) {
 // newClient is not throttled, and reads live. Warnings about requests that
 // change nothing are nobody's concern.
 func newClient(cfg *rest.Config) (client.Client, error) {
-	scheme, err := deployer.Scheme()
+	scheme, err := deployerlib.Scheme()
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +104,7 @@ func (f *flags) openTarget(ctx context.Context, ls *landscaper, di *lsv1alpha1.D
 	}
 	pool := targets.NewPool(targets.PoolOptions{
 		Policy: f.options.Targets, Resolver: resolver, Landscaper: ls.config, LandscaperClient: ls, Patience: patience, ConnectTimeout: patience,
+		Limits: f.options.TargetLimits,
 	})
 	c, err := pool.Get(ctx, resolved)
 	if err != nil {

@@ -38,6 +38,7 @@ func Add(fs *pflag.FlagSet, o *manifest.Options) {
 	fs.BoolVar(&p.EnableSelf, "enable-self-targets", false, "accept targets with selfConfig; needs further rights")
 	fs.StringSliceVar(&p.LandscaperAudiences, "landscaper-audiences", nil,
 		"audiences that Landscaper's API server accepts; no token for them is created (default: each new token is reviewed)")
+	addLimits(fs, &o.TargetLimits)
 }
 
 // kinds is a flag with a list of kinds, each as Kind or Kind.group.

@@ -70,13 +70,47 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestEveryOptionOfATargetHasAFlag: an option that is added to the policy gets a flag as well.
+// TestEveryOptionOfATargetHasAFlag: an option that is added to the policy or the limits gets a flag as well.
 func TestEveryOptionOfATargetHasAFlag(t *testing.T) {
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	Add(fs, &manifest.Options{})
 	flags := 0
 	fs.VisitAll(func(*pflag.Flag) { flags++ })
-	if want := reflect.TypeFor[targets.Policy]().NumField() + 3; flags != want {
+	if want := reflect.TypeFor[targets.Policy]().NumField() + reflect.TypeFor[targets.Limits]().NumField() + 3; flags != want {
 		t.Errorf("want %d flags, three of them not about targets, have %d", want, flags)
+	}
+}
+
+// TestLimits: the flag that the error of a limit names sets this limit, and no other.
+func TestLimits(t *testing.T) {
+	for field := range reflect.TypeFor[targets.Limits]().Fields() {
+		t.Run(field.Name+" [F2]", func(t *testing.T) {
+			for _, text := range []string{"12345", "0x", "-1"} {
+				var o manifest.Options
+				fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+				Add(fs, &o)
+				err := fs.Parse([]string{targets.FlagOf(field.Name) + "=" + text})
+				if err == nil {
+					err = o.Validate()
+				}
+				if text != "12345" {
+					if err == nil {
+						t.Errorf("%s is accepted", text)
+					}
+					continue
+				}
+				want := targets.Limits{}
+				reflect.ValueOf(&want).Elem().FieldByIndex(field.Index).SetInt(12345)
+				if diff := cmp.Diff(want, o.TargetLimits); diff != "" || err != nil {
+					t.Errorf("%v, -want, +got:\n%s", err, diff)
+				}
+			}
+		})
+	}
+	var o manifest.Options
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	Add(fs, &o)
+	if err := fs.Parse([]string{"--target-limit-object=16Mi"}); err != nil || o.TargetLimits.Object != 16<<20 {
+		t.Errorf("a size with a unit: %d, %v", o.TargetLimits.Object, err)
 	}
 }

@@ -5,15 +5,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"log"
-
-	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployermain"
 )
 
 var options = declarative.Options{Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "Pod", Update: declarative.Recreate}, {APIVersion: "v1", Kind: "Service"}}}
@@ -40,22 +35,12 @@ func echo(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncRes
 	return response.Response()
 }
 
-func run(ctx context.Context) error {
-	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{})
-	if err != nil {
-		return err
-	}
-	options.Targets.AllowPrivateHosts = true // a cluster on this machine will do
-	args := declarative.Args("echo-deployer", "example.org/echo", declarative.HandlerFunc(echo), options)
-	if err := errors.Join(lsv1alpha1.AddToScheme(mgr.GetScheme()), deployerlib.Add(ctrl.Log, mgr, nil, args)); err != nil {
-		return err
-	}
-	return mgr.Start(ctx)
+var program = deployermain.Program{
+	Short: "Runs an echo server for each of its deploy items",
+	NewArgs: func() (deployerlib.DeployerArgs, error) {
+		options.Targets.AllowPrivateHosts = true // a cluster on this machine will do
+		return declarative.Args("echo-deployer", "example.org/echo", declarative.HandlerFunc(echo), options), nil
+	},
 }
 
-func main() {
-	ctrl.SetLogger(zap.New())
-	if err := run(ctrl.SetupSignalHandler()); err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { deployermain.Run(program) }

@@ -20,10 +20,10 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/deployermain"
 )
 
 func TestEchoDeployer(t *testing.T) {
@@ -109,10 +109,11 @@ func start(ctx context.Context, kubeconfig []byte) {
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(os.WriteFile(path, kubeconfig, 0o600)).To(Succeed())
 	GinkgoT().Setenv("KUBECONFIG", path)
-	server.DefaultBindAddress = "127.0.0.1:0" // the suite may not be alone on this machine
+	cmd := deployermain.Command(program)
+	cmd.SetArgs([]string{"--metrics-bind-address=0", "--health-probe-bind-address=0"}) // the suite may not be alone on this machine
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- run(running) }()
+	go func() { ended <- cmd.ExecuteContext(running) }()
 	DeferCleanup(func() {
 		stop()
 		Eventually(ended, "30s").Should(Receive(BeNil()))

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/deployermain"
 )
 
 func TestGaleraDeployer(t *testing.T) {
@@ -43,10 +44,13 @@ var _ = Describe("the Galera deployer", func() {
 		Expect(lsv1alpha1.AddToScheme(scheme)).To(Succeed())
 		c, err := client.New(cp.Config, client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
-		*metrics = "0" // others may test their command at the same time
+		kubeconfig, err := cp.KubeconfigFile("")
+		Expect(err).NotTo(HaveOccurred())
+		cmd := deployermain.Command(program)
+		cmd.SetArgs([]string{"--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0"})
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
-		go func() { ended <- run(running, cp.Config) }()
+		go func() { ended <- cmd.ExecuteContext(running) }()
 		DeferCleanup(func() {
 			stop()
 			Eventually(ended, "30s").Should(Receive(BeNil()))

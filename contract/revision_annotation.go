@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// annotation is the revision [Annotation].
+type annotation struct{}
+
+func (annotation) revision() Revision { return Annotation }
+
+func (annotation) claims(*lsv1alpha1.DeployItem) bool  { return true }
+func (annotation) accepts(*lsv1alpha1.DeployItem) bool { return true }
+
+var annotationPhases = phaseNames{
+	initDelete: phaseInit, deleteFailed: phaseFailed,
+	writable: []phase{phaseInit, phaseProgressing, phaseDeleting, phaseSucceeded, phaseFailed},
+}
+
+func (annotation) phases() phaseNames { return annotationPhases }
+
+// requested returns the time of the deletion: no other request has a time.
+func (annotation) requested(di *lsv1alpha1.DeployItem) *metav1.Time { return di.DeletionTimestamp }
+
+func (annotation) runStart(di *lsv1alpha1.DeployItem) *metav1.Time {
+	return di.Status.LastReconcileTime
+}
+
+// sameRun reports whether the stored item is in a run that began when this one did.
+func (annotation) sameRun(stored, mine *lsv1alpha1.DeployItemStatus, _ Decision) bool {
+	return isWorking(stored.Phase) && sameSecond(stored.LastReconcileTime, mine.LastReconcileTime)
+}
+
+func (annotation) start(*lsv1alpha1.DeployItemStatus, Decision, StartInfo) {}
+func (annotation) finish(*lsv1alpha1.DeployItemStatus, time.Time)          {}
+func (annotation) recordHistory(*lsv1alpha1.DeployItemStatus)              {}
+
+func (annotation) mask(before, after *lsv1alpha1.DeployItemStatus) {
+	after.JobID, after.JobIDFinished, after.JobIDGenerationTime = before.JobID, before.JobIDFinished, before.JobIDGenerationTime
+	after.TransitionTimes, after.FirstError, after.LastErrors = before.TransitionTimes, before.FirstError, before.LastErrors
+}
+
+func (annotation) hookFailed(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error, now time.Time) {
+	RecordError(status, Annotation, e, now)
+}
+
+func (annotation) hookRecovered(status *lsv1alpha1.DeployItemStatus) { status.LastError = nil }
+
+func (annotation) showsHookFailure(status *lsv1alpha1.DeployItemStatus) bool {
+	e := status.LastError
+	return e != nil && e.Operation == hookOperation && e.Reason == ReasonHookFailed
+}
+
+func (annotation) showsHookError(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error) bool {
+	return sameError(e, status.LastError)
+}
+
+// continues reports whether a run in progress does what d asks for. A deletion that came in the middle of another run is
+// not that run.
+func (annotation) continues(v view, d Decision) bool {
+	deletes := v.phase == phaseDeleting || v.startedSinceDeletion() && !v.changed
+	return v.annotationStarted() && (d.Action != Delete || deletes)
+}
+
+func (annotation) evaluate(v view, d *Decision) {
+	switch {
+	case v.awaitsJob():
+		d.Reason = WhyAwaitingJob
+	case v.deleteRests():
+		d.Reason = WhyDeleteFailed
+	default:
+		d.Reason, d.New = v.annotationRun()
+		d.Due = d.Reason != WhyFinished
+		d.Forceable = true
+	}
+	if !d.Due {
+		return
+	}
+	if v.op == lsv1alpha1.ReconcileOperation {
+		d.Remove = append(d.Remove, lsv1alpha1.OperationAnnotation)
+	}
+	if v.has(lsv1alpha1.ReconcileTimestampAnnotation) {
+		d.Remove = append(d.Remove, lsv1alpha1.ReconcileTimestampAnnotation)
+	}
+}
+
+// annotationRun tells why a run is due and whether it begins now.
+func (v view) annotationRun() (why string, isNew bool) {
+	switch {
+	case v.op == lsv1alpha1.ReconcileOperation:
+		return WhyOperation, true
+	case v.annotationStarted():
+		return WhyInProgress, v.overtaken()
+	case !IsFinal(v.phase):
+		return WhyNotStarted, true
+	case v.op == lsv1alpha1.ForceReconcileOperation:
+		return WhyOperation, true
+	case v.changed:
+		return WhyGeneration, true
+	case v.deleting:
+		return WhyDeletion, true
+	default:
+		return WhyFinished, false
+	}
+}
+
+// annotationStarted reports whether a run is in progress. A run that does not say when it began was not started by a
+// deployer: it could never end by its deadline. Abort needs no start.
+func (v view) annotationStarted() bool {
+	return isWorking(v.phase) && (v.op == AbortOperation || !v.di.Status.LastReconcileTime.IsZero())
+}
+
+// overtaken reports whether a run in progress has to begin again because the item changed. An abort never does.
+// force-reconcile on a terminating item does not store the generation, so there the time of the deletion decides.
+func (v view) overtaken() bool {
+	switch {
+	case v.op == AbortOperation:
+		return false
+	case v.op == lsv1alpha1.ForceReconcileOperation && v.deleting:
+		return v.changed && !v.startedSinceDeletion()
+	default:
+		return v.changed
+	}
+}
+
+// startedSinceDeletion reports whether the last run began after the item was deleted.
+func (v view) startedSinceDeletion() bool {
+	return notBefore(v.di.Status.LastReconcileTime, v.di.DeletionTimestamp)
+}
+
+// deleteRests reports whether the last Delete failed and nothing new was asked for. The time is compared because not
+// every client bumps the generation of an item that it deletes.
+func (v view) deleteRests() bool {
+	asked := v.op == lsv1alpha1.ReconcileOperation || v.op == lsv1alpha1.ForceReconcileOperation
+	return v.deleting && !asked && isFailure(v.phase) && !v.changed && v.startedSinceDeletion()
+}
+
+// awaitsJob reports whether an Execution created the item and has not asked for anything yet: Landscapers v0.28 to
+// v0.67 set the job ID a moment later.
+func (v view) awaitsJob() bool {
+	return v.managed() && !v.deleting && !v.has(lsv1alpha1.OperationAnnotation) &&
+		v.phase == "" && v.di.Status.ObservedGeneration == 0
+}

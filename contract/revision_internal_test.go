@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// third is a revision that only this test knows. Everything that it does can be told from the others.
+type third struct{}
+
+const (
+	thirdRevision Revision = "third"
+	thirdMark              = "third.example/item"
+)
+
+func (third) revision() Revision { return thirdRevision }
+func (third) claims(di *lsv1alpha1.DeployItem) bool {
+	return di != nil && di.Annotations[thirdMark] != ""
+}
+func (t third) accepts(di *lsv1alpha1.DeployItem) bool { return t.claims(di) }
+func (third) evaluate(_ view, d *Decision) {
+	d.Due, d.New, d.Reason = true, true, "Third"
+}
+func (third) continues(_ view, d Decision) bool { return d.Reason == "Third" }
+func (third) sameRun(stored, mine *lsv1alpha1.DeployItemStatus, _ Decision) bool {
+	return stored.ObservedGeneration == mine.ObservedGeneration
+}
+
+func (third) phases() phaseNames {
+	return phaseNames{initDelete: "ThirdInitDelete", deleteFailed: "ThirdDeleteFailed", writable: []phase{"ThirdInitDelete", phaseSucceeded}}
+}
+func (third) requested(*lsv1alpha1.DeployItem) *metav1.Time { t := stamp(thirdTime(1)); return &t }
+func (third) runStart(*lsv1alpha1.DeployItem) *metav1.Time  { t := stamp(thirdTime(2)); return &t }
+func (third) start(status *lsv1alpha1.DeployItemStatus, _ Decision, _ StartInfo) {
+	status.JobID = "third-start"
+}
+func (third) finish(status *lsv1alpha1.DeployItemStatus, _ time.Time) {
+	status.JobIDFinished = "third-finish"
+}
+func (third) recordHistory(status *lsv1alpha1.DeployItemStatus) {
+	status.FirstError = &lsv1alpha1.Error{Reason: "third"}
+}
+func (third) mask(before, after *lsv1alpha1.DeployItemStatus) { after.JobID = before.JobID + "-third" }
+func (third) hookFailed(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error, _ time.Time) {
+	status.LastErrors = []*lsv1alpha1.Error{e}
+}
+func (third) hookRecovered(status *lsv1alpha1.DeployItemStatus) { status.LastErrors = nil }
+func (third) showsHookFailure(status *lsv1alpha1.DeployItemStatus) bool {
+	return len(status.LastErrors) > 0
+}
+func (third) showsHookError(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error) bool {
+	return len(status.LastErrors) > 0 && status.LastErrors[0].Message == e.Message
+}
+
+func thirdTime(hours int) time.Time { return time.Date(2026, 3, 4, hours, 0, 0, 0, time.UTC) }
+
+// addThird makes the third revision known until the end of the test, which must not run beside others.
+func addThird(t *testing.T) {
+	t.Helper()
+	before := revisions
+	revisions = append([]rules{third{}}, revisions...)
+	t.Cleanup(func() { revisions = before })
+}
+
+func thirdItem() *lsv1alpha1.DeployItem {
+	di := &lsv1alpha1.DeployItem{}
+	di.UID, di.Generation, di.Annotations = "uid", 3, map[string]string{thirdMark: "x"}
+	return di
+}
+
+// TestThirdRevision adds a revision and leads an item of it through a run. Each step uses the methods of that revision.
+func TestThirdRevision(t *testing.T) {
+	addThird(t)
+	t.Run("is detected, and only for its own items [F52]", func(t *testing.T) {
+		if got := Detect(thirdItem()); got != thirdRevision {
+			t.Errorf("Detect() = %s", got)
+		}
+		di := thirdItem()
+		di.Annotations = nil
+		if got := Evaluate(di, Options{Revision: thirdRevision}).Revision; got != Annotation {
+			t.Errorf("an item that it does not accept follows %s", got)
+		}
+		if diff := cmp.Diff([]Revision{thirdRevision, JobID, Annotation}, Revisions()); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("leads a run by its own rules [F52]", func(t *testing.T) {
+		di := thirdItem()
+		d := Evaluate(di, Options{Now: thirdTime(0)})
+		if want := (Decision{Revision: thirdRevision, Action: Reconcile, Due: true, New: true, Forceable: true, Reason: "Third"}); !cmp.Equal(d, want) {
+			t.Fatal(cmp.Diff(want, d))
+		}
+		Start(di, d, StartInfo{Now: thirdTime(0)})
+		if s := di.Status; s.JobID != "third-start" || s.TransitionTimes != nil || !s.LastReconcileTime.Time.Equal(thirdTime(1)) {
+			t.Errorf("started as %+v", s)
+		}
+		if at, ok := Deadline(di, d); !ok || !at.Equal(thirdTime(2).Add(DefaultTimeout)) {
+			t.Errorf("deadline %s, %t", at, ok)
+		}
+		if other := thirdItem(); SameRun(other, di, d) || !SameRun(di, di, d) {
+			t.Error("the runs are compared by another revision")
+		}
+		Apply(di, d, Outcome{Phase: phaseSucceeded, Final: true, Done: true, Err: &lsv1alpha1.Error{Message: "m"}}, thirdTime(3), thirdTime(0))
+		if s := di.Status; s.JobIDFinished != "third-finish" || s.FirstError.Reason != "third" || s.TransitionTimes != nil || len(s.LastErrors) != 0 {
+			t.Errorf("ended as %+v", s)
+		}
+		after := di.Status.DeepCopy()
+		after.Phase, after.JobIDFinished = phaseFailed, "passes"
+		Mask(thirdRevision, &di.Status, after)
+		if after.Phase != phaseSucceeded || after.JobID != "third-start-third" || after.JobIDFinished != "passes" {
+			t.Errorf("masked as %+v", after)
+		}
+	})
+	t.Run("names its phases [F52]", func(t *testing.T) {
+		o := Judge(Return{Revision: thirdRevision, Action: Delete, Deleting: true, Phase: phaseFailed, Now: thirdTime(0)})
+		for got, want := range map[phase]phase{
+			HandedPhase(thirdRevision, Delete): "ThirdInitDelete", startPhase(thirdRevision, true): "ThirdInitDelete",
+			FailedPhase(thirdRevision, true): "ThirdDeleteFailed", storedPhase(thirdRevision, phaseDeleteFailed): "ThirdDeleteFailed",
+			o.Phase: "ThirdDeleteFailed",
+		} {
+			if got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+	})
+	t.Run("shows hooks that fail in its own place [F52]", func(t *testing.T) {
+		di, d := thirdItem(), Decision{Revision: thirdRevision}
+		HookFailed(di, d, errors.New("boom"), thirdTime(0))
+		if s := di.Status; len(s.LastErrors) != 1 || s.LastError != nil || s.Conditions != nil {
+			t.Errorf("shown as %+v", s)
+		}
+		if !ShowsHookFailure(di, d) || !ShowsError(di, d, &lsv1alpha1.Error{Message: "boom"}) {
+			t.Error("not shown")
+		}
+		if HookRecovered(di, d); ShowsHookFailure(di, d) {
+			t.Error("still shown")
+		}
+	})
+	t.Run("decides what goes on in a pause [F52]", func(t *testing.T) {
+		di := thirdItem()
+		di.Annotations[PausedAnnotation] = "true"
+		if d := Evaluate(di, Options{Now: thirdTime(0)}); !d.Due || d.New || d.Paused {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
+// TestUnknownRevision requires that a revision that does not exist is never treated as one that does.
+func TestUnknownRevision(t *testing.T) {
+	const odd Revision = "odd"
+	di := thirdItem()
+	di.Status = lsv1alpha1.DeployItemStatus{Phase: phaseInit, JobID: "b", JobIDFinished: "a", LastReconcileTime: &metav1.Time{Time: thirdTime(0)}}
+	t.Run("starts nothing [F52]", func(t *testing.T) {
+		d := Evaluate(di, Options{Revision: odd, Now: thirdTime(0)})
+		if diff := cmp.Diff(Decision{Revision: odd, Reason: WhyUnknownRevision}, d); diff != "" {
+			t.Error(diff)
+		}
+		if d.Force().Due {
+			t.Error("a hook can force a run")
+		}
+	})
+	t.Run("writes nothing [F52]", func(t *testing.T) {
+		d := Decision{Revision: odd, Action: Reconcile, Due: true, New: true}
+		after := di.DeepCopy()
+		Start(after, d, StartInfo{Now: thirdTime(1), JobID: "fresh"})
+		Apply(after, d, Outcome{Phase: phaseSucceeded, Final: true, Err: &lsv1alpha1.Error{Message: "m"}}, thirdTime(1), thirdTime(1))
+		HookFailed(after, d, errors.New("boom"), thirdTime(1))
+		Mask(odd, &di.Status, &after.Status)
+		if diff := cmp.Diff(di, after); diff != "" {
+			t.Error(diff)
+		}
+		if SameRun(di, di, d) {
+			t.Error("a write may be carried over")
+		}
+	})
+}
+
+// TestRevisionsAreNotCompared requires that code asks a revision for what it does, not which one it is: a comparison
+// silently treats a further revision as one of the others.
+func TestRevisionsAreNotCompared(t *testing.T) {
+	for _, dir := range []string{"", "../deployerlib", "../landscapertest", "../conformance", "../cmd"} {
+		t.Run("in "+filepath.Join("contract", dir)+" [F52]", func(t *testing.T) {
+			err := filepath.WalkDir(filepath.Join(".", dir), func(path string, _ fs.DirEntry, err error) error {
+				if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+					return err
+				}
+				set := token.NewFileSet()
+				file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+				if err != nil {
+					return err
+				}
+				ast.Inspect(file, func(n ast.Node) bool {
+					if c, ok := n.(*ast.BinaryExpr); ok && (c.Op == token.EQL || c.Op == token.NEQ) && (isRevision(c.X) || isRevision(c.Y)) {
+						t.Errorf("%s: a revision is compared", set.Position(c.OpPos))
+					}
+					return true
+				})
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// isRevision reports whether an expression is a constant of type Revision.
+func isRevision(e ast.Expr) bool {
+	text := types.ExprString(e)
+	return slices.Contains([]string{"JobID", "Annotation", "contract.JobID", "contract.Annotation"}, text)
+}

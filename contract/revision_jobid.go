@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"slices"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// jobID is the revision [JobID].
+type jobID struct{}
+
+func (jobID) revision() Revision { return JobID }
+
+// claims reports whether the item has a job ID, or Landscaper marked it for jobs and no run is in progress without one.
+func (j jobID) claims(di *lsv1alpha1.DeployItem) bool {
+	if di == nil || !j.accepts(di) {
+		return false
+	}
+	_, marked := di.Annotations[lsv1alpha1.DeployerTypeAnnotation]
+	return marked || di.Status.JobID != ""
+}
+
+// accepts reports false for a run in progress without a job ID: it would count as finished and hang.
+func (jobID) accepts(di *lsv1alpha1.DeployItem) bool {
+	return di == nil || di.Status.JobID != "" || !isWorking(di.Status.Phase)
+}
+
+var jobIDPhases = phaseNames{
+	initDelete: phaseInitDelete, deleteFailed: phaseDeleteFailed,
+	writable: []phase{
+		phaseInit, phaseProgressing, phaseSucceeded, phaseFailed,
+		phaseInitDelete, phaseDeleting, phaseDeleteFailed,
+	},
+}
+
+func (jobID) phases() phaseNames { return jobIDPhases }
+
+func (jobID) requested(di *lsv1alpha1.DeployItem) *metav1.Time { return di.Status.JobIDGenerationTime }
+
+// runStart returns when the current job began.
+func (jobID) runStart(di *lsv1alpha1.DeployItem) *metav1.Time {
+	if t := di.Status.TransitionTimes; t != nil && !t.InitTime.IsZero() {
+		return t.InitTime
+	}
+	return di.Status.LastReconcileTime
+}
+
+// continues reports whether the run that d asks for began before. A deletion that came in the middle of another run is
+// not that run.
+func (jobID) continues(v view, d Decision) bool {
+	switch {
+	case d.Background:
+		return backgroundOwed(v.di)
+	case d.Action == Delete && v.phase != phaseInitDelete && v.phase != phaseDeleting:
+		return false
+	default:
+		return !d.New
+	}
+}
+
+// sameRun reports whether the stored item is still in the same unfinished job. A background run belongs to a finished
+// job, and the job of a test-reconcile ([Decision.NewJob]) may not be stored yet.
+func (jobID) sameRun(stored, mine *lsv1alpha1.DeployItemStatus, d Decision) bool {
+	switch {
+	case d.Background:
+		return stored.JobID == mine.JobID && stored.JobIDFinished == mine.JobIDFinished
+	case d.NewJob && stored.JobID != mine.JobID:
+		return stored.JobID == stored.JobIDFinished && stored.JobIDFinished == mine.JobIDFinished
+	default:
+		return stored.JobID == mine.JobID && stored.JobIDFinished != stored.JobID
+	}
+}
+
+func (jobID) start(status *lsv1alpha1.DeployItemStatus, d Decision, s StartInfo) {
+	status.FirstError, status.LastErrors = nil, nil
+	var trigger *metav1.Time
+	if d.NewJob {
+		status.JobID = s.JobID
+		status.JobIDGenerationTime = stampRef(s.Now)
+		trigger = stampRef(s.Now)
+	} else if status.TransitionTimes != nil {
+		trigger = status.TransitionTimes.TriggerTime
+	}
+	status.TransitionTimes = &lsv1alpha1.TransitionTimes{TriggerTime: trigger, InitTime: stampRef(s.Now)}
+}
+
+// finish marks the job as finished.
+func (jobID) finish(status *lsv1alpha1.DeployItemStatus, now time.Time) {
+	status.JobIDFinished = status.JobID
+	times := lsv1alpha1.TransitionTimes{}
+	if status.TransitionTimes != nil {
+		times = *status.TransitionTimes
+	}
+	times.FinishedTime = stampRef(now)
+	status.TransitionTimes = &times
+}
+
+// recordHistory keeps lastError in the history of the job.
+func (jobID) recordHistory(status *lsv1alpha1.DeployItemStatus) {
+	e := status.LastError
+	if status.FirstError == nil {
+		status.FirstError = e.DeepCopy()
+	}
+	isAbsent := func(h *lsv1alpha1.Error) bool { return h == nil }
+	history := slices.DeleteFunc(slices.Clone(status.LastErrors), isAbsent)
+	if n := len(history); n == 0 || !sameError(history[n-1], e) {
+		history = append(history, e.DeepCopy())
+	}
+	status.LastErrors = history[max(0, len(history)-MaxHistory):]
+}
+
+// mask keeps the rules of a job: only Landscaper changes the job ID of an unfinished job, and the finish is atomic.
+func (jobID) mask(b, after *lsv1alpha1.DeployItemStatus) {
+	if after.JobID != b.JobID && (after.JobID == "" || (b.JobID != "" && b.JobID != b.JobIDFinished)) {
+		after.JobID = b.JobID
+	}
+	if after.JobID == b.JobID {
+		after.JobIDGenerationTime = b.JobIDGenerationTime
+	}
+	finishes := after.JobIDFinished != b.JobIDFinished
+	if finishes && (after.JobIDFinished != after.JobID || !IsFinal(after.Phase)) {
+		after.JobIDFinished = b.JobIDFinished
+		finishes = false
+	}
+	// A final phase belongs to a finish, and a finished job keeps its final phase.
+	finished := after.JobID == after.JobIDFinished
+	if !finishes && (finished || IsFinal(after.Phase)) {
+		after.Phase = b.Phase
+	}
+}
+
+func (jobID) evaluate(v view, d *Decision) {
+	if v.op == lsv1alpha1.TestReconcileOperation {
+		d.Remove = append(d.Remove, lsv1alpha1.OperationAnnotation)
+	}
+	if v.jobPending() {
+		evaluatePending(v, d)
+	} else {
+		evaluateFinished(v, d)
+	}
+}
+
+// jobPending reports whether Landscaper waits for a job. An empty job ID asks for nothing.
+func (v view) jobPending() bool {
+	return v.di.Status.JobID != "" && v.di.Status.JobID != v.di.Status.JobIDFinished
+}
+
+// jobStarted reports whether the pending job was picked up: the phase is that of a run in progress which began at or
+// after the time at which the job was handed out. A run that does not say when it began was not started.
+func (v view) jobStarted() bool {
+	return isWorking(v.phase) && notBefore(v.di.Status.LastReconcileTime, v.di.Status.JobIDGenerationTime) &&
+		!jobID{}.runStart(v.di).IsZero()
+}
+
+func evaluatePending(v view, d *Decision) {
+	d.Due = true
+	if v.jobStarted() {
+		d.Reason = WhyInProgress
+		return
+	}
+	d.New, d.Reason = true, WhyNewJob
+	unchanged := v.di.Spec.UpdateOnChangeOnly && !v.changed && v.phase == phaseSucceeded
+	if unchanged && d.Action == Reconcile {
+		d.Unchanged, d.Reason = true, WhyUnchanged
+	}
+}
+
+func evaluateFinished(v view, d *Decision) {
+	if v.op == lsv1alpha1.TestReconcileOperation {
+		d.Due, d.New, d.NewJob, d.Reason = true, true, true, WhyOperation
+		return
+	}
+	refusal := v.backgroundRefusal()
+	if v.op == lsv1alpha1.ForceReconcileOperation && refusal == WhyGenerationMoved && !v.managed() {
+		refusal = ""
+	}
+	if refusal != "" {
+		d.Reason = refusal
+		return
+	}
+	d.Background, d.Forceable = true, true
+	switch {
+	case v.op == lsv1alpha1.ForceReconcileOperation:
+		d.Due, d.Reason = true, WhyBackgroundForced
+	case backgroundOwed(v.di):
+		d.Due, d.Reason = true, WhyBackgroundOwed
+	default:
+		d.Reason = WhyFinished
+	}
+}
+
+// backgroundRefusal tells why a finished item must not get a background run; empty when it may. Landscaper deletes and
+// updates items in the order of their dependencies: what it has not handed out yet must not run ahead.
+func (v view) backgroundRefusal() string {
+	switch {
+	case v.di.Status.JobIDFinished == "":
+		return WhyNeverRun
+	case v.deleting:
+		return WhyDeletionPending
+	case !IsFinal(v.phase):
+		return WhyNotFinal
+	case v.changed:
+		return WhyGenerationMoved
+	default:
+		return ""
+	}
+}
+
+// backgroundOwed reports whether a background run has to be tried again.
+func backgroundOwed(di *lsv1alpha1.DeployItem) bool {
+	c := GetCondition(di.Status.Conditions, ConditionBackground)
+	return c != nil && c.Status == lsv1alpha1.ConditionTrue
+}
+
+// hookFailed sets [ConditionBackground], because lastError belongs to jobs. A run that is owed stays owed.
+func (jobID) hookFailed(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error, now time.Time) {
+	shown := lsv1alpha1.ConditionUnknown
+	if owed := GetCondition(status.Conditions, ConditionBackground); owed != nil && owed.Status == lsv1alpha1.ConditionTrue {
+		shown = lsv1alpha1.ConditionTrue
+	}
+	status.Conditions = SetCondition(status.Conditions, ConditionBackground, shown, ReasonHookFailed, e.Message, now, e.Codes...)
+}
+
+func (jobID) hookRecovered(status *lsv1alpha1.DeployItemStatus) {
+	status.Conditions = RemoveCondition(status.Conditions, ConditionBackground)
+}
+
+func (jobID) showsHookFailure(status *lsv1alpha1.DeployItemStatus) bool {
+	c := GetCondition(status.Conditions, ConditionBackground)
+	return c != nil && c.Status == lsv1alpha1.ConditionUnknown && c.Reason == ReasonHookFailed
+}
+
+func (jobID) showsHookError(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error) bool {
+	return showsInBackground(status, e)
+}

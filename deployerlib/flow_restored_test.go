@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/landscapertest"
+)
+
+// swappable is a client whose API server can be replaced by one with other content.
+type swappable struct{ client.WithWatch }
+
+// restorable lets the API server of a world be restored from a backup.
+func restorable(w *world) *swappable {
+	s := &swappable{WithWatch: w.client}
+	w.client = s
+	w.boot()
+	return s
+}
+
+// restore replaces the content of the API server by an item from a backup. Its resource versions begin again at 100.
+func (s *swappable) restore(w *world, changes ...change) *lsv1alpha1.DeployItem {
+	w.t.Helper()
+	di := item(changes...)
+	di.ResourceVersion = "100"
+	scheme, err := landscapertest.Scheme()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	lsCtx := &lsv1alpha1.Context{}
+	lsCtx.Namespace, lsCtx.Name = ns, lsv1alpha1.DefaultContextName
+	s.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(di, lsCtx).
+		WithStatusSubresource(&lsv1alpha1.DeployItem{}).WithInterceptorFuncs(w.interceptors()).Build()
+	return w.stored()
+}
+
+// forAMinute does what the queue does in a minute.
+func (w *world) forAMinute() {
+	w.t.Helper()
+	for end := w.clock.Now().Add(time.Minute); w.clock.Now().Before(end); {
+		res := w.reconcile()
+		if res.RequeueAfter == 0 {
+			return
+		}
+		w.clock.Step(res.RequeueAfter)
+	}
+}
+
+func TestRestoredEtcd(t *testing.T) {
+	t.Parallel()
+	finishedNow := func(w *world) {
+		w.t.Helper()
+		if s := w.stored().Status; s.Phase != phases.Succeeded || s.JobIDFinished != s.JobID {
+			w.t.Errorf("status %+v", s)
+		}
+	}
+	version := func(di *lsv1alpha1.DeployItem) { di.ResourceVersion = "5000" }
+	t.Run("an item that was finished goes on with its next job [F60]", func(t *testing.T) {
+		w := newWorld(t, items(job("1"), version))
+		s := restorable(w)
+		w.reconcile()
+		before := w.stored()
+		if !w.Update(before, s.restore(w, job("1"))) {
+			t.Error("the older version does not lead to a reconcile")
+		}
+		w.sent()
+		w.forAMinute()
+		finishedNow(w)
+		w.wantCalls(contract.Reconcile, contract.Reconcile)
+		w.wantSent("get", "get", "patch status", "patch status") // two live reads are the proof
+		w.Update(nil, w.update(job("2")))
+		w.forAMinute()
+		finishedNow(w)
+	})
+	t.Run("a call that was running then ends its job [F60]", func(t *testing.T) {
+		w := newWorld(t, items(job("1"), version))
+		s := restorable(w)
+		w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
+			if w.fake.Count(key, contract.Reconcile) == 1 {
+				s.restore(w, runningJob("1", 0))
+			}
+			return nil
+		})
+		w.reconcile()
+		w.forAMinute()
+		finishedNow(w)
+		w.wantCalls(contract.Reconcile)
+	})
+	t.Run("a call whose start is not in the backup ends its job all the same [F60]", func(t *testing.T) {
+		w := newWorld(t, items(job("1"), version))
+		s := restorable(w)
+		w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
+			if w.fake.Count(key, contract.Reconcile) == 1 {
+				s.restore(w, job("1"))
+			}
+			return nil
+		})
+		w.reconcile()
+		w.forAMinute()
+		finishedNow(w)
+		w.wantCalls(contract.Reconcile)
+	})
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package itemstate
+
+import (
+	"hash/maphash"
+	"strconv"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+)
+
+// Digest covers the parts of an item that lead to a reconcile when they change: its metadata
+// without resourceVersion and managedFields, its generation, phase and job IDs. It does not cover
+// the progress that the library writes (errors, conditions, provider status), so that the error of
+// a failing item does not lead to the next attempt.
+type Digest struct {
+	hash  uint64
+	valid bool
+}
+
+var digestSeed = maphash.MakeSeed()
+
+// DigestOf computes the digest of an item.
+func DigestOf(di *lsv1alpha1.DeployItem) Digest {
+	var h maphash.Hash
+	h.SetSeed(digestSeed)
+	put := func(texts ...string) {
+		for _, text := range texts {
+			_, _ = h.WriteString(text)
+			_ = h.WriteByte(0)
+		}
+	}
+	put(string(di.UID), strconv.FormatInt(di.Generation, 10), string(di.Status.Phase), di.Status.JobID, di.Status.JobIDFinished)
+	if di.DeletionTimestamp != nil {
+		put("deleting")
+	}
+	put(di.Finalizers...)
+	for _, owner := range di.OwnerReferences {
+		put(string(owner.UID))
+	}
+	return Digest{hash: h.Sum64() ^ digestOfMap("labels", di.Labels) ^ digestOfMap("annotations", di.Annotations), valid: true}
+}
+
+// digestOfMap hashes a map independently of its order.
+func digestOfMap(kind string, m map[string]string) uint64 {
+	var sum uint64
+	for k, v := range m {
+		sum += maphash.String(digestSeed, kind+"\x00"+k+"\x00"+v)
+	}
+	return sum
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package itemstate
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Tracker has an Item for each deploy item. It grows and shrinks with the items in the cache.
+type Tracker struct {
+	mu    sync.Mutex
+	items map[types.NamespacedName]*Item
+}
+
+// NewTracker returns an empty Tracker.
+func NewTracker() *Tracker { return &Tracker{items: map[types.NamespacedName]*Item{}} }
+
+// Get returns what is known about an item. It adds the item if it is unknown.
+func (t *Tracker) Get(key types.NamespacedName) *Item {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	item, ok := t.items[key]
+	if !ok {
+		item = &Item{}
+		t.items[key] = item
+	}
+	return item
+}
+
+// Forget drops an item that is gone. An item in quarantine stays, so that nothing runs beside its call.
+func (t *Tracker) Forget(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if item, ok := t.items[key]; ok && !item.Quarantined() {
+		delete(t.items, key)
+	}
+}
+
+// Len returns the number of items.
+func (t *Tracker) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.items)
+}

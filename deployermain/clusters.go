@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployermain
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+)
+
+// clusters returns the access to the host cluster and to the Landscaper cluster, which may be the same. env looks up
+// environment variables.
+func (f *flags) clusters(env func(string) (string, bool)) (host, landscaper *rest.Config, err error) {
+	if host, err = loadConfig("--kubeconfig", f.kubeconfig, env); err != nil {
+		return nil, nil, fmt.Errorf("host cluster: %w", err)
+	}
+	landscaper = host
+	if f.landscaperKubeconfig != "" {
+		if landscaper, err = loadConfig("--landscaper-kubeconfig", f.landscaperKubeconfig, env); err != nil {
+			return nil, nil, fmt.Errorf("landscaper cluster: %w", err)
+		}
+		hostThrottle.applyTo(host, env)
+	}
+	resourceThrottle.applyTo(landscaper, env)
+	return host, landscaper, nil
+}
+
+// loadConfig reads a kubeconfig. Without a path it looks where kubectl does, and in the pod. The client is not
+// throttled: API servers share their time among clients on their own.
+func loadConfig(flag, path string, env func(string) (string, bool)) (*rest.Config, error) {
+	load := config.GetConfig
+	if path != "" {
+		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", path) }
+	}
+	cfg, err := load()
+	switch {
+	case clientcmd.IsEmptyConfig(err) && path == "":
+		where := "the pod, $KUBECONFIG and ~/.kube/config hold none"
+		if set, _ := env("KUBECONFIG"); set != "" {
+			where = fmt.Sprintf("$KUBECONFIG names %s, where there is none", set)
+		}
+		return nil, fmt.Errorf("load kubeconfig: %s; name one with %s", where, flag)
+	case clientcmd.IsEmptyConfig(err):
+		return nil, fmt.Errorf("load kubeconfig: %s %s: is empty", flag, path)
+	case err != nil:
+		return nil, fmt.Errorf("load kubeconfig: %w", err)
+	}
+	cfg.QPS, cfg.Burst = -1, 0
+	return cfg, nil
+}
+
+// throttle limits the requests of a client by environment variables of Landscaper's charts.
+type throttle struct {
+	burst, qps               string
+	defaultBurst, defaultQPS int
+}
+
+var (
+	resourceThrottle = throttle{burst: "LS_RESOURCE_CLIENT_BURST", qps: "LS_RESOURCE_CLIENT_QPS", defaultBurst: 60, defaultQPS: 40}
+	hostThrottle     = throttle{burst: "LS_HOST_CLIENT_BURST", qps: "LS_HOST_CLIENT_QPS", defaultBurst: 30, defaultQPS: 20}
+)
+
+// applyTo limits the client if one of the variables is set. A value that is not a positive number counts as not set.
+// If only one is set, the other has Landscaper's default.
+func (t throttle) applyTo(cfg *rest.Config, env func(string) (string, bool)) {
+	positive := func(name string) int {
+		text, _ := env(name)
+		if number, err := strconv.Atoi(text); err == nil && number > 0 {
+			return number
+		}
+		return 0
+	}
+	burst, qps := positive(t.burst), positive(t.qps)
+	if burst == 0 && qps == 0 {
+		return
+	}
+	cfg.Burst, cfg.QPS = cmp.Or(burst, t.defaultBurst), float32(cmp.Or(qps, t.defaultQPS))
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deployermain makes a program of a deployer: flags, configuration
+// file, kubeconfigs, managers, leader election, probes, metrics, logs and
+// signals.
+//
+//	func main() {
+//		deployermain.Run(deployermain.Program{
+//			Short: "Makes a password for each deploy item",
+//			Args:  deployerlib.DeployerArgs{Name: "password-deployer", Type: "example.org/password", Deployer: &passwords{}},
+//		})
+//	}
+//
+// In a cluster the program needs no flag; outside one it needs at most
+// --kubeconfig. It accepts the flags, the environment variables and the
+// configuration file that Landscaper's charts give to its own deployers.
+//
+// [NewManagers] returns managers with the same settings, for programs with a
+// main of their own.
+package deployermain

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployermain
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/transport"
+)
+
+const (
+	newEvents  = "/apis/events.k8s.io/v1/namespaces/"
+	coreEvents = "/api/v1/namespaces/"
+
+	contentType = "Content-Type"
+	jsonType    = "application/json"
+	// maxEvent bounds the answer about an event.
+	maxEvent = 1 << 20
+)
+
+// eventFallback wraps a transport: an event that the server forbids is sent to the core API, and where that is
+// forbidden too, the loss is logged once instead of once per event.
+func eventFallback(log logr.Logger) transport.WrapperFunc {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return &eventSender{next: next, log: log.WithName("events")}
+	}
+}
+
+type eventSender struct {
+	next http.RoundTripper
+	log  logr.Logger
+
+	useCore        atomic.Bool
+	fellBack, lost sync.Once
+}
+
+// RoundTrip sends a request. Nothing but events is different from the wrapped transport.
+func (s *eventSender) RoundTrip(req *http.Request) (*http.Response, error) {
+	isNew := isEvent(req, newEvents)
+	if !isNew && !isEvent(req, coreEvents) {
+		return s.next.RoundTrip(req)
+	}
+	body, err := readAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	if !isNew || !s.useCore.Load() {
+		res, err := s.next.RoundTrip(withBody(req, body))
+		if err != nil || res.StatusCode != http.StatusForbidden {
+			return res, err
+		}
+		if !isNew {
+			return s.lose(req, res, body)
+		}
+		drain(res)
+	}
+	return s.sendToCore(req, body)
+}
+
+// sendToCore sends an event of the new API to the core API.
+func (s *eventSender) sendToCore(req *http.Request, body []byte) (*http.Response, error) {
+	older, err := inCore(req, body)
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.next.RoundTrip(older)
+	switch {
+	case err != nil:
+		return nil, err
+	case res.StatusCode == http.StatusForbidden:
+		return s.lose(req, res, body)
+	}
+	s.useCore.Store(true)
+	s.fellBack.Do(func() { s.log.Info("events in events.k8s.io are forbidden: they are sent as core events") })
+	if res.StatusCode >= http.StatusMultipleChoices {
+		return res, nil
+	}
+	return answer(req, res, body)
+}
+
+// lose answers as if the event was stored. A change of one is answered by not found, so that it is created anew.
+func (s *eventSender) lose(req *http.Request, refused *http.Response, body []byte) (*http.Response, error) {
+	s.lost.Do(func() {
+		s.log.Info("events are forbidden: they are lost, and this is logged only once", "path", req.URL.Path)
+	})
+	drain(refused)
+	if req.Method == http.MethodPatch {
+		return respond(refused, http.StatusNotFound, jsonType, []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)), nil
+	}
+	return respond(refused, http.StatusCreated, req.Header.Get(contentType), body), nil
+}
+
+// answer turns the answer of the core API into that of the new one.
+func answer(req *http.Request, res *http.Response, body []byte) (*http.Response, error) {
+	if req.Method == http.MethodPost {
+		drain(res)
+		return respond(res, res.StatusCode, req.Header.Get(contentType), body), nil // nothing reads what the server added
+	}
+	stored, err := readAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	event := &corev1.Event{}
+	if err := json.Unmarshal(stored, event); err != nil {
+		return nil, fmt.Errorf("decode core event: %w", err)
+	}
+	changed, err := json.Marshal(fromCore(event))
+	return respond(res, res.StatusCode, jsonType, changed), err
+}
+
+// isEvent reports whether the request creates or changes an event of an API.
+func isEvent(req *http.Request, api string) bool {
+	after, found := strings.CutPrefix(req.URL.Path, api)
+	parts := strings.Split(after, "/")
+	return found && len(parts) > 1 && parts[1] == "events" && (req.Method == http.MethodPost || req.Method == http.MethodPatch)
+}
+
+// inCore is the request for the core API. The patch of an event is that of its series, which both APIs call the same.
+func inCore(req *http.Request, body []byte) (*http.Request, error) {
+	if req.Method == http.MethodPost {
+		decoded, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, &eventsv1.Event{})
+		event, isEvent := decoded.(*eventsv1.Event)
+		if err != nil || !isEvent {
+			return nil, errors.Join(err, errors.New("the request has no event"))
+		}
+		if body, err = json.Marshal(toCore(event)); err != nil {
+			return nil, err
+		}
+	}
+	out := withBody(req, body)
+	out.URL.Path = coreEvents + strings.TrimPrefix(req.URL.Path, newEvents)
+	out.Header.Set("Accept", jsonType)
+	if req.Method == http.MethodPost {
+		out.Header.Set(contentType, jsonType)
+	}
+	return out, nil
+}
+
+func toCore(e *eventsv1.Event) *corev1.Event {
+	out := &corev1.Event{
+		ObjectMeta: e.ObjectMeta, InvolvedObject: e.Regarding, Related: e.Related, Reason: e.Reason, Message: e.Note, Type: e.Type,
+		EventTime: e.EventTime, Action: e.Action, ReportingController: e.ReportingController, ReportingInstance: e.ReportingInstance,
+	}
+	out.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Event"))
+	if e.Series != nil {
+		out.Series = &corev1.EventSeries{Count: e.Series.Count, LastObservedTime: e.Series.LastObservedTime}
+	}
+	return out
+}
+
+func fromCore(e *corev1.Event) runtime.Object {
+	out := &eventsv1.Event{
+		ObjectMeta: e.ObjectMeta, Regarding: e.InvolvedObject, Related: e.Related, Reason: e.Reason, Note: e.Message, Type: e.Type,
+		EventTime: e.EventTime, Action: e.Action, ReportingController: e.ReportingController, ReportingInstance: e.ReportingInstance,
+	}
+	out.SetGroupVersionKind(eventsv1.SchemeGroupVersion.WithKind("Event"))
+	if e.Series != nil {
+		out.Series = &eventsv1.EventSeries{Count: e.Series.Count, LastObservedTime: e.Series.LastObservedTime}
+	}
+	return out
+}
+
+// withBody is the request with a body of its own, as a transport must not change what it was handed.
+func withBody(req *http.Request, body []byte) *http.Request {
+	out := req.Clone(req.Context())
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	return out
+}
+
+// respond is a response in place of another one, which has been read.
+func respond(to *http.Response, status int, kind string, body []byte) *http.Response {
+	out := *to
+	out.StatusCode, out.Status = status, fmt.Sprintf("%d %s", status, http.StatusText(status))
+	out.Header = http.Header{contentType: {kind}}
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return &out
+}
+
+func readAll(body io.ReadCloser) ([]byte, error) {
+	if body == nil {
+		return nil, nil
+	}
+	content, err := io.ReadAll(io.LimitReader(body, maxEvent))
+	return content, errors.Join(err, body.Close())
+}
+
+// drain reads a response to its end, so that its connection can be used again.
+func drain(res *http.Response) {
+	_, _ = readAll(res.Body)
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployermain
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// flags are the values of the common flags.
+type flags struct {
+	kubeconfig           string
+	landscaperKubeconfig string
+	config               string
+
+	workers      int
+	targetShare  float64
+	given        func(flag string) bool
+	itemSelector string
+	gracePeriod  time.Duration
+	targetGrace  time.Duration
+	elect        bool
+
+	options Options
+	logs    logFlags
+}
+
+// newFlags returns flags without values; addTo sets the defaults.
+func newFlags() *flags { return &flags{} }
+
+// addTo registers all flags, in a set of their own: packages that register on flag.CommandLine, as controller-runtime
+// does, cannot clash.
+func (f *flags) addTo(fs *pflag.FlagSet) {
+	f.given = fs.Changed
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"kubeconfig of the host cluster (default: $KUBECONFIG, the cluster that this runs in, ~/.kube/config)")
+	fs.StringVar(&f.landscaperKubeconfig, "landscaper-kubeconfig", "",
+		"kubeconfig of the cluster with the deploy items (default: the host cluster)")
+	fs.StringVar(&f.config, "config", "", "file with the deployer's configuration")
+	fs.IntVar(&f.workers, "workers", deployerlib.DefaultWorkers, "number of deploy items that are worked on at the same time; outweighs the configuration file")
+	fs.Float64Var(&f.targetShare, "target-share", deployerlib.DefaultTargetShare,
+		"part of the workers that the deploy items of one target hold at most while those of others wait, greater than 0 and at most 1")
+	fs.StringVar(&f.itemSelector, "item-selector", "",
+		"label selector of the deploy items to care for, to shard them between deployments (default: all)")
+	fs.StringVar(&f.options.Namespace, "namespace", "",
+		"namespace of the deploy items to care for; nothing is read in others, so rights in this one are enough (default: all)")
+	fs.DurationVar(&f.gracePeriod, "grace-period", deployerlib.DefaultGracePeriod,
+		"how long a running call may go on after SIGTERM, and after it was cancelled")
+	fs.DurationVar(&f.targetGrace, "missing-target-grace", deployerlib.DefaultMissingTargetGrace,
+		"how long the deletion of a deploy item waits for a Target that does not exist before it fails")
+	fs.StringVar(&f.options.MetricsBindAddress, "metrics-bind-address", DefaultMetricsBindAddress, `address of the metrics; "0" for none`)
+	fs.StringVar(&f.options.HealthProbeBindAddress, "health-probe-bind-address", DefaultHealthProbeBindAddress,
+		`address of /healthz and /readyz; "0" for none`)
+	f.addElection(fs)
+	f.logs.addTo(fs)
+}
+
+// addElection registers the flags of the leader election.
+func (f *flags) addElection(fs *pflag.FlagSet) {
+	e := &f.options.Election
+	fs.BoolVar(&f.elect, "leader-elect", true, "elect a leader among the replicas; only the leader works")
+	fs.StringVar(&e.Namespace, "leader-election-namespace", "",
+		`namespace of the lease in the host cluster (default: that of the pod, from its token or $MY_POD_NAMESPACE; "default" outside a cluster)`)
+	fs.StringVar(&e.ID, "leader-election-id", "",
+		"name of the lease (default: from the deployer's name, its configured identity, the item selector and the namespace)")
+	fs.DurationVar(&e.LeaseDuration, "leader-election-lease-duration", DefaultLeaseDuration,
+		"how long a leader that is not heard of keeps its lease")
+	fs.DurationVar(&e.RenewDeadline, "leader-election-renew-deadline", DefaultRenewDeadline,
+		"how long a leader tries to renew its lease before it gives up")
+	fs.DurationVar(&e.RetryPeriod, "leader-election-retry-period", DefaultRetryPeriod,
+		"how often a replica tries to get or to renew the lease")
+}
+
+// applyTo sets on the arguments what the flags say.
+func (f *flags) applyTo(args *deployerlib.DeployerArgs) error {
+	f.options.Election.Disabled = !f.elect
+	if f.itemSelector != "" {
+		selector, err := labels.Parse(f.itemSelector)
+		if err != nil {
+			return fmt.Errorf("--item-selector: %w", err)
+		}
+		args.ItemSelector = selector
+	}
+	if args.GracePeriod == 0 || f.given("grace-period") {
+		args.GracePeriod = f.gracePeriod
+	}
+	if args.MissingTargetGrace == 0 || f.given("missing-target-grace") {
+		args.MissingTargetGrace = f.targetGrace
+	}
+	if args.TargetShare == 0 || f.given("target-share") {
+		args.TargetShare = f.targetShare
+	}
+	if args.Options.MaxConcurrentReconciles == 0 || f.given("workers") {
+		args.Options.MaxConcurrentReconciles = f.workers
+	}
+	return nil
+}
+
+// validate reports every flag that makes no sense.
+func (f *flags) validate() error {
+	var faults []error
+	if f.workers < 1 {
+		faults = append(faults, fmt.Errorf("--workers %d: must be positive", f.workers))
+	}
+	if f.targetShare <= 0 || f.targetShare > 1 {
+		faults = append(faults, fmt.Errorf("--target-share %g: must be greater than 0 and at most 1", f.targetShare))
+	}
+	if namespace := f.options.Namespace; namespace != "" {
+		for _, fault := range validation.ValidateNamespaceName(namespace, false) {
+			faults = append(faults, fmt.Errorf("--namespace %q: %s", namespace, fault))
+		}
+	}
+	if f.gracePeriod <= 0 {
+		faults = append(faults, fmt.Errorf("--grace-period %s: must be positive", f.gracePeriod))
+	}
+	if f.targetGrace <= 0 {
+		faults = append(faults, fmt.Errorf("--missing-target-grace %s: must be positive", f.targetGrace))
+	}
+	if level := f.logs.zap.Level; level != nil && level.Enabled(zapcore.Level(-bodies)) {
+		faults = append(faults, errors.New("--zap-log-level: must be 7 at most: from 8 on, client-go logs bodies of requests, and the Secrets in them"))
+	}
+	e := f.options.Election
+	if e.RetryPeriod <= 0 || e.RenewDeadline <= e.RetryPeriod || e.LeaseDuration <= e.RenewDeadline {
+		faults = append(faults, fmt.Errorf("--leader-election-…: want 0 < retry period < renew deadline < lease duration, have %s, %s and %s",
+			e.RetryPeriod, e.RenewDeadline, e.LeaseDuration))
+	}
+	return errors.Join(faults...)
+}

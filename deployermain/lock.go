@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployermain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// lock is a lease that is not released while a call still runs, and that is not needed where leases are forbidden.
+// When all requests with a verb were refused for the duration of a lease, the replica counts as the leader until the
+// process ends: a leader with the same rights would have lost its lease by then.
+type lock struct {
+	resourcelock.Interface
+
+	lease    *resourcelock.LeaseLock // to set its recorder; nil in tests
+	log      logr.Logger
+	clock    clock.PassiveClock
+	patience time.Duration
+	busy     func() bool // a call of the deployer runs
+
+	mu         sync.Mutex
+	forbidden  map[string]time.Time // by verb, since when
+	last       error                // of the last request
+	known      bool                 // the lease was read or created
+	withoutOne bool                 // working without election
+}
+
+// newLock returns the lock of a process. busy reports whether a call of the deployer is running.
+func newLock(cfg *rest.Config, e Election, log logr.Logger, busy func() bool) (*lock, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	cfg = rest.AddUserAgent(cfg, "leader-election")
+	cfg.Timeout = max(e.RenewDeadline/2, time.Second) // one hung request must not cost the lease
+	leases, err := coordinationv1client.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	lease := &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.ID}, Client: leases,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+	}
+	return &lock{
+		Interface: lease, lease: lease, log: log.WithName("leader-election"), clock: clock.RealClock{}, patience: e.LeaseDuration, busy: busy,
+		forbidden: map[string]time.Time{},
+	}, nil
+}
+
+// recordWith makes the lock tell by events who leads.
+func (l *lock) recordWith(m manager.Manager) {
+	if l != nil {
+		l.lease.LockConfig.EventRecorder = m.GetEventRecorderFor(l.Identity()) //nolint:staticcheck // what leaderelection takes
+	}
+}
+
+// Get reads the lease.
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if l.works() {
+		return l.own()
+	}
+	record, raw, err := l.Interface.Get(ctx)
+	if l.note("get", err) {
+		return l.own()
+	}
+	return record, raw, err
+}
+
+// Create creates the lease.
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if l.works() {
+		return nil
+	}
+	err := l.Interface.Create(ctx, record)
+	if l.note("create", err) {
+		return nil
+	}
+	return err
+}
+
+// Update renews the lease. An empty holder means that it is released.
+func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if l.works() {
+		return nil
+	}
+	if record.HolderIdentity == "" && l.busy() {
+		l.log.Info("the lease is not released, it runs out: a call that was given up still runs")
+		return nil
+	}
+	err := l.Interface.Update(ctx, record)
+	if l.note("update", err) {
+		return nil
+	}
+	return err
+}
+
+// RecordEvent tells who leads by an event on the lease.
+func (l *lock) RecordEvent(text string) {
+	l.mu.Lock()
+	known := l.known
+	l.mu.Unlock()
+	if known {
+		l.Interface.RecordEvent(text)
+	}
+}
+
+// works reports whether the replica works without election.
+func (l *lock) works() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.withoutOne
+}
+
+// note notes the outcome of a request and reports whether the replica works without election from now on.
+func (l *lock) note(verb string, err error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last, l.known = nil, l.known || err == nil
+	if hopeless(verb, err) {
+		l.last = err
+	}
+	if !apierrors.IsForbidden(err) {
+		if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
+			delete(l.forbidden, verb) // the server has answered
+		}
+		return false
+	}
+	since, refused := l.forbidden[verb]
+	if !refused {
+		since = l.clock.Now()
+		l.forbidden[verb] = since
+	}
+	if l.clock.Since(since) < l.patience {
+		return false
+	}
+	l.withoutOne, l.last = true, nil
+	l.log.Error(err, "leader election is forbidden: this replica works without it, so make sure that no other one runs; to elect leaders, grant "+
+		"get, create and update of leases and restart", "lease", l.Describe())
+	return true
+}
+
+// own is the record of a lease that this replica holds.
+func (l *lock) own() (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record := &resourcelock.LeaderElectionRecord{
+		HolderIdentity: l.Identity(), LeaseDurationSeconds: int(l.patience.Seconds()), RenewTime: metav1.NewTime(l.clock.Now()),
+	}
+	raw, err := json.Marshal(record)
+	return record, raw, err
+}
+
+// hopeless reports whether a request fails until somebody changes something. That there is no lease yet is not a fault.
+func hopeless(verb string, err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) && verb != "get"
+}
+
+// fault returns why the replica can neither lead nor wait for the leader, or nil.
+func (l *lock) fault() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == nil {
+		return nil
+	}
+	return fmt.Errorf("leader election: %w", l.last)
+}

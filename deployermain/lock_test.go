@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployermain
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+var (
+	leases    = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+	forbidden = apierrors.NewForbidden(leases, "x", errors.New("no"))
+	notFound  = apierrors.NewNotFound(leases, "x")
+)
+
+// fakeLease answers with what a test says.
+type fakeLease struct {
+	get, create, update error
+	held                *resourcelock.LeaderElectionRecord
+	requests, events    int
+}
+
+func (f *fakeLease) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	f.requests++
+	return f.held, []byte("raw"), f.get
+}
+
+func (f *fakeLease) Create(_ context.Context, ler resourcelock.LeaderElectionRecord) error {
+	f.requests++
+	f.held = &ler
+	return f.create
+}
+
+func (f *fakeLease) Update(_ context.Context, ler resourcelock.LeaderElectionRecord) error {
+	f.requests++
+	f.held = &ler
+	return f.update
+}
+
+func (f *fakeLease) RecordEvent(string) { f.events++ }
+func (f *fakeLease) Identity() string   { return "me" }
+func (f *fakeLease) Describe() string   { return "ns/x" }
+
+// newFakeLock is a lock with a lease of 15 s.
+func newFakeLock(lease *fakeLease, busy bool) (*lock, *clocktesting.FakeClock) {
+	clk := clocktesting.NewFakeClock(time.Unix(1e9, 0))
+	return &lock{
+		Interface: lease, log: logr.Discard(), clock: clk, patience: 15 * time.Second, busy: func() bool { return busy },
+		forbidden: map[string]time.Time{},
+	}, clk
+}
+
+func TestLockWhereLeasesAreForbidden(t *testing.T) {
+	t.Run("works without one after the duration of a lease, and says why until then [F56]", func(t *testing.T) {
+		lease := &fakeLease{get: forbidden}
+		l, clk := newFakeLock(lease, false)
+		for range 2 {
+			if _, _, err := l.Get(t.Context()); !apierrors.IsForbidden(err) || l.fault() == nil {
+				t.Fatalf("Get(...): want forbidden and not ready, got %v, %v", err, l.fault())
+			}
+			clk.Step(14 * time.Second)
+		}
+		record, _, err := l.Get(t.Context())
+		if err != nil || record.HolderIdentity != "me" || l.fault() != nil {
+			t.Fatalf("Get(...): want a record of ours, ready, got %+v, %v, %v", record, err, l.fault())
+		}
+		before := lease.requests
+		if err := errors.Join(l.Update(t.Context(), *record), l.Create(t.Context(), *record)); err != nil || lease.requests != before {
+			t.Errorf("want no further request, got %d, %v", lease.requests-before, err)
+		}
+		if l.RecordEvent("became leader"); lease.events != 0 {
+			t.Error("an event on a lease that does not exist")
+		}
+	})
+	t.Run("works without one that may be read only [F56]", func(t *testing.T) {
+		l, clk := newFakeLock(&fakeLease{get: notFound, create: forbidden}, false)
+		attempt := func() error {
+			_, _, _ = l.Get(t.Context())
+			return l.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"})
+		}
+		if err := attempt(); !apierrors.IsForbidden(err) {
+			t.Fatalf("want forbidden, got %v", err)
+		}
+		clk.Step(15 * time.Second)
+		if err := attempt(); err != nil {
+			t.Errorf("want to work without one, got %v", err)
+		}
+	})
+	t.Run("waits after a single refusal [F56]", func(t *testing.T) {
+		lease := &fakeLease{get: forbidden}
+		l, clk := newFakeLock(lease, false)
+		_, _, _ = l.Get(t.Context())
+		lease.get, lease.held = nil, &resourcelock.LeaderElectionRecord{HolderIdentity: "other"}
+		clk.Step(10 * time.Second)
+		if record, _, err := l.Get(t.Context()); err != nil || record.HolderIdentity != "other" || l.fault() != nil {
+			t.Fatalf("Get(...): got %+v, %v, %v", record, err, l.fault())
+		}
+		lease.get = forbidden
+		clk.Step(10 * time.Second)
+		if _, _, err := l.Get(t.Context()); !apierrors.IsForbidden(err) {
+			t.Errorf("Get(...): the time must count anew, got %v", err)
+		}
+	})
+}
+
+func TestLockRelease(t *testing.T) {
+	for name, tc := range map[string]struct {
+		busy bool
+		want string
+	}{
+		"hands the lease over when all calls have returned [F49]": {false, ""},
+		"keeps the lease while an abandoned call runs [F49]":      {true, "me"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lease := &fakeLease{}
+			l, _ := newFakeLock(lease, tc.busy)
+			for _, holder := range []string{"me", ""} {
+				if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: holder}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(tc.want, lease.held.HolderIdentity); diff != "" {
+				t.Errorf("holder: -want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLockFault(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lease fakeLease
+		fault bool
+	}{
+		"none, as leader":                        {fakeLease{}, false},
+		"none, as there is no lease yet":         {fakeLease{get: notFound}, false},
+		"none, as a server does not answer":      {fakeLease{get: errors.New("timeout"), create: errors.New("timeout")}, false},
+		"none, as another was faster":            {fakeLease{get: notFound, create: apierrors.NewConflict(leases, "x", errors.New("late"))}, false},
+		"the namespace does not exist [F56]":     {fakeLease{get: notFound, create: notFound}, true},
+		"the kubeconfig is not accepted [F56]":   {fakeLease{get: notFound, create: apierrors.NewUnauthorized("who?")}, true},
+		"the lease must not be made yet [F56]":   {fakeLease{get: notFound, create: forbidden}, true},
+		"its name makes no sense, it says [F56]": {fakeLease{create: apierrors.NewInvalid(schema.GroupKind{}, "x", nil)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := newFakeLock(&tc.lease, false)
+			_, _, _ = l.Get(t.Context())
+			_ = l.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"})
+			if got := l.fault(); (got != nil) != tc.fault {
+				t.Errorf("fault: want %t, got %v", tc.fault, got)
+			}
+		})
+	}
+}
+
+func TestCountCalls(t *testing.T) {
+	before := 0
+	args := deployerArgs(func(delta int) { before += delta })
+	busy := countCalls(args)
+	args.CountCalls(+1)
+	if !busy() || before != 1 {
+		t.Errorf("a call runs: busy %t, the caller counts %d", busy(), before)
+	}
+	args.CountCalls(-1)
+	if busy() || before != 0 {
+		t.Errorf("no call runs: busy %t, the caller counts %d", busy(), before)
+	}
+}

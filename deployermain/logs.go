@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployermain
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	uberzap "go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/deployerkit/deployerkit/internal/terminal"
+)
+
+const (
+	// bodies is the level from which on client-go logs the bodies of requests and responses.
+	bodies = 8
+
+	formatText = "text"
+	formatJSON = "json"
+)
+
+// logFlags are the flags about logs: Landscaper's, and those of controller-runtime, which take precedence.
+type logFlags struct {
+	verbosity         string
+	format            string
+	dev               bool
+	cli               bool
+	disableStacktrace bool
+	disableCaller     bool
+	disableTimestamp  bool
+
+	zap   zap.Options
+	given func(flag string) bool
+}
+
+// addTo registers the flags.
+func (l *logFlags) addTo(fs *pflag.FlagSet) {
+	l.given = fs.Changed
+	fs.StringVarP(&l.verbosity, "verbosity", "v", "info", "what is logged: error, info or debug, or a number from 0 (info) to 7")
+	fs.StringVarP(&l.format, "format", "f", formatJSON, `format of the log: json or text (default: text with --dev or --cli, else json)`)
+	fs.BoolVar(&l.dev, "dev", false, "log for developers: debug, as text, with callers and stack traces")
+	fs.BoolVar(&l.cli, "cli", false, "log for a terminal: as coloured text without timestamps")
+	fs.BoolVar(&l.disableStacktrace, "disable-stacktrace", true, "log errors without stack traces (default: true, false with --dev)")
+	fs.BoolVar(&l.disableCaller, "disable-caller", true, "log without the file and line of the caller (default: true, false with --dev)")
+	fs.BoolVar(&l.disableTimestamp, "disable-timestamp", false, "log without timestamps (default: false, true with --cli)")
+	for name, text := range map[string]string{"format": "", "disable-stacktrace": "", "disable-caller": "", "disable-timestamp": ""} {
+		fs.Lookup(name).DefValue = text // the usage text names the defaults
+	}
+	logging := flag.NewFlagSet("", flag.ContinueOnError)
+	l.zap.BindFlags(logging)
+	fs.AddGoFlagSet(logging)
+}
+
+// logger returns the logger that the flags describe.
+// Errors: a level or a format that does not exist.
+func (l *logFlags) logger() (logr.Logger, error) { return l.loggerTo(os.Stderr) }
+
+func (l *logFlags) loggerTo(w io.Writer) (logr.Logger, error) {
+	options := l.zap
+	options.DestWriter = terminal.Writer(w)
+	if err := l.setLevel(&options); err != nil {
+		return logr.Discard(), err
+	}
+	if err := l.setFormat(&options); err != nil {
+		return logr.Discard(), err
+	}
+	if !l.choose("disable-stacktrace", l.disableStacktrace, !l.dev) {
+		options.StacktraceLevel = zapcore.ErrorLevel
+	} else if l.zap.StacktraceLevel == nil && !l.zap.Development {
+		options.StacktraceLevel = uberzap.LevelEnablerFunc(func(zapcore.Level) bool { return false })
+	}
+	if !l.choose("disable-caller", l.disableCaller, !l.dev) {
+		options.ZapOpts = append(options.ZapOpts, uberzap.AddCaller())
+	}
+	return zap.New(zap.UseFlagOptions(&options)), nil
+}
+
+// choose returns the value of a flag if it was given, else what the other flags imply.
+func (l *logFlags) choose(name string, value, implied bool) bool {
+	if l.given(name) {
+		return value
+	}
+	return implied
+}
+
+func (l *logFlags) setLevel(options *zap.Options) error {
+	if options.Level != nil || l.zap.Development && !l.given("verbosity") {
+		return nil
+	}
+	level := zapcore.InfoLevel
+	switch text := strings.ToLower(l.verbosity); {
+	case l.dev && !l.given("verbosity"), text == "debug":
+		level = zapcore.DebugLevel
+	case text == "error":
+		level = zapcore.ErrorLevel
+	case text != "info":
+		number, err := strconv.Atoi(text)
+		if err != nil || number < 0 {
+			return fmt.Errorf("--verbosity %q: want error, info, debug, or a number from 0 to %d", l.verbosity, bodies-1)
+		}
+		level = zapcore.Level(-min(number, bodies-1)) //nolint:gosec // 0 to 7
+	}
+	options.Level = uberzap.NewAtomicLevelAt(level)
+	return nil
+}
+
+func (l *logFlags) setFormat(options *zap.Options) error {
+	format := strings.ToLower(l.format)
+	if !l.given("format") && (l.dev || l.cli) {
+		format = formatText
+	}
+	if format != formatText && format != formatJSON {
+		return fmt.Errorf("--format %q: want %s or %s", l.format, formatJSON, formatText)
+	}
+	if options.NewEncoder == nil && !(l.zap.Development && !l.given("format")) {
+		options.NewEncoder = encoder(format)
+	}
+	withoutTime := l.choose("disable-timestamp", l.disableTimestamp, l.cli)
+	options.EncoderConfigOptions = append(options.EncoderConfigOptions, func(config *zapcore.EncoderConfig) {
+		if withoutTime {
+			config.TimeKey = ""
+		}
+		if l.cli && format == formatText {
+			config.EncodeLevel = zapcore.CapitalColorLevelEncoder
+		}
+	})
+	return nil
+}
+
+// encoder returns what makes an encoder for a format.
+func encoder(format string) zap.NewEncoderFunc {
+	return func(options ...zap.EncoderConfigOption) zapcore.Encoder {
+		config := uberzap.NewProductionEncoderConfig()
+		for _, option := range options {
+			option(&config)
+		}
+		if format == formatText {
+			return zapcore.NewConsoleEncoder(config)
+		}
+		return zapcore.NewJSONEncoder(config)
+	}
+}

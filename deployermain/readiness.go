@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployermain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// probeTimeout bounds a check: a kubelet waits for a second.
+const probeTimeout = 800 * time.Millisecond
+
+// addChecks makes the process alive while it answers, and ready while it can work: it can read what it needs, and it
+// leads or waits for the leader.
+func addChecks(mgr manager.Manager, reads *readCheck, elected *lock, log logr.Logger) error {
+	log = log.WithName("readiness")
+	checks := []error{mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("cache", logged(log, reads.check))}
+	if elected != nil {
+		checks = append(checks, mgr.AddReadyzCheck("leader-election", logged(log, func(*http.Request) error { return elected.fault() })))
+	}
+	return errors.Join(checks...)
+}
+
+// logged logs the outcome of a check when it changes: the answer to a probe of all checks does not give the reason.
+func logged(log logr.Logger, check healthz.Checker) healthz.Checker {
+	var mu sync.Mutex
+	reason := ""
+	return func(req *http.Request) error {
+		err := check(req)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if text != reason && text != "" {
+			log.Info("not ready", "reason", text)
+		}
+		reason = text
+		return err
+	}
+}
+
+// readCheck reports whether the process can read deploy items, Targets and Contexts. It asks the API server only if the
+// cache is not filled, or if a watch failed since the last time that all of them could be read.
+type readCheck struct {
+	namespace string
+	cache     cache.Cache
+	live      client.Reader
+
+	refused atomic.Bool
+}
+
+// failed is called when a list or a watch of the cache failed.
+func (r *readCheck) failed(ctx context.Context, reflector *toolscache.Reflector, err error) {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		r.refused.Store(true)
+	}
+	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+}
+
+func (r *readCheck) check(req *http.Request) error {
+	ctx, cancel := context.WithTimeout(req.Context(), probeTimeout)
+	defer cancel()
+	synced, stop := context.WithTimeout(ctx, probeTimeout/4)
+	defer stop()
+	filled := r.cache.WaitForCacheSync(synced)
+	if filled && !r.refused.Load() {
+		return nil
+	}
+	if err := r.read(ctx); err != nil {
+		return err
+	}
+	r.refused.Store(false)
+	if !filled {
+		return errors.New("the cache is not filled yet")
+	}
+	return nil
+}
+
+// read lists one object of each kind.
+func (r *readCheck) read(ctx context.Context) error {
+	for name, list := range map[string]client.ObjectList{
+		"deploy items": &lsv1alpha1.DeployItemList{}, "targets": &lsv1alpha1.TargetList{}, "contexts": &lsv1alpha1.ContextList{},
+	} {
+		if err := r.live.List(ctx, list, client.InNamespace(r.namespace), client.Limit(1)); err != nil {
+			return fmt.Errorf("list %s: %w", name, err)
+		}
+	}
+	return nil
+}

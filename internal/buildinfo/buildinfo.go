@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package buildinfo describes the build of the running program.
+package buildinfo
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// Text returns the version of the main module, the version of Go and the commit, as far as the go command recorded them.
+func Text() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return text(info)
+}
+
+func text(info *debug.BuildInfo) string {
+	commit := "unknown"
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			commit = setting.Value
+		}
+	}
+	return fmt.Sprintf("%s, %s, commit %s", info.Main.Version, info.GoVersion, commit)
+}

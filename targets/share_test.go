@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// largeServer is a server whose answers need a share of both budgets.
+func largeServer(t *testing.T) *hostile.Server {
+	t.Helper()
+	return hostileServer(t, hostile.When(hostile.Not(hostile.Discovery), hostile.Nodes(50_000)))
+}
+
+// exhaust uses up a budget of the pool: of answers that are being read, or decoded.
+func exhaust(t *testing.T, p *targets.Pool, budget string) (release func()) {
+	t.Helper()
+	c := get(t, p, resolved("greedy", string(largeServer(t).Kubeconfig("t"))))
+	ctx, end := targets.Hold(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Config().Host+"/api/v1/namespaces/default/configmaps/a", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := c.HTTPClient().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if budget == "reading" {
+		end()
+		end = func() { _ = resp.Body.Close() }
+	} else if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.Body.Close() != nil {
+		t.Fatal("cannot read the answer")
+	}
+	t.Cleanup(end)
+	return end
+}
+
+// TestWaitsForABudgetAreNobodysFault: a target that completed its part is healthy while its answer waits for its share.
+func TestWaitsForABudgetAreNobodysFault(t *testing.T) {
+	limits := map[string]targets.Limits{"reading": {Reading: 350_000}, "decoding": {Decoding: 25_000_000}}
+	key := client.ObjectKey{Namespace: "default", Name: "a"}
+	for budget, option := range map[string]string{"reading": "Reading", "decoding": "Decoding"} {
+		waits := `deployerkit_target_budget_waits_total{` + budget + `}`
+		wantNamed := func(t *testing.T, err error) {
+			t.Helper()
+			if err == nil || !strings.Contains(err.Error(), "targets.Limits."+option) || strings.Contains(err.Error(), "no answer") {
+				t.Errorf("error %v, want one that names targets.Limits.%s", err, option)
+			}
+		}
+		t.Run("while it waits for "+budget+" [F4]", func(t *testing.T) {
+			clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+			p := newPool(t, targets.PoolOptions{Clock: clk, Limits: limits[budget]})
+			target := resolved("patient", string(largeServer(t).Kubeconfig("t")))
+			c := get(t, p, target)
+			release := exhaust(t, p, budget)
+			for i := range 3 {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				done := make(chan error)
+				go func() { done <- c.Get(ctx, key, &corev1.ConfigMap{}) }()
+				await(t, func() bool { return metrics(t, p)[waits] == float64(i+1) })
+				clk.SetTime(clk.Now().Add(10 * time.Second))
+				if h := p.Health(types.NamespacedName{Namespace: "garden", Name: "patient"}); h != targets.HealthGood {
+					t.Errorf("the target counts as %s while its answer waits", h)
+				}
+				cancel(context.DeadlineExceeded)
+				wantNamed(t, <-done)
+			}
+			release()
+			if err := c.Get(t.Context(), key, &corev1.ConfigMap{}); err != nil && !strings.Contains(err.Error(), "ConfigMap") {
+				t.Errorf("when there is a share: %v", err)
+			}
+		})
+		t.Run("after it waited in vain for "+budget+" [F4]", func(t *testing.T) {
+			p := newPool(t, targets.PoolOptions{RequestTimeout: 2 * time.Second, Limits: limits[budget]})
+			target := resolved("patient", string(largeServer(t).Kubeconfig("t")))
+			c := get(t, p, target)
+			exhaust(t, p, budget)
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(func() { wantNamed(t, c.Get(t.Context(), key, &corev1.ConfigMap{})) })
+			}
+			wg.Wait()
+			if _, err := p.Get(t.Context(), target); err != nil {
+				t.Errorf("the target counts as down: %v", err)
+			}
+		})
+	}
+	t.Run("while its kinds wait for decoding [F4]", func(t *testing.T) {
+		p := newPool(t, targets.PoolOptions{ConnectTimeout: time.Second, Patience: 200 * time.Millisecond, Limits: limits["decoding"]})
+		release := exhaust(t, p, "decoding")
+		target := resolved("patient", string(hostileServer(t, hostile.Groups(900, true)).Kubeconfig("t")))
+		connecting := func() bool {
+			_, err := p.Get(t.Context(), target)
+			return err != nil
+		}
+		waits := func() float64 { return metrics(t, p)[`deployerkit_target_budget_waits_total{decoding}`] }
+		await(t, func() bool { return connecting() && waits() >= 2 }) // the second attempt follows the first without a pause
+		if h := p.Health(types.NamespacedName{Namespace: "garden", Name: "patient"}); h != targets.HealthUnproven {
+			t.Errorf("the target counts as %s", h)
+		}
+		if n := metrics(t, p)[`deployerkit_target_client_events_total{unreachable}`]; n != 0 {
+			t.Errorf("the target was taken down %.0f times", n)
+		}
+		release()
+		await(t, func() bool { return !connecting() })
+	})
+}
