@@ -217,9 +217,10 @@ func perRevision(revision contract.Revision) {
 		w.calls(ctx, key, contract.Reconcile, 1)
 		w.Manager.Kill()
 		w.Counter = &faultnet.Counter{}
+		w.Config = w.Counter.Wrap(cp.Config)
 		next := landscapertest.NewFake()
 		w.args.Deployer = next
-		w.Manager = landscapertest.StartManager(GinkgoTB(), w.Config, w.args)
+		w.Start(w.args)
 		w.finished(ctx, key)
 		Expect(next.Count(key, contract.Reconcile)).To(Equal(1))
 		Eventually(func() faultnet.Counts {

@@ -129,7 +129,7 @@ var _ = Describe("a bad spec.config", func() {
 		cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme)
 		c, err := rest.RESTClientFor(cfg)
 		Expect(err).NotTo(HaveOccurred())
-		text := fmt.Sprintf(`{"apiVersion":"landscaper.gardener.cloud/v1alpha1","kind":"DeployItem","metadata":{"name":"item"},"spec":{"type":%q,"config":%s}}`, w.args.Type, raw)
+		text := fmt.Sprintf(`{"apiVersion":"landscaper.gardener.cloud/v1alpha1","kind":"DeployItem","metadata":{"name":"item"},"spec":{"type":%q,"config":%s}}`, w.Type, raw)
 		err = c.Post().Namespace(w.Namespace).Resource("deployitems").SetHeader("Content-Type", "application/json").Body([]byte(text)).Do(ctx).Error()
 		Expect(apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 	},

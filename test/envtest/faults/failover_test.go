@@ -58,7 +58,7 @@ func (w *env) replica() *process {
 	self, err := os.Executable()
 	Expect(err).NotTo(HaveOccurred())
 	return launch([]string{
-		replicaEnv + "=" + kubeconfig, replicaTypeEnv + "=" + string(w.args.Type), replicaNamespaceEnv + "=" + w.Namespace,
+		replicaEnv + "=" + kubeconfig, replicaTypeEnv + "=" + string(w.Type), replicaNamespaceEnv + "=" + w.Namespace,
 	}, self)
 }
 
@@ -171,7 +171,7 @@ var _ = Describe("a replica", func() {
 		first := start()
 		Eventually(func() string { return w.leader(ctx, w.Namespace, lease) }).ShouldNot(BeEmpty())
 		start()
-		w.args.Type = "landscaper.gardener.cloud/mock"
+		w.Type = "landscaper.gardener.cloud/mock"
 		keys, jobs := w.deployMany(ctx, 10, mock("Progressing"))
 		Eventually(func() int {
 			return w.count(ctx, keys, func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
