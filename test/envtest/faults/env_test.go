@@ -44,7 +44,7 @@ func newEnv(ctx context.Context, revision contract.Revision) *env {
 		Name: "faults", NoTarget: true, Landscaper: landscapertest.LandscaperOptions{Revision: revision},
 	})}
 	w.Config = w.Counter.Wrap(cp.Config)
-	w.args = deployerlib.DeployerArgs{Deployer: w.fake}
+	w.args = deployerlib.DeployerArgs{Type: w.Type, Deployer: w.fake}
 	return w
 }
 
