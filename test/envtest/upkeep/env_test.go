@@ -6,29 +6,25 @@ import (
 	"context"
 	"encoding/json"
 	"sync/atomic"
-	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/extension"
-	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/targets"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // patience is how long anything may take on a slow machine.
-const patience = 30 * time.Second
+const patience = world.Patience
 
 // quiet is how long nothing must happen.
 const quiet = "500ms"
@@ -115,91 +111,61 @@ func (k *keeps) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *l
 	return r.Resume(ctx, target)
 }
 
-// world is a namespace with a running deployer and a finished item "a".
-type world struct {
+// env is a world with a running deployer and a finished item "a".
+type env struct {
+	*world.World
 	*keeps
-	client client.Client
-	ls     *landscapertest.Landscaper
-	mgr    *landscapertest.Manager
-	key    types.NamespacedName
-	uid    types.UID
+	key types.NamespacedName
+	uid types.UID
 }
 
-func newWorld(ctx context.Context) *world {
+func newEnv(ctx context.Context) *env {
 	GinkgoHelper()
-	scheme, err := landscapertest.Scheme()
-	Expect(err).NotTo(HaveOccurred())
-	w := &world{}
-	w.client, err = client.New(cp.Config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "upkeep-"}}
-	Expect(w.client.Create(ctx, ns)).To(Succeed())
-	w.key = types.NamespacedName{Namespace: ns.Name, Name: "a"}
-	w.ls = landscapertest.NewLandscaper(w.client, landscapertest.LandscaperOptions{Revision: contract.JobID})
-	Expect(w.ls.EnsureContext(ctx, ns.Name)).To(Succeed())
-	raw, err := json.Marshal(map[string]any{"kubeconfig": string(cp.Kubeconfig())})
-	Expect(err).NotTo(HaveOccurred())
-	target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "cluster"}}
-	target.Spec.Type, target.Spec.Configuration = "landscaper.gardener.cloud/kubernetes-cluster", lsv1alpha1.NewAnyJSONPointer(raw)
-	Expect(w.client.Create(ctx, target)).To(Succeed())
+	w := &env{World: world.New(ctx, GinkgoTB(), cp, world.Options{Name: "upkeep"})}
+	w.key = w.Key("a")
 	w.start()
-	di := w.ls.Item(ns.Name, "a", w.kind(), map[string]any{"apiVersion": "test.deployerkit.dev/v1", "kind": "Config"})
-	di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
-	Expect(w.ls.Deploy(ctx, di)).To(Succeed())
-	finished := w.finished(ctx)
+	finished := w.Deploy(ctx, "a", map[string]any{"apiVersion": "test.deployerkit.dev/v1", "kind": "Config"})
 	Expect(finished.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%v", finished.Status.LastError)
 	w.uid = finished.UID
 	w.isQuietAfter(0)
 	return w
 }
 
-// kind is an item type of the namespace's own.
-func (w *world) kind() lsv1alpha1.DeployItemType {
-	return lsv1alpha1.DeployItemType("test.deployerkit.dev/" + w.key.Namespace)
-}
-
 // start runs a new deployer that knows nothing.
-func (w *world) start() {
+func (w *env) start() {
 	GinkgoHelper()
 	w.keeps = &keeps{keeper: upkeep.New(upkeep.Options{Name: "test", Targets: targets.Policy{AllowPrivateHosts: true}})}
-	w.mgr = landscapertest.StartManager(GinkgoTB(), cp.Config, deployerlib.DeployerArgs{Name: "test.deployerkit.dev", Type: w.kind(), Deployer: w.keeps})
-}
-
-func (w *world) finished(ctx context.Context) *lsv1alpha1.DeployItem {
-	GinkgoHelper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	di, err := w.ls.AwaitFinished(ctx, w.key)
-	Expect(err).NotTo(HaveOccurred())
-	return di
+	w.Start(deployerlib.DeployerArgs{Name: "test.deployerkit.dev", Deployer: w.keeps})
 }
 
 // isQuietAfter waits for a number of background runs, after which there are no more.
-func (w *world) isQuietAfter(runs int32) {
+func (w *env) isQuietAfter(runs int32) {
 	GinkgoHelper()
 	Eventually(w.runs.Load).WithTimeout(patience).Should(BeNumerically(">=", runs))
 	Consistently(w.runs.Load, quiet).Should(Equal(runs))
 }
 
 // runsDo has each run do something after Take.
-func (w *world) runsDo(f func(ctx context.Context, di *lsv1alpha1.DeployItem) error) {
+func (w *env) runsDo(f func(ctx context.Context, di *lsv1alpha1.DeployItem) error) {
 	w.during.Store(&f)
 }
 
 // data is what the item's ConfigMap has.
-func (w *world) data(ctx context.Context) map[string]string {
+func (w *env) data(ctx context.Context) map[string]string {
 	cm := &corev1.ConfigMap{}
-	if w.client.Get(ctx, w.key, cm) != nil {
+	if w.Client.Get(ctx, w.key, cm) != nil {
 		return nil
 	}
 	return cm.Data
 }
 
 // edit changes the ConfigMap by hand.
-func (w *world) edit(ctx context.Context) {
+func (w *env) edit(ctx context.Context) {
 	GinkgoHelper()
-	cm := &corev1.ConfigMap{}
-	Expect(w.client.Get(ctx, w.key, cm)).To(Succeed())
-	cm.Data = map[string]string{"a": "by hand"}
-	Expect(w.client.Update(ctx, cm, client.FieldOwner("kubectl-edit"))).To(Succeed())
+	w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"a": "by hand"} })
+}
+
+func (w *env) finished(ctx context.Context) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	return w.Finished(ctx, "a")
 }

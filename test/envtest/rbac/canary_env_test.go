@@ -101,12 +101,12 @@ data: {x: {{ .Config.password | b64enc }}}
 `
 
 // typeOf is the item type of one of the deployers.
-func (w *world) typeOf(deployer string) lsv1alpha1.DeployItemType {
-	return w.kind + lsv1alpha1.DeployItemType("-"+deployer)
+func (w *env) typeOf(deployer string) lsv1alpha1.DeployItemType {
+	return w.Type + lsv1alpha1.DeployItemType("-"+deployer)
 }
 
 // startAll runs all deployers in one process, over a network.
-func (w *world) startAll(network *faultnet.Network) {
+func (w *env) startAll(network *faultnet.Network) {
 	GinkgoHelper()
 	graph, err := stategraph.NewGraph().Add("password", stategraph.Template(fstest.MapFS{
 		"templates/x.yaml": &fstest.MapFile{Data: []byte(passwordTemplate)},
@@ -127,11 +127,11 @@ func (w *world) startAll(network *faultnet.Network) {
 			options = append(options, landscapertest.WithDeployer(args))
 		}
 	}
-	w.mgr = landscapertest.StartManager(GinkgoTB(), network.Wrap(cp.Config), all["mock"], options...)
+	w.Manager = landscapertest.StartManager(GinkgoTB(), network.Wrap(cp.Config), all["mock"], options...)
 }
 
 // through makes the Target a cluster that is reached over a network, with a token.
-func (w *world) through(ctx context.Context, network *faultnet.Network, token string) {
+func (w *env) through(ctx context.Context, network *faultnet.Network, token string) {
 	GinkgoHelper()
 	access := rest.CopyConfig(network.Proxy(cp.Config))
 	access.BearerToken = canary + token
@@ -139,17 +139,17 @@ func (w *world) through(ctx context.Context, network *faultnet.Network, token st
 	Expect(err).NotTo(HaveOccurred())
 	Expect(string(content)).To(ContainSubstring(canary))
 	secret := &corev1.Secret{}
-	secret.Namespace, secret.Name = w.ns, "cluster"
-	if w.client.Get(ctx, w.key("cluster"), secret) != nil {
+	secret.Namespace, secret.Name = w.Namespace, "cluster"
+	if w.Client.Get(ctx, w.Key("cluster"), secret) != nil {
 		w.target(ctx, "cluster", content)
 		return
 	}
 	secret.Data[secretKey] = content
-	Expect(w.client.Update(ctx, secret)).To(Succeed())
+	Expect(w.Client.Update(ctx, secret)).To(Succeed())
 }
 
 // public is all that people see who may see neither the items' configurations nor Secrets: by where it is.
-func (w *world) public(ctx context.Context) map[string]string {
+func (w *env) public(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	out := map[string]string{"log": logbook.text()}
 	note := func(where string, what any) {
@@ -159,7 +159,7 @@ func (w *world) public(ctx context.Context) map[string]string {
 	}
 	events, old, items := &eventsv1.EventList{}, &corev1.EventList{}, &lsv1alpha1.DeployItemList{}
 	for _, list := range []client.ObjectList{events, old, items} {
-		Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+		Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
 	}
 	note("events", events)
 	note("old events", old)
@@ -167,7 +167,7 @@ func (w *world) public(ctx context.Context) map[string]string {
 		note("metadata of "+items.Items[i].Name, items.Items[i].ObjectMeta)
 		note("status of "+items.Items[i].Name, items.Items[i].Status)
 	}
-	for where, from := range map[string]prometheus.Gatherer{"metrics": w.mgr.Registry, "global metrics": metrics.Registry} {
+	for where, from := range map[string]prometheus.Gatherer{"metrics": w.Manager.Registry, "global metrics": metrics.Registry} {
 		families, err := from.Gather()
 		Expect(err).NotTo(HaveOccurred())
 		out[where] = fmt.Sprint(families)

@@ -22,18 +22,18 @@ const squatter = "example.com/squatter"
 
 // createItem creates an item and asks for its first run.
 func (w *walk) createItem(ctx context.Context, name string, wanted map[string]data) error {
-	di := w.ls.Item(w.ns, name, w.kind(), config(wanted))
+	di := w.Landscaper.Item(w.Namespace, name, w.Type, config(wanted))
 	di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
-	return w.ls.Deploy(ctx, di)
+	return w.Landscaper.Deploy(ctx, di)
 }
 
 // contents are all ConfigMaps and Secrets of the world.
 func (w *walk) contents(ctx context.Context) ([]client.Object, error) {
 	configMaps, secrets := &corev1.ConfigMapList{}, &corev1.SecretList{}
-	if err := w.client.List(ctx, configMaps, client.InNamespace(w.ns)); err != nil {
+	if err := w.Client.List(ctx, configMaps, client.InNamespace(w.Namespace)); err != nil {
 		return nil, err
 	}
-	if err := w.client.List(ctx, secrets, client.InNamespace(w.ns)); err != nil {
+	if err := w.Client.List(ctx, secrets, client.InNamespace(w.Namespace)); err != nil {
 		return nil, err
 	}
 	var out []client.Object
@@ -113,9 +113,9 @@ func (w *walk) disturbChild(ctx context.Context, random *rand.Rand) error {
 	case 4:
 		child.SetAnnotations(map[string]string{"example.com/noticed": "true"}) // the library's own go
 	default:
-		return ignoreRaces(w.client.Delete(ctx, child, client.Preconditions{UID: new(child.GetUID())}))
+		return ignoreRaces(w.Client.Delete(ctx, child, client.Preconditions{UID: new(child.GetUID())}))
 	}
-	return ignoreRaces(w.client.Update(ctx, child, client.FieldOwner("kubectl-edit")))
+	return ignoreRaces(w.Client.Update(ctx, child, client.FieldOwner("kubectl-edit")))
 }
 
 // mayDisturb allows two disturbances of a child: the third one in a short time is a fight, and the deployer would wait with
@@ -138,9 +138,9 @@ func (w *walk) forgive() {
 // squat makes a ConfigMap under the name of a child, which may be wanted or not.
 func (w *walk) squat(ctx context.Context, random *rand.Rand) error {
 	cm := &corev1.ConfigMap{Data: data{"key": "squatted"}}
-	cm.Namespace, cm.Name = w.ns, w.item(random)+"-child-"+string(rune('0'+random.IntN(walkNames)))
+	cm.Namespace, cm.Name = w.Namespace, w.item(random)+"-child-"+string(rune('0'+random.IntN(walkNames)))
 	cm.Annotations = map[string]string{squatter: "true"}
-	return ignoreRaces(w.client.Create(ctx, cm, client.FieldOwner("squatter")))
+	return ignoreRaces(w.Client.Create(ctx, cm, client.FieldOwner("squatter")))
 }
 
 // ignoreRaces is nil when somebody was faster.
@@ -159,7 +159,7 @@ func (w *walk) isAsWanted(ctx context.Context) func(Gomega) {
 		missing := map[string]data{} // by kind and name
 		owners := map[string]string{}
 		for item, wanted := range w.wanted {
-			di := w.get(ctx, item)
+			di := w.Get(ctx, item)
 			g.Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%s: %+v", item, di.Status)
 			g.Expect(w.status(ctx, item)(g)).To(HaveKeyWithValue("children", BeNumerically("==", 2*len(wanted))), "the status of %s; %q", item, w.notes(ctx, "Drift")(g))
 			for name, values := range wanted {

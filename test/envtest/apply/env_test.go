@@ -27,8 +27,8 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// world is one item in a namespace of its own, seen by an engine that is counted.
-type world struct {
+// env is one item in a namespace of its own, seen by an engine that is counted.
+type env struct {
 	namespace string
 	owner     ownership.Owner
 	wire      *faultnet.Counter
@@ -42,8 +42,8 @@ type world struct {
 	checkpoints int
 }
 
-func newWorld(ctx context.Context) *world {
-	w := &world{
+func newEnv(ctx context.Context) *env {
+	w := &env{
 		namespace: "w-" + uuid.NewString()[:8], wire: &faultnet.Counter{},
 		owner: ownership.Owner{UID: types.UID(uuid.NewString()), Landscape: "landscape", Namespace: "items", Name: "item"},
 	}
@@ -57,15 +57,15 @@ func newWorld(ctx context.Context) *world {
 	return w
 }
 
-func (w *world) event(e apply.Event) {
+func (w *env) event(e apply.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, e)
 }
 
 // other is another item in the same namespace and cluster.
-func (w *world) other() *world {
-	out := &world{namespace: w.namespace, wire: w.wire, client: w.client, options: w.options}
+func (w *env) other() *env {
+	out := &env{namespace: w.namespace, wire: w.wire, client: w.client, options: w.options}
 	out.owner = ownership.Owner{UID: types.UID(uuid.NewString()), Landscape: "landscape", Namespace: "items", Name: "other"}
 	out.options.Seen, out.options.Checkpoint = lookup{out, w.options.Seen.(lookup).ctx}, nil
 	out.options.Events = out.event
@@ -73,7 +73,7 @@ func (w *world) other() *world {
 }
 
 // connect makes a new client; wrap may be nil.
-func (w *world) connect(wrap func(http.RoundTripper) http.RoundTripper) {
+func (w *env) connect(wrap func(http.RoundTripper) http.RoundTripper) {
 	wrapped := w.wire.Wrap(rest.CopyConfig(cfg))
 	if wrap != nil {
 		wrapped.Wrap(wrap)
@@ -82,26 +82,26 @@ func (w *world) connect(wrap func(http.RoundTripper) http.RoundTripper) {
 }
 
 // store keeps the inventory the way a provider status does: as JSON.
-func (w *world) store(inv apply.Inventory) {
+func (w *env) store(inv apply.Inventory) {
 	data, err := json.Marshal(inv)
 	Expect(err).NotTo(HaveOccurred())
 	w.stored = apply.Inventory{}
 	Expect(json.Unmarshal(data, &w.stored)).To(Succeed())
 }
 
-func (w *world) engine() *apply.Engine {
+func (w *env) engine() *apply.Engine {
 	return apply.New(w.client, w.client.RESTMapper(), w.options)
 }
 
 // try applies and stores what comes out.
-func (w *world) try(ctx context.Context, desired ...apply.Desired) (apply.Report, error) {
+func (w *env) try(ctx context.Context, desired ...apply.Desired) (apply.Report, error) {
 	inv, report, err := w.engine().Apply(ctx, w.owner, desired, w.stored)
 	w.store(inv)
 	return report, err
 }
 
 // apply succeeds, in as many calls as are needed.
-func (w *world) apply(ctx context.Context, desired ...apply.Desired) apply.Report {
+func (w *env) apply(ctx context.Context, desired ...apply.Desired) apply.Report {
 	GinkgoHelper()
 	var report apply.Report
 	Eventually(func(g Gomega) {
@@ -116,7 +116,7 @@ func (w *world) apply(ctx context.Context, desired ...apply.Desired) apply.Repor
 }
 
 // delete succeeds, in as many calls as are needed.
-func (w *world) delete(ctx context.Context, groups ...apply.Group) apply.Report {
+func (w *env) delete(ctx context.Context, groups ...apply.Group) apply.Report {
 	GinkgoHelper()
 	var report apply.Report
 	Eventually(func(g Gomega) {
@@ -130,14 +130,14 @@ func (w *world) delete(ctx context.Context, groups ...apply.Group) apply.Report 
 }
 
 // calls counts what f costs.
-func (w *world) calls(f func()) faultnet.Counts {
+func (w *env) calls(f func()) faultnet.Counts {
 	before := w.wire.Snapshot()
 	f()
 	return w.wire.Snapshot().Since(before)
 }
 
 // reasons of the events so far.
-func (w *world) reasons() []string {
+func (w *env) reasons() []string {
 	out := []string{}
 	for _, e := range w.events {
 		out = append(out, e.Reason)
@@ -146,7 +146,7 @@ func (w *world) reasons() []string {
 }
 
 // names of the inventory.
-func (w *world) names() []string {
+func (w *env) names() []string {
 	out := []string{}
 	for _, e := range w.stored.Entries {
 		out = append(out, e.Name)
@@ -155,7 +155,7 @@ func (w *world) names() []string {
 }
 
 // configMap is a desired ConfigMap.
-func (w *world) configMap(name string, pairs ...string) apply.Desired {
+func (w *env) configMap(name string, pairs ...string) apply.Desired {
 	data := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		data[pairs[i]] = pairs[i+1]
@@ -163,7 +163,7 @@ func (w *world) configMap(name string, pairs ...string) apply.Desired {
 	return w.manifest("v1", "ConfigMap", name, map[string]any{"data": data})
 }
 
-func (w *world) configMaps(n int) []apply.Desired {
+func (w *env) configMaps(n int) []apply.Desired {
 	out := []apply.Desired{}
 	for i := range n {
 		out = append(out, w.configMap(fmt.Sprintf("c%d", i), "key", "value"))
@@ -171,14 +171,14 @@ func (w *world) configMaps(n int) []apply.Desired {
 	return out
 }
 
-func (w *world) manifest(apiVersion, kind, name string, body map[string]any) apply.Desired {
+func (w *env) manifest(apiVersion, kind, name string, body map[string]any) apply.Desired {
 	object := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "namespace": w.namespace}}
 	maps.Copy(object, body)
 	return apply.Desired{Object: &unstructured.Unstructured{Object: object}}
 }
 
 // foreign creates a ConfigMap of somebody else.
-func (w *world) foreign(ctx context.Context, name string, pairs ...string) *unstructured.Unstructured {
+func (w *env) foreign(ctx context.Context, name string, pairs ...string) *unstructured.Unstructured {
 	GinkgoHelper()
 	obj := w.configMap(name, pairs...).Object
 	Expect(direct.Create(ctx, obj, client.FieldOwner("somebody"))).To(Succeed())
@@ -186,7 +186,7 @@ func (w *world) foreign(ctx context.Context, name string, pairs ...string) *unst
 }
 
 // get reads a ConfigMap; nil: it does not exist.
-func (w *world) get(ctx context.Context, name string) *corev1.ConfigMap {
+func (w *env) get(ctx context.Context, name string) *corev1.ConfigMap {
 	GinkgoHelper()
 	out := &corev1.ConfigMap{}
 	err := direct.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, out)
@@ -198,7 +198,7 @@ func (w *world) get(ctx context.Context, name string) *corev1.ConfigMap {
 }
 
 // edit changes a ConfigMap by hand.
-func (w *world) edit(ctx context.Context, name, patch string) {
+func (w *env) edit(ctx context.Context, name, patch string) {
 	GinkgoHelper()
 	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
 	Expect(direct.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("hand"))).To(Succeed())
@@ -206,7 +206,7 @@ func (w *world) edit(ctx context.Context, name, patch string) {
 
 // lookup is a watch on objects with an owner label that is never late: it reads, uncounted.
 type lookup struct {
-	w   *world
+	w   *env
 	ctx context.Context // of the spec
 }
 

@@ -23,10 +23,10 @@ import (
 // landscaperManager is the field manager of everything that the specs write.
 const landscaperManager = "landscaper"
 
-// world is what one spec has to itself: a namespace with a Context, a deploy
+// env is what one spec has to itself: a namespace with a Context, a deploy
 // item type, a deployer and the history of all items.
-type world struct {
-	*env
+type env struct {
+	*cluster
 	ctx     context.Context
 	ns      string
 	typ     lsv1alpha1.DeployItemType
@@ -37,10 +37,10 @@ type world struct {
 }
 
 // begin makes the world of a spec. The deployer is not running yet: see run.
-func (e *env) begin(ctx context.Context) *world {
+func (e *cluster) begin(ctx context.Context) *env {
 	GinkgoHelper()
-	w := &world{
-		env: e, ctx: ctx, fake: landscapertest.NewFake(), hooks: &landscapertest.Recorder{},
+	w := &env{
+		cluster: e, ctx: ctx, fake: landscapertest.NewFake(), hooks: &landscapertest.Recorder{},
 	}
 	w.ls = landscapertest.NewLandscaper(e.client, landscapertest.LandscaperOptions{Revision: e.revision})
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "flow-"}}
@@ -53,19 +53,19 @@ func (e *env) begin(ctx context.Context) *world {
 }
 
 // hookAll registers the recording hook for all hook types.
-func (w *world) hookAll() *world {
+func (w *env) hookAll() *env {
 	w.fake.Hook(w.hooks.Hook("hook"), extension.HookTypes()...)
 	return w
 }
 
 // on scripts the recording hook at one hook type.
-func (w *world) on(t extension.HookType, script landscapertest.Script) *world {
+func (w *env) on(t extension.HookType, script landscapertest.Script) *env {
 	w.hooks.On("hook", t, script)
 	return w
 }
 
 // run starts a manager with the deployer. It is stopped when the spec ends, at the latest.
-func (w *world) run(changes ...func(*deployerlib.DeployerArgs)) *landscapertest.Manager {
+func (w *env) run(changes ...func(*deployerlib.DeployerArgs)) *landscapertest.Manager {
 	GinkgoHelper()
 	args := w.args()
 	for _, change := range changes {
@@ -75,7 +75,7 @@ func (w *world) run(changes ...func(*deployerlib.DeployerArgs)) *landscapertest.
 }
 
 // args are those of a deployer with short waits.
-func (w *world) args() deployerlib.DeployerArgs {
+func (w *env) args() deployerlib.DeployerArgs {
 	return deployerlib.DeployerArgs{
 		Name: "flow.deployerkit.dev", Version: "v1", Identity: "flow", Type: w.typ, Deployer: w.fake,
 		PollInterval: 50 * time.Millisecond, Backoff: deployerlib.Backoff{Min: 50 * time.Millisecond, Max: 200 * time.Millisecond},
@@ -83,7 +83,7 @@ func (w *world) args() deployerlib.DeployerArgs {
 }
 
 // start runs a manager with the given deployers.
-func (w *world) start(args deployerlib.DeployerArgs, more ...deployerlib.DeployerArgs) *landscapertest.Manager {
+func (w *env) start(args deployerlib.DeployerArgs, more ...deployerlib.DeployerArgs) *landscapertest.Manager {
 	GinkgoHelper()
 	itemTypes := []lsv1alpha1.DeployItemType{args.Type}
 	options := []landscapertest.ManagerOption{landscapertest.WithLog(GinkgoLogr)}
@@ -98,13 +98,13 @@ func (w *world) start(args deployerlib.DeployerArgs, more ...deployerlib.Deploye
 }
 
 // context makes a Context object.
-func (w *world) context(name string) {
+func (w *env) context(name string) {
 	GinkgoHelper()
 	Expect(w.client.Create(w.ctx, &lsv1alpha1.Context{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}})).To(Succeed())
 }
 
 // target makes a Target with labels.
-func (w *world) target(name string, labels map[string]string) *lsv1alpha1.Target {
+func (w *env) target(name string, labels map[string]string) *lsv1alpha1.Target {
 	GinkgoHelper()
 	t := &lsv1alpha1.Target{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name, Labels: labels},
@@ -115,12 +115,12 @@ func (w *world) target(name string, labels map[string]string) *lsv1alpha1.Target
 }
 
 // key is the name of an item.
-func (w *world) key(name string) types.NamespacedName {
+func (w *env) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: w.ns, Name: name}
 }
 
 // get reads an item from the API server.
-func (w *world) get(name string) *lsv1alpha1.DeployItem {
+func (w *env) get(name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
 	Expect(w.client.Get(w.ctx, w.key(name), di)).To(Succeed())
@@ -128,6 +128,6 @@ func (w *world) get(name string) *lsv1alpha1.DeployItem {
 }
 
 // soon bounds a wait that has no bound of its own.
-func (w *world) soon() (context.Context, context.CancelFunc) {
+func (w *env) soon() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(w.ctx, 30*time.Second)
 }
