@@ -112,7 +112,7 @@ func TestShares(t *testing.T) {
 			10,
 			map[string]targets.Health{"a/1": targets.HealthBad, "b/1": targets.HealthBad, "c/1": targets.HealthBad, "d/1": targets.HealthBad, "e/1": targets.HealthBad, "f/1": targets.HealthBad},
 			nil, slices.Concat(items("a/1", 9), items("b/1", 9), items("c/1", 9), items("d/1", 9), items("e/1", 9), items("f/1", 9)),
-			map[string]int{"a/1": 1, "b/1": 1, "c/1": 1, "d/1": 1, "e/1": 1},
+			map[string]int{"a/1": 1, "b/1": 1, "c/1": 1},
 		},
 		"a target that did not answer": {10, map[string]targets.Health{"a/x": targets.HealthUnproven}, nil, items("a/x", 20), map[string]int{"a/x": 1}},
 		"targets of unknown manners":   {10, nil, nil, slices.Concat(items("a/1", 4), items("a/2", 4), items("a/3", 4), items("a/4", 4), items("b/1", 4), items("b/2", 4), items("c/1", 4)), map[string]int{"a/1": 1, "a/2": 1, "a/3": 1, "b/1": 1, "b/2": 1}},
@@ -238,6 +238,43 @@ func TestHealthOverTime(t *testing.T) {
 		if len(w.timers) > 0 {
 			t.Error("the clock runs on")
 		}
+	})
+}
+
+// TestNewTargets: what is known to be bad leaves workers to targets that are new.
+func TestNewTargets(t *testing.T) {
+	bad := func(w *world, spaces ...string) {
+		for _, space := range spaces {
+			w.health[space+"/x"] = targets.HealthBad
+		}
+	}
+	t.Run("beside unhealthy ones [F4]", func(t *testing.T) {
+		w := newWorld(t, 10)
+		bad(w, "a", "b", "c", "d")
+		w.want("unhealthy", w.take("a/x/1", "b/x/1", "c/x/1", "d/x/1"), "a/x/1", "b/x/1", "c/x/1")
+		w.want("new", w.take("e/x/1", "f/x/1", "g/x/1"), "e/x/1", "f/x/1")
+		w.give("e/x/1")
+		w.want("one more", w.offered, "g/x/1")
+	})
+	t.Run("beside those that were unhealthy when an item of them ended, until one ends well [F4]", func(t *testing.T) {
+		w := newWorld(t, 10)
+		bad(w, "a", "b", "c", "d")
+		w.take("a/x/1", "b/x/1", "c/x/1")
+		w.give("a/x/1", "b/x/1", "c/x/1")
+		w.take("d/x/1")
+		w.give("d/x/1")
+		clear(w.health)
+		w.want("they answer again", w.take("a/x/1", "b/x/1", "c/x/1", "d/x/1"), "a/x/1", "b/x/1", "c/x/1")
+		w.give("a/x/1")
+		w.want("one has ended well", w.offered, "d/x/1")
+	})
+	t.Run("a target that no item has used is new [F4]", func(t *testing.T) {
+		w := newWorld(t, 10)
+		bad(w, "a", "b", "c")
+		w.health["new/x"] = targets.HealthUnproven
+		w.give(w.take("new/x/1")...)
+		w.take("a/x/1", "b/x/1", "c/x/1")
+		w.want("new", w.take("new/x/2"), "new/x/2")
 	})
 }
 

@@ -71,6 +71,9 @@ func definition(kind string, subresource bool) *apiextv1.CustomResourceDefinitio
 		"text": {Type: "string", Nullable: true},
 		"list": {Type: "array", Items: &apiextv1.JSONSchemaPropsOrArray{Schema: &apiextv1.JSONSchemaProps{Type: "string"}}},
 		"free": {Type: "object", XPreserveUnknownFields: &preserve},
+		"items": {Type: "array", Items: &apiextv1.JSONSchemaPropsOrArray{Schema: &apiextv1.JSONSchemaProps{
+			Type: "object", XPreserveUnknownFields: &preserve,
+		}}},
 	}}
 	version := apiextv1.CustomResourceDefinitionVersion{
 		Name: "v1", Served: true, Storage: true,
