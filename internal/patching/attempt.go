@@ -34,7 +34,7 @@ func (a *applier) sendMain(ctx context.Context, todo plan, carry bool) (bool, er
 		return true, err
 	}
 	applied := carry && a.carried(before)
-	if applied || !todo.status || a.noStatus || a.options.Endpoint == StatusEndpointMain {
+	if applied || !todo.status || a.options.Endpoint == StatusEndpointMain {
 		if applied {
 			kinds.Store(a.target.kind, StatusEndpointMain)
 		}
@@ -56,7 +56,7 @@ func (a *applier) sendStatus(ctx context.Context, todo plan) error {
 		return nil
 	case apierrors.IsNotFound(err):
 		// Either the object is gone or the subresource does not exist. The main resource knows.
-		a.noStatus, a.endpoint = true, StatusEndpointMain
+		a.options.Endpoint, a.endpoint = StatusEndpointMain, StatusEndpointMain
 		return a.attempt(ctx)
 	case err != nil:
 		return err
