@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -136,3 +137,30 @@ func (p *ported) Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1a
 
 // ExtensionHooks returns the converted hooks.
 func (p *ported) ExtensionHooks() extension.ReconcileExtensionHooks { return p.hooks }
+
+// PortedHook is a hook with the signature of Landscaper's current library: no logger.
+type PortedHook func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error)
+
+// PortedHooks maps hook types to ported hooks.
+type PortedHooks map[extension.HookType][]PortedHook
+
+// convert gives each hook the logger that it does not take. A nil hook stays nil,
+// so that Validate names it.
+func (p PortedHooks) convert() extension.ReconcileExtensionHooks {
+	out := extension.ReconcileExtensionHooks{}
+	for t, hooks := range p {
+		for _, h := range hooks {
+			out[t] = append(out[t], withoutLogger(h))
+		}
+	}
+	return out
+}
+
+func withoutLogger(h PortedHook) extension.ReconcileExtensionHook {
+	if h == nil {
+		return nil
+	}
+	return func(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
+		return h(ctx, di, target, t)
+	}
+}

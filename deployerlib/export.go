@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
 // exportSizeLimit is what a Secret may hold.
@@ -59,7 +61,7 @@ func WriteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem
 		err = c.Update(ctx, secret)
 	}
 	if err != nil {
-		return fmt.Errorf("write export Secret %s: %w", client.ObjectKeyFromObject(secret), quiet(err, data))
+		return fmt.Errorf("write export Secret %s: %w", client.ObjectKeyFromObject(secret), redact.Error(err, data))
 	}
 	refer(di, secret)
 	return nil
@@ -88,7 +90,7 @@ func DeleteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployIte
 func removeExport(ctx context.Context, c client.Client, secret *corev1.Secret) error {
 	err := c.Delete(ctx, secret, client.Preconditions{UID: new(secret.UID)})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete export Secret %s: %w", client.ObjectKeyFromObject(secret), quiet(err, slices.Collect(maps.Values(secret.Data))...))
+		return fmt.Errorf("delete export Secret %s: %w", client.ObjectKeyFromObject(secret), redact.Error(err, slices.Collect(maps.Values(secret.Data))...))
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/internal/buildinfo"
+	"github.com/deployerkit/deployerkit/internal/terminal"
 )
 
 // Program describes the program of a deployer. Only Args or NewArgs is mandatory.
@@ -89,6 +90,7 @@ func Command(p Program) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), p, f) },
 	}
 	cmd.CompletionOptions.DisableDefaultCmd = true
+	cmd.SetErr(terminal.Writer(os.Stderr))
 	f.addTo(cmd.Flags())
 	if p.Flags != nil {
 		p.Flags(cmd.Flags())

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deployerlib
+package statuswriter
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,42 +24,36 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// runningPatch is the patch that hooks and the deployer note changes in. Each
-// write of the flow takes along what was noted so far.
-type runningPatch struct {
+// userPatches are the changes that hooks and the deployer note with patch.FromContext. Each write
+// takes along what was noted so far.
+type userPatches struct {
 	noted patch.Patch    // since the last write began
 	taken []*patch.Patch // by a write, and not stored so far
 }
 
-// in puts the patch into the context of user code.
-func (p *runningPatch) in(ctx context.Context) context.Context {
-	return patch.NewContext(ctx, &p.noted)
-}
-
 // take returns all that is not stored yet. What is noted from now on waits for the next write.
-func (p *runningPatch) take() []*patch.Patch {
+func (p *userPatches) take() []*patch.Patch {
 	if noted := p.noted.Take(); !noted.Empty() {
 		p.taken = append(p.taken, noted)
 	}
 	return p.taken
 }
 
-// pending tells that there is something to send.
-func (p *runningPatch) pending() bool { return len(p.taken) > 0 || !p.noted.Empty() }
+// pending reports whether there is something to send.
+func (p *userPatches) pending() bool { return len(p.taken) > 0 || !p.noted.Empty() }
 
-// stored forgets what a write took along.
-func (p *runningPatch) stored() { p.taken = nil }
+// markStored forgets what a write took along.
+func (p *userPatches) markStored() { p.taken = nil }
 
 // drop forgets everything.
-func (p *runningPatch) drop() {
+func (p *userPatches) drop() {
 	p.taken = nil
 	p.noted.Clear()
 }
 
-// check finds out whether the patch may be made, right after user code noted
-// something: it fails before anything else is done. A patch that may not be
-// made is dropped.
-func (p *runningPatch) check(di *lsv1alpha1.DeployItem, who string) error {
+// check reports whether the patches can be applied, right after user code noted something, so that
+// it fails before anything else is done. It drops patches that cannot be applied.
+func (p *userPatches) check(di *lsv1alpha1.DeployItem, who string) error {
 	if p.noted.Empty() {
 		return nil
 	}
@@ -71,7 +64,7 @@ func (p *runningPatch) check(di *lsv1alpha1.DeployItem, who string) error {
 	return nil
 }
 
-// overlay returns a copy of di with the patches made. Errors: *patchError.
+// overlay returns a copy of di with the patches applied. Its errors are of type *patchError.
 func overlay(di *lsv1alpha1.DeployItem, patches []*patch.Patch) (*lsv1alpha1.DeployItem, error) {
 	before := di.DeepCopy()
 	before.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
@@ -94,7 +87,7 @@ func overlay(di *lsv1alpha1.DeployItem, patches []*patch.Patch) (*lsv1alpha1.Dep
 	return after, nil
 }
 
-// patched is one patch made on a copy.
+// patched applies one patch to a copy.
 func patched(di *lsv1alpha1.DeployItem, p *patch.Patch) (*lsv1alpha1.DeployItem, error) {
 	out, err := p.Preview(di)
 	if err != nil {
@@ -103,8 +96,8 @@ func patched(di *lsv1alpha1.DeployItem, p *patch.Patch) (*lsv1alpha1.DeployItem,
 	return out.(*lsv1alpha1.DeployItem), nil //nolint:forcetypeassert // Preview keeps the type
 }
 
-// checkOverlay refuses what belongs to the contract or to the API server, and
-// what the API server would refuse after other parts are stored.
+// checkOverlay refuses changes of what belongs to the contract or to the API server, and changes
+// that the API server would refuse after other parts are stored.
 func checkOverlay(before, after *lsv1alpha1.DeployItem) error {
 	if _, err := itempatch.Diff(before, after); err != nil {
 		return err
@@ -121,14 +114,14 @@ func checkOverlay(before, after *lsv1alpha1.DeployItem) error {
 	return checkMetadata(before, after)
 }
 
-// foreignMetadata is what the API server alone writes.
+// foreignMetadata returns the metadata that only the API server writes.
 func foreignMetadata(di *lsv1alpha1.DeployItem) metav1.ObjectMeta {
 	meta := di.ObjectMeta
 	meta.Labels, meta.Annotations, meta.Finalizers, meta.OwnerReferences = nil, nil, nil, nil
 	return meta
 }
 
-// checkMetadata applies the API server's rules to what the patches changed.
+// checkMetadata applies the rules of the API server to what the patches changed.
 func checkMetadata(before, after *lsv1alpha1.DeployItem) error {
 	path := field.NewPath("metadata")
 	faults := field.ErrorList{}
@@ -155,22 +148,28 @@ func checkMetadata(before, after *lsv1alpha1.DeployItem) error {
 
 func sameOwner(a, b metav1.OwnerReference) bool { return a.String() == b.String() }
 
-// patchError is a running patch that cannot be made.
+// patchError is an error of user patches that cannot be applied.
 type patchError struct{ err error }
 
 func (e *patchError) Error() string { return e.err.Error() }
 func (e *patchError) Unwrap() error { return e.err }
 
-// refusedPatch is what an item is told of a patch that must not be made; other
-// errors, a function's above all, are told as they are.
-func refusedPatch(err error) error {
+// IsPatchError reports whether err is about user patches that cannot be applied.
+func IsPatchError(err error) bool {
+	_, ok := errors.AsType[*patchError](err)
+	return ok
+}
+
+// RefusedPatch returns the error that an item shows for a patch that must not be applied. Other
+// errors, such as those of a function, are shown as they are.
+func RefusedPatch(err error) error {
 	if _, isField := errors.AsType[*patch.FieldError](err); !isField {
 		return err
 	}
 	return lserrors.NewError("CheckDeployItem", "PatchRefused", err.Error(), lsv1alpha1.ErrorInternalProblem)
 }
 
-// sameJSON tells that two raw values mean the same.
+// sameJSON reports whether two raw values mean the same.
 func sameJSON(a, b *runtime.RawExtension) bool {
 	if a == nil || b == nil {
 		return a == b
