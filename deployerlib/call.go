@@ -64,7 +64,7 @@ func (c *caller) call(ctx context.Context, a *attempt, do action, in inputs) cal
 		Phase: item.Status.Phase, LastError: item.Status.LastError, Cause: lastCause(a.session.Stored()), Now: c.clock.Now(),
 	}
 	item.Status.Phase, item.Status.LastError = storedPhase, storedErr
-	if faulty := a.session.Restore(a.log, "the deployer"); faulty != nil && err == nil {
+	if faulty := a.session.Restore(ctx, a.log, "the deployer"); faulty != nil && err == nil {
 		err = faulty
 	}
 	res := callResult{in: in, made: true, unchanged: unchanged, cause: context.Cause(ctx)}

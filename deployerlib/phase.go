@@ -174,7 +174,7 @@ func (w *walker) runHooks(ctx context.Context, a *attempt, t extension.HookType)
 	phase, lastError := item.Status.Phase, item.Status.LastError
 	res, err := w.hooks.ExecuteHooks(ctx, a.log, item, a.target.object, t)
 	item.Status.Phase, item.Status.LastError = phase, lastError
-	if faulty := a.session.Restore(a.log, "a "+string(t)+" hook"); faulty != nil && err == nil {
+	if faulty := a.session.Restore(ctx, a.log, "a "+string(t)+" hook"); faulty != nil && err == nil {
 		res, err = nil, faulty
 	}
 	return res, err

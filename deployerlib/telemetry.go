@@ -154,6 +154,11 @@ func effectOf(res *extension.HookResult) string {
 	return "continue"
 }
 
+// MissingRight counts a write that no right allows.
+func (t *telemetry) MissingRight(resource string) {
+	t.metrics.missingRights.WithLabelValues(t.typ, resource).Inc()
+}
+
 // Write notes what is about to be sent.
 func (t *telemetry) Write(item types.NamespacedName, changes itempatch.Changes) {
 	if changes.Status != nil {
@@ -203,27 +208,30 @@ type metricSet struct {
 	panics      *prometheus.CounterVec
 	quarantined *prometheus.GaugeVec
 	waiting     *prometheus.GaugeVec
+
+	missingRights *prometheus.CounterVec
 }
 
 // newMetrics registers the metrics; deployers on one registry share them.
 func newMetrics(reg prometheus.Registerer) (*metricSet, error) {
 	const typ = "deployer_type"
 	m := &metricSet{
-		passes:      counter("passes_total", "Reconciles of deploy items by result.", typ, "result"),
-		phases:      histogram("phase_duration_seconds", "How long the phases of a reconcile take.", typ, "phase"),
-		calls:       histogram("call_duration_seconds", "How long the actions of the deployer take.", typ, "action"),
-		hooks:       histogram("hook_duration_seconds", "How long extension hooks take.", typ, "hook_type", "hook"),
-		apiCalls:    counter("api_calls_total", "Requests about deploy items to the Landscaper API server.", typ, "call"),
-		retries:     counter("retries_total", "Actions that failed and are retried.", typ, "action"),
-		panics:      counter("panics_total", "Panics of deployers and hooks that were contained.", typ),
-		quarantined: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "deployerkit", Name: "quarantined_items", Help: "Items with a call that ignores its cancellation."}, []string{typ}),
+		passes:        counter("passes_total", "Reconciles of deploy items by result.", typ, "result"),
+		phases:        histogram("phase_duration_seconds", "How long the phases of a reconcile take.", typ, "phase"),
+		calls:         histogram("call_duration_seconds", "How long the actions of the deployer take.", typ, "action"),
+		hooks:         histogram("hook_duration_seconds", "How long extension hooks take.", typ, "hook_type", "hook"),
+		apiCalls:      counter("api_calls_total", "Requests about deploy items to the Landscaper API server.", typ, "call"),
+		retries:       counter("retries_total", "Actions that failed and are retried.", typ, "action"),
+		panics:        counter("panics_total", "Panics of deployers and hooks that were contained.", typ),
+		quarantined:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "deployerkit", Name: "quarantined_items", Help: "Items with a call that ignores its cancellation."}, []string{typ}),
+		missingRights: counter("missing_rights_total", "Writes that failed since neither patch nor update of the resource is allowed.", typ, "resource"),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "deployerkit", Name: "share_waiting_items", Help: "Items that wait for a share of the workers.",
 		}, []string{typ}),
 	}
 	return m, errors.Join(
 		register(reg, &m.passes), register(reg, &m.phases), register(reg, &m.calls), register(reg, &m.hooks),
-		register(reg, &m.apiCalls), register(reg, &m.retries), register(reg, &m.panics), register(reg, &m.quarantined), register(reg, &m.waiting),
+		register(reg, &m.apiCalls), register(reg, &m.retries), register(reg, &m.panics), register(reg, &m.quarantined), register(reg, &m.waiting), register(reg, &m.missingRights),
 	)
 }
 

@@ -28,7 +28,11 @@ const probeTimeout = 800 * time.Millisecond
 // leads or waits for the leader.
 func addChecks(mgr manager.Manager, reads *readCheck, elected *lock, log logr.Logger) error {
 	log = log.WithName("readiness")
-	checks := []error{mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("cache", logged(log, reads.check))}
+	writes := &writeCheck{client: mgr.GetClient(), namespace: reads.namespace}
+	checks := []error{
+		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("cache", logged(log, reads.check)),
+		mgr.AddReadyzCheck("rights", logged(log, writes.check)),
+	}
 	if elected != nil {
 		checks = append(checks, mgr.AddReadyzCheck("leader-election", logged(log, func(*http.Request) error { return elected.fault() })))
 	}

@@ -29,6 +29,9 @@ targets=$(grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E '
 failed=0
 xargs -P "${FUZZJOBS:-2}" -L 1 bash -c 'fuzz "$0" "$1"' <<<"$targets" || failed=1
 
+# Random sequences of patches, compared with an independent implementation.
+DEPLOYERKIT_SEQUENCES=100000 go test -count=1 -timeout=60m -run='^TestSequences$' ./patch || failed=1
+
 total=0
 for log in "$LOGS"/*; do total=$((total + $(executions "$log"))); done
 echo "$(wc -l <<<"$targets") fuzz tests, $total executions, $FUZZTIME each"

@@ -113,6 +113,30 @@ func TestOperationsAreBounded(t *testing.T) {
 	})
 }
 
+func TestOperationsOfManyMembers(t *testing.T) {
+	t.Run("not even where they are spread over the whole object [F16]", func(t *testing.T) {
+		s, p := newServer(t, `{}`), &patch.Patch{}
+		for i := range 40 {
+			members := within(s.body, fmt.Sprint("part-", i))
+			for j := range 1000 {
+				members[fmt.Sprint("key-", j)] = strings.Repeat("x", 20)
+			}
+		}
+		p.Append(func(body map[string]any) error {
+			for i := range 40 {
+				for j := range 300 {
+					within(body, fmt.Sprint("part-", i))[fmt.Sprint("key-", j)] = "y"
+				}
+			}
+			return nil
+		})
+		apply(t, p, s, s.raw())
+		if n := strings.Count(s.requests[0], `"op":`); n >= 10000 || within(s.body, "part-39")["key-299"] != "y" {
+			t.Errorf("%d steps", n)
+		}
+	})
+}
+
 func TestFaultsGoWithTheirValue(t *testing.T) {
 	bad := func() {}
 	for name, repair := range map[string]func(*patch.Patch){

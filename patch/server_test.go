@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"testing"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,10 +81,7 @@ type server struct {
 // newServer returns a server with one gadget.
 func newServer(tb testing.TB, members string) *server {
 	tb.Helper()
-	scheme := runtime.NewScheme()
-	scheme.AddKnownTypeWithName(gadgetKind, &gadget{})
-	metav1.AddToGroupVersion(scheme, gadgetKind.GroupVersion())
-	s := &server{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), apart: true, body: object(tb, members)}
+	s := &server{Client: newKinds(), apart: true, body: object(tb, members)}
 	s.body["apiVersion"], s.body["kind"] = "example.org/v1", "Gadget"
 	metadata, _ := s.body["metadata"].(map[string]any)
 	if metadata == nil {
@@ -95,6 +92,14 @@ func newServer(tb testing.TB, members string) *server {
 		metadata[key] = value
 	}
 	return s
+}
+
+// newKinds returns a client that knows the kind, and a cluster of its own.
+func newKinds() client.Client {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(gadgetKind, &gadget{})
+	metav1.AddToGroupVersion(scheme, gadgetKind.GroupVersion())
+	return fake.NewClientBuilder().WithScheme(scheme).Build()
 }
 
 func object(tb testing.TB, members string) map[string]any {

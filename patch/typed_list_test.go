@@ -218,14 +218,6 @@ func typedSequence(t *testing.T, seed uint64) {
 	}
 }
 
-func TestTypedSequences(t *testing.T) {
-	t.Run("a type that knows half of the fields makes the same edits as one that knows all [F14]", func(t *testing.T) {
-		for seed := range uint64(2000) {
-			typedSequence(t, seed)
-		}
-	})
-}
-
 // FuzzTyped makes random edits of nested lists through a type that knows half of the fields.
 func FuzzTyped(f *testing.F) {
 	f.Add(uint64(0))

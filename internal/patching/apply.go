@@ -3,6 +3,7 @@
 package patching
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,10 +41,7 @@ func Apply(ctx context.Context, c client.Client, obj client.Object, content Cont
 		return Result{Left: content}, errNoReference
 	}
 	a := &applier{obj: obj, options: opts, left: content, endpoint: opts.Endpoint}
-	a.target = target{client: c, reader: opts.Reader, key: client.ObjectKeyFromObject(obj)}
-	if a.target.reader == nil {
-		a.target.reader = c
-	}
+	a.target = target{client: c, reader: cmp.Or[client.Reader](opts.Reader, c), key: client.ObjectKeyFromObject(obj)}
 	if a.options.Attempts < 1 {
 		a.options.Attempts = defaultAttempts
 	}
@@ -75,7 +73,6 @@ type applier struct {
 	obj      client.Object
 	options  Options
 	endpoint StatusEndpoint // as far as it is known by now
-	noStatus bool           // the status endpoint said that it does not exist
 
 	left  Content
 	body  map[string]any // the freshest that was seen

@@ -34,7 +34,7 @@ func (a *applier) sendMain(ctx context.Context, todo plan, carry bool) (bool, er
 		return true, err
 	}
 	applied := carry && a.carried(before)
-	if applied || !todo.status || a.noStatus || a.options.Endpoint == StatusEndpointMain {
+	if applied || !todo.status || a.options.Endpoint == StatusEndpointMain {
 		if applied {
 			kinds.Store(a.target.kind, StatusEndpointMain)
 		}
@@ -56,7 +56,7 @@ func (a *applier) sendStatus(ctx context.Context, todo plan) error {
 		return nil
 	case apierrors.IsNotFound(err):
 		// Either the object is gone or the subresource does not exist. The main resource knows.
-		a.noStatus, a.endpoint = true, StatusEndpointMain
+		a.options.Endpoint, a.endpoint = StatusEndpointMain, StatusEndpointMain
 		return a.attempt(ctx)
 	case err != nil:
 		return err
@@ -99,7 +99,7 @@ func (a *applier) carried(before map[string]any) bool {
 
 // warn notes what was sent and is not in the answer.
 func (a *applier) warn(todo plan, main, status bool) {
-	for _, path := range missing("", part(todo.base, main, status), part(todo.wanted, main, status), a.body) {
+	for _, path := range Missing(part(todo.base, main, status), part(todo.wanted, main, status), a.body) {
 		if !isWriteOnly(a.target.kind, path) {
 			a.result.Warnings = append(a.result.Warnings, path+" was not stored: the API server left it out, as it does with fields that it does not know")
 		}

@@ -84,10 +84,10 @@ func checkKnown(obj client.Object, body map[string]any) error {
 		return err
 	}
 	data, err := json.Marshal(body)
-	if err != nil {
-		return errors.New("the body cannot be expressed in JSON")
+	unknown := []error{}
+	if err == nil {
+		unknown, err = kjson.UnmarshalStrict(data, probe, kjson.DisallowUnknownFields)
 	}
-	unknown, err := kjson.UnmarshalStrict(data, probe, kjson.DisallowUnknownFields)
 	if err != nil || len(unknown) == 0 {
 		return nil // a value of another type fails when it is decoded
 	}
@@ -100,11 +100,8 @@ func checkKnown(obj client.Object, body map[string]any) error {
 
 // isNil reports whether there is no object behind the interface.
 func isNil(obj client.Object) bool {
-	if obj == nil {
-		return true
-	}
 	v := reflect.ValueOf(obj)
-	return v.Kind() == reflect.Pointer && v.IsNil()
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // member returns the member of body as an object, nil if it is absent or something else.

@@ -37,7 +37,7 @@ func pointedTo(t reflect.Type) reflect.Type {
 	return t
 }
 
-// memberOf returns the shape of a member of t.
+// memberOf returns the shape of a member of t, which is an item if t is a list.
 func memberOf(t reflect.Type, key string) shape {
 	t = pointedTo(t)
 	out := shape{mergeKey: defaultMergeKey, absent: true}
@@ -45,7 +45,7 @@ func memberOf(t reflect.Type, key string) shape {
 		return out
 	}
 	switch t.Kind() {
-	case reflect.Map:
+	case reflect.Map, reflect.Slice, reflect.Array:
 		out.elem = t.Elem()
 	case reflect.Struct:
 		field, declared := fieldOf(t, key)
@@ -63,15 +63,6 @@ func memberOf(t reflect.Type, key string) shape {
 	default:
 	}
 	return out
-}
-
-// itemOf returns the type of the items of a list, nil if nothing is known about it.
-func itemOf(t reflect.Type) reflect.Type {
-	t = pointedTo(t)
-	if isOpaque(t) || t.Kind() != reflect.Slice && t.Kind() != reflect.Array {
-		return nil
-	}
-	return t.Elem()
 }
 
 // fieldOf finds a field by its name in JSON, in embedded structs too.

@@ -73,9 +73,8 @@ func checkIdentity(base, wanted map[string]any) error {
 			return &FieldError{Path: key, Reason: "a patch keeps the kind of its object"}
 		}
 	}
-	have, want := member(base, fieldMetadata), member(wanted, fieldMetadata)
 	for _, key := range []string{fieldResourceVersion, "name", "namespace", fieldUID} {
-		if !Equal(have[key], want[key]) {
+		if !Equal(member(base, fieldMetadata)[key], member(wanted, fieldMetadata)[key]) {
 			return &FieldError{Path: PathOf(fieldMetadata, key), Reason: "it says which object it is"}
 		}
 	}

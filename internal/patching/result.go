@@ -44,8 +44,10 @@ func isWriteOnly(kind schema.GroupVersionKind, path string) bool {
 	return kind.Group == "" && kind.Kind == "Secret" && path == "stringData"
 }
 
-// missing returns the paths of what was changed from base to wanted and is not in answer. A zero value need not be stored, and a value
+// Missing returns the paths of what was changed from base to wanted and is not in answer. A zero value need not be stored, and a value
 // that became another one (defaults, admission) is there.
+func Missing(base, wanted, answer map[string]any) []string { return missing("", base, wanted, answer) }
+
 func missing(path string, base, wanted, answer map[string]any) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {

@@ -37,10 +37,9 @@ func Typed[T any](fn func(*T) error) Func {
 // decodeInto never shows the content of the body, as the errors of the decoder may.
 func decodeInto(body map[string]any, into any) error {
 	data, err := json.Marshal(body)
-	if err != nil {
-		return errors.New("the body cannot be expressed in JSON")
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(data, into)
 	}
-	err = kjson.UnmarshalCaseSensitivePreserveInts(data, into)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		return &FieldError{Path: wrong.Field, Reason: fmt.Sprintf("it does not fit %T", into)}
 	}
@@ -101,7 +100,7 @@ func carry(raw, before, after any, member shape) any {
 		have, _ := before.([]any)
 		stored, _ := raw.([]any)
 		if len(stored) == len(have) && len(have) > 0 {
-			return carryList(stored, have, want, shape{elem: itemOf(member.elem), mergeKey: member.mergeKey})
+			return carryList(stored, have, want, shape{elem: memberOf(member.elem, "").elem, mergeKey: member.mergeKey})
 		}
 	}
 	return after

@@ -110,25 +110,10 @@ func isZero(value any) bool {
 	return value == nil || Equal(value, int64(0))
 }
 
-// size estimates the length of a plain JSON value as text.
+// size returns the length of a plain JSON value as text.
 func size(value any) int {
-	switch v := value.(type) {
-	case map[string]any:
-		sum := 2
-		for key, member := range v {
-			sum += len(key) + len(`"":,`) + size(member)
-		}
-		return sum
-	case []any:
-		sum := 2
-		for _, item := range v {
-			sum += 1 + size(item)
-		}
-		return sum
-	case string:
-		return len(v) + 2
-	}
-	return len("false")
+	data, _ := json.Marshal(value) // plain values cannot fail
+	return len(data)
 }
 
 // DropListNulls removes nulls from the objects inside of lists, where they delete nothing: the API server leaves them out of merge

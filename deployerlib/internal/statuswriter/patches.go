@@ -42,6 +42,9 @@ func (p *userPatches) take() []*patch.Patch {
 // pending reports whether there is something to send.
 func (p *userPatches) pending() bool { return len(p.taken) > 0 || !p.noted.Empty() }
 
+// all returns what is taken and what is noted.
+func (p *userPatches) all() []*patch.Patch { return append(slices.Clone(p.taken), &p.noted) }
+
 // markStored forgets what a write took along.
 func (p *userPatches) markStored() { p.taken = nil }
 
@@ -53,28 +56,29 @@ func (p *userPatches) drop() {
 
 // check reports whether the patches can be applied, right after user code noted something, so that
 // it fails before anything else is done. It drops patches that cannot be applied.
-func (p *userPatches) check(di *lsv1alpha1.DeployItem, who string) error {
+func (p *userPatches) check(raw map[string]any, di *lsv1alpha1.DeployItem, who string) error {
 	if p.noted.Empty() {
 		return nil
 	}
-	if _, err := overlay(di, append(slices.Clone(p.taken), &p.noted)); err != nil {
+	if _, err := overlay(raw, di, p.all()); err != nil {
 		p.drop()
 		return fmt.Errorf("the patch of %s: %w", who, err)
 	}
 	return nil
 }
 
-// overlay returns a copy of di with the patches applied. Its errors are of type *patchError.
-func overlay(di *lsv1alpha1.DeployItem, patches []*patch.Patch) (*lsv1alpha1.DeployItem, error) {
+// overlay returns a copy of di with the patches applied. Functions see raw, the stored body, with what di changes; raw may be nil. Its
+// errors are of type *patchError.
+func overlay(raw map[string]any, di *lsv1alpha1.DeployItem, patches []*patch.Patch) (*lsv1alpha1.DeployItem, error) {
 	before := di.DeepCopy()
-	before.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
+	before.SetGroupVersionKind(itemKind)
 	var err error
-	if before, err = patched(before, &patch.Patch{}); err != nil { // in the form that JSON gives it
+	if before, err = patched(nil, before, &patch.Patch{}); err != nil { // in the form that JSON gives it
 		return nil, &patchError{err: err}
 	}
 	after := before
 	for _, p := range patches {
-		if after, err = patched(after, p); err != nil {
+		if after, err = patched(raw, after, p); err != nil {
 			return nil, &patchError{err: err}
 		}
 	}
@@ -88,7 +92,10 @@ func overlay(di *lsv1alpha1.DeployItem, patches []*patch.Patch) (*lsv1alpha1.Dep
 }
 
 // patched applies one patch to a copy.
-func patched(di *lsv1alpha1.DeployItem, p *patch.Patch) (*lsv1alpha1.DeployItem, error) {
+func patched(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (*lsv1alpha1.DeployItem, error) {
+	if raw != nil && p.Functions() > 0 {
+		return patchedRaw(raw, di, p)
+	}
 	out, err := p.Preview(di)
 	if err != nil {
 		return nil, err

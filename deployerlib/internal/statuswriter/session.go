@@ -28,6 +28,7 @@ type Session struct {
 	working   *lsv1alpha1.DeployItem       // the copy that user code changes; read until there is one
 	protected *lsv1alpha1.DeployItemStatus // what user code must not change
 	patches   userPatches
+	raw       map[string]any    // the item as it is stored, for functions of patches; nil until they need it
 	decision  contract.Decision // of the last write
 	started   bool              // Start succeeded
 	foreign   bool              // a write met a change by another client

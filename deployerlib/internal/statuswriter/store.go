@@ -15,6 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
+	"github.com/deployerkit/deployerkit/patch"
 )
 
 // conflictRule says what a write does when it meets a change by another client.
@@ -33,6 +34,9 @@ func (s *Session) store(ctx context.Context, u Update, rule conflictRule) (bool,
 	update := pendingUpdate{metadata: u.Metadata, userPatches: s.patches.take()}
 	if u.Metadata.isEmpty() && len(update.userPatches) == 0 && equality.Semantic.DeepEqual(&s.stored.Status, u.Status) {
 		return false, nil
+	}
+	if err := s.readRaw(ctx, update.userPatches); err != nil {
+		return false, err
 	}
 	own := withStatus(s.stored, u.Status, s.decision.Revision)
 	u.Metadata.apply(own, s.read)
@@ -96,6 +100,9 @@ func (s *Session) sendOnce(ctx context.Context, changes itempatch.Changes) (item
 	obj.Namespace, obj.Name = s.key.Namespace, s.key.Name
 	s.writer.options.Telemetry.Write(s.key, changes)
 	left, err := itempatch.Send(ctx, s.writer.options.Client, obj, changes)
+	if rights, missing := errors.AsType[*patch.RightsError](err); missing {
+		s.writer.options.Telemetry.MissingRight(rights.Resource)
+	}
 	if obj.ResourceVersion != "" {
 		s.setStored(obj)
 	}
@@ -110,6 +117,10 @@ func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored
 	mine := s.stored
 	fresh, err := s.readLive(ctx)
 	if err != nil || fresh == nil {
+		return itempatch.Changes{}, err
+	}
+	s.raw = nil // of an older version
+	if err := s.readRaw(ctx, update.userPatches); err != nil {
 		return itempatch.Changes{}, err
 	}
 	wanted, err := update.on(s, fresh)

@@ -87,7 +87,7 @@ func (s *Session) withUserPatches(own *lsv1alpha1.DeployItem, users []*patch.Pat
 	if len(users) == 0 {
 		return own, nil
 	}
-	patched, err := overlay(own, users)
+	patched, err := overlay(s.raw, own, users)
 	if err != nil {
 		s.patches.drop()
 		return nil, err

@@ -40,7 +40,7 @@ func (s *Session) UserCopy(ctx context.Context) (context.Context, *lsv1alpha1.De
 
 // Restore undoes what user code must not change on the working copy. A changed spec is an error that
 // names the path, because it would start the item anew. So is a patch that cannot be applied.
-func (s *Session) Restore(log logr.Logger, who string) error {
+func (s *Session) Restore(ctx context.Context, log logr.Logger, who string) error {
 	guard.Protect(s.protected, &s.working.Status)
 	if !equality.Semantic.DeepEqual(s.working.ObjectMeta, s.stored.ObjectMeta) {
 		log.V(1).Info("metadata changed in memory is dropped", "by", who)
@@ -48,7 +48,7 @@ func (s *Session) Restore(log logr.Logger, who string) error {
 	}
 	// The first comparison knows bytes; the second takes a configuration byte by byte, which is milliseconds.
 	if reflect.DeepEqual(s.working.Spec, s.read.Spec) || equality.Semantic.DeepEqual(s.working.Spec, s.read.Spec) {
-		return s.checkPatches(log, who)
+		return s.checkPatches(ctx, log, who)
 	}
 	path := specPath(s.read, s.working)
 	s.read.Spec.DeepCopyInto(&s.working.Spec)
@@ -57,10 +57,14 @@ func (s *Session) Restore(log logr.Logger, who string) error {
 }
 
 // checkPatches drops user patches that cannot be applied and returns why.
-func (s *Session) checkPatches(log logr.Logger, who string) error {
+func (s *Session) checkPatches(ctx context.Context, log logr.Logger, who string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.patches.check(s.working, who)
+	if err := s.readRaw(ctx, s.patches.all()); err != nil {
+		log.V(1).Info("the item cannot be read, so its patch is checked when it is written", "error", err.Error())
+		return nil
+	}
+	err := s.patches.check(s.raw, s.working, who)
 	if err == nil {
 		return nil
 	}

@@ -38,6 +38,8 @@ type Telemetry interface {
 	Request(name string)
 	// Write is called before a write.
 	Write(item types.NamespacedName, changes itempatch.Changes)
+	// MissingRight is called after a write that failed because the resource can neither be patched nor updated.
+	MissingRight(resource string)
 }
 
 // Options configure a Writer. All fields are required.

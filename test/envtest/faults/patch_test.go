@@ -90,21 +90,21 @@ func patchesPerRevision(revision contract.Revision) {
 		before := w.Counter.Snapshot()
 		key := w.bare(ctx, revision)
 		w.finished(ctx, key)
-		w.spent(before, 0, 3)
+		w.spent(before, 1, 3)
 		Expect(w.Landscaper.Get(ctx, key)).To(And(haveNoted("v0"), HaveField("Finalizers", ContainElement(lsv1alpha1.LandscaperFinalizer))))
 
 		before = w.Counter.Snapshot()
 		w.trigger(ctx, key)
 		w.calls(ctx, key, contract.Reconcile, 2)
 		w.finished(ctx, key)
-		w.spent(before, 0, 2+annotations)
+		w.spent(before, 1, 2+annotations)
 
 		value.Store(1)
 		before = w.Counter.Snapshot()
 		w.trigger(ctx, key)
 		w.calls(ctx, key, contract.Reconcile, 3)
 		w.finished(ctx, key)
-		w.spent(before, 0, 2+1)
+		w.spent(before, 1, 2+1)
 		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("v1"))
 	}, SpecTimeout(time.Minute))
 
@@ -121,7 +121,7 @@ func patchesPerRevision(revision contract.Revision) {
 		before := w.Counter.Snapshot()
 		key := w.bare(ctx, revision)
 		Expect(w.finished(ctx, key)).To(HaveField("Status.Phase", phases.Succeeded))
-		w.spent(before, 0, 4) // the finalizer had to be there before the call
+		w.spent(before, 1, 4) // the finalizer had to be there before the call
 		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("blue"))
 		Expect(written).To(BeZero())
 	}, SpecTimeout(time.Minute))

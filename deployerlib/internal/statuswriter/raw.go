@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statuswriter
+
+import (
+	"context"
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/internal/patching"
+	"github.com/deployerkit/deployerkit/patch"
+)
+
+// hasFunctions reports whether one of the patches has functions.
+func hasFunctions(patches []*patch.Patch) bool {
+	for _, p := range patches {
+		if p.Functions() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// readRaw reads the item as it is stored, once, if one of the patches has functions: the Go type shows neither what it does not
+// declare nor whether an empty value is stored. It leaves s.raw nil if the item is gone.
+func (s *Session) readRaw(ctx context.Context, patches []*patch.Patch) error {
+	if s.raw != nil || !hasFunctions(patches) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WriteTimeout)
+	defer cancel()
+	raw := &unstructured.Unstructured{}
+	raw.SetGroupVersionKind(itemKind)
+	s.writer.options.Telemetry.Request(RequestGet)
+	err := s.writer.options.Live.Get(ctx, s.key, raw)
+	if apierrors.IsNotFound(err) || err == nil && raw.GetUID() != s.read.UID {
+		return nil // the write meets it
+	}
+	if err != nil {
+		return &writeError{err: err}
+	}
+	s.raw = raw.Object
+	return nil
+}
+
+var itemKind = lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem")
+
+// patchedRaw applies one patch to the item as it is stored, with the changes that di shows. It returns what the Go type shows of the
+// result. A change of a field that the Go type does not declare is a *patch.FieldError.
+func patchedRaw(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (*lsv1alpha1.DeployItem, error) {
+	base, err := shown(raw, di)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := p.Fold(base)
+	if err != nil {
+		return nil, err
+	}
+	out := &lsv1alpha1.DeployItem{}
+	if err := patching.Typed(func(item *lsv1alpha1.DeployItem) error { item.DeepCopyInto(out); return nil })(wanted); err != nil {
+		return nil, err
+	}
+	known, err := shown(base, out)
+	if err != nil {
+		return nil, err
+	}
+	if paths := append(patching.Missing(base, wanted, known), patching.Missing(nil, known, wanted)...); len(paths) > 0 {
+		return nil, &patch.FieldError{Path: paths[0], Reason: fmt.Sprintf("%T has no such field", di)}
+	}
+	return out, nil
+}
+
+// shown returns the stored body with what an item shows.
+func shown(raw map[string]any, di *lsv1alpha1.DeployItem) (map[string]any, error) {
+	body := patching.Clone(raw)
+	err := patching.Typed(func(item *lsv1alpha1.DeployItem) error { di.DeepCopyInto(item); return nil })(body)
+	return body, err
+}

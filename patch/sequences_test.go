@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/patch"
+)
+
+// sequences is how many random sequences are tried. make fuzz tries 100 000.
+func sequences(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv("DEPLOYERKIT_SEQUENCES")
+	if text == "" {
+		return 2000
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("DEPLOYERKIT_SEQUENCES: %v", err)
+	}
+	return n
+}
+
+// merged is a JSON merge patch (RFC 7386), except that a deletion below what is absent creates nothing.
+func merged(base any, overlay map[string]any) map[string]any {
+	out := map[string]any{}
+	if object, isObject := base.(map[string]any); isObject {
+		for key, value := range object {
+			out[key] = value
+		}
+	}
+	for key, change := range overlay {
+		inner, isObject := change.(map[string]any)
+		_, exists := out[key].(map[string]any)
+		switch {
+		case change == nil:
+			delete(out, key)
+		case !isObject:
+			out[key] = change
+		case exists || !onlyDeletes(inner):
+			out[key] = merged(out[key], inner)
+		}
+	}
+	return out
+}
+
+func onlyDeletes(overlay map[string]any) bool {
+	for _, change := range overlay {
+		if inner, isObject := change.(map[string]any); change != nil && (!isObject || !onlyDeletes(inner)) {
+			return false
+		}
+	}
+	return len(overlay) > 0
+}
+
+// randomEdit is a function that changes the same in every copy of a body.
+func randomEdit(seed uint64) patch.Func {
+	return func(body map[string]any) error {
+		for _, part := range []string{"spec", "status"} {
+			members := within(body, part)
+			for i, key := range strangeKeys {
+				r := rand.New(rand.NewPCG(seed, uint64(i)))
+				if r.IntN(4) > 0 {
+					continue
+				}
+				list, isList := members[key].([]any)
+				switch {
+				case isList && len(list) > 0 && r.IntN(2) == 0:
+					at := r.IntN(len(list))
+					members[key] = append(append([]any{}, list[:at]...), list[at+1:]...)
+				case isList:
+					members[key] = append(append([]any{}, list...), randomValue(r, 1))
+				case r.IntN(3) == 0:
+					delete(members, key)
+				default:
+					members[key] = randomValue(r, 2)
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// sequence makes random patches of one object while others write to it. What is stored must be what an independent implementation
+// of the same changes makes of it.
+func sequence(t *testing.T, seed uint64, kinds client.Client) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 22))
+	s := &server{Client: kinds, body: map[string]any{
+		"apiVersion": "example.org/v1", "kind": "Gadget",
+		"metadata": map[string]any{"name": "web", "namespace": "default", "uid": "first", "resourceVersion": "7"},
+	}}
+	s.apart = r.IntN(2) == 0
+	for _, part := range []string{"spec", "status"} {
+		s.body[part] = plain(t, randomObject(r, 3))
+	}
+	var obj client.Object = s.raw()
+	for range 1 + r.IntN(3) {
+		if r.IntN(3) == 0 {
+			other := randomEdit(r.Uint64())
+			s.change(func(body map[string]any) {
+				if err := other(body); err != nil {
+					t.Fatal(err)
+				}
+				s.body = plain(t, body).(map[string]any)
+			})
+			obj = s.raw() // merge changes compare with the object at hand
+			if r.IntN(2) == 0 {
+				s.bump()
+			}
+		}
+		p, want := &patch.Patch{}, s.body
+		if r.IntN(3) > 0 {
+			overlay := map[string]any{}
+			for _, part := range []string{"spec", "status"} {
+				changes := randomObject(r, 2)
+				for key, value := range changes {
+					p.Body().In(part).Set(key, value)
+					changes[key], _ = p.Body().In(part).Get(key) // without nulls in lists, which the API server leaves out
+				}
+				if len(changes) > 0 {
+					overlay[part] = changes
+				}
+			}
+			want = merged(want, overlay)
+		}
+		if r.IntN(2) == 0 {
+			fn := randomEdit(r.Uint64())
+			p.Append(fn)
+			want = plain(t, want).(map[string]any)
+			if err := fn(want); err != nil {
+				t.Fatal(err)
+			}
+		}
+		result := apply(t, p, s, obj, patch.StatusSubresource(s.apart))
+		for _, part := range []string{"spec", "status"} {
+			if diff := cmp.Diff(plain(t, want[part]), plain(t, s.body[part])); diff != "" {
+				t.Fatalf("seed %d: %s (-oracle +stored):\n%s\n%v", seed, part, diff, s.requests)
+			}
+		}
+		if n := len(result.Calls); n > 2*result.Attempts {
+			t.Fatalf("seed %d: %d calls in %d attempts", seed, n, result.Attempts)
+		}
+	}
+}
+
+func TestSequences(t *testing.T) {
+	t.Run("random merge changes and functions store what an independent implementation computes [F16, F17]", func(t *testing.T) {
+		kinds := newKinds() // made once: it takes longer than a sequence
+		for seed := range sequences(t) {
+			sequence(t, seed, kinds)
+		}
+	})
+	t.Run("a type that knows half of the fields makes the same edits as one that knows all [F14]", func(t *testing.T) {
+		for seed := range sequences(t) {
+			typedSequence(t, seed)
+		}
+	})
+}
