@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,32 @@ func TestLinks(t *testing.T) {
 			t.Errorf("%s links to %s, which does not exist", path, link)
 		}
 	}
+}
+
+// TestTablesOfContents: a guide with a table of contents lists all of its sections.
+func TestTablesOfContents(t *testing.T) {
+	t.Run("are complete [F50]", func(t *testing.T) {
+		for _, path := range files(t, ".md") {
+			for _, heading := range markdown.Unlisted(read(t, path)) {
+				t.Errorf("%s: the table of contents does not list %q", path, heading)
+			}
+		}
+	})
+}
+
+// TestDefects: defects.md explains each ID of a defect of Landscaper's deployers that is cited anywhere.
+func TestDefects(t *testing.T) {
+	t.Run("are explained [F50]", func(t *testing.T) {
+		cited := regexp.MustCompile(`\b[CH]-[0-9]+\b`)
+		explained := read(t, "defects.md")
+		for _, path := range slices.Concat(files(t, ".go"), files(t, ".md")) {
+			for _, id := range cited.FindAllString(read(t, path), -1) {
+				if !strings.Contains(explained, "\n| "+id+" | ") {
+					t.Errorf("%s cites %s, which defects.md does not explain", path, id)
+				}
+			}
+		}
+	})
 }
 
 // TestGoCode: every Go block of a guide is copied from a Go file, so it compiles.

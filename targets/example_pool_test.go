@@ -66,7 +66,7 @@ func ExampleRESTConfig() {
 	_, err := targets.RESTConfig(kubeconfig, targets.Policy{})
 	fmt.Println(err)
 	// Output:
-	// target configuration: clusters[0].cluster.server: is an address that only the deployer can reach (loopback, link-local, metadata or in-cluster), which the operator did not allow
+	// target configuration: clusters[0].cluster.server: is an address that only the deployer can reach (loopback, link-local, metadata or in-cluster), which the operator did not allow (AllowPrivateHosts, flag --allow-private-hosts)
 }
 
 // A client that is made of Client.Config tells how long it decodes.

@@ -18,7 +18,7 @@ import (
 // Fields of ConfigErrors that are found when a connection is made.
 const (
 	fieldServer   = "server"
-	privateServer = "is an address that only the deployer can reach (loopback, link-local, metadata or in-cluster), which the operator did not allow"
+	privateServer = "is an address that only the deployer can reach (loopback, link-local, metadata or in-cluster), which the operator did not allow (AllowPrivateHosts, flag --allow-private-hosts)"
 )
 
 // metadataServers of cloud providers that are not link-local, and what stands around them.

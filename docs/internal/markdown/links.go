@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
 
 var (
 	link   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	entry  = regexp.MustCompile(`^- \[.*\]\(#([^)\s]+)\)`)
 	inline = regexp.MustCompile("`[^`]*`")
 )
 
@@ -31,6 +33,25 @@ func BrokenLinks(path string) ([]string, error) {
 		}
 	}
 	return broken, nil
+}
+
+// Unlisted returns the headings of the second level that a document with a table of contents, a list of links to its own
+// headings, does not list.
+func Unlisted(doc string) []string {
+	var headings []string
+	listed := map[string]bool{}
+	for _, line := range prose(doc) {
+		if heading, found := strings.CutPrefix(line, "## "); found {
+			headings = append(headings, heading)
+		}
+		if match := entry.FindStringSubmatch(line); match != nil {
+			listed[match[1]] = true
+		}
+	}
+	if len(listed) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(headings, func(heading string) bool { return listed[slug(heading)] })
 }
 
 // exists tells whether a link of a file leads somewhere.

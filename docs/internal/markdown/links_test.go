@@ -30,3 +30,13 @@ func TestBrokenLinks(t *testing.T) {
 		t.Errorf("broken links (-want +got):\n%s", diff)
 	}
 }
+
+func TestUnlisted(t *testing.T) {
+	const doc = "# Title\n\n- [One thing](#one-thing)\n\n## One thing\n\n```sh\n## no heading\n```\n\n## Another\n"
+	if diff := cmp.Diff([]string{"Another"}, Unlisted(doc)); diff != "" {
+		t.Errorf("Unlisted(...): -want, +got:\n%s", diff)
+	}
+	if got := Unlisted("## Without a table\n"); got != nil {
+		t.Errorf("Unlisted(no table of contents): got %q", got)
+	}
+}

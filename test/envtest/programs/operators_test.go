@@ -20,7 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 const (
@@ -82,7 +84,7 @@ var _ = Describe("a program in the place of Landscaper's own deployer", func() {
 	})
 
 	It("works with the rights of landscaper-service and the file of its chart [O30] [O24] [F46]", func(ctx SpecContext) {
-		host := startControlPlane(ctx)
+		host := world.StartControlPlane(ctx, controlplane.Options{})
 		user, err := host.User("system:serviceaccount:default:manifest-deployer")
 		Expect(err).NotTo(HaveOccurred())
 		hostClient := clientOf(host)
