@@ -68,7 +68,7 @@ func foreign(ref Ref, owner string) *Error {
 // ofAnother is the error for an object of another item. As long as that item exists, only another configuration helps.
 func (r *run) ofAnother(ctx context.Context, ref Ref, owner ownership.Owner) *Error {
 	out := foreign(ref, fmt.Sprintf("deploy item %s (UID %s)", owner, owner.UID))
-	if r.options.OwnerExists != nil && owner.Landscape != "" && owner.Landscape == r.owner.Landscape && r.options.OwnerExists(ctx, owner) {
+	if r.options.OwnerExists != nil && r.owner.SameLandscape(owner) && r.options.OwnerExists(ctx, owner) {
 		out.Class = Permanent
 	}
 	return out

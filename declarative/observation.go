@@ -233,7 +233,11 @@ func (s *observation) get(namespace, name string) *unstructured.Unstructured {
 func (s *observation) of(owner ownership.Owner) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	taken := map[types.UID]bool{}
-	for _, key := range []string{string(owner.UID), nameKey(owner)} {
+	keys := []string{string(owner.UID), nameKey(owner)}
+	if owner.Alias != "" {
+		keys = append(keys, nameKey(ownership.Owner{Landscape: owner.Alias, Namespace: owner.Namespace, Name: owner.Name}))
+	}
+	for _, key := range keys {
 		found, err := s.informer.GetIndexer().ByIndex(byItem, key)
 		if err != nil {
 			continue // the index is there since the informer was made

@@ -191,6 +191,13 @@ func TestViewFindsWhatAnEarlierLifeOfTheItemHad(t *testing.T) {
 	if got := namesOf(v.of(again)); got != "x/two x/one" {
 		t.Errorf("of the item: %q", got)
 	}
+	t.Run("also under another identity of the cluster [F58]", func(t *testing.T) {
+		known := again
+		known.Landscape, known.Alias = "9c02", anna.Landscape
+		if got := namesOf(v.of(known)); got != "x/two x/one" {
+			t.Errorf("of the item: %q", got)
+		}
+	})
 }
 
 func TestChangesWakeExactlyTheirItem(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -159,8 +160,8 @@ func (a *DeployerArgs) Validate() error {
 	for _, msg := range validation.IsQualifiedName(a.Name) {
 		check(false, "name %q: %s", a.Name, msg)
 	}
-	check(a.Revision == "" || a.Revision == contract.Annotation || a.Revision == contract.JobID,
-		"revision %q: must be %q, %q or empty", a.Revision, contract.Annotation, contract.JobID)
+	check(a.Revision == "" || slices.Contains(contract.Revisions(), a.Revision),
+		"revision %q: must be one of %q or empty", a.Revision, contract.Revisions())
 	check(a.PollInterval > 0, "pollInterval %s: must be positive", a.PollInterval)
 	check(a.TargetShare > 0 && a.TargetShare <= 1, "targetShare %g: must be greater than 0 and at most 1", a.TargetShare)
 	check(a.GracePeriod > 0, "gracePeriod %s: must be positive", a.GracePeriod)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
@@ -249,20 +248,7 @@ func (f facts) leavesNothing(run *contract.Outcome, draft *lsv1alpha1.DeployItem
 
 // knows reports whether the item showed an error before the attempt, because there is one event per error.
 func (f facts) knows(e *lsv1alpha1.Error) bool {
-	outsideJob := f.decision.Background || !f.decision.Due && f.decision.Revision == contract.JobID
-	if !outsideJob {
-		return sameError(e, f.stored.Status.LastError)
-	}
-	shown := contract.GetCondition(f.stored.Status.Conditions, contract.ConditionBackground)
-	return shown != nil && shown.Message == e.Message
-}
-
-// sameError compares content, not times.
-func sameError(a, b *lsv1alpha1.Error) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Operation == b.Operation && a.Reason == b.Reason && a.Message == b.Message && equality.Semantic.DeepEqual(a.Codes, b.Codes)
+	return contract.ShowsError(f.stored, f.decision, e)
 }
 
 // refusedError says what the API server refused.

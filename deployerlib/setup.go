@@ -107,6 +107,7 @@ func newReconciler(access access, args DeployerArgs) (*reconciler, error) {
 		Workers: args.Options.MaxConcurrentReconciles, TargetShare: args.TargetShare,
 		After: func(d time.Duration, f func()) { args.Clock.AfterFunc(d, func() { go f() }) },
 		Offer: func(item types.NamespacedName) { events.queue.add(item, priorityOffered) },
+		Waits: telemetry.waiting,
 	})
 	r.phases = r.pipeline()
 	return r, nil

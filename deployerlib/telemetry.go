@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/extension"
-	"github.com/deployerkit/deployerkit/patch"
 )
 
 // StepKind says what a Step is about.
@@ -155,7 +155,7 @@ func effectOf(res *extension.HookResult) string {
 }
 
 // Write notes what is about to be sent.
-func (t *telemetry) Write(item types.NamespacedName, changes patch.Changes) {
+func (t *telemetry) Write(item types.NamespacedName, changes itempatch.Changes) {
 	if changes.Status != nil {
 		t.Request(callStatus)
 		t.step(Step{Item: item, Kind: StepWrite, Name: callStatus})
@@ -171,6 +171,11 @@ func (t *telemetry) Request(verb string) { t.metrics.apiCalls.WithLabelValues(t.
 func (t *telemetry) panicked()           { t.metrics.panics.WithLabelValues(t.typ).Inc() }
 func (t *telemetry) quarantined(delta int) {
 	t.metrics.quarantined.WithLabelValues(t.typ).Add(float64(delta))
+}
+
+// waiting counts items that wait for a share of the workers.
+func (t *telemetry) waiting(delta int) {
+	t.metrics.waiting.WithLabelValues(t.typ).Add(float64(delta))
 }
 
 func (t *telemetry) retry(action contract.Action) {
@@ -197,6 +202,7 @@ type metricSet struct {
 	retries     *prometheus.CounterVec
 	panics      *prometheus.CounterVec
 	quarantined *prometheus.GaugeVec
+	waiting     *prometheus.GaugeVec
 }
 
 // newMetrics registers the metrics; deployers on one registry share them.
@@ -211,10 +217,13 @@ func newMetrics(reg prometheus.Registerer) (*metricSet, error) {
 		retries:     counter("retries_total", "Actions that failed and are retried.", typ, "action"),
 		panics:      counter("panics_total", "Panics of deployers and hooks that were contained.", typ),
 		quarantined: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "deployerkit", Name: "quarantined_items", Help: "Items with a call that ignores its cancellation."}, []string{typ}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "deployerkit", Name: "share_waiting_items", Help: "Items that wait for a share of the workers.",
+		}, []string{typ}),
 	}
 	return m, errors.Join(
 		register(reg, &m.passes), register(reg, &m.phases), register(reg, &m.calls), register(reg, &m.hooks),
-		register(reg, &m.apiCalls), register(reg, &m.retries), register(reg, &m.panics), register(reg, &m.quarantined),
+		register(reg, &m.apiCalls), register(reg, &m.retries), register(reg, &m.panics), register(reg, &m.quarantined), register(reg, &m.waiting),
 	)
 }
 

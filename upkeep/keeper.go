@@ -90,7 +90,7 @@ func (k *Keeper) UseRuntime(rt deployerlib.Runtime) error {
 
 // use puts the parts together.
 func (k *Keeper) use(rt deployerlib.Runtime, pool *targets.Pool) {
-	k.rt, k.scape = rt, &landscape{reader: k.secrets}
+	k.rt, k.scape = rt, &landscape{reader: k.secrets, config: rt.Landscaper.GetConfig}
 	k.items.clock, k.items.trigger = rt.Clock, rt.Trigger
 	k.clusters = newClusters(k, pool)
 }

@@ -4,12 +4,18 @@ package upkeep
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"os"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -24,21 +30,49 @@ func LandscapeID(ctx context.Context, ls client.Reader) (types.UID, error) {
 	return ns.UID, nil
 }
 
-// landscape is the LandscapeID of one cluster, read once.
+// landscape is the identity of one cluster, read once.
 type landscape struct {
 	reader client.Reader
+	config func() *rest.Config
 
-	mu  sync.Mutex
-	uid types.UID
+	mu         sync.Mutex
+	uid, alias types.UID
 }
 
-func (l *landscape) id(ctx context.Context) (types.UID, error) {
+// id returns the LandscapeID of the cluster and the identity of its API server, or, where the former must not be read,
+// the latter alone.
+func (l *landscape) id(ctx context.Context) (uid, alias types.UID, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.uid != "" {
-		return l.uid, nil
+		return l.uid, l.alias, nil
 	}
-	var err error
-	l.uid, err = LandscapeID(ctx, l.reader)
-	return l.uid, err
+	server, err := serverID(l.config())
+	if err != nil {
+		return "", "", err
+	}
+	uid, err = LandscapeID(ctx, l.reader)
+	switch {
+	case apierrors.IsForbidden(err):
+		l.uid = server
+	case err != nil:
+		return "", "", err
+	default:
+		l.uid, l.alias = uid, server
+	}
+	return l.uid, l.alias, nil
+}
+
+// serverID identifies a cluster by the address of its API server and the authority that vouches for it. This needs no
+// right, and stays the same as long as the deployer is given the same access.
+func serverID(cfg *rest.Config) (types.UID, error) {
+	authority := cfg.CAData
+	if len(authority) == 0 && cfg.CAFile != "" {
+		var err error
+		if authority, err = os.ReadFile(cfg.CAFile); err != nil {
+			return "", fmt.Errorf("identify the Landscaper cluster: %w", err)
+		}
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", cfg.Host+cfg.APIPath, strings.TrimSpace(string(authority))))
+	return types.UID("server-" + hex.EncodeToString(sum[:16])), nil
 }

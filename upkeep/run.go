@@ -48,13 +48,13 @@ type Run struct {
 // engine, and before each [deployerlib.Checkpoint].
 // Errors: the Landscaper cluster cannot be identified.
 func (k *Keeper) Begin(ctx context.Context, di *lsv1alpha1.DeployItem, inv apply.Inventory, note func(apply.Inventory) error) (*Run, error) {
-	landscape, err := k.scape.id(ctx)
+	landscape, alias, err := k.scape.id(ctx)
 	if err != nil {
 		return nil, err
 	}
 	phase := deployerlib.StoredPhase(ctx)
 	r := &Run{Keeper: k, Item: di, Inventory: inv, item: k.items.get(di), store: note, background: phase.IsFinal()}
-	r.Owner = ownership.Owner{UID: di.UID, Landscape: landscape, Namespace: di.Namespace, Name: di.Name}
+	r.Owner = ownership.Owner{UID: di.UID, Landscape: landscape, Namespace: di.Namespace, Name: di.Name, Alias: alias}
 	r.item.begin(runID(di, r.background))
 	if r.background && !r.item.waits() {
 		r.item.beginAnew() // the background run before is over, however it ended

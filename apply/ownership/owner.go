@@ -17,7 +17,8 @@ const Prefix = "deployerkit.dev/"
 const (
 	// LabelItem holds the UID of the item.
 	LabelItem = Prefix + "item"
-	// AnnotationLandscape holds the UID of the namespace kube-system of the cluster that the item lies in.
+	// AnnotationLandscape identifies the cluster that the item lies in: by the UID of its namespace kube-system, or where
+	// that must not be read by its API server.
 	AnnotationLandscape = Prefix + "landscape"
 	// AnnotationNamespace holds the namespace of the item.
 	AnnotationNamespace = Prefix + "item-namespace"
@@ -36,6 +37,9 @@ type Owner struct {
 	UID             types.UID
 	Landscape       types.UID
 	Namespace, Name string
+	// Alias is another identity of the same landscape, which objects may carry that were made while its first one
+	// could not be read. Objects do not name it.
+	Alias types.UID
 }
 
 // Manager is the field manager of everything that the item applies. No two items share one, so that the server
@@ -96,8 +100,14 @@ func (o Owner) SameItem(other Owner) bool {
 	if o.UID != "" && o.UID == other.UID {
 		return true
 	}
-	known := o.Landscape != "" && o.Namespace != "" && o.Name != ""
-	return known && o.Landscape == other.Landscape && o.Namespace == other.Namespace && o.Name == other.Name
+	known := o.Namespace != "" && o.Name != ""
+	return known && o.SameLandscape(other) && o.Namespace == other.Namespace && o.Name == other.Name
+}
+
+// SameLandscape reports whether the items of both lie in the same Landscaper cluster. An unknown landscape is equal to nothing.
+func (o Owner) SameLandscape(other Owner) bool {
+	equal := func(a, b types.UID) bool { return a != "" && a == b }
+	return equal(o.Landscape, other.Landscape) || equal(o.Alias, other.Landscape) || equal(o.Landscape, other.Alias)
 }
 
 // String names the item for messages: namespace/name, or the UID if the name is not known.

@@ -80,12 +80,20 @@ func TestSameItem(t *testing.T) {
 		a, b ownership.Owner
 		want bool
 	}{
-		"Itself":              {shop, shop, true},
-		"OtherLife":           {shop, with(func(o *ownership.Owner) { o.UID = "new" }), true},
-		"UIDWithoutNames":     {shop, ownership.Owner{UID: "4f1e"}, true},
-		"RenamedNamespace":    {shop, with(func(o *ownership.Owner) { o.UID = "new"; o.Namespace = "other" }), false},
-		"OtherName":           {shop, with(func(o *ownership.Owner) { o.UID = "new"; o.Name = "other" }), false},
-		"OtherLandscape":      {shop, with(func(o *ownership.Owner) { o.UID = "new"; o.Landscape = "other" }), false},
+		"Itself":           {shop, shop, true},
+		"OtherLife":        {shop, with(func(o *ownership.Owner) { o.UID = "new" }), true},
+		"UIDWithoutNames":  {shop, ownership.Owner{UID: "4f1e"}, true},
+		"RenamedNamespace": {shop, with(func(o *ownership.Owner) { o.UID = "new"; o.Namespace = "other" }), false},
+		"OtherName":        {shop, with(func(o *ownership.Owner) { o.UID = "new"; o.Name = "other" }), false},
+		"OtherLandscape":   {shop, with(func(o *ownership.Owner) { o.UID = "new"; o.Landscape = "other" }), false},
+		"AliasOfTheLandscape [F58]": {
+			with(func(o *ownership.Owner) { o.Alias = "server-1" }),
+			with(func(o *ownership.Owner) { o.UID = "new"; o.Landscape = "server-1" }), true,
+		},
+		"AliasOfAnotherLandscape [F58]": {
+			with(func(o *ownership.Owner) { o.Alias = "server-1" }),
+			with(func(o *ownership.Owner) { o.UID = "new"; o.Landscape = "server-2" }), false,
+		},
 		"NothingKnown":        {ownership.Owner{}, ownership.Owner{}, false},
 		"NeitherHasLandscape": {ownership.Owner{UID: "1", Namespace: "n", Name: "x"}, ownership.Owner{UID: "2", Namespace: "n", Name: "x"}, false},
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/guard"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/patch"
 )
 
@@ -98,7 +99,7 @@ func patched(di *lsv1alpha1.DeployItem, p *patch.Patch) (*lsv1alpha1.DeployItem,
 // checkOverlay refuses changes of what belongs to the contract or to the API server, and changes
 // that the API server would refuse after other parts are stored.
 func checkOverlay(before, after *lsv1alpha1.DeployItem) error {
-	if _, err := patch.Diff(before, after); err != nil {
+	if _, err := itempatch.Diff(before, after); err != nil {
 		return err
 	}
 	if !equality.Semantic.DeepEqual(foreignMetadata(before), foreignMetadata(after)) {

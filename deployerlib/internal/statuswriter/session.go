@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/guard"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/patch"
 )
@@ -189,7 +190,7 @@ func (s *Session) StoreLive(ctx context.Context, d contract.Decision, change fun
 		return nil, err
 	}
 	obj := fresh.DeepCopy()
-	_, err = patch.Send(ctx, s.writer.options.Client, obj, changes, patch.StatusFirst)
+	_, err = itempatch.Send(ctx, s.writer.options.Client, obj, changes)
 	return obj, err
 }
 

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
-	"github.com/deployerkit/deployerkit/patch"
 )
 
 // conflictRule says what a write does when it meets a change by another client.
@@ -65,7 +65,7 @@ func (s *Session) store(ctx context.Context, u Update, rule conflictRule) (bool,
 }
 
 // send sends the changes and, as the rule allows, carries them over to newer versions of the item.
-func (s *Session) send(ctx context.Context, changes patch.Changes, update pendingUpdate, rule conflictRule) error {
+func (s *Session) send(ctx context.Context, changes itempatch.Changes, update pendingUpdate, rule conflictRule) error {
 	for range maxRebases {
 		left, err := s.sendOnce(ctx, changes)
 		switch {
@@ -91,11 +91,11 @@ func (s *Session) send(ctx context.Context, changes patch.Changes, update pendin
 }
 
 // sendOnce sends the changes and takes over the answer.
-func (s *Session) sendOnce(ctx context.Context, changes patch.Changes) (patch.Changes, error) {
+func (s *Session) sendOnce(ctx context.Context, changes itempatch.Changes) (itempatch.Changes, error) {
 	obj := &lsv1alpha1.DeployItem{}
 	obj.Namespace, obj.Name = s.key.Namespace, s.key.Name
 	s.writer.options.Telemetry.Write(s.key, changes)
-	left, err := patch.Send(ctx, s.writer.options.Client, obj, changes, patch.StatusFirst)
+	left, err := itempatch.Send(ctx, s.writer.options.Client, obj, changes)
 	if obj.ResourceVersion != "" {
 		s.setStored(obj)
 	}
@@ -105,26 +105,26 @@ func (s *Session) sendOnce(ctx context.Context, changes patch.Changes) (patch.Ch
 // rebase reads the item live and applies the update to it, without the status if that is stored
 // already, while the run is the same. Otherwise only what the deployer made known about the target is
 // kept, because losing it could lose track of deployed objects.
-func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored bool) (patch.Changes, error) {
+func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored bool) (itempatch.Changes, error) {
 	s.NoteForeign()
 	mine := s.stored
 	fresh, err := s.readLive(ctx)
 	if err != nil || fresh == nil {
-		return patch.Changes{}, err
+		return itempatch.Changes{}, err
 	}
 	wanted, err := update.on(s, fresh)
 	if err != nil {
-		return patch.Changes{}, err
+		return itempatch.Changes{}, err
 	}
 	if statusStored {
 		wanted.Status = fresh.Status
 	}
 	changes, err := diff(fresh, wanted)
 	if err != nil {
-		return patch.Changes{}, fmt.Errorf("carry changes over: %w", err)
+		return itempatch.Changes{}, fmt.Errorf("carry changes over: %w", err)
 	}
 	if changes.Status != nil && !contract.SameRun(fresh, mine, s.decision) {
-		return patch.Changes{}, s.keepProviderStatus(ctx, fresh)
+		return itempatch.Changes{}, s.keepProviderStatus(ctx, fresh)
 	}
 	s.stored = fresh
 	return changes, nil
@@ -187,7 +187,7 @@ func (s *Session) keepProviderStatus(ctx context.Context, fresh *lsv1alpha1.Depl
 func (s *Session) fence(ctx context.Context) error {
 	obj := s.stored.DeepCopy()
 	s.writer.options.Telemetry.Request(RequestFence)
-	err := patch.Fence(ctx, s.writer.options.Client, obj)
+	err := itempatch.Fence(ctx, s.writer.options.Client, obj)
 	if err == nil {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/guard"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/patch"
 )
 
@@ -60,7 +61,7 @@ type Update struct {
 
 // pendingUpdate is what a write makes of the item. After a conflict it is applied to the newer version.
 type pendingUpdate struct {
-	own           patch.Changes                // the part of the library
+	own           itempatch.Changes            // the part of the library
 	outcomeStatus *lsv1alpha1.DeployItemStatus // nil if the write is no outcome
 	metadata      MetadataPatch
 	userPatches   []*patch.Patch // on top of both
@@ -125,8 +126,8 @@ func Changes(stored *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus,
 }
 
 // diff compares two versions of an item without their specs, which are the same and may be large.
-func diff(before, after *lsv1alpha1.DeployItem) (patch.Changes, error) {
-	return patch.Diff(withoutSpec(before), withoutSpec(after))
+func diff(before, after *lsv1alpha1.DeployItem) (itempatch.Changes, error) {
+	return itempatch.Diff(withoutSpec(before), withoutSpec(after))
 }
 
 func withoutSpec(di *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/deployerkit/deployerkit/deployerlib/internal/guard"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/patch"
 )
 
@@ -71,7 +72,7 @@ func (s *Session) checkPatches(log logr.Logger, who string) error {
 func specPath(stored, changed *lsv1alpha1.DeployItem) string {
 	probe := stored.DeepCopy()
 	changed.Spec.DeepCopyInto(&probe.Spec)
-	_, err := patch.Diff(stored, probe)
+	_, err := itempatch.Diff(stored, probe)
 	if field, ok := errors.AsType[*patch.FieldError](err); ok {
 		return field.Path
 	}

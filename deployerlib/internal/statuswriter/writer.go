@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/internal/redact"
 	"github.com/deployerkit/deployerkit/patch"
@@ -36,7 +37,7 @@ type Telemetry interface {
 	// Request is called before a request that changes nothing.
 	Request(name string)
 	// Write is called before a write.
-	Write(item types.NamespacedName, changes patch.Changes)
+	Write(item types.NamespacedName, changes itempatch.Changes)
 }
 
 // Options configure a Writer. All fields are required.

@@ -24,7 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var _ = Describe("mock-deployer", func() {
@@ -34,10 +36,9 @@ var _ = Describe("mock-deployer", func() {
 		di, err := ls.AwaitFinished(ctx, deploy(ctx, ls, "plain", ""))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Deployer.Name).To(Equal(mock.Name))
-		holder := leader(ctx, c, mock.Name)
-		Expect(holder).NotTo(BeEmpty())
+		Expect(leader(ctx, c, mock.Name)).NotTo(BeEmpty())
 		Eventually(session.Terminate(), patience).Should(gexec.Exit(0))
-		Expect(leader(ctx, c, mock.Name)).To(Equal(holder), "the lease runs out, it is not released")
+		Expect(leader(ctx, c, mock.Name)).To(BeEmpty(), "the lease is released")
 		Expect(session.Err).NotTo(gbytes.Say("DATA RACE"))
 	})
 
@@ -70,6 +71,7 @@ var _ = Describe("mock-deployer", func() {
 			session := run(append([]string{"--kubeconfig=" + kubeconfig}, args...)...)
 			Eventually(session, patience).Should(gexec.Exit(1), "%s", args)
 			Expect(session.Err).To(gbytes.Say(want), "%s", args)
+			Expect(strings.Count(string(session.Err.Contents()), "\n")).To(Equal(1), "one line: %s", session.Err.Contents())
 		}
 	})
 
@@ -129,8 +131,8 @@ var _ = Describe("mock-deployer", func() {
 	})
 
 	It("elects in the host cluster and works in the Landscaper cluster", func(ctx SpecContext) {
-		host := startControlPlane(ctx)
-		hostClient := clientOf(host)
+		host := world.StartControlPlane(ctx, controlplane.Options{})
+		hostClient := world.NewClient(GinkgoTB(), host.Config)
 		run("--kubeconfig="+fileOf(host), "--landscaper-kubeconfig="+kubeconfig, "--leader-election-id=two", "--item-selector=user=two")
 		ls := landscaper(c)
 		item := deploy(ctx, ls, "two", "", func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "two"} })
@@ -213,6 +215,16 @@ func subjects(user string) []rbacv1.Subject {
 // roles creates the roles of a file, those that are not there yet.
 func roles(ctx SpecContext, path string) []*unstructured.Unstructured {
 	GinkgoHelper()
+	found := rolesOf(path)
+	for _, role := range found {
+		Expect(client.IgnoreAlreadyExists(c.Create(ctx, role.DeepCopy()))).To(Succeed())
+	}
+	return found
+}
+
+// rolesOf reads the roles of a file.
+func rolesOf(path string) []*unstructured.Unstructured {
+	GinkgoHelper()
 	body, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())
 	var found []*unstructured.Unstructured
@@ -222,7 +234,6 @@ func roles(ctx SpecContext, path string) []*unstructured.Unstructured {
 		if role.GetKind() == "" {
 			continue // a comment
 		}
-		Expect(client.IgnoreAlreadyExists(c.Create(ctx, role.DeepCopy()))).To(Succeed())
 		found = append(found, role)
 	}
 	return found

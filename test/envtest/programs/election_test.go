@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package programs_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployermain"
+)
+
+// mockRights are what the mock deployer needs for its items, but for those of its leader election.
+var mockRights = []rbacv1.PolicyRule{
+	allowed(lsGroup, []string{"get", "list", "watch", "patch"}, "deployitems"),
+	allowed(lsGroup, []string{"patch"}, "deployitems/status"),
+	allowed(lsGroup, []string{"list", "watch"}, "targets", "contexts"),
+	allowed("", []string{"get", "create", "update", "delete"}, "secrets"),
+	allowed("events.k8s.io", []string{"create"}, "events"),
+}
+
+var _ = Describe("the leader election of a program", func() {
+	It("hands the lease over when the process ends, so that the next one starts at once [F49]", func(ctx SpecContext) {
+		// A lease of 15 s, as by default: waiting for it to run out takes longer than this spec allows.
+		args := []string{"--leader-election-lease-duration=15s", "--leader-election-renew-deadline=10s", "--kubeconfig=" + kubeconfig, "--leader-election-id=handed-over", "--item-selector=user=handed-over"}
+		first := run(args...)
+		Eventually(ctx, leader).WithArguments(ctx, c, "handed-over").WithTimeout(patience).ShouldNot(BeEmpty())
+		Eventually(first.Terminate(), patience).Should(gexec.Exit(0))
+		Expect(leader(ctx, c, "handed-over")).To(BeEmpty())
+		run(args...)
+		Eventually(ctx, leader).WithArguments(ctx, c, "handed-over").WithTimeout(12 * time.Second).ShouldNot(BeEmpty())
+	})
+
+	It("keeps the lease while a call that was given up still runs [F49]", func(ctx SpecContext) {
+		deployer := &stubborn{entered: make(chan struct{}), leave: make(chan struct{})}
+		DeferCleanup(func() { close(deployer.leave) })
+		cmd := deployermain.Command(deployermain.Program{
+			Name: "stubborn", Args: deployerlib.DeployerArgs{Name: "stubborn", Type: "example.org/stubborn", Deployer: deployer},
+		})
+		cmd.SetArgs([]string{
+			"--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--grace-period=1s",
+			"--leader-election-lease-duration=4s", "--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s",
+		})
+		running, stop := context.WithCancel(ctx)
+		defer stop()
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.ExecuteContext(running) }()
+		ls := landscaper(c)
+		di := ls.Item(ns, "stubborn", "example.org/stubborn", `{"apiVersion":"example.org/v1","kind":"Stubborn"}`)
+		Expect(ls.Deploy(ctx, di)).To(Succeed())
+		Eventually(deployer.entered, patience).Should(BeClosed())
+		holder := leader(ctx, c, "stubborn")
+		Expect(holder).NotTo(BeEmpty())
+		stop()
+		Eventually(ended, patience).Should(Receive(BeNil()))
+		Expect(leader(ctx, c, "stubborn")).To(Equal(holder))
+	})
+
+	It("is done without where leases are forbidden: two replicas at once end each job once [F56]", func(ctx SpecContext) {
+		access := restricted(ctx, "two-replicas", mockRights...)
+		probes := freeAddress()
+		for _, address := range []string{probes, "0"} {
+			run("--kubeconfig="+access, "--leader-election-id=two-replicas", "--item-selector=user=two-replicas", "--health-probe-bind-address="+address)
+		}
+		ls := landscaper(c)
+		var items []types.NamespacedName
+		for i := range 20 {
+			items = append(items, deploy(ctx, ls, fmt.Sprintf("two-replicas-%d", i), `,"export":{"a":1}`, func(di *lsv1alpha1.DeployItem) {
+				di.Labels = map[string]string{"user": "two-replicas"}
+			}))
+		}
+		Eventually(status, patience).WithArguments("http://" + probes + "/readyz").Should(Equal(http.StatusOK))
+		for _, item := range items {
+			Expect(ls.AwaitFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
+			job, err := ls.Trigger(ctx, item)
+			Expect(err).NotTo(HaveOccurred())
+			di, err := ls.AwaitJob(ctx, item, job)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(di.Status.JobIDFinished).To(Equal(job))
+			Expect(di.Status.LastError).To(BeNil())
+		}
+		Expect(ls.Delete(ctx, items...)).To(Succeed())
+	})
+})
+
+var _ = Describe("the readiness of a program", func() {
+	It("fails with the reason while its lists are forbidden, and recovers with the rights [F56]", func(ctx SpecContext) {
+		access := restricted(ctx, "not-ready", allowed(lsGroup, []string{"list", "watch"}, "deployitems"))
+		probes := freeAddress()
+		run("--kubeconfig="+access, "--leader-elect=false", "--item-selector=user=not-ready", "--health-probe-bind-address="+probes)
+		Eventually(get, patience).WithArguments("http://" + probes + "/readyz/cache").Should(MatchRegexp(`list (targets|contexts): .* is forbidden`))
+		Expect(status("http://" + probes + "/readyz")).To(Equal(http.StatusInternalServerError))
+		Expect(status("http://" + probes + "/healthz")).To(Equal(http.StatusOK))
+		role := &rbacv1.ClusterRole{}
+		role.Name = "not-ready"
+		role.Rules = mockRights
+		Expect(c.Update(ctx, role)).To(Succeed())
+		Eventually(status, 2*patience).WithArguments("http://" + probes + "/readyz").Should(Equal(http.StatusOK))
+	})
+
+	It("fails while leases are refused, until the program works without one [F56]", func(ctx SpecContext) {
+		access := restricted(ctx, "refused", mockRights...)
+		probes := freeAddress()
+		run("--kubeconfig="+access, "--leader-election-id=refused", "--item-selector=user=refused", "--health-probe-bind-address="+probes)
+		Eventually(get, patience).WithArguments("http://" + probes + "/readyz/leader-election").Should(ContainSubstring("leases.coordination.k8s.io"))
+		Eventually(status, patience).WithArguments("http://" + probes + "/readyz").Should(Equal(http.StatusOK))
+	})
+})
+
+// stubborn ignores that its call is cancelled.
+type stubborn struct {
+	deployerlib.Base
+
+	once           atomic.Bool
+	entered, leave chan struct{}
+}
+
+func (s *stubborn) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	if s.once.CompareAndSwap(false, true) {
+		close(s.entered)
+	}
+	<-s.leave
+	return nil
+}
+
+func (s *stubborn) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+// status is the code of a page, 0 if there is none.
+func status(url string) int {
+	res, err := http.Get(url) //nolint:gosec,noctx // ours
+	if err != nil {
+		return 0
+	}
+	_ = res.Body.Close()
+	return res.StatusCode
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package programs_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/landscapertest"
+)
+
+const (
+	lsGroup = "landscaper.gardener.cloud"
+	// openMCPConfig is the configuration file that openMCP gives to a manifest deployer.
+	openMCPConfig = "apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2\nkind: Configuration\n" +
+		"identity: manifest-deployer-%s\nexport: {}\ncontroller: {workers: 30, cacheSyncTimeout: null}\n" +
+		"targetSelector: [{targets: [{name: %s, namespace: default}]}]\n" // the last line keeps the specs apart
+	// chartConfig is what Landscaper's chart of v0.152 writes.
+	chartConfig = "apiVersion: manifest.deployer.landscaper.gardener.cloud/v1alpha2\nkind: Configuration\n" +
+		"identity: %s\nnamespace: ls-system\nhpa: {maxReplicas: 1, averageCpuUtilization: 80, averageMemoryUtilization: 80}\n" +
+		"controller: {workers: 30}\ntargetSelector: [{targets: [{name: %s, namespace: default}]}]\n"
+)
+
+var (
+	everyVerb = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+
+	// openMCPRights are those of a deployer in openMCP, on the cluster with the deploy items, which is also its host.
+	openMCPRights = []rbacv1.PolicyRule{
+		allowed(lsGroup, everyVerb, "*"),
+		allowed("apiextensions.k8s.io", everyVerb, "customresourcedefinitions"),
+		allowed("", everyVerb, "secrets", "configmaps", "serviceaccounts", "namespaces", "events"),
+		allowed(rbacv1.GroupName, everyVerb, "clusterroles", "clusterrolebindings"),
+		allowed("admissionregistration.k8s.io", everyVerb, "validatingwebhookconfigurations"),
+		allowed("", []string{"create"}, "serviceaccounts/token"),
+	}
+	// serviceRights are those of a deployer of landscaper-service on the cluster with the deploy items.
+	serviceRights = []rbacv1.PolicyRule{
+		allowed(lsGroup, []string{"*"}, "*"),
+		allowed("apiextensions.k8s.io", []string{"*"}, "customresourcedefinitions"),
+		allowed("", []string{"create", "get", "watch", "patch", "update"}, "events"),
+		allowed("", []string{"*"}, "secrets", "configmaps", "serviceaccounts"),
+		allowed("", []string{"create"}, "serviceaccounts/token"),
+		allowed("", []string{"get", "list", "watch"}, "namespaces"),
+	}
+	// managedRights are the ClusterRole landscaper:deployer of Landscaper v0.20 to v0.27.
+	managedRights = []rbacv1.PolicyRule{
+		allowed("", []string{"*"}, "secrets"),
+		allowed(lsGroup, []string{"get", "watch", "list", "update", "patch"}, "deployitems", "deployitems/status", "targets"),
+		allowed(lsGroup, []string{"get", "watch", "list"}, "contexts"),
+		allowed("", []string{"create", "get", "watch", "patch", "update"}, "events"),
+	}
+)
+
+func allowed(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+}
+
+var _ = Describe("a program in the place of Landscaper's own deployer", func() {
+	It("works with the arguments, the environment and the rights of openMCP [O29] [O25] [O33] [F56] [F57]", func(ctx SpecContext) {
+		access := restricted(ctx, "openmcp", openMCPRights...)
+		session := startWith(map[string]string{
+			"KUBECONFIG": access, "MY_POD_NAME": "manifest-deployer-0", "MY_POD_NAMESPACE": "ls-system-x", "ENABLE_PROFILER": "true",
+			"LS_HOST_CLIENT_BURST": "30", "LS_HOST_CLIENT_QPS": "20", "LS_RESOURCE_CLIENT_BURST": "60", "LS_RESOURCE_CLIENT_QPS": "40",
+		}, "--config="+writeFile(fmt.Sprintf(openMCPConfig, "x", "openmcp")), "-v=info")
+		goesThrough(ctx, landscaper(c), "openmcp")
+		Expect(session.Err).To(gbytes.Say("leader election is forbidden"))
+		Expect(ended(session)).NotTo(ContainSubstring("Server rejected event"))
+	})
+
+	It("works with the rights of landscaper-service and the file of its chart [O30] [O24] [F46]", func(ctx SpecContext) {
+		host := startControlPlane(ctx)
+		user, err := host.User("system:serviceaccount:default:manifest-deployer")
+		Expect(err).NotTo(HaveOccurred())
+		hostClient := clientOf(host)
+		for _, role := range rolesOf(manifestRBAC) {
+			if role.GetKind() == "Role" {
+				Expect(hostClient.Create(ctx, role)).To(Succeed())
+				Expect(hostClient.Create(ctx, &rbacv1.RoleBinding{
+					ObjectMeta: metav1.ObjectMeta{Namespace: role.GetNamespace(), Name: "elects"}, Subjects: subjects("system:serviceaccount:default:manifest-deployer"),
+					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.GetName()},
+				})).To(Succeed())
+			}
+		}
+		session := start(manifestProgram, "--kubeconfig="+writeKubeconfig(user), "--landscaper-kubeconfig="+restricted(ctx, "service", serviceRights...),
+			"--config="+writeFile(fmt.Sprintf(chartConfig, "service", "service")), "--leader-election-id=service", "--allow-private-hosts", "-v=info")
+		goesThrough(ctx, landscaper(c), "service")
+		Expect(leader(ctx, hostClient, "service")).NotTo(BeEmpty())
+		Expect(ended(session)).To(SatisfyAll(
+			ContainSubstring("hpa.averageCpuUtilization"), ContainSubstring("namespace"),
+			Not(ContainSubstring("is forbidden")), Not(ContainSubstring("Server rejected event"))))
+	})
+
+	It("works with the rights of the managed deployers of v0.27, under its contract [O31] [F58]", func(ctx SpecContext) {
+		classic := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.Annotation})
+		access := restricted(ctx, "managed", managedRights...)
+		session := startWith(map[string]string{"KUBECONFIG": access}, "--config="+writeFile(fmt.Sprintf(chartConfig, "managed", "managed")), "-v=2")
+		goesThrough(ctx, classic, "managed")
+		Expect(ended(session)).To(ContainSubstring("leader election is forbidden"))
+	})
+
+	It("sends core events where only those are allowed [O32] [F57]", func(ctx SpecContext) {
+		access := restricted(ctx, "core-events", managedRights...)
+		session := start(manifestProgram, "--kubeconfig="+access, "--leader-elect=false", "--item-selector=user=core-events", "--allow-private-hosts")
+		ls := landscaper(c)
+		target(ctx, "core-events", cp.Kubeconfig())
+		item := deployManifests(ctx, ls, "core-events", `,"nonsense":true`)
+		Eventually(ctx, events).WithArguments(ctx, item.Name).WithTimeout(patience).Should(ContainElement(ContainSubstring("nonsense")))
+		sent := &eventsv1.EventList{}
+		Expect(c.List(ctx, sent, client.InNamespace(ns))).To(Succeed())
+		Expect(ls.Delete(ctx, item)).To(Succeed())
+		Expect(ended(session)).To(SatisfyAll(ContainSubstring("they are sent as core events"), Not(ContainSubstring("Server rejected event"))))
+	})
+})
+
+// goesThrough deploys, updates and deletes an item on the target with its name.
+func goesThrough(ctx SpecContext, ls *landscapertest.Landscaper, name string) {
+	GinkgoHelper()
+	home := namespace(ctx, name+"-")
+	target(ctx, name, cp.Kubeconfig())
+	exports := fmt.Sprintf(`,"exports":{"exports":[{"key":"k","jsonPath":"data.k","fromResource":{"apiVersion":"v1","kind":"ConfigMap","namespace":%q,"name":"a"}}]}`, home)
+	item := deployManifests(ctx, ls, name, exports, configMap(home, "a", "1"), configMap(home, "b", "1"))
+	di, err := ls.AwaitFinished(ctx, item)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(di.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%+v", di.Status.LastError)
+	job := update(ctx, ls, item, exports, configMap(home, "a", "2"))
+	Expect(ls.AwaitJob(ctx, item, job)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded))
+	Expect([]string{value(ctx, home, "a"), value(ctx, home, "b")}).To(Equal([]string{"2", "gone"}))
+	Expect(ls.Delete(ctx, item)).To(Succeed())
+	Expect(value(ctx, home, "a")).To(Equal("gone"))
+}
+
+// restricted returns the kubeconfig of a user with some rights in the whole cluster.
+func restricted(ctx context.Context, name string, rules ...rbacv1.PolicyRule) string {
+	GinkgoHelper()
+	user := "system:serviceaccount:default:" + name
+	Expect(c.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})).To(Succeed())
+	Expect(c.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects(user),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+	})).To(Succeed())
+	access, err := cp.User(user)
+	Expect(err).NotTo(HaveOccurred())
+	return writeKubeconfig(access)
+}
+
+// startWith starts the manifest deployer with an environment, exactly these arguments, and what lets several of them run
+// on this machine.
+func startWith(env map[string]string, args ...string) *gexec.Session {
+	GinkgoHelper()
+	cmd := exec.Command(manifestProgram, slices.Concat(args, []string{"--metrics-bind-address=0", "--health-probe-bind-address=0", "--allow-private-hosts"})...) //nolint:gosec // built here
+	cmd.Env = []string{"HOME=/nonexistent", "PATH=/nonexistent"}
+	for key, value := range env {
+		cmd.Env = append(cmd.Env, key+"="+value)
+	}
+	session, err := gexec.Start(cmd, GinkgoWriter, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { session.Kill().Wait(patience) })
+	return session
+}
+
+// ended stops a program and returns what it logged.
+func ended(session *gexec.Session) string {
+	GinkgoHelper()
+	Eventually(session.Terminate(), patience).Should(gexec.Exit(0))
+	log := string(session.Err.Contents())
+	Expect(log).NotTo(Or(ContainSubstring("DATA RACE"), ContainSubstring("panicked")))
+	return strings.TrimSpace(log)
+}
