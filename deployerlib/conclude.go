@@ -58,7 +58,7 @@ func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err er
 	case outcomeInterrupted:
 		return r.keepProviderStatus(ctx, a)
 	case outcomeSuperseded:
-		a.session.Supersede()
+		a.session.NoteForeign()
 		return result{superseded: true}
 	case outcomeFailed:
 		return result{err: o.err, failure: true}
@@ -84,13 +84,13 @@ func (r *reconciler) store(ctx context.Context, a *attempt, f facts, o outcome, 
 	if statuswriter.IsWriteError(f.err) {
 		a.session.DropUserChanges() // the start was refused with them
 	}
-	res := r.write(ctx, a, o)
+	res := write(ctx, a, o)
 	event := o.event
 	if res.Kind == statuswriter.ResultRefused {
 		a.session.DropUserChanges()
 		f.refusal, f.refused, f.stored = res.Err, o.run, a.session.Stored()
 		o = judge(f)
-		res = a.session.Replace(ctx, o.update(a.session.Working()))
+		res = a.session.Outcome(ctx, o.update(a.session.Working()))
 	}
 	if event != nil && (res.Err == nil || o.mustNotBeLost()) {
 		r.warn(a.session.Stored(), event.Reason, event.Message)
@@ -99,7 +99,7 @@ func (r *reconciler) store(ctx context.Context, a *attempt, f facts, o outcome, 
 }
 
 // write writes an outcome, unless nothing changed.
-func (r *reconciler) write(ctx context.Context, a *attempt, o outcome) statuswriter.Result {
+func write(ctx context.Context, a *attempt, o outcome) statuswriter.Result {
 	if o.leavesItem() && !a.session.Changed() {
 		return statuswriter.Result{}
 	}
@@ -108,7 +108,7 @@ func (r *reconciler) write(ctx context.Context, a *attempt, o outcome) statuswri
 
 // update is the outcome as it is written.
 func (o outcome) update(working *lsv1alpha1.DeployItem) statuswriter.Update {
-	return statuswriter.Update{Decision: o.decision, Status: cmp.Or(o.status, &working.Status), Metadata: o.metadata, IsOutcome: o.run != nil, Keep: o.mustNotBeLost()}
+	return statuswriter.Update{Decision: o.decision, Replaces: o.replaces, Status: cmp.Or(o.status, &working.Status), Metadata: o.metadata, IsOutcome: o.run != nil, Keep: o.mustNotBeLost()}
 }
 
 // resultOf is the result of an attempt whose outcome was written.
@@ -116,7 +116,7 @@ func (r *reconciler) resultOf(a *attempt, f facts, o outcome, w statuswriter.Res
 	res := result{outcome: o.run, unchanged: f.call.unchanged}
 	switch {
 	case w.Kind == statuswriter.ResultSuperseded:
-		a.session.Supersede()
+		a.session.NoteForeign()
 		res.superseded, res.again = true, errors.Is(f.cause, ErrAborted)
 		return res
 	case w.Err != nil:
@@ -176,7 +176,7 @@ func (r *reconciler) keepProviderStatus(ctx context.Context, a *attempt) result 
 }
 
 // flush writes the outcome of a former attempt that the API server did not confirm.
-func (r *reconciler) flush(ctx context.Context, u itemstate.Unconfirmed) result {
+func flush(ctx context.Context, u itemstate.Unconfirmed) result {
 	if w := statuswriter.ResultOf(u.Flush(ctx)); w.Err != nil && w.Kind != statuswriter.ResultSuperseded {
 		return result{err: w.Err, failure: true}
 	}

@@ -23,12 +23,12 @@ func (r *reconciler) checkPause(_ context.Context, a *attempt) (verdict, error) 
 	}
 	a.decision = d
 	a.state.ClearAbort()
-	r.markPaused(a)
+	markPaused(a)
 	return stop, nil
 }
 
 // markPaused shows in memory that a pause holds something back, or is over.
-func (r *reconciler) markPaused(a *attempt) {
+func markPaused(a *attempt) {
 	if contract.PauseMarked(a.session.Working(), a.decision) {
 		return
 	}
@@ -40,7 +40,7 @@ func (r *reconciler) markPaused(a *attempt) {
 // see it. operate stores it.
 func (r *reconciler) evaluate(_ context.Context, a *attempt) (verdict, error) {
 	a.decision = r.due(a.session.Working())
-	r.markPaused(a)
+	markPaused(a)
 	if a.decision.Action != contract.Abort {
 		a.state.ClearAbort()
 	}
@@ -95,7 +95,7 @@ func (r *reconciler) limit(a *attempt) {
 
 // shouldReconcile is the verdict of the contract. A hook may still force work that was decided to be
 // skipped (updateOnChangeOnly).
-func (r *reconciler) shouldReconcile(_ context.Context, a *attempt) (verdict, error) {
+func shouldReconcile(_ context.Context, a *attempt) (verdict, error) {
 	if a.decision.Due && !a.decision.Unchanged {
 		return proceed, nil
 	}

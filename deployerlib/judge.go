@@ -38,6 +38,7 @@ type outcome struct {
 	decision contract.Decision
 	run      *contract.Outcome // of the call or the run; nil if there was none
 	called   bool              // a call was made
+	replaces bool              // it takes the place of one that was refused
 	kind     outcomeKind
 	err      error // of the attempt
 
@@ -102,6 +103,7 @@ func judgeCancelled(f facts, o outcome) outcome {
 // into the status is given up, and a run ends with the refusal.
 func judgeRefusal(f facts, o outcome) outcome {
 	draft := f.afresh()
+	o.replaces = true
 	if o.run = f.refused; o.run == nil {
 		contract.HookFailed(draft, o.decision, f.refusal, f.now)
 	} else {

@@ -70,6 +70,7 @@ func summaryOf(o outcome) string {
 			note(true, "background=%s/%s", c.Status, c.Reason)
 		}
 	}
+	note(o.status != nil && o.status.ExportReference != nil, "export")
 	note(o.metadata.RemoveFinalizer, "finalizer")
 	note(len(o.metadata.RemoveAnnotations) > 0, "annotations=%s", strings.Join(o.metadata.RemoveAnnotations, ","))
 	note(o.event != nil, "event=%s", reasonOf(o.event))
@@ -156,10 +157,13 @@ func TestJudge(t *testing.T) {
 		"DeadlineOfHooks": {"hooks outside a run hung", both(finishedFacts, cancelled(ErrDeadline)), "failed err=the hooks did not return in time"},
 		"CancelledError":  {"the error that a cancelled call returned does not count", both(cancelled(ErrAborted), func(f *facts) { f.err = boom }), "write phase=Init finished="},
 
-		"StartSuperseded":  {"the start met another change", both(noCall, func(f *facts) { f.err = fmt.Errorf("operate: %w", statuswriter.ErrSuperseded) }), "superseded err=operate: the job of this call is no longer the current one"},
-		"Refused":          {"a run whose outcome is refused ends with that", func(f *facts) { f.refusal, f.refused = secret, f.call.outcome }, "write phase=Failed finished=1 lastError=StatusRefused annotations=" + contract.AbortTimestampAnnotation + "," + lsv1alpha1.OperationAnnotation + " keep"},
-		"RefusedUserState": {"and without what user code put into the status", func(f *facts) { f.refusal, f.refused, f.working.Status.Phase = secret, f.call.outcome, "Odd" }, "write phase=Failed finished=1 lastError=StatusRefused annotations=" + contract.AbortTimestampAnnotation + "," + lsv1alpha1.OperationAnnotation + " keep"},
-		"RefusedNotDue":    {"outside a run the refusal is a hook's error", both(finishedFacts, func(f *facts) { f.refusal = secret }), "write phase=Succeeded finished=1 background=Unknown/HookFailed"},
+		"StartSuperseded": {"the start met another change", both(noCall, func(f *facts) { f.err = fmt.Errorf("operate: %w", statuswriter.ErrSuperseded) }), "superseded err=operate: the job of this call is no longer the current one"},
+		"Refused":         {"a run whose outcome is refused ends with that", func(f *facts) { f.refusal, f.refused = secret, f.call.outcome }, "write phase=Failed finished=1 lastError=StatusRefused annotations=" + contract.AbortTimestampAnnotation + "," + lsv1alpha1.OperationAnnotation + " keep"},
+		"RefusedUserState": {"and without what user code put into the status", func(f *facts) {
+			f.refusal, f.refused = secret, f.call.outcome
+			f.working.Status.ExportReference = &lsv1alpha1.ObjectReference{}
+		}, "write phase=Failed finished=1 lastError=StatusRefused annotations=" + contract.AbortTimestampAnnotation + "," + lsv1alpha1.OperationAnnotation + " keep"},
+		"RefusedNotDue": {"outside a run the refusal is a hook's error", both(finishedFacts, func(f *facts) { f.refusal = secret }), "write phase=Succeeded finished=1 background=Unknown/HookFailed"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

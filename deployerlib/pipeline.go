@@ -15,7 +15,7 @@ func (r *reconciler) pipeline() []phase {
 		{name: "responsibility", do: r.checkResponsibility, override: &override{extension.DuringResponsibilityCheckHook, replace, nil}, then: markResponsible},
 		{name: "pause", only: isPaused, do: r.checkPause},
 		{name: "contract", gates: at(extension.AfterResponsibilityCheckHook), do: r.evaluate},
-		{name: "should-reconcile", do: r.shouldReconcile, override: &override{extension.ShouldReconcileHook, forceOnly, r.force}},
+		{name: "should-reconcile", do: shouldReconcile, override: &override{extension.ShouldReconcileHook, forceOnly, r.force}},
 		{name: "operate", do: r.operate},
 		{name: "end", gates: at(extension.EndHook)},
 	}

@@ -48,9 +48,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		di = nil
 	}
-	if rest := r.tooEarly(di, state); rest > 0 {
-		r.shares.Return(req.NamespacedName)
-		return reconcile.Result{RequeueAfter: rest}, nil
+	if di != nil {
+		if rest := state.Wait(di, r.args.Clock.Now()); rest > 0 {
+			r.shares.Return(req.NamespacedName)
+			return reconcile.Result{RequeueAfter: rest}, nil
+		}
 	}
 	if claim, wait := r.claim(req.NamespacedName, di); !r.shares.Take(req.NamespacedName, claim) {
 		return reconcile.Result{RequeueAfter: wait, Priority: &claim.Priority}, nil // unless it is offered a share before
@@ -73,14 +75,6 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	return r.schedule(a, e), nil
-}
-
-// tooEarly is how long a queue entry must wait, from the cache alone. di is nil if the cache does not have the item.
-func (r *reconciler) tooEarly(di *lsv1alpha1.DeployItem, state *itemstate.Item) time.Duration {
-	if di == nil {
-		return 0
-	}
-	return state.Wait(di, r.args.Clock.Now())
 }
 
 // claim is what an item asks a share of the workers for, and how long it may wait for that: to the
@@ -114,7 +108,7 @@ func (r *reconciler) run(ctx context.Context, a *attempt) (e ending) {
 		}
 	}()
 	if u := a.state.TakeUnconfirmed(); u != nil {
-		res := r.flush(ctx, u)
+		res := flush(ctx, u)
 		return ending{result: res, item: u.Stored(), responsible: true, decision: u.Decision()}
 	}
 	ctx, end := r.telemetry.attempt(ctx, a.key)
@@ -168,7 +162,7 @@ func (r *reconciler) ending(a *attempt, res result) ending {
 
 // schedule records how an attempt ended and tells the queue when to come back.
 func (r *reconciler) schedule(a *attempt, e ending) reconcile.Result {
-	r.report(a, e)
+	report(a, e)
 	now := r.args.Clock.Now()
 	if e.failure {
 		r.telemetry.retry(e.decision.Action)
@@ -189,7 +183,7 @@ func (r *reconciler) schedule(a *attempt, e ending) reconcile.Result {
 }
 
 // report logs the attempt once.
-func (r *reconciler) report(a *attempt, e ending) {
+func report(a *attempt, e ending) {
 	log := a.log
 	if e.outcome != nil {
 		log = log.WithValues("action", string(e.decision.Action), "final", e.outcome.Final)

@@ -36,9 +36,9 @@ func TestErrorsQuoteNothing(t *testing.T) {
 			"base64": base64.StdEncoding.EncodeToString(document), "Go": fmt.Sprintf("%q", canary), "bytes": fmt.Sprintf("%d", []byte(canary)),
 		} {
 			t.Run(text(canary)+" as "+quoting+" [F8]", func(t *testing.T) {
-				s := &Session{read: &lsv1alpha1.DeployItem{}}
-				s.read.Spec.Configuration = &runtime.RawExtension{Raw: document}
-				got := s.refused(errors.New("denied: " + quoted)).Error()
+				item := &lsv1alpha1.DeployItem{}
+				item.Spec.Configuration = &runtime.RawExtension{Raw: document}
+				got := refused(item, errors.New("denied: "+quoted)).Error()
 				for _, part := range []string{"k4n4ry", "密码", "azRu", "NG40", "107 52 110 52"} {
 					if strings.Contains(got, part) {
 						t.Errorf("%q of %q", got, quoted)
@@ -57,12 +57,12 @@ func TestRefusedIsRedacted(t *testing.T) {
 	answer := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "denied: password=k4n4ry-secret",
 	}}
-	s := &Session{read: &lsv1alpha1.DeployItem{}}
-	if got := s.refused(answer).Error(); !strings.Contains(got, "k4n4ry") {
+	item := &lsv1alpha1.DeployItem{}
+	if got := refused(item, answer).Error(); !strings.Contains(got, "k4n4ry") {
 		t.Errorf("the configuration is empty, so there is nothing to hide: %s", got)
 	}
-	s.read.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"password": "k4n4ry-secret"}`)}
-	err := s.refused(answer)
+	item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"password": "k4n4ry-secret"}`)}
+	err := refused(item, answer)
 	if text := fmt.Sprintf("%v %+v", err, err); strings.Contains(text, "k4n4ry") || !strings.Contains(text, "denied: password=***") {
 		t.Error(text)
 	}

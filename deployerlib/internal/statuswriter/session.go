@@ -53,14 +53,11 @@ func (s *Session) Started() bool { return s.started }
 // MetForeign reports whether a write met a change by another client, which the next attempt has to look at.
 func (s *Session) MetForeign() bool { return s.foreign }
 
-// noteForeign notes that a write met a change by another client.
-func (s *Session) noteForeign() {
+// NoteForeign notes that there is a change by another client, which the next attempt has to look at.
+func (s *Session) NoteForeign() {
 	s.foreign = true
 	s.state.MetForeign()
 }
-
-// Supersede notes that the next attempt has to look at the item again.
-func (s *Session) Supersede() { s.noteForeign() }
 
 // Start makes a run known before anything is done for it: the status first, then finalizer and
 // annotations. A run that another process began is fenced with a write that changes nothing. Start
@@ -115,25 +112,14 @@ const ReasonTooLarge = "StatusTooLarge"
 // Outcome stores the end of an attempt.
 func (s *Session) Outcome(ctx context.Context, u Update) Result {
 	s.decision = u.Decision
-	if u.Metadata.RemoveFinalizer && len(s.stored.Finalizers) <= 1 { // the status and the patches go with the item
+	if !u.Replaces && u.Metadata.RemoveFinalizer && len(s.stored.Finalizers) <= 1 { // the status and the patches go with the item
 		u.Status = &s.stored.Status
 		s.patches.drop()
 	}
 	rule := conflictRebases
-	if !s.started {
+	if !s.started && !u.Replaces {
 		rule = conflictGivesUp
 	}
-	return s.finish(ctx, u, rule)
-}
-
-// Replace stores another end of an attempt instead of one that was refused.
-func (s *Session) Replace(ctx context.Context, u Update) Result {
-	s.decision = u.Decision
-	return s.finish(ctx, u, conflictRebases)
-}
-
-// finish stores the end of an attempt and keeps it if need be.
-func (s *Session) finish(ctx context.Context, u Update, rule conflictRule) Result {
 	_, err := s.store(ctx, u, rule)
 	if err == nil && u.Decision.New && !s.started {
 		s.state.Claim(&lsv1alpha1.DeployItem{ObjectMeta: s.stored.ObjectMeta, Status: *u.Status})
@@ -150,7 +136,7 @@ func (s *Session) finish(ctx context.Context, u Update, rule conflictRule) Resul
 // current one any more and everything else is dropped. It reports whether the item still exists.
 func (s *Session) KeepProviderStatus(ctx context.Context, d contract.Decision) (exists bool, err error) {
 	s.decision = d
-	s.noteForeign()
+	s.NoteForeign()
 	fresh, err := s.readLive(ctx)
 	if err != nil || fresh == nil {
 		return false, err
@@ -175,7 +161,7 @@ func (s *Session) Flush(ctx context.Context) error {
 
 func (s *Session) flush(ctx context.Context) error {
 	wanted := withStatus(s.stored, s.kept.Status, s.decision.Revision)
-	own, err := itempatch.Diff(s.stored, wanted)
+	own, err := diff(s.stored, wanted)
 	if err != nil {
 		return err
 	}
@@ -200,7 +186,7 @@ func (s *Session) StoreLive(ctx context.Context, d contract.Decision, change fun
 	if !change(wanted) {
 		return nil, nil
 	}
-	changes, err := itempatch.Diff(fresh, withStatus(fresh, &wanted.Status, d.Revision))
+	changes, err := diff(fresh, withStatus(fresh, &wanted.Status, d.Revision))
 	if err != nil {
 		return nil, err
 	}

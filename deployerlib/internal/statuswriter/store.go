@@ -40,16 +40,16 @@ func (s *Session) store(ctx context.Context, u Update, rule conflictRule) (bool,
 	}
 	own := withStatus(s.stored, u.Status, s.decision.Revision)
 	u.Metadata.apply(own, s.read)
-	wanted, err := s.withUserPatches(own, update.userPatches)
+	wanted, err := s.patches.on(own, update.userPatches, s.decision.Revision)
 	if err != nil {
 		return false, err
 	}
-	changes, err := itempatch.Diff(s.stored, wanted)
+	changes, err := diff(s.stored, wanted)
 	if u.IsOutcome {
 		update.outcomeStatus = &own.Status
 	}
 	if update.own = changes; err == nil && len(update.userPatches) > 0 {
-		update.own, err = itempatch.Diff(s.stored, own)
+		update.own, err = diff(s.stored, own)
 	}
 	if err != nil {
 		return false, fmt.Errorf("compare deploy item: %w", err)
@@ -63,7 +63,7 @@ func (s *Session) store(ctx context.Context, u Update, rule conflictRule) (bool,
 	s.state.ExpectWrite(itemstate.DigestOf(halfWritten(s.stored, wanted)), itemstate.DigestOf(wanted))
 	before := s.stored
 	if err = s.send(ctx, changes, update, rule); err == nil && s.stored != before && len(update.userPatches) > 0 && s.working != s.read {
-		s.takeOverPatches()
+		takeOverPatches(s.stored, s.working)
 	}
 	return true, err
 }
@@ -77,9 +77,9 @@ func (s *Session) send(ctx context.Context, changes itempatch.Changes, update pe
 			s.patches.markStored()
 			return nil
 		case !apierrors.IsConflict(err):
-			return s.refused(err)
+			return refused(s.read, err)
 		case rule == conflictGivesUp:
-			s.noteForeign()
+			s.NoteForeign()
 			return errConflict
 		}
 		statusStored := changes.Status != nil && left.Status == nil
@@ -113,7 +113,7 @@ func (s *Session) sendOnce(ctx context.Context, changes itempatch.Changes) (item
 // already, while the run is the same. Otherwise only what the deployer made known about the target is
 // kept, because losing it could lose track of deployed objects.
 func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored bool) (itempatch.Changes, error) {
-	s.noteForeign()
+	s.NoteForeign()
 	mine := s.stored
 	fresh, err := s.readLive(ctx)
 	if err != nil || fresh == nil {
@@ -130,7 +130,7 @@ func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored
 	if statusStored {
 		wanted.Status = fresh.Status
 	}
-	changes, err := itempatch.Diff(fresh, wanted)
+	changes, err := diff(fresh, wanted)
 	if err != nil {
 		return itempatch.Changes{}, fmt.Errorf("carry changes over: %w", err)
 	}
@@ -184,12 +184,12 @@ func (s *Session) keepProviderStatus(ctx context.Context, fresh *lsv1alpha1.Depl
 	status := fresh.Status.DeepCopy()
 	status.ProviderStatus = mine.ProviderStatus
 	status.ExportReference = mine.ExportReference
-	changes, err := itempatch.Diff(fresh, withStatus(fresh, status, s.decision.Revision))
+	changes, err := diff(fresh, withStatus(fresh, status, s.decision.Revision))
 	if err != nil || changes.Empty() {
 		return errors.Join(errSuperseded, err)
 	}
 	if _, err := s.sendOnce(ctx, changes); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		return s.refused(err)
+		return refused(s.read, err)
 	}
 	return errSuperseded
 }
@@ -206,5 +206,5 @@ func (s *Session) fence(ctx context.Context) error {
 	if apierrors.IsConflict(err) {
 		return errConflict
 	}
-	return s.refused(err)
+	return refused(s.read, err)
 }

@@ -51,6 +51,9 @@ type Update struct {
 	// IsOutcome is set if Status is the outcome of a call or of a run. After a conflict it is
 	// insisted on.
 	IsOutcome bool
+	// Replaces is set if the update takes the place of one that was refused. It is carried over after a
+	// conflict even if the start of the run is not stored.
+	Replaces bool
 	// Keep is set if the update must not be lost, because the deployer would do its work twice. If it
 	// is not confirmed, it is kept for Flush.
 	Keep bool
@@ -79,20 +82,20 @@ func (u pendingUpdate) on(s *Session, fresh *lsv1alpha1.DeployItem) (*lsv1alpha1
 	}
 	fresh.ObjectMeta.DeepCopyInto(&own.ObjectMeta)
 	u.metadata.apply(own, s.read)
-	return s.withUserPatches(own, u.userPatches)
+	return s.patches.on(own, u.userPatches, s.decision.Revision)
 }
 
-// withUserPatches applies user patches on top of the part of the library. It drops patches that cannot be applied.
-func (s *Session) withUserPatches(own *lsv1alpha1.DeployItem, users []*patch.Patch) (*lsv1alpha1.DeployItem, error) {
+// on applies user patches on top of the part of the library. It drops patches that cannot be applied.
+func (p *userPatches) on(own *lsv1alpha1.DeployItem, users []*patch.Patch, revision contract.Revision) (*lsv1alpha1.DeployItem, error) {
 	if len(users) == 0 {
 		return own, nil
 	}
 	patched, err := overlay(s.raw, own, users)
 	if err != nil {
-		s.patches.drop()
+		p.drop()
 		return nil, err
 	}
-	wanted := withStatus(own, &patched.Status, s.decision.Revision)
+	wanted := withStatus(own, &patched.Status, revision)
 	wanted.ObjectMeta = patched.ObjectMeta
 	return wanted, nil
 }
@@ -102,10 +105,11 @@ func halfWritten(stored, wanted *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
 	return &lsv1alpha1.DeployItem{ObjectMeta: stored.ObjectMeta, Status: wanted.Status}
 }
 
-// withStatus returns base with another status. What the revision does not allow is taken back, sizes
+// withStatus returns base with another status. They share the spec. What the revision does not allow is taken back, sizes
 // are bounded, and a provider status that cannot be stored is never written. A stored one is removed.
 func withStatus(base *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus, revision contract.Revision) *lsv1alpha1.DeployItem {
-	wanted := base.DeepCopy()
+	wanted := &lsv1alpha1.DeployItem{TypeMeta: base.TypeMeta, Spec: base.Spec}
+	base.ObjectMeta.DeepCopyInto(&wanted.ObjectMeta)
 	status.DeepCopyInto(&wanted.Status)
 	contract.Mask(revision, &base.Status, &wanted.Status)
 	guard.Bound(&wanted.Status)
@@ -117,6 +121,15 @@ func withStatus(base *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus
 
 // Changes reports whether a write of status would change the stored item.
 func Changes(stored *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus, revision contract.Revision) bool {
-	changes, err := itempatch.Diff(stored, withStatus(stored, status, revision))
+	changes, err := diff(stored, withStatus(stored, status, revision))
 	return err != nil || !changes.Empty()
+}
+
+// diff compares two versions of an item without their specs, which are the same and may be large.
+func diff(before, after *lsv1alpha1.DeployItem) (itempatch.Changes, error) {
+	return itempatch.Diff(withoutSpec(before), withoutSpec(after))
+}
+
+func withoutSpec(di *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
+	return &lsv1alpha1.DeployItem{TypeMeta: di.TypeMeta, ObjectMeta: di.ObjectMeta, Status: di.Status}
 }

@@ -107,11 +107,11 @@ func (s *Session) setStored(obj *lsv1alpha1.DeployItem) {
 // takeOverPatches takes over into the working copy what the user patches made of the stored status.
 // Phase and error are what the deployer set in memory, and a provider status that is the same stays
 // the same object.
-func (s *Session) takeOverPatches() {
-	mine := s.working.Status
-	s.stored.Status.DeepCopyInto(&s.working.Status)
-	s.working.Status.Phase, s.working.Status.LastError = mine.Phase, mine.LastError
-	if sameJSON(mine.ProviderStatus, s.working.Status.ProviderStatus) {
-		s.working.Status.ProviderStatus = mine.ProviderStatus
+func takeOverPatches(stored, working *lsv1alpha1.DeployItem) {
+	mine := working.Status
+	stored.Status.DeepCopyInto(&working.Status)
+	working.Status.Phase, working.Status.LastError = mine.Phase, mine.LastError
+	if sameJSON(mine.ProviderStatus, working.Status.ProviderStatus) {
+		working.Status.ProviderStatus = mine.ProviderStatus
 	}
 }

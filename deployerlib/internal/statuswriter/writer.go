@@ -125,8 +125,8 @@ func isRefusal(err error) bool {
 }
 
 // refused is the error of a write. The text may have quoted the item, and with it the secrets of its configuration.
-func (s *Session) refused(err error) *writeError {
-	if config := s.read.Spec.Configuration; config != nil && len(config.Raw) > 0 {
+func refused(item *lsv1alpha1.DeployItem, err error) *writeError {
+	if config := item.Spec.Configuration; config != nil && len(config.Raw) > 0 {
 		err = redact.Error(err, config.Raw)
 	}
 	return &writeError{err: err}
