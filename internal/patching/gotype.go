@@ -107,7 +107,7 @@ func unproven(t reflect.Type, overlay, body map[string]any) (send, read bool) {
 		case isObject && !exists && deletesOnly(below):
 			read = read || !member.absent && !isMap(member.elem)
 		default:
-			send = send || exists && !member.absent && isZero(change)
+			send = send || exists && !member.absent && IsZero(change)
 		}
 	}
 	return send, read
