@@ -67,8 +67,7 @@ func memberOf(t reflect.Type, key string) shape {
 
 // fieldOf finds a field by its name in JSON, in embedded structs too.
 func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if field.Anonymous && name == "" {
 			if inner := pointedTo(field.Type); inner.Kind() == reflect.Struct {
