@@ -107,8 +107,8 @@ func freePort(ctx context.Context) (int, error) {
 }
 
 // waitHealthy polls url until it answers 200, the process ends, or time is over.
-func waitHealthy(ctx context.Context, c *process.Process, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, processTimeout)
+func waitHealthy(parent context.Context, c *process.Process, url string) error {
+	ctx, cancel := context.WithTimeout(parent, processTimeout)
 	defer cancel()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // self-signed, on loopback
 	defer transport.CloseIdleConnections()
@@ -120,6 +120,8 @@ func waitHealthy(ctx context.Context, c *process.Process, url string) error {
 			return nil
 		}
 		select {
+		case <-parent.Done():
+			return context.Cause(parent)
 		case <-ctx.Done():
 			return fmt.Errorf("not healthy in time: %w", ctx.Err())
 		case <-c.Done:

@@ -22,6 +22,9 @@ import (
 // processTimeout bounds the start and the stop of each process; a loaded machine needs a while.
 const processTimeout = 3 * time.Minute
 
+// abandonedStart is how long the start of processes that were killed may take to notice.
+const abandonedStart = time.Second
+
 // Options say what control plane Start makes.
 type Options struct {
 	// CRDs are installed before anything else happens. nil: CRDs(), all of Landscaper's; empty: none.
@@ -75,10 +78,41 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
 	cp := &ControlPlane{assets: assets, dir: dir, logs: o.Logs, env: newEnvironment(assets, dir, o)}
-	if err := cp.start(ctx, o); err != nil {
+	started := make(chan error, 1)
+	go func() { started <- cp.start(ctx, o) }()
+	select {
+	case err = <-started:
+	case <-ctx.Done():
+		err = cp.giveUp(started)
+		return nil, errors.Join(fmt.Errorf("start control plane: %w", context.Cause(ctx)), err)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), cp.Stop())
 	}
 	return cp, nil
+}
+
+// giveUp ends the processes of a start whose caller has gone. The start itself cannot be stopped: without its processes
+// it fails, or it polls for a while and ends with this process.
+func (cp *ControlPlane) giveUp(started <-chan error) error {
+	if !killChildren(cp.dir) {
+		<-started
+		return cp.Stop()
+	}
+	limit := time.NewTimer(abandonedStart)
+	defer limit.Stop()
+	again := time.NewTicker(abandonedStart / 20)
+	defer again.Stop()
+	for {
+		select {
+		case <-started:
+			return cp.Stop()
+		case <-again.C:
+			killChildren(cp.dir) // it may have started the next process
+		case <-limit.C:
+			return os.RemoveAll(cp.dir)
+		}
+	}
 }
 
 func (cp *ControlPlane) start(ctx context.Context, o Options) error {

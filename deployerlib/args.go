@@ -67,7 +67,7 @@ type DeployerArgs struct {
 	// or without target; empty: every target.
 	TargetSelectors []lsv1alpha1.TargetSelector
 	// ItemSelector restricts responsibility to items with matching labels, to
-	// shard items between deployments. nil: every item.
+	// shard items between deployments. Default: every item.
 	ItemSelector labels.Selector
 	// Options are controller-runtime's. MaxConcurrentReconciles: default 10.
 	// Reconciler is set by the library.
@@ -94,11 +94,11 @@ type DeployerArgs struct {
 	SecretMaxAge time.Duration
 	// Clock tells the time. Default: the real one.
 	Clock clock.WithTickerAndDelayedExecution
-	// TracerProvider gives a span per pass, phase and hook. Default: none are made.
+	// TracerProvider gives a span per reconcile, phase and hook. Default: none are made.
 	TracerProvider trace.TracerProvider
 	// Registerer takes the metrics. Default: controller-runtime's registry.
 	Registerer prometheus.Registerer
-	// Observe is called for each step of each pass, in order per item; nil: not at all.
+	// Observe is called for each step of each reconcile, in order per item, unless it is nil.
 	// It must be fast and safe for concurrent use.
 	Observe func(Step)
 	// CountCalls is called with +1 before code of the deployer or of a hook runs for an item, and with -1 after it has

@@ -29,7 +29,7 @@ type attempt struct {
 	session     *statuswriter.Session // fetch; nil until the item was read
 	target      foundTarget           // responsibility
 	responsible bool                  // responsibility: the item is ours, so its status may be written
-	decision    contract.Decision     // contract, operate's ShouldReconcile hook may change it
+	decision    contract.Decision     // contract; a ShouldReconcile hook may change it
 	call        callResult            // operate
 
 	hooks *extension.HookResult // of all hooks so far; abort is not kept
@@ -43,7 +43,7 @@ type foundTarget struct {
 }
 
 // newAttempt begins an attempt. It returns nil for an item in quarantine. The context outlives that
-// of the worker: an attempt ends by its own rules, also when the process is told to stop.
+// of the worker: an attempt ends by its own rules, also when the process has to stop.
 func (r *reconciler) newAttempt(ctx context.Context, key types.NamespacedName, state *itemstate.Item) (*attempt, context.Context, context.CancelCauseFunc) {
 	attemptCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	inflight := state.Begin(r.args.Clock, cancel)

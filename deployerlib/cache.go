@@ -49,8 +49,8 @@ type itemReader interface {
 	get(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.DeployItem, error)
 }
 
-// cachedItems reads from the informer's store without a copy, so that a pass
-// over a finished item costs next to nothing.
+// cachedItems reads from the informer's store without a copy, so that a reconcile
+// of a finished item costs next to nothing.
 type cachedItems struct {
 	cache  cache.Cache
 	client client.Client

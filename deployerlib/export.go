@@ -115,12 +115,12 @@ func exportData(values any) ([]byte, error) {
 	return data, nil
 }
 
-// foreignError says that a Secret belongs to somebody else.
+// foreignError says that a Secret belongs to another item.
 type foreignError struct{ error }
 
 func (e foreignError) Unwrap() error { return e.error }
 
-// isForeign tells whether err is about a Secret of somebody else.
+// isForeign reports whether err is about a Secret of another item.
 func isForeign(err error) bool {
 	_, ok := err.(foreignError) //nolint:errorlint // made here, never wrapped
 	return ok
@@ -131,7 +131,7 @@ func emptyExport(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// isLeftover tells that a Secret belonged to an item of the same name that does not exist any more, since this one does:
+// isLeftover reports whether a Secret belonged to an item of the same name that does not exist any more, since this one does:
 // a process that wrote it died before it could refer to it, or the reference was lost.
 func isLeftover(secret *corev1.Secret, di *lsv1alpha1.DeployItem) bool {
 	return len(secret.OwnerReferences) > 0 && !slices.ContainsFunc(secret.OwnerReferences, func(o metav1.OwnerReference) bool {

@@ -67,7 +67,7 @@ type next struct {
 	priority  int
 }
 
-// result is what the queue is told. Nothing is due if it has no delay.
+// result is the answer to the queue. Nothing is due if it has no delay.
 func (n next) result() reconcile.Result {
 	if n.after <= 0 && !n.immediate {
 		return reconcile.Result{Priority: &n.priority}

@@ -216,8 +216,8 @@ type metricSet struct {
 func newMetrics(reg prometheus.Registerer) (*metricSet, error) {
 	const typ = "deployer_type"
 	m := &metricSet{
-		passes:        counter("passes_total", "Passes over deploy items by result.", typ, "result"),
-		phases:        histogram("phase_duration_seconds", "How long the phases of a pass take.", typ, "phase"),
+		passes:        counter("passes_total", "Reconciles of deploy items by result.", typ, "result"),
+		phases:        histogram("phase_duration_seconds", "How long the phases of a reconcile take.", typ, "phase"),
 		calls:         histogram("call_duration_seconds", "How long the actions of the deployer take.", typ, "action"),
 		hooks:         histogram("hook_duration_seconds", "How long extension hooks take.", typ, "hook_type", "hook"),
 		apiCalls:      counter("api_calls_total", "Requests about deploy items to the Landscaper API server.", typ, "call"),

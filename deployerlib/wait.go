@@ -37,7 +37,7 @@ func WaitFor(reason string, after time.Duration) error {
 	return &waitError{reason: reason, after: after}
 }
 
-// AsWait tells whether err is nothing but a WaitFor, or several, and what is
+// AsWait reports whether err is nothing but a WaitFor, or several, and what is
 // waited for: the reason and delay of the one that ends first.
 func AsWait(err error) (reason string, after time.Duration, ok bool) {
 	w, ok := waitOf(err)

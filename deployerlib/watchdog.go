@@ -28,7 +28,7 @@ type watchdog struct {
 }
 
 // watch waits for the end of an attempt. It reports false if the attempt was abandoned because it was
-// cancelled and did not return within the grace period. If the process is told to stop, the attempt may
+// cancelled and did not return within the grace period. If the process has to stop, the attempt may
 // go on for the grace period before it is cancelled.
 func (w *watchdog) watch(ctx, attemptCtx context.Context, a *attempt, done <-chan ending) (ending, bool) {
 	e, returned := w.await(ctx, attemptCtx, a, done)

@@ -123,7 +123,7 @@ func TestApplyFunctions(t *testing.T) {
 }
 
 func TestApplyConflicts(t *testing.T) {
-	t.Run("functions run again on the newer body [K25, K29, K30, Kx15]", func(t *testing.T) {
+	t.Run("functions run again on the newer body [K25, K29, K30, K34, Kx15]", func(t *testing.T) {
 		c, count, di := stored(t)
 		stale := asUnstructured(t, di)
 		foreign := &patch.Patch{}

@@ -3,6 +3,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func Run(ctx context.Context, o Options) error {
 	sc.printf("Starting a control plane: etcd, kube-apiserver and kube-controller-manager%s …", also)
 	st, err := setUp(ctx, o.Out, o.Landscaper)
 	if err != nil {
-		return err
+		return cmp.Or(interruption(ctx), err)
 	}
 	defer func() {
 		if err := st.close(); err != nil {
@@ -57,13 +58,21 @@ func Run(ctx context.Context, o Options) error {
 
 // verdictOf is the list of broken promises as one error.
 func verdictOf(ctx context.Context, broken []string) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("the demo was interrupted: %w", context.Cause(ctx))
+	if err := interruption(ctx); err != nil {
+		return err
 	}
 	if len(broken) == 0 {
 		return nil
 	}
 	return fmt.Errorf("%d of the promises did not come true:\n  %s", len(broken), strings.Join(broken, "\n  "))
+}
+
+// interruption returns the error of a demo whose context has ended, or nil.
+func interruption(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("the demo was interrupted: %w", context.Cause(ctx))
 }
 
 // keep tells how to look around and waits until ctx ends.

@@ -5,10 +5,12 @@ package demo
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/klog/v2"
@@ -78,10 +80,37 @@ var _ = Describe("the demo", func() {
 		Expect(out.String()).To(And(ContainSubstring("✗ hello fails"), ContainSubstring("✓ hello succeeds")))
 	}, SpecTimeout(2*time.Minute))
 
-	It("says so when it is interrupted", func(ctx SpecContext) {
+	It("stops at once when it is interrupted while it starts [F49]", func(ctx SpecContext) {
+		for _, delay := range []time.Duration{0, 300 * time.Millisecond, 2 * time.Second} {
+			starting, interrupt := context.WithCancel(ctx)
+			out := &bytes.Buffer{}
+			var interrupted time.Time
+			err := Run(starting, Options{Out: writerFunc(func(p []byte) (int, error) {
+				if strings.Contains(string(p), "Starting a control plane") {
+					time.AfterFunc(delay, func() {
+						interrupted = time.Now()
+						interrupt()
+					})
+				}
+				return out.Write(p)
+			})})
+			<-starting.Done()
+			Expect(err).To(MatchError(SatisfyAll(ContainSubstring("the demo was interrupted"), Not(ContainSubstring("healthy")))), "after %s", delay)
+			Expect(time.Since(interrupted)).To(BeNumerically("<", 5*time.Second), "after %s", delay)
+			Expect(out.String()).NotTo(ContainSubstring("✗"))
+		}
+	}, SpecTimeout(time.Minute))
+
+	It("says so when it is interrupted later, and calls no promise broken [F49]", func(ctx SpecContext) {
 		stopped, interrupt := context.WithCancel(ctx)
-		interrupt()
-		Expect(verdictOf(stopped, nil)).To(MatchError(context.Canceled))
+		out := &bytes.Buffer{}
+		never := promise{text: "never holds", holds: func(context.Context, *stage, *lsv1alpha1.DeployItem) error {
+			interrupt()
+			return errors.New("it does not hold yet")
+		}}
+		broken := tell(stopped, nil, newScreen(out), []step{{title: "Wait", promises: []promise{never}}})
+		Expect(verdictOf(stopped, broken)).To(MatchError(context.Canceled))
+		Expect(out.String()).NotTo(ContainSubstring("✗"))
 	})
 })
 

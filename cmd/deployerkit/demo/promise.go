@@ -63,8 +63,9 @@ func (p promise) await(ctx context.Context, st *stage, sc *screen) error {
 		select {
 		case <-ticker.C:
 			continue
-		case <-limit.C:
 		case <-ctx.Done():
+			return context.Cause(ctx) // whether it would have held is not known
+		case <-limit.C:
 		}
 		sc.printf("  ✗ %s: %v", p, err)
 		return err

@@ -32,7 +32,7 @@ const (
 	RequestFence = "fence"
 )
 
-// Telemetry is told what a Writer is about to send.
+// Telemetry takes note of what a Writer is about to send.
 type Telemetry interface {
 	// Request is called before a request that changes nothing.
 	Request(name string)

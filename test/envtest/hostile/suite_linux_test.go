@@ -14,12 +14,12 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 const patience = 60 * time.Second
@@ -44,9 +44,7 @@ func report(what, required, measured string, args ...any) {
 }
 
 func TestHostile(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	RunSpecs(t, "hostile targets")
+	world.Run(t, "hostile targets")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -56,16 +54,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		*program = path
 	}
 	DeferCleanup(gexec.CleanupBuildArtifacts)
-	var err error
-	cp, err = controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(cp.Stop)
-	scheme, err := landscapertest.Scheme()
-	Expect(err).NotTo(HaveOccurred())
+	cp = world.StartControlPlane(ctx, controlplane.Options{})
 	config := rest.CopyConfig(cp.Config)
 	config.WarningHandler = rest.NoWarnings{} // about finalizers
-	c, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
+	c = world.NewClient(GinkgoTB(), config)
+	var err error
 	kubeconfig, err = cp.KubeconfigFile("")
 	Expect(err).NotTo(HaveOccurred())
 	ls = landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.JobID, DeployerType: true})

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// killChildren kills the children of this process whose command line names dir, and reports that it can do so.
+func killChildren(dir string) bool {
+	paths, _ := filepath.Glob("/proc/[0-9]*")
+	for _, path := range paths {
+		pid, err := strconv.Atoi(filepath.Base(path))
+		if err != nil {
+			continue
+		}
+		line, err := os.ReadFile(filepath.Join(path, "cmdline"))
+		if err == nil && bytes.Contains(line, []byte(dir)) && parentOf(path) == os.Getpid() {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
+		}
+	}
+	return true
+}
+
+// parentOf returns the process ID of the parent, 0 if the process is gone.
+func parentOf(path string) int {
+	stat, err := os.ReadFile(filepath.Join(path, "stat"))
+	if err != nil {
+		return 0
+	}
+	parent, state := 0, ""
+	_, after, _ := bytes.Cut(stat, []byte(") ")) // the name in front of it may hold anything
+	_, _ = fmt.Sscan(string(after), &state, &parent)
+	return parent
+}
