@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/deployerkit/deployerkit/patch"
 )
 
@@ -47,7 +45,7 @@ func TestBudgets(t *testing.T) {
 			for _, apart := range []bool{true, false} {
 				s, p := newServer(t, halfKnown), &patch.Patch{}
 				s.apart = apart
-				var obj client.Object = s.raw()
+				obj := s.raw()
 				if budget.typed {
 					obj = s.typed()
 				}

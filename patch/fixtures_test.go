@@ -99,13 +99,6 @@ func newClient(t *testing.T, objects ...client.Object) (client.Client, *calls) {
 		}).Build(), count
 }
 
-func wantJSON(t *testing.T, what, want string, got []byte) {
-	t.Helper()
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
 var itemResource = schema.GroupResource{Group: "landscaper.gardener.cloud", Resource: "deployitems"}
 
 // stored returns a client with one item, and the item as it is stored.

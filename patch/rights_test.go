@@ -5,6 +5,7 @@ package patch_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,11 +20,9 @@ import (
 func forbid(verbs ...string) func(string) error {
 	return func(request string) error {
 		verb, _, _ := strings.Cut(request, " ")
-		for _, forbidden := range verbs {
-			if verb == forbidden {
-				return apierrors.NewForbidden(schema.GroupResource{Group: "example.org", Resource: "gadgets"}, "web",
-					fmt.Errorf(`User "u" cannot %s resource "gadgets" in API group "example.org" in the namespace "default"`, verb))
-			}
+		if slices.Contains(verbs, verb) {
+			return apierrors.NewForbidden(schema.GroupResource{Group: "example.org", Resource: "gadgets"}, "web",
+				fmt.Errorf(`User "u" cannot %s resource "gadgets" in API group "example.org" in the namespace "default"`, verb))
 		}
 		return nil
 	}

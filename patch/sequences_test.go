@@ -3,6 +3,7 @@
 package patch_test
 
 import (
+	"maps"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -32,9 +33,7 @@ func sequences(t *testing.T) uint64 {
 func merged(base any, overlay map[string]any) map[string]any {
 	out := map[string]any{}
 	if object, isObject := base.(map[string]any); isObject {
-		for key, value := range object {
-			out[key] = value
-		}
+		maps.Copy(out, object)
 	}
 	for key, change := range overlay {
 		inner, isObject := change.(map[string]any)
@@ -101,7 +100,7 @@ func sequence(t *testing.T, seed uint64, kinds client.Client) {
 	for _, part := range []string{"spec", "status"} {
 		s.body[part] = plain(t, randomObject(r, 3))
 	}
-	var obj client.Object = s.raw()
+	obj := s.raw()
 	for range 1 + r.IntN(3) {
 		if r.IntN(3) == 0 {
 			other := randomEdit(r.Uint64())

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"strconv"
 	"testing"
@@ -25,10 +26,10 @@ import (
 // gadget is a Go type that declares a part of the fields of its kind.
 type gadget struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata"`
 
-	Spec   gadgetSpec   `json:"spec,omitempty"`
-	Status gadgetStatus `json:"status,omitempty"`
+	Spec   gadgetSpec   `json:"spec"`
+	Status gadgetStatus `json:"status"`
 }
 
 type gadgetSpec struct {
@@ -88,9 +89,7 @@ func newServer(tb testing.TB, members string) *server {
 		metadata = map[string]any{}
 		s.body["metadata"] = metadata
 	}
-	for key, value := range map[string]any{"name": "web", "namespace": "default", "uid": "first", "resourceVersion": "7"} {
-		metadata[key] = value
-	}
+	maps.Copy(metadata, map[string]any{"name": "web", "namespace": "default", "uid": "first", "resourceVersion": "7"})
 	return s
 }
 
@@ -241,9 +240,7 @@ func (s *server) store(subresource string, obj client.Object, data []byte) error
 		from, to := s.body, wanted
 		if subresource == "status" {
 			from, to = wanted, map[string]any{}
-			for key, value := range s.body {
-				to[key] = value
-			}
+			maps.Copy(to, s.body)
 		}
 		delete(to, "status")
 		if status, exists := from["status"]; exists {

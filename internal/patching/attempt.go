@@ -99,7 +99,7 @@ func (a *applier) carried(before map[string]any) bool {
 
 // warn notes what was sent and is not in the answer.
 func (a *applier) warn(todo plan, main, status bool) {
-	for _, path := range Missing(part(todo.base, main, status), part(todo.wanted, main, status), a.body) {
+	for _, path := range missing("", part(todo.base, main, status), part(todo.wanted, main, status), a.body) {
 		if !isWriteOnly(a.target.kind, path) {
 			a.result.Warnings = append(a.result.Warnings, path+" was not stored: the API server left it out, as it does with fields that it does not know")
 		}

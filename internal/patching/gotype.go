@@ -67,8 +67,7 @@ func memberOf(t reflect.Type, key string) shape {
 
 // fieldOf finds a field by its name in JSON, in embedded structs too.
 func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if field.Anonymous && name == "" {
 			if inner := pointedTo(field.Type); inner.Kind() == reflect.Struct {
@@ -107,7 +106,7 @@ func unproven(t reflect.Type, overlay, body map[string]any) (send, read bool) {
 		case isObject && !exists && deletesOnly(below):
 			read = read || !member.absent && !isMap(member.elem)
 		default:
-			send = send || exists && !member.absent && isZero(change)
+			send = send || exists && !member.absent && IsZero(change)
 		}
 	}
 	return send, read

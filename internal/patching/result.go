@@ -44,10 +44,8 @@ func isWriteOnly(kind schema.GroupVersionKind, path string) bool {
 	return kind.Group == "" && kind.Kind == "Secret" && path == "stringData"
 }
 
-// Missing returns the paths of what was changed from base to wanted and is not in answer. A zero value need not be stored, and a value
+// missing returns the paths of what was changed from base to wanted and is not in answer. A zero value need not be stored, and a value
 // that became another one (defaults, admission) is there.
-func Missing(base, wanted, answer map[string]any) []string { return missing("", base, wanted, answer) }
-
 func missing(path string, base, wanted, answer map[string]any) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
@@ -56,7 +54,7 @@ func missing(path string, base, wanted, answer map[string]any) []string {
 		have, existed := base[key]
 		stored, exists := answer[key]
 		switch {
-		case existed && Equal(have, want) || isZero(want):
+		case existed && Equal(have, want) || IsZero(want):
 		case !exists:
 			out = append(out, at)
 		default:

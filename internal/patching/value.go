@@ -90,12 +90,12 @@ func recode(value any) (any, error) {
 	return out, nil
 }
 
-// isZero reports whether a value need not be stored: a Go type shows it also where nothing is stored, or leaves it out.
-func isZero(value any) bool {
+// IsZero reports whether a value need not be stored: a Go type shows it also where nothing is stored, or leaves it out.
+func IsZero(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, member := range v {
-			if !isZero(member) {
+			if !IsZero(member) {
 				return false
 			}
 		}

@@ -5,6 +5,8 @@ package statuswriter
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,8 +69,8 @@ func patchedRaw(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (
 	if err != nil {
 		return nil, err
 	}
-	if paths := append(patching.Missing(base, wanted, known), patching.Missing(nil, known, wanted)...); len(paths) > 0 {
-		return nil, &patch.FieldError{Path: paths[0], Reason: fmt.Sprintf("%T has no such field", di)}
+	if path := ineffective(nil, base, wanted, known); path != nil {
+		return nil, &patch.FieldError{Path: patching.PathOf(path...), Reason: fmt.Sprintf("%T has no such field", di)}
 	}
 	return out, nil
 }
@@ -78,4 +80,27 @@ func shown(raw map[string]any, di *lsv1alpha1.DeployItem) (map[string]any, error
 	body := patching.Clone(raw)
 	err := patching.Typed(func(item *lsv1alpha1.DeployItem) error { di.DeepCopyInto(item); return nil })(body)
 	return body, err
+}
+
+// ineffective returns the path of a member that differs between base and wanted and is in known as it is in base, nil if there is none.
+func ineffective(path []string, base, wanted, known any) []string {
+	if patching.Equal(base, wanted) || patching.IsZero(base) && patching.IsZero(wanted) {
+		return nil
+	}
+	want, isObject := wanted.(map[string]any)
+	if have, wasObject := base.(map[string]any); isObject && (wasObject || base == nil) {
+		got, _ := known.(map[string]any)
+		keys := maps.Clone(want)
+		maps.Copy(keys, have)
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			if found := ineffective(append(slices.Clone(path), key), have[key], want[key], got[key]); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	if patching.Equal(base, known) {
+		return path
+	}
+	return nil
 }

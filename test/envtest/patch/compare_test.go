@@ -27,10 +27,10 @@ import (
 // typedApart is the kind Apart in a Go type that does not know all of its fields.
 type typedApart struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata"`
 
-	Spec   typedPart `json:"spec,omitempty"`
-	Status typedPart `json:"status,omitempty"`
+	Spec   typedPart `json:"spec"`
+	Status typedPart `json:"status"`
 }
 
 type typedPart struct {
