@@ -13,11 +13,14 @@ BENCH ?= .
 FUZZTIME ?= 30s
 SEED ?= 0
 MUTANTS ?= .
+REPORTS := $(CURDIR)/.cache/reports
 
 # A package whose tests use Ginkgo or the control plane is a suite; all others are units.
-SUITES = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -E 'onsi/ginkgo|deployerkit/controlplane[] ]' | cut -d' ' -f1
-LIST_SUITES = suites=$$($(SUITES))
-LIST_UNITS = $(LIST_SUITES); units=$$(go list ./... | grep -vxF "$$suites")
+ALL_SUITES = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -E 'onsi/ginkgo|deployerkit/controlplane[] ]' | cut -d' ' -f1
+LIST_UNITS = suites=$$($(ALL_SUITES)); go list ./... | grep -vxF "$$suites"
+# UNITS=./patch or SUITES=./test/envtest/flow runs some of them.
+UNITS ?= $$($(LIST_UNITS))
+SUITES ?= $$($(ALL_SUITES))
 ASSETS = KUBEBUILDER_ASSETS=$$(go run ./hack/assets); export KUBEBUILDER_ASSETS
 LANDSCAPER = DEPLOYERKIT_LANDSCAPER=$$(go run ./hack/assets landscaper); export DEPLOYERKIT_LANDSCAPER
 
@@ -34,16 +37,26 @@ demo-landscaper: ## Show the deployers under the real Landscaper; the first run 
 	go run ./cmd/deployerkit demo --landscaper
 
 .PHONY: test
-test: verify lint test-unit test-envtest ## Run everything that must pass before a merge
+test: verify lint forget-reports test-unit test-envtest ## Run everything that must pass before a merge
+	go run ./hack/evidence check $(REPORTS)
+
+# The evidence counts only what this run reports.
+.PHONY: forget-reports
+forget-reports:
+	@rm -rf $(REPORTS)
+
+.PHONY: evidence
+evidence: ## Write which test proves which promise, from the reports of the last test runs
+	go run ./hack/evidence update $(REPORTS)
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no API server, with the race detector
-	@$(LIST_UNITS); go run ./hack/gotest -race -count=1 $$units
+	@go run ./hack/gotest -reports $(REPORTS) -race -count=1 $(UNITS)
 
 # Suites wait more than they compute: three at a time keep two cores busy.
 .PHONY: test-envtest
 test-envtest: ## Run the suites against a real API server and Landscaper; the first run builds them (about 13 minutes)
-	@$(ASSETS); $(LANDSCAPER); $(LIST_SUITES); go run ./hack/gotest -race -count=1 -p=3 -timeout=20m $$suites
+	@$(ASSETS); $(LANDSCAPER); go run ./hack/gotest -reports $(REPORTS) -race -count=1 -p=3 -timeout=20m $(SUITES)
 
 .PHONY: test-systematic
 test-systematic: ## Kill each deployer at each of its writes, and let each of its reads lag
@@ -65,6 +78,10 @@ fuzz: ## Run every fuzz test for FUZZTIME (30s each, two at once)
 .PHONY: mutants
 mutants: ## Break the code in many ways and see that a test fails each time; MUTANTS=regexp selects
 	go run ./hack/mutants '$(MUTANTS)'
+
+.PHONY: metrics
+metrics: ## Print measures of the code and what exceeds them; it fails nothing
+	go run ./hack/metrics
 
 .PHONY: lint
 lint: $(LINT) ## Run the linters

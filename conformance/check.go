@@ -19,7 +19,7 @@ type Check struct {
 	Rows string
 	// Promise says in one line what is held.
 	Promise string
-	// Revision is the only one under which the promise is given. Empty: both.
+	// Revision is the only one under which the promise is given. If it is empty, the promise is given under all.
 	Revision contract.Revision
 
 	needs []need

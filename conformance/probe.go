@@ -18,8 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/deployerkit/deployerkit/contract"
 )
 
 type item = *lsv1alpha1.DeployItem
@@ -124,7 +122,8 @@ func (p *probe) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: p.ns, Name: name}
 }
 
-func (p *probe) jobs() bool { return p.revision == contract.JobID }
+// jobs reports whether the revision has jobs: runs are asked for by handing out job IDs.
+func (p *probe) jobs() bool { return features[p.revision].jobs }
 
 // leave judges the history and removes everything.
 func (p *probe) leave() error {

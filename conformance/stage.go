@@ -79,10 +79,7 @@ func (st *stage) findCluster(ctx context.Context) error {
 		st.config.QPS = -1
 		return nil
 	}
-	o := controlplane.Options{CRDs: controlplane.CRDs(), Progress: st.subject.Logs}
-	if st.revision == contract.Annotation {
-		o.CRDs = controlplane.ClassicCRDs()
-	}
+	o := controlplane.Options{CRDs: features[st.revision].definitions(), Progress: st.subject.Logs}
 	if st.own, err = controlplane.Start(ctx, o); err != nil {
 		return err
 	}
@@ -99,31 +96,25 @@ func (st *stage) connect(scheme *runtime.Scheme) error {
 	}
 	st.watcher, st.client = c, client.WithFieldOwner(c, landscaper)
 	st.ls = landscapertest.NewLandscaper(st.client, landscapertest.LandscaperOptions{
-		Revision: st.revision, DeployerType: st.revision == contract.JobID,
+		Revision: st.revision, DeployerType: features[st.revision].jobs,
 	})
 	return nil
 }
 
+// deployItems is the definition of deploy items.
+const deployItems = "deployitems.landscaper.gardener.cloud"
+
 // fits tells whether the definitions of the caller's cluster know the revision.
 func (st *stage) fits(ctx context.Context) (string, error) {
 	crd := &apiextv1.CustomResourceDefinition{}
-	err := st.client.Get(ctx, client.ObjectKey{Name: "deployitems.landscaper.gardener.cloud"}, crd)
+	err := st.client.Get(ctx, client.ObjectKey{Name: deployItems}, crd)
 	if apierrors.IsNotFound(err) {
 		return "", errors.New("the cluster does not know Landscaper's deploy items")
 	}
 	if err != nil {
 		return "", fmt.Errorf("get definition of deploy items: %w", err)
 	}
-	speaks := contract.Annotation
-	for _, v := range crd.Spec.Versions {
-		if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
-			continue
-		}
-		if _, ok := v.Schema.OpenAPIV3Schema.Properties["status"].Properties["jobID"]; ok {
-			speaks = contract.JobID
-		}
-	}
-	if speaks != st.revision {
+	if speaks := revisionOf(crd); speaks != st.revision {
 		return fmt.Sprintf("the cluster's definitions are those of the %s revision", speaks), nil
 	}
 	return "", nil

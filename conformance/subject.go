@@ -127,7 +127,7 @@ func (s Subject) withDefaults() Subject {
 		s.Parallel = 4
 	}
 	if len(s.Revisions) == 0 {
-		s.Revisions = []contract.Revision{contract.JobID, contract.Annotation}
+		s.Revisions = contract.Revisions()
 	}
 	s.Observe = oneAtATime(s.Observe)
 	return s
@@ -169,7 +169,8 @@ func (s Subject) Validate() error {
 		check(e.Reason != "", "exceptions[%d]: reason: required", i)
 	}
 	for _, r := range s.Revisions {
-		check(r == contract.JobID || r == contract.Annotation, "revisions: there is no revision %q", r)
+		_, known := features[r]
+		check(known, "revisions: there is no revision %q", r)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("subject %q: %w", s.Name, err)

@@ -9,8 +9,11 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// SetCondition returns the conditions with one of them set; conds itself is not changed. lastTransitionTime moves only
-// with the status, lastUpdateTime with any content: the same content twice changes nothing.
+// SetCondition returns the conditions with one of them set. It does not change conds. lastTransitionTime moves only with
+// the status, lastUpdateTime with any content: the same content twice changes nothing.
+//
+// The functions of apimachinery (meta.SetStatusCondition) do not fit: Landscaper's condition is a type of its own, with
+// codes and lastUpdateTime.
 func SetCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType, status lsv1alpha1.ConditionStatus,
 	reason, message string, now time.Time, codes ...lsv1alpha1.ErrorCode,
 ) []lsv1alpha1.Condition {

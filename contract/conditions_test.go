@@ -3,6 +3,12 @@
 package contract_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"strconv"
 	"testing"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -78,4 +84,44 @@ func TestRemoveAndGetCondition(t *testing.T) {
 	if diff := cmp.Diff(keep, base); diff != "" || contract.GetCondition(base, "C") != nil {
 		t.Errorf("GetCondition shares memory: %s", diff)
 	}
+}
+
+// TestOwnConditions requires that the list of the library's conditions has every constant of this package.
+func TestOwnConditions(t *testing.T) {
+	packages, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []lsv1alpha1.ConditionType
+	for _, name := range packages {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || spec.Type == nil || types.ExprString(spec.Type) != "lsv1alpha1.ConditionType" {
+				return true
+			}
+			for _, v := range spec.Values {
+				text, err := strconv.Unquote(types.ExprString(v))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want = append(want, lsv1alpha1.ConditionType(text))
+			}
+			return true
+		})
+	}
+	t.Run("are all in one list [F53]", func(t *testing.T) {
+		if diff := cmp.Diff(want, contract.OwnConditions()); diff != "" || len(want) == 0 {
+			t.Errorf("-declared +listed\n%s", diff)
+		}
+	})
+	t.Run("are not shared [F53]", func(t *testing.T) {
+		contract.OwnConditions()[0] = "changed"
+		if diff := cmp.Diff(want, contract.OwnConditions()); diff != "" {
+			t.Error(diff)
+		}
+	})
 }

@@ -41,12 +41,14 @@ const (
 	ConditionWaiting lsv1alpha1.ConditionType = "Waiting"
 	// ConditionPaused is True from when [PausedAnnotation] held something back until the pause ends; else absent.
 	ConditionPaused lsv1alpha1.ConditionType = "Paused"
-	// ConditionTruncated is True when the library dropped conditions; its message says how many.
+	// ConditionTruncated is True if the library dropped conditions since the run started; its message says how many.
 	ConditionTruncated lsv1alpha1.ConditionType = "ConditionsTruncated"
 )
 
-// ownConditions are the types above, in the order in which they are restored.
-var ownConditions = []lsv1alpha1.ConditionType{ConditionBackground, ConditionDeployed, ConditionWaiting, ConditionPaused}
+// ownConditions are the types above.
+var ownConditions = []lsv1alpha1.ConditionType{
+	ConditionBackground, ConditionDeployed, ConditionWaiting, ConditionPaused, ConditionTruncated,
+}
 
 // OwnConditions returns the types of the conditions that belong to the library.
 func OwnConditions() []lsv1alpha1.ConditionType { return slices.Clone(ownConditions) }

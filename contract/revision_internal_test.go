@@ -4,6 +4,14 @@ package contract
 
 import (
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -180,4 +188,39 @@ func TestUnknownRevision(t *testing.T) {
 			t.Error("a write may be carried over")
 		}
 	})
+}
+
+// TestRevisionsAreNotCompared requires that code asks a revision for what it does, not which one it is: a comparison
+// silently treats a further revision as one of the others.
+func TestRevisionsAreNotCompared(t *testing.T) {
+	for _, dir := range []string{"", "../deployerlib", "../landscapertest", "../conformance", "../cmd"} {
+		t.Run("in "+filepath.Join("contract", dir)+" [F52]", func(t *testing.T) {
+			err := filepath.WalkDir(filepath.Join(".", dir), func(path string, _ fs.DirEntry, err error) error {
+				if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+					return err
+				}
+				set := token.NewFileSet()
+				file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+				if err != nil {
+					return err
+				}
+				ast.Inspect(file, func(n ast.Node) bool {
+					if c, ok := n.(*ast.BinaryExpr); ok && (c.Op == token.EQL || c.Op == token.NEQ) && (isRevision(c.X) || isRevision(c.Y)) {
+						t.Errorf("%s: a revision is compared", set.Position(c.OpPos))
+					}
+					return true
+				})
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// isRevision reports whether an expression is a constant of type Revision.
+func isRevision(e ast.Expr) bool {
+	text := types.ExprString(e)
+	return slices.Contains([]string{"JobID", "Annotation", "contract.JobID", "contract.Annotation"}, text)
 }

@@ -29,6 +29,7 @@ func Start(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	startFields(di, d, s)
 	di.Status.Phase = startPhase(d.Revision, isDeleting(di))
 	di.Status.Conditions = RemoveCondition(di.Status.Conditions, ConditionBackground)
+	di.Status.Conditions = RemoveCondition(di.Status.Conditions, ConditionTruncated)
 }
 
 // FinishUnchanged ends a job that has nothing to do, in one write: the fields of a start and those of a finish; the

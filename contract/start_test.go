@@ -110,6 +110,25 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// TestStartConditions requires that a run starts without what the last one said about itself.
+func TestStartConditions(t *testing.T) {
+	t.Parallel()
+	for _, o := range []contract.Options{annotated(), jobOptions()} {
+		t.Run(string(o.Revision)+" [F53]", func(t *testing.T) {
+			t.Parallel()
+			di := item(job("a", "", 0))
+			for _, own := range contract.OwnConditions() {
+				di.Status.Conditions = append(di.Status.Conditions, cond(own, "True", -1))
+			}
+			contract.Start(di, contract.Evaluate(di, o), info())
+			want := []lsv1alpha1.Condition{cond(contract.ConditionDeployed, "True", -1), cond(contract.ConditionPaused, "True", -1)}
+			if diff := cmp.Diff(want, di.Status.Conditions); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestStartWithoutTransitionTimes(t *testing.T) {
 	t.Parallel()
 	di := item(job("a", "", 0))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,7 +67,7 @@ type DeployerArgs struct {
 	// or without target; empty: every target.
 	TargetSelectors []lsv1alpha1.TargetSelector
 	// ItemSelector restricts responsibility to items with matching labels, to
-	// shard items between deployments. nil: every item.
+	// shard items between deployments. Default: every item.
 	ItemSelector labels.Selector
 	// Options are controller-runtime's. MaxConcurrentReconciles: default 10.
 	// Reconciler is set by the library.
@@ -93,11 +94,11 @@ type DeployerArgs struct {
 	SecretMaxAge time.Duration
 	// Clock tells the time. Default: the real one.
 	Clock clock.WithTickerAndDelayedExecution
-	// TracerProvider gives a span per pass, phase and hook. Default: none are made.
+	// TracerProvider gives a span per reconcile, phase and hook. Default: none are made.
 	TracerProvider trace.TracerProvider
 	// Registerer takes the metrics. Default: controller-runtime's registry.
 	Registerer prometheus.Registerer
-	// Observe is called for each step of each pass, in order per item; nil: not at all.
+	// Observe is called for each step of each reconcile, in order per item, unless it is nil.
 	// It must be fast and safe for concurrent use.
 	Observe func(Step)
 	// CountCalls is called with +1 before code of the deployer or of a hook runs for an item, and with -1 after it has
@@ -159,8 +160,8 @@ func (a *DeployerArgs) Validate() error {
 	for _, msg := range validation.IsQualifiedName(a.Name) {
 		check(false, "name %q: %s", a.Name, msg)
 	}
-	check(a.Revision == "" || a.Revision == contract.Annotation || a.Revision == contract.JobID,
-		"revision %q: must be %q, %q or empty", a.Revision, contract.Annotation, contract.JobID)
+	check(a.Revision == "" || slices.Contains(contract.Revisions(), a.Revision),
+		"revision %q: must be one of %q or empty", a.Revision, contract.Revisions())
 	check(a.PollInterval > 0, "pollInterval %s: must be positive", a.PollInterval)
 	check(a.TargetShare > 0 && a.TargetShare <= 1, "targetShare %g: must be greater than 0 and at most 1", a.TargetShare)
 	check(a.GracePeriod > 0, "gracePeriod %s: must be positive", a.GracePeriod)

@@ -23,14 +23,14 @@ var ErrNoPass = errors.New("not in a deployer call of the library")
 // server says, with ERR_CONFIGURATION_PROBLEM when the item would be too large:
 // returned by the deployer, that ends the run.
 func Checkpoint(ctx context.Context) error {
-	c := cycleFrom(ctx)
-	if c == nil {
+	a := callFrom(ctx)
+	if a == nil {
 		return ErrNoPass
 	}
-	if c.run.Abandoned() || context.Cause(ctx) != nil && errors.Is(context.Cause(ctx), ErrInterrupted) {
+	if a.inflight.Abandoned() || errors.Is(context.Cause(ctx), ErrInterrupted) {
 		return ErrSuperseded
 	}
-	err := c.checkpoint(ctx)
+	err := a.session.Checkpoint(ctx)
 	if errors.Is(err, ErrSuperseded) {
 		return ErrSuperseded
 	}
@@ -43,8 +43,8 @@ func Checkpoint(ctx context.Context) error {
 // asked to be called again, and a final phase in a background run. Empty
 // outside a deployer call.
 func StoredPhase(ctx context.Context) lsv1alpha1.DeployItemPhase {
-	if c := cycleFrom(ctx); c != nil {
-		return c.base.Status.Phase
+	if a := callFrom(ctx); a != nil {
+		return a.session.Stored().Status.Phase
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -19,7 +20,7 @@ import (
 
 // Deployer acts on the deploy items of one type.
 //
-// The library calls at most one of the four actions per pass and never two at
+// The library calls at most one of the four actions per reconcile and never two at
 // the same time for one item; different items run in parallel. What a call
 // gets: a context that ends when the item's deadline passes, when the item is
 // aborted or interrupted and when the process shuts down; the Context object
@@ -29,14 +30,14 @@ import (
 //
 // What a call returns: nil means done (status.phase left alone, or set to
 // Progressing: call again after DeployerArgs.PollInterval). WaitFor means not
-// done yet and no failure. ErrUnchanged is nil without a word: a background run
-// leaves no write. Any other error lands in status.lastError and is
+// done yet and no failure. ErrUnchanged means success with nothing to report: a
+// background run that returns it does not write the status. Any other error lands in status.lastError and is
 // retried with backoff, or ends the job at once when it carries an
 // unrecoverable Landscaper error code. See docs/contract.md for every case.
 type Deployer interface {
 	// Reconcile brings what the item describes into being. Called at least once per job.
 	Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
-	// Delete removes it. nil: the finalizer goes and the item with it.
+	// Delete removes it. If it returns nil, the finalizer goes and the item with it.
 	Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 	// ForceReconcile is Reconcile for the operation annotation "force-reconcile".
 	ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
@@ -71,7 +72,7 @@ type Runtime struct {
 	// JudgeTargets sets the function that knows the health of targets, such as targets.Pool.Health; workers are shared
 	// by it. Without one, all targets count as healthy. It must not block.
 	JudgeTargets func(health func(target types.NamespacedName) targets.Health)
-	// Trigger asks for another pass over an item, soon and at low priority.
+	// Trigger asks for another reconcile of an item, soon and at low priority.
 	// It carries no reason, is de-duplicated and may be called from anywhere
 	// at any time. It does not force a run on a finished item: register a
 	// ShouldReconcile hook for that.
@@ -81,7 +82,7 @@ type Runtime struct {
 // Resumer is implemented by deployers that hold state in memory about finished
 // items, such as watches on a target.
 type Resumer interface {
-	// Resume is called once per process and item, on the first pass over an
+	// Resume is called once per process and item, on the first reconcile of an
 	// item that has nothing to do. It may read the target; it writes nothing,
 	// and changes to di are dropped. An error is logged and retried with backoff.
 	Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
@@ -136,3 +137,30 @@ func (p *ported) Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1a
 
 // ExtensionHooks returns the converted hooks.
 func (p *ported) ExtensionHooks() extension.ReconcileExtensionHooks { return p.hooks }
+
+// PortedHook is a hook with the signature of Landscaper's current library: no logger.
+type PortedHook func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error)
+
+// PortedHooks maps hook types to ported hooks.
+type PortedHooks map[extension.HookType][]PortedHook
+
+// convert gives each hook the logger that it does not take. A nil hook stays nil,
+// so that Validate names it.
+func (p PortedHooks) convert() extension.ReconcileExtensionHooks {
+	out := extension.ReconcileExtensionHooks{}
+	for t, hooks := range p {
+		for _, h := range hooks {
+			out[t] = append(out[t], withoutLogger(h))
+		}
+	}
+	return out
+}
+
+func withoutLogger(h PortedHook) extension.ReconcileExtensionHook {
+	if h == nil {
+		return nil
+	}
+	return func(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
+		return h(ctx, di, target, t)
+	}
+}

@@ -4,21 +4,23 @@
 // a [Deployer], hand it to [Add], and everything that Landscaper expects of a
 // deployer holds, on both revisions of its contract.
 //
-// A pass over an item walks the phases in pipeline.go:
+// A reconcile of an item walks the phases in pipeline.go:
 //
 //	start → fetch → responsibility → contract → should-reconcile → operate → end
 //
-// Extension hooks (package extension) run at fixed points of it. The library
-// alone writes deploy items; deployers and hooks change the item's status in
-// memory, note changes of labels and the like in patch.FromContext, and return.
-// One status write at the end of a pass carries everything, and one of the
-// metadata if that changes.
+// Extension hooks (package extension) run at fixed points of it. Deployers and hooks change the status
+// of the item in memory, note changes of labels and the like in patch.FromContext, and return.
 //
-// # Waking up
+// What follows decides, acts and records. judge, which is pure, turns what came back into an outcome.
+// The session of the item, the only writer, stores it: one write of the status carries everything, and
+// one of the metadata follows if that changes. schedule, which is pure too, says when to come back.
 //
-// An event wakes an item only when its print changed: metadata, generation,
-// phase and job IDs. The library's own writes are known in advance and wake
-// nothing. Failures, waits and polls are timed per item.
+// # Events
+//
+// An event leads to a reconcile only if the digest of the item changed: metadata, generation, phase and
+// job IDs. The library's own writes are known in advance and lead to none. Failures, waits and polls are
+// timed per item. A version that is older than the library's own last write is not acted on, unless live
+// reads prove that resource versions went backwards.
 //
 // # Cancelling
 //

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension"
 )
 
@@ -63,10 +64,10 @@ type Ended struct {
 
 // Pass runs one pass past the gate and without the watchdog.
 func (e *Engine) Pass(ctx context.Context, key types.NamespacedName) Ended {
-	c, ctx, cancel := e.r.newCycle(ctx, key, e.r.tracker.Get(key))
+	a, ctx, cancel := e.r.newAttempt(ctx, key, e.r.tracker.Get(key))
 	defer cancel(nil)
-	p := e.r.pass(ctx, c)
-	return Ended{Result: p.result, Err: p.err, Queue: e.r.schedule(c, p)}
+	ended := e.r.run(ctx, a)
+	return Ended{Result: ended.hooks, Err: ended.err, Queue: e.r.schedule(a, ended)}
 }
 
 // Event hands an update event on, as the informer does; it tells whether the item was woken.
@@ -75,18 +76,18 @@ func (e *Engine) Event(di *lsv1alpha1.DeployItem) bool { return e.Update(nil, di
 // Update is Event with the version that the cache had before.
 func (e *Engine) Update(old, di *lsv1alpha1.DeployItem) bool {
 	q := &recordingQueue{}
-	e.r.updated(old, di, q)
+	e.r.events.updated(old, di, q)
 	return len(q.added) > 0
 }
 
 // Gone hands a delete event on.
-func (e *Engine) Gone(di *lsv1alpha1.DeployItem) { e.r.deleted(di, &recordingQueue{}) }
+func (e *Engine) Gone(di *lsv1alpha1.DeployItem) { e.r.events.deleted(di, &recordingQueue{}) }
 
 // Trigger is Runtime.Trigger.
-func (e *Engine) Trigger(key types.NamespacedName) { e.r.trigger(key) }
+func (e *Engine) Trigger(key types.NamespacedName) { e.r.events.trigger(key) }
 
 // Queued returns what was added to the queue, which does not run, with the priorities.
-func (e *Engine) Queued() map[types.NamespacedName]int { return e.r.queue.early }
+func (e *Engine) Queued() map[types.NamespacedName]int { return e.r.events.queue.early }
 
 // Known tells how many items the engine remembers.
 func (e *Engine) Known() int { return e.r.tracker.Len() }
@@ -110,7 +111,8 @@ func (e *Engine) Wiring() map[extension.HookType][]string {
 	for i := range e.r.phases {
 		note(&e.r.phases[i])
 	}
-	for _, op := range e.r.ops {
+	for _, action := range []contract.Action{contract.Abort, contract.ForceReconcile, contract.Delete, contract.Reconcile} {
+		op := e.r.operation(inputs{}, action)
 		note(&op)
 	}
 	return wired

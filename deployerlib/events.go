@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 )
 
 type (
@@ -66,27 +69,36 @@ func addTo(q workQueue, key types.NamespacedName, priority int) {
 	q.Add(req)
 }
 
-// isMine tells whether an item is of our type and shard.
-func (r *reconciler) isMine(di *lsv1alpha1.DeployItem) bool {
-	return di.Spec.Type == r.args.Type && r.args.ItemSelector.Matches(labelSet(di))
+// dispatcher turns events and triggers into queue entries, and cancels calls that must end.
+type dispatcher struct {
+	itemType lsv1alpha1.DeployItemType
+	selector labels.Selector
+	client   client.Reader // from the cache
+	tracker  *itemstate.Tracker
+	queue    *queue
 }
 
-// itemEvents wakes items whose print changed, and cancels running calls.
-func (r *reconciler) itemEvents() diHandler {
+// isMine reports whether an item is of our type and shard.
+func (d *dispatcher) isMine(di *lsv1alpha1.DeployItem) bool {
+	return di.Spec.Type == d.itemType && d.selector.Matches(labelSet(di))
+}
+
+// itemEvents returns the handler of events about items.
+func (d *dispatcher) itemEvents() diHandler {
 	return diHandler{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*lsv1alpha1.DeployItem], q workQueue) {
-			if r.isMine(e.Object) {
+			if d.isMine(e.Object) {
 				addTo(q, client.ObjectKeyFromObject(e.Object), createPriority(e))
 			}
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*lsv1alpha1.DeployItem], q workQueue) {
-			if r.isMine(e.ObjectNew) {
-				r.updated(e.ObjectOld, e.ObjectNew, q)
+			if d.isMine(e.ObjectNew) {
+				d.updated(e.ObjectOld, e.ObjectNew, q)
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*lsv1alpha1.DeployItem], q workQueue) {
-			if r.isMine(e.Object) {
-				r.deleted(e.Object, q)
+			if d.isMine(e.Object) {
+				d.deleted(e.Object, q)
 			}
 		},
 	}
@@ -100,41 +112,40 @@ func createPriority(e event.TypedCreateEvent[*lsv1alpha1.DeployItem]) int {
 	return priorityOf(e.Object)
 }
 
-// updated wakes the item first and cancels then, so that exactly one pass follows.
-func (r *reconciler) updated(old, di *lsv1alpha1.DeployItem, q workQueue) {
+// updated queues the item first and cancels then, so that exactly one reconcile follows.
+func (d *dispatcher) updated(old, di *lsv1alpha1.DeployItem, q workQueue) {
 	key := client.ObjectKeyFromObject(di)
-	item := r.tracker.Get(key)
+	item := d.tracker.Get(key)
 	if item.Observe(old, di) {
 		addTo(q, key, priorityOf(di))
 	}
 	item.CancelFor(di)
 }
 
-// deleted ends a call whose item is gone and lets a last pass forget the item.
-func (r *reconciler) deleted(di *lsv1alpha1.DeployItem, q workQueue) {
+// deleted ends a call whose item is gone and lets a last reconcile forget the item.
+func (d *dispatcher) deleted(di *lsv1alpha1.DeployItem, q workQueue) {
 	key := client.ObjectKeyFromObject(di)
-	item := r.tracker.Get(key)
+	item := d.tracker.Get(key)
 	item.Trigger()
 	addTo(q, key, priorityJob)
 	item.Interrupt()
 }
 
-// wakeReferring wakes the items of a namespace that pass the filter: something
-// that they refer to has changed.
-func (r *reconciler) wakeReferring(ctx context.Context, namespace string, refers func(*lsv1alpha1.DeployItem) bool) {
+// wakeReferring triggers the items of a namespace that refer to something that has changed.
+func (d *dispatcher) wakeReferring(ctx context.Context, namespace string, refers func(*lsv1alpha1.DeployItem) bool) {
 	list := &lsv1alpha1.DeployItemList{}
-	if err := r.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := d.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return
 	}
 	for i := range list.Items {
-		if di := &list.Items[i]; r.isMine(di) && refers(di) {
-			r.trigger(client.ObjectKeyFromObject(di))
+		if di := &list.Items[i]; d.isMine(di) && refers(di) {
+			d.trigger(client.ObjectKeyFromObject(di))
 		}
 	}
 }
 
-// trigger asks for a pass, at low priority and without a reason.
-func (r *reconciler) trigger(key types.NamespacedName) {
-	r.tracker.Get(key).Trigger()
-	r.queue.add(key, priorityPeriodic)
+// trigger asks for a reconcile, at low priority and without a reason.
+func (d *dispatcher) trigger(key types.NamespacedName) {
+	d.tracker.Get(key).Trigger()
+	d.queue.add(key, priorityPeriodic)
 }

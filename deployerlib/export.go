@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
 // exportSizeLimit is what a Secret may hold.
@@ -59,7 +61,7 @@ func WriteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem
 		err = c.Update(ctx, secret)
 	}
 	if err != nil {
-		return fmt.Errorf("write export Secret %s: %w", client.ObjectKeyFromObject(secret), quiet(err, data))
+		return fmt.Errorf("write export Secret %s: %w", client.ObjectKeyFromObject(secret), redact.Error(err, data))
 	}
 	refer(di, secret)
 	return nil
@@ -88,7 +90,7 @@ func DeleteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployIte
 func removeExport(ctx context.Context, c client.Client, secret *corev1.Secret) error {
 	err := c.Delete(ctx, secret, client.Preconditions{UID: new(secret.UID)})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete export Secret %s: %w", client.ObjectKeyFromObject(secret), quiet(err, slices.Collect(maps.Values(secret.Data))...))
+		return fmt.Errorf("delete export Secret %s: %w", client.ObjectKeyFromObject(secret), redact.Error(err, slices.Collect(maps.Values(secret.Data))...))
 	}
 	return nil
 }
@@ -113,12 +115,12 @@ func exportData(values any) ([]byte, error) {
 	return data, nil
 }
 
-// foreignError says that a Secret belongs to somebody else.
+// foreignError says that a Secret belongs to another item.
 type foreignError struct{ error }
 
 func (e foreignError) Unwrap() error { return e.error }
 
-// isForeign tells whether err is about a Secret of somebody else.
+// isForeign reports whether err is about a Secret of another item.
 func isForeign(err error) bool {
 	_, ok := err.(foreignError) //nolint:errorlint // made here, never wrapped
 	return ok
@@ -129,7 +131,7 @@ func emptyExport(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// isLeftover tells that a Secret belonged to an item of the same name that does not exist any more, since this one does:
+// isLeftover reports whether a Secret belonged to an item of the same name that does not exist any more, since this one does:
 // a process that wrote it died before it could refer to it, or the reference was lost.
 func isLeftover(secret *corev1.Secret, di *lsv1alpha1.DeployItem) bool {
 	return len(secret.OwnerReferences) > 0 && !slices.ContainsFunc(secret.OwnerReferences, func(o metav1.OwnerReference) bool {

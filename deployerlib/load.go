@@ -3,67 +3,78 @@
 package deployerlib
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	lserrors "github.com/gardener/landscaper/apis/errors"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/targets"
 )
 
-// load reads what a call needs: the Context object, the resolved target, and
-// for a deployment a timeout and configuration that make sense. Abort must
-// work on whatever is there, so there nothing is missing.
-func (r *reconciler) load(ctx context.Context, c *cycle) error {
-	if c.decision.Action == contract.Abort {
-		c.lsCtx, _ = r.context(ctx, c)
-		c.resolved, _ = r.resolve(ctx, c)
-		return nil
-	}
-	if _, _, err := contract.Timeout(c.stored); err != nil {
-		return err
-	}
-	err := checkTargetNamespace(c)
-	if err != nil {
-		return err
-	}
-	if c.resolved, err = r.resolve(ctx, c); err != nil {
-		return err
-	}
-	if c.lsCtx, err = r.context(ctx, c); err != nil {
-		return err
-	}
-	if c.decision.Action != contract.Delete && emptyConfig(c.stored) {
-		return lserrors.NewError("Reconcile", "ProviderConfigurationMissing", "spec.config: required, but missing or empty",
-			lsv1alpha1.ErrorConfigurationProblem)
-	}
-	return nil
+// loader reads what a call works with besides the item.
+type loader struct {
+	client   client.Reader // from the cache
+	resolver *targets.Resolver
+	clock    clock.PassiveClock
+	grace    time.Duration // for a deletion whose Target is missing
 }
 
-// emptyConfig tells that an item has no provider configuration.
+// load reads what a call needs: the Context object, the resolved target, and for a deployment a timeout
+// and a configuration that make sense. Abort must work on whatever is there, so nothing is missing then.
+func (l *loader) load(ctx context.Context, a *attempt) (in inputs, err error) {
+	item, action := a.session.Read(), a.decision.Action
+	if action == contract.Abort {
+		in.context, _ = l.context(ctx, item)
+		in.target, _ = l.resolve(ctx, a)
+		return in, nil
+	}
+	if _, _, err := contract.Timeout(item); err != nil {
+		return in, err
+	}
+	if err := checkTargetNamespace(item, action); err != nil {
+		return in, err
+	}
+	if in.target, err = l.resolve(ctx, a); err != nil {
+		return in, err
+	}
+	if in.context, err = l.context(ctx, item); err != nil {
+		return in, err
+	}
+	if action != contract.Delete && emptyConfig(item) {
+		return in, lserrors.NewError("Reconcile", "ProviderConfigurationMissing", "spec.config: required, but missing or empty",
+			lsv1alpha1.ErrorConfigurationProblem)
+	}
+	return in, nil
+}
+
+// emptyConfig reports whether an item has no provider configuration.
 func emptyConfig(di *lsv1alpha1.DeployItem) bool {
 	return di.Spec.Configuration == nil || len(di.Spec.Configuration.Raw) == 0
 }
 
-// checkTargetNamespace refuses to deploy to the target of another namespace.
-// What was deployed already, by a library that looked past the namespace, can be deleted.
-func checkTargetNamespace(c *cycle) error {
-	ref := c.stored.Spec.Target
-	if c.decision.Action == contract.Delete || ref == nil || ref.Namespace == "" || ref.Namespace == c.key.Namespace {
+// checkTargetNamespace refuses to deploy to the target of another namespace. What was deployed already,
+// by a library that looked past the namespace, can be deleted.
+func checkTargetNamespace(di *lsv1alpha1.DeployItem, action contract.Action) error {
+	ref := di.Spec.Target
+	if action == contract.Delete || ref == nil || ref.Namespace == "" || ref.Namespace == di.Namespace {
 		return nil
 	}
-	return ConfigError("spec.target.namespace", "is %q, but a target must be in the item's namespace %q", ref.Namespace, c.key.Namespace)
+	return ConfigError("spec.target.namespace", "is %q, but a target must be in the item's namespace %q", ref.Namespace, di.Namespace)
 }
 
-// context reads the Context that the item names. The default is applied here,
-// never to the item (a later write would change its generation).
-func (r *reconciler) context(ctx context.Context, c *cycle) (*lsv1alpha1.Context, error) {
-	key := client.ObjectKey{Namespace: c.key.Namespace, Name: contextName(c.stored)}
+// context reads the Context that the item names. The default is applied here, never to the item,
+// because a later write would change its generation.
+func (l *loader) context(ctx context.Context, di *lsv1alpha1.DeployItem) (*lsv1alpha1.Context, error) {
+	key := client.ObjectKey{Namespace: di.Namespace, Name: contextName(di)}
 	lsCtx := &lsv1alpha1.Context{}
-	err := r.client.Get(ctx, key, lsCtx)
+	err := l.client.Get(ctx, key, lsCtx)
 	if apierrors.IsNotFound(err) {
 		return nil, lserrors.NewError("LoadContext", "ContextNotFound", fmt.Sprintf("context %q not found in namespace %q", key.Name, key.Namespace))
 	}
@@ -75,20 +86,51 @@ func (r *reconciler) context(ctx context.Context, c *cycle) (*lsv1alpha1.Context
 
 // contextName is the name of the Context that an item uses.
 func contextName(di *lsv1alpha1.DeployItem) string {
-	return or(di.Spec.Context, lsv1alpha1.DefaultContextName)
+	return cmp.Or(di.Spec.Context, lsv1alpha1.DefaultContextName)
 }
 
-// resolve makes the target ready for use; nil when the item names none.
-func (r *reconciler) resolve(ctx context.Context, c *cycle) (*lsv1alpha1.ResolvedTarget, error) {
-	if c.targetErr != nil {
-		return nil, r.targetMissing(c)
+// resolve makes the target ready for use. It returns nil if the item names none.
+func (l *loader) resolve(ctx context.Context, a *attempt) (*lsv1alpha1.ResolvedTarget, error) {
+	if a.target.err != nil {
+		return nil, l.targetMissing(a)
 	}
-	if c.target == nil {
+	if a.target.object == nil {
 		return nil, nil
 	}
-	resolved, err := r.resolver.Resolve(ctx, c.target)
+	resolved, err := l.resolver.Resolve(ctx, a.target.object)
 	if err != nil {
 		return nil, lserrors.NewWrappedError(err, "ResolveTarget", "TargetNotResolved", err.Error(), contract.Codes(err)...)
 	}
 	return resolved, nil
+}
+
+// The error of an item whose Target does not exist.
+const (
+	opResolveTarget      = "ResolveTarget"
+	reasonTargetNotFound = "TargetNotFound"
+)
+
+// targetMissing is the error of an item whose Target does not exist. It ends a deletion whose grace is
+// over: its objects may have gone with their cluster, and waiting for the whole timeout says nothing
+// more. A deployment goes on waiting for its Target until its deadline.
+func (l *loader) targetMissing(a *attempt) error {
+	if rest, waits := l.targetGrace(a, a.session.Working()); waits && rest <= 0 {
+		return lserrors.NewError(opResolveTarget, reasonTargetNotFound,
+			fmt.Sprintf("%s; it did not come back within %s", a.target.err, l.grace), lsv1alpha1.ErrorConfigurationProblem)
+	}
+	return lserrors.NewError(opResolveTarget, reasonTargetNotFound, a.target.err.Error())
+}
+
+// targetGrace is how long a deletion goes on waiting for its Target. waits is false if the attempt is no
+// such deletion. The grace counts from when this run missed the Target first: its lastError holds the
+// time, and a new run begins without one.
+func (l *loader) targetGrace(a *attempt, item *lsv1alpha1.DeployItem) (rest time.Duration, waits bool) {
+	if a.target.err == nil || !a.decision.Due || a.decision.Action != contract.Delete {
+		return 0, false
+	}
+	missed := a.began
+	if e := item.Status.LastError; e != nil && e.Operation == opResolveTarget && e.Reason == reasonTargetNotFound {
+		missed = e.LastTransitionTime.Time
+	}
+	return missed.Add(l.grace).Sub(l.clock.Now()), true
 }

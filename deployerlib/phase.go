@@ -14,35 +14,35 @@ type verdict int
 
 const (
 	proceed verdict = iota // run the next phase
-	stop                   // end the pass, keep the requeue that hooks asked for
-	drop                   // end the pass and forget what hooks asked for: item gone or not ours at all
+	stop                   // end the attempt, keep the requeue that hooks asked for
+	drop                   // end the attempt and forget what hooks asked for: the item is gone or not ours at all
 )
 
 // String names the verdict for traces.
 func (v verdict) String() string { return [...]string{"proceed", "stop", "drop"}[v] }
 
-// phase is one named step: gates may stop the pass, do gives the default
-// verdict, override may change it, then notes that the pass proceeds.
+// phase is one named step. The hooks at its gates may stop the attempt, do gives the default verdict,
+// override may change it, and then is called if the attempt proceeds.
 type phase struct {
 	name     string
-	only     func(*cycle) bool // nil: always; else passes without it skip the phase
+	only     func(*attempt) bool // the phase is skipped if it returns false; nil means always
 	gates    []extension.HookType
-	do       func(context.Context, *cycle) (verdict, error)
+	do       func(context.Context, *attempt) (verdict, error)
 	override *override
-	then     func(*cycle)
+	then     func(*attempt)
 }
 
 // override lets the hooks of one type change a verdict.
 type override struct {
 	hook    extension.HookType
 	rule    func(byDefault verdict, res *extension.HookResult) verdict
-	onForce func(context.Context, *cycle) (verdict, error) // stop became proceed
+	onForce func(context.Context, *attempt) (verdict, error) // called if stop became proceed
 }
 
 // at lists the hook types of a phase's gates.
 func at(types ...extension.HookType) []extension.HookType { return types }
 
-// replace: a result decides, whatever the default was.
+// replace lets a result decide, whatever the default was.
 func replace(byDefault verdict, res *extension.HookResult) verdict {
 	switch {
 	case res == nil:
@@ -53,7 +53,7 @@ func replace(byDefault verdict, res *extension.HookResult) verdict {
 	return proceed
 }
 
-// forceOnly: a result may turn stop into proceed, never the other way round.
+// forceOnly lets a result turn stop into proceed, never the other way round.
 func forceOnly(byDefault verdict, res *extension.HookResult) verdict {
 	if res != nil && !res.AbortReconcile {
 		return proceed
@@ -61,17 +61,25 @@ func forceOnly(byDefault verdict, res *extension.HookResult) verdict {
 	return byDefault
 }
 
-// runPhases walks the phases until one does not proceed.
-func (r *reconciler) runPhases(ctx context.Context, c *cycle, phases []phase) (verdict, error) {
+// walker runs phases and hooks.
+type walker struct {
+	hooks     extension.ReconcileExtensionHooks
+	telemetry *telemetry
+}
+
+// has reports whether there are hooks of a type.
+func (w *walker) has(t extension.HookType) bool { return len(w.hooks[t]) > 0 }
+
+// walk runs the phases until one does not proceed, or the attempt was cancelled before a call.
+func (w *walker) walk(ctx context.Context, a *attempt, phases []phase) (verdict, error) {
 	for i := range phases {
-		if c.outcome == nil && context.Cause(ctx) != nil {
-			c.cause = context.Cause(ctx)
+		if a.call.outcome == nil && context.Cause(ctx) != nil {
 			return stop, nil
 		}
-		if phases[i].only != nil && !phases[i].only(c) {
+		if phases[i].only != nil && !phases[i].only(a) {
 			continue
 		}
-		v, err := r.runPhase(ctx, c, &phases[i])
+		v, err := w.runPhase(ctx, a, &phases[i])
 		if err != nil || v != proceed {
 			return v, err
 		}
@@ -80,14 +88,14 @@ func (r *reconciler) runPhases(ctx context.Context, c *cycle, phases []phase) (v
 }
 
 // runPhase runs one phase and reports it.
-func (r *reconciler) runPhase(ctx context.Context, c *cycle, p *phase) (verdict, error) {
-	ctx, end := r.seen.phase(ctx, c, p.name)
-	v, err := r.step(ctx, c, p)
+func (w *walker) runPhase(ctx context.Context, a *attempt, p *phase) (verdict, error) {
+	ctx, end := w.telemetry.phase(ctx, a, p.name)
+	v, err := w.step(ctx, a, p)
 	if err != nil {
 		v, err = stop, inPhase(p.name, err)
 	}
 	if v == proceed && p.then != nil {
-		p.then(c)
+		p.then(a)
 	}
 	end(v, err)
 	return v, err
@@ -111,13 +119,13 @@ func (e *phaseError) Error() string { return fmt.Sprintf("%s: %v", e.phase, e.er
 func (e *phaseError) Unwrap() error { return e.err }
 
 // step runs gates, do and override of a phase.
-func (r *reconciler) step(ctx context.Context, c *cycle, p *phase) (verdict, error) {
+func (w *walker) step(ctx context.Context, a *attempt, p *phase) (verdict, error) {
 	for _, t := range p.gates {
-		res, err := r.runHooks(ctx, c, t)
+		res, err := w.runHooks(ctx, a, t)
 		if err != nil {
 			return stop, err
 		}
-		c.merge(res)
+		a.merge(res)
 		if res != nil && res.AbortReconcile && t != extension.EndHook {
 			return stop, nil
 		}
@@ -125,26 +133,49 @@ func (r *reconciler) step(ctx context.Context, c *cycle, p *phase) (verdict, err
 	v := proceed
 	if p.do != nil {
 		var err error
-		if v, err = p.do(ctx, c); err != nil || v == drop {
+		if v, err = p.do(ctx, a); err != nil || v == drop {
 			return v, err
 		}
 	}
 	if p.override != nil {
-		return r.applyOverride(ctx, c, p.override, v)
+		return w.applyOverride(ctx, a, p.override, v)
 	}
 	return v, nil
 }
 
 // applyOverride asks the hooks of an override.
-func (r *reconciler) applyOverride(ctx context.Context, c *cycle, o *override, byDefault verdict) (verdict, error) {
-	res, err := r.runHooks(ctx, c, o.hook)
+func (w *walker) applyOverride(ctx context.Context, a *attempt, o *override, byDefault verdict) (verdict, error) {
+	res, err := w.runHooks(ctx, a, o.hook)
 	if err != nil {
 		return stop, err
 	}
-	c.merge(res)
+	a.merge(res)
 	v := o.rule(byDefault, res)
 	if byDefault == stop && v == proceed && o.onForce != nil {
-		return o.onForce(ctx, c)
+		return o.onForce(ctx, a)
 	}
 	return v, nil
+}
+
+// runHooks runs the hooks of one type. Before the item is ours, hooks get a copy whose changes are
+// dropped. Afterwards they may change its status.
+func (w *walker) runHooks(ctx context.Context, a *attempt, t extension.HookType) (*extension.HookResult, error) {
+	if !w.has(t) {
+		return nil, nil
+	}
+	ctx = w.telemetry.hooks(ctx, a.key)
+	if a.session == nil {
+		return w.hooks.ExecuteHooks(ctx, a.log, nil, nil, t)
+	}
+	if !a.responsible {
+		return w.hooks.ExecuteHooks(ctx, a.log, a.session.Read().DeepCopy(), a.target.object, t)
+	}
+	ctx, item := a.session.UserCopy(ctx)
+	phase, lastError := item.Status.Phase, item.Status.LastError
+	res, err := w.hooks.ExecuteHooks(ctx, a.log, item, a.target.object, t)
+	item.Status.Phase, item.Status.LastError = phase, lastError
+	if faulty := a.session.Restore(a.log, "a "+string(t)+" hook"); faulty != nil && err == nil {
+		res, err = nil, faulty
+	}
+	return res, err
 }

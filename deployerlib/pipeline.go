@@ -7,14 +7,13 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// pipeline is the flow of one pass, in order. conclude follows it: the only
-// place that writes what a pass came to.
+// pipeline is the flow of one reconcile, in order. conclude follows it: it judges, and writes.
 func (r *reconciler) pipeline() []phase {
 	return []phase{
 		{name: "start", gates: at(extension.StartHook)},
 		{name: "fetch", do: r.fetch},
-		{name: "responsibility", do: r.checkResponsibility, override: &override{extension.DuringResponsibilityCheckHook, replace, nil}, then: (*cycle).accept},
-		{name: "pause", only: (*cycle).isPaused, do: r.checkPause},
+		{name: "responsibility", do: r.checkResponsibility, override: &override{extension.DuringResponsibilityCheckHook, replace, nil}, then: markResponsible},
+		{name: "pause", only: isPaused, do: r.checkPause},
 		{name: "contract", gates: at(extension.AfterResponsibilityCheckHook), do: r.evaluate},
 		{name: "should-reconcile", do: r.shouldReconcile, override: &override{extension.ShouldReconcileHook, forceOnly, r.force}},
 		{name: "operate", do: r.operate},
@@ -22,13 +21,13 @@ func (r *reconciler) pipeline() []phase {
 	}
 }
 
-// operations are the phases that operate picks exactly one of.
-func (r *reconciler) operations() map[contract.Action]phase {
+// operation is the phase of an action. operate runs exactly one.
+func (r *reconciler) operation(in inputs, action contract.Action) phase {
 	d := r.args.Deployer
 	return map[contract.Action]phase{
-		contract.Abort:          {name: "abort", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeAbortHook), do: r.act(d.Abort)},
-		contract.ForceReconcile: {name: "force-reconcile", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeForceReconcileHook), do: r.act(r.forceOr(d))},
-		contract.Delete:         {name: "delete", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeDeleteHook), do: r.act(d.Delete)},
-		contract.Reconcile:      {name: "reconcile", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeReconcileHook), do: r.act(d.Reconcile)},
-	}
+		contract.Abort:          {name: "abort", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeAbortHook), do: r.act(d.Abort, in)},
+		contract.ForceReconcile: {name: "force-reconcile", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeForceReconcileHook), do: r.act(forceOr(d), in)},
+		contract.Delete:         {name: "delete", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeDeleteHook), do: r.act(d.Delete, in)},
+		contract.Reconcile:      {name: "reconcile", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeReconcileHook), do: r.act(d.Reconcile, in)},
+	}[action]
 }

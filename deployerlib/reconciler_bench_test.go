@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/extension"
 )
 
@@ -57,12 +56,10 @@ func offline(tb testing.TB, di *lsv1alpha1.DeployItem, hooks extension.Reconcile
 	if err := args.Validate(); err != nil {
 		tb.Fatal(err)
 	}
-	seen, err := newObserver(&args)
+	r, err := newReconciler(access{items: memoryItems{di}}, args)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r := &reconciler{args: args, hooks: args.readHooks(), seen: seen, tracker: itemstate.NewTracker(), queue: &queue{}, items: memoryItems{di}}
-	r.phases, r.ops = r.pipeline(), r.operations()
 	return r
 }
 

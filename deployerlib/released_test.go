@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 )
 
 // The cache still has an item that our own write let go: the answer carries
@@ -43,9 +41,10 @@ func TestFetchPassesOverWhatIsGone(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := offline(t, tc.cached, nil)
-			c := &cycle{key: client.ObjectKeyFromObject(tc.cached), state: itemstate.NewTracker().Get(client.ObjectKeyFromObject(tc.cached)), item: tc.cached.DeepCopy()}
-			(&writer{}).adopt(c, tc.answer)
-			if got, err := r.fetch(t.Context(), c); err != nil || got != tc.want {
+			key := client.ObjectKeyFromObject(tc.cached)
+			a := &attempt{key: key, state: r.tracker.Get(key)}
+			a.state.Wrote(tc.answer)
+			if got, err := r.fetch(t.Context(), a); err != nil || got != tc.want {
 				t.Errorf("%s: got %s, %v, want %s", tc.reason, got, err, tc.want)
 			}
 		})

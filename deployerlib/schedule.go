@@ -7,8 +7,10 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	lsv1helper "github.com/gardener/landscaper/apis/core/v1alpha1/helper"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 )
 
 // Priorities in the queue: the highest goes first. They are set on every
@@ -42,20 +44,118 @@ func priorityOf(di *lsv1alpha1.DeployItem) int {
 	return priorityJob
 }
 
-// priority is that of the next pass. A retry is not urgent, so that an item
-// that fails for ever cannot starve the others.
-func (c *cycle) priority(p passed) int {
+// ending is how an attempt ended: all that the time of the next one depends on.
+type ending struct {
+	result
+
+	item        *lsv1alpha1.DeployItem // as it is stored now; nil if the attempt did not get to see it
+	known       bool                   // no write met a change by another client
+	responsible bool
+	decision    contract.Decision
+	due         contract.Decision // what is due on the item now; set if a run ended
+	wait        time.Duration     // after WaitFor, to poll, or for a newer version
+
+	abortDeadline time.Time     // set if the action is Abort
+	targetGrace   time.Duration // how long a deletion waits for its Target
+	waitsTarget   bool          // it does wait
+}
+
+// next is when and with which priority the item is reconciled again.
+type next struct {
+	after     time.Duration
+	immediate bool
+	priority  int
+}
+
+// result is the answer to the queue. Nothing is due if it has no delay.
+func (n next) result() reconcile.Result {
+	if n.after <= 0 && !n.immediate {
+		return reconcile.Result{Priority: &n.priority}
+	}
+	return reconcile.Result{RequeueAfter: max(n.after, 1), Priority: &n.priority}
+}
+
+// schedule returns when the item is reconciled again: at the soonest time that hooks, waits, the
+// backoff or the deadline of the run ask for.
+func schedule(e ending, retries itemstate.Retries, backoff func(failures int) time.Duration, now time.Time) next {
+	n := next{priority: e.priority(), immediate: e.immediate()}
+	if n.immediate {
+		n.after = immediateDelay(retries.Immediate)
+		return n
+	}
+	asks := []time.Duration{e.wait, e.hooks.RequeueAfter, e.toDeadline(now)}
+	if e.superseded {
+		asks[0] = staleRetry
+	}
+	if e.failure {
+		asks = append(asks, backoff(retries.Failures))
+	}
+	for _, ask := range asks {
+		if ask > 0 && (n.after == 0 || ask < n.after) {
+			n.after = ask
+		}
+	}
+	return n
+}
+
+// immediate reports whether the next attempt is due at once: it was asked for, or a run ended and the
+// item, as stored now, asks for another one, such as a deletion after an abort, or a change that came
+// while it ran. A run that a pause holds back has to be shown.
+func (e ending) immediate() bool {
+	return e.again || e.hooks.Requeue || e.endedRun() && (e.due.Due || e.due.Held) //nolint:staticcheck // the hooks' contract has it
+}
+
+// endedRun reports whether a run ended with the attempt.
+func (e ending) endedRun() bool {
+	return e.outcome != nil && e.outcome.Final && !e.decision.Background
+}
+
+// priority is that of the next attempt. A retry is not urgent, so that an item that keeps failing cannot
+// starve the others.
+func (e ending) priority() int {
 	switch {
-	case c.base == nil || !c.decision.Due || c.decision.Background:
+	case e.item == nil || !e.decision.Due || e.decision.Background:
 		return priorityPeriodic
-	case p.failure:
+	case e.failure:
 		return priorityJob
 	}
-	priority := priorityOf(c.base)
-	if hooks := p.result.Priority; hooks != nil {
+	priority := priorityOf(e.item)
+	if hooks := e.hooks.Priority; hooks != nil {
 		priority = max(priority, *hooks)
 	}
 	return priority
+}
+
+// toDeadline is the time left to an open run. It is zero if there is none.
+func (e ending) toDeadline(now time.Time) time.Duration {
+	if e.decision.Held {
+		return e.toHeldDeadline(now)
+	}
+	open := e.responsible && e.item != nil && e.decision.Due && (e.outcome == nil || !e.outcome.Final && !e.outcome.Done)
+	if !open || e.decision.Unchanged {
+		return 0
+	}
+	deadline, ok := contract.Deadline(e.item, e.decision)
+	if e.decision.Action == contract.Abort {
+		deadline, ok = e.abortDeadline, true
+	}
+	if e.waitsTarget && (!ok || now.Add(e.targetGrace).Before(deadline)) {
+		deadline, ok = now.Add(e.targetGrace), true
+	}
+	if !ok {
+		return 0
+	}
+	return max(deadline.Sub(now), time.Millisecond)
+}
+
+// toHeldDeadline is the time left to a run that a pause keeps from going on, because the item was
+// deleted meanwhile. It is zero if the time is over, or no run began.
+func (e ending) toHeldDeadline(now time.Time) time.Duration {
+	deadline, ok := contract.Deadline(e.item, e.decision)
+	if !ok || contract.IsFinal(e.item.Status.Phase) {
+		return 0
+	}
+	return max(deadline.Sub(now), 0)
 }
 
 // immediateDelay is the delay of an attempt that is due at once: none, until too many come in a row.
@@ -71,4 +171,17 @@ func immediateDelay(inARow int) time.Duration {
 		}
 	}
 	return wait
+}
+
+// after returns the delay before the next attempt, given the number of failures in a row: Min, doubled
+// per failure up to Max, with jitter.
+func (b Backoff) after(failures int, jitter func(time.Duration) time.Duration) time.Duration {
+	wait := b.Min
+	for range failures - 1 {
+		if wait *= 2; wait >= b.Max || wait <= 0 {
+			wait = b.Max
+			break
+		}
+	}
+	return jitter(wait)
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 )
 
 var moment = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -77,6 +78,63 @@ func TestPriorityOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := priorityOf(test.di); got != test.want {
 				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestSchedule(t *testing.T) {
+	t.Parallel()
+	now := moment.Add(time.Minute)
+	job := contract.Decision{Revision: contract.JobID, Action: contract.Reconcile, Due: true}
+	held, abort, background := job, job, job
+	held.Held, held.Due = true, false
+	abort.Action = contract.Abort
+	background.Background = true
+	urgent := 200
+	final, waits := &contract.Outcome{Final: true, Done: true}, &contract.Outcome{Waiting: true}
+	of := func(d contract.Decision, change func(*ending)) ending {
+		e := ending{item: jobItem(), known: true, responsible: true, decision: d}
+		change(&e)
+		return e
+	}
+	deadline := contract.DefaultTimeout - time.Minute // the job began at the moment
+	cases := map[string]struct {
+		reason  string
+		ending  ending
+		retries itemstate.Retries
+		want    next
+	}{
+		"Settled":         {"nothing is due", of(contract.Decision{}, func(e *ending) { e.settled = true }), itemstate.Retries{}, next{priority: priorityPeriodic}},
+		"HookAsks":        {"a hook asks for a time", of(contract.Decision{}, func(e *ending) { e.hooks.RequeueAfter = time.Hour }), itemstate.Retries{}, next{after: time.Hour, priority: priorityPeriodic}},
+		"Open":            {"an open run ends at its deadline", of(job, func(*ending) {}), itemstate.Retries{}, next{after: deadline}},
+		"Waits":           {"a wait is sooner", of(job, func(e *ending) { e.outcome, e.wait = waits, time.Minute }), itemstate.Retries{}, next{after: time.Minute}},
+		"WaitsPast":       {"a wait does not go past the deadline", of(job, func(e *ending) { e.outcome, e.wait = waits, time.Hour }), itemstate.Retries{}, next{after: deadline}},
+		"Failed":          {"the backoff counts the failures", of(job, func(e *ending) { e.failure = true }), itemstate.Retries{Failures: 3}, next{after: 3 * time.Second}},
+		"HookSooner":      {"a hook may ask for less", of(job, func(e *ending) { e.failure, e.hooks.RequeueAfter = true, time.Second }), itemstate.Retries{Failures: 3}, next{after: time.Second}},
+		"HookUrgent":      {"a hook raises the priority, but not of a failure", of(job, func(e *ending) { e.hooks.Priority = &urgent }), itemstate.Retries{}, next{after: deadline, priority: urgent}},
+		"FailureUrgent":   {"a retry is not urgent", of(job, func(e *ending) { e.failure, e.hooks.Priority = true, &urgent }), itemstate.Retries{Failures: 1}, next{after: time.Second}},
+		"Superseded":      {"the newer version comes soon", of(job, func(e *ending) { e.superseded = true }), itemstate.Retries{}, next{after: staleRetry}},
+		"Unread":          {"the newer version comes soon", ending{wait: staleRetry}, itemstate.Retries{}, next{after: staleRetry, priority: priorityPeriodic}},
+		"Again":           {"at once", of(job, func(e *ending) { e.again = true }), itemstate.Retries{Immediate: 1}, next{immediate: true}},
+		"AgainAndAgain":   {"too many in a row are slowed down", of(job, func(e *ending) { e.again = true }), itemstate.Retries{Immediate: 10}, next{immediate: true, after: 100 * time.Millisecond}},
+		"HookRequeues":    {"a hook asks for another attempt at once", of(contract.Decision{}, func(e *ending) { e.hooks.Requeue = true }), itemstate.Retries{Immediate: 1}, next{immediate: true, priority: priorityPeriodic}},
+		"Ended":           {"a run that ended has no deadline", of(job, func(e *ending) { e.outcome, e.settled = final, true }), itemstate.Retries{}, next{}},
+		"EndedAnotherDue": {"the item asks for another run", of(job, func(e *ending) { e.outcome, e.due.Due = final, true }), itemstate.Retries{}, next{immediate: true}},
+		"EndedHeld":       {"a run that is held back has to be shown", of(job, func(e *ending) { e.outcome, e.due.Held = final, true }), itemstate.Retries{}, next{immediate: true}},
+		"BackgroundEnded": {"a background run is no reason to look again", of(background, func(e *ending) { e.outcome, e.due.Due = final, true }), itemstate.Retries{}, next{priority: priorityPeriodic}},
+		"Abort":           {"an abort has a deadline of its own", of(abort, func(e *ending) { e.abortDeadline = now.Add(time.Second) }), itemstate.Retries{}, next{after: time.Second}},
+		"AbortOverdue":    {"what is overdue is due at once", of(abort, func(e *ending) { e.abortDeadline = moment }), itemstate.Retries{}, next{after: time.Millisecond}},
+		"TargetGrace":     {"a deletion waits for its Target only for the grace", of(job, func(e *ending) { e.waitsTarget, e.targetGrace = true, time.Second }), itemstate.Retries{}, next{after: time.Second}},
+		"Held":            {"a run that is held back ends at its deadline", of(held, func(*ending) {}), itemstate.Retries{}, next{after: deadline, priority: priorityPeriodic}},
+		"NotResponsible":  {"another deployer sees to it", of(job, func(e *ending) { e.responsible = false }), itemstate.Retries{}, next{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			backoff := func(failures int) time.Duration { return time.Duration(failures) * time.Second }
+			if got := schedule(tc.ending, tc.retries, backoff, now); got != tc.want {
+				t.Errorf("%s: got %+v, want %+v", tc.reason, got, tc.want)
 			}
 		})
 	}

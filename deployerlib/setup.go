@@ -24,6 +24,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/shares"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -81,23 +82,34 @@ func accessTo(c cluster.Cluster, name string) access {
 }
 
 // newReconciler wires a reconciler.
-func newReconciler(a access, args DeployerArgs) (*reconciler, error) {
-	seen, err := newObserver(&args)
+func newReconciler(access access, args DeployerArgs) (*reconciler, error) {
+	telemetry, err := newTelemetry(&args)
 	if err != nil {
 		return nil, err
 	}
+	tracker := itemstate.NewTracker()
+	events := &dispatcher{itemType: args.Type, selector: args.ItemSelector, client: access.client, tracker: tracker, queue: &queue{}}
 	r := &reconciler{
-		args: args, hooks: args.readHooks(), client: a.client, seen: seen, tracker: itemstate.NewTracker(), queue: &queue{},
-		items: a.items, warn: a.warn,
-		resolver: targets.NewResolver(a.live, args.Clock, args.SecretMaxAge),
-		writer:   &writer{client: a.client, live: a.live, clock: args.Clock, seen: seen},
+		args: args, items: access.items, warn: access.warn, tracker: tracker, events: events, telemetry: telemetry,
+		walker: &walker{hooks: args.readHooks(), telemetry: telemetry},
+		loader: &loader{
+			client: access.client, resolver: targets.NewResolver(access.live, args.Clock, args.SecretMaxAge),
+			clock: args.Clock, grace: args.MissingTargetGrace,
+		},
+		caller: &caller{clock: args.Clock, pollInterval: args.PollInterval, telemetry: telemetry},
+		writer: statuswriter.New(statuswriter.Options{Client: access.client, Live: access.live, Clock: args.Clock, Telemetry: telemetry}),
+	}
+	r.watchdog = &watchdog{
+		clock: args.Clock, grace: args.GracePeriod, deployer: args.info(),
+		writer: r.writer, queue: events.queue, telemetry: telemetry, warn: access.warn,
 	}
 	r.shares = shares.New(shares.Options{
 		Workers: args.Options.MaxConcurrentReconciles, TargetShare: args.TargetShare,
 		After: func(d time.Duration, f func()) { args.Clock.AfterFunc(d, func() { go f() }) },
-		Offer: func(item types.NamespacedName) { r.queue.add(item, priorityOffered) },
+		Offer: func(item types.NamespacedName) { events.queue.add(item, priorityOffered) },
+		Waits: telemetry.waiting,
 	})
-	r.phases, r.ops = r.pipeline(), r.operations()
+	r.phases = r.pipeline()
 	return r, nil
 }
 
@@ -107,8 +119,8 @@ const maxEventReason = 128
 // runtime is what the deployer gets.
 func (r *reconciler) runtime(ls, host cluster.Cluster) Runtime {
 	return Runtime{
-		Landscaper: ls, Host: host, Targets: r.resolver, Recorder: ls.GetEventRecorder(r.args.Name),
-		Clock: r.args.Clock, Trigger: r.trigger, JudgeTargets: r.shares.Judge,
+		Landscaper: ls, Host: host, Targets: r.loader.resolver, Recorder: ls.GetEventRecorder(r.args.Name),
+		Clock: r.args.Clock, Trigger: r.events.trigger, JudgeTargets: r.shares.Judge,
 		Registerer: prometheus.WrapRegistererWith(prometheus.Labels{"deployer_type": string(r.args.Type)}, r.args.Registerer),
 	}
 }
@@ -140,21 +152,21 @@ func (r *reconciler) addTo(mgr manager.Manager, log logr.Logger) error {
 // sources are the queue itself, the items, and what items refer to.
 func (r *reconciler) sources(c cluster.Cluster) []source.Source {
 	targetChanged := func(ctx context.Context, t *lsv1alpha1.Target) {
-		r.resolver.Forget(client.ObjectKeyFromObject(t))
-		r.wakeReferring(ctx, t.Namespace, func(di *lsv1alpha1.DeployItem) bool {
+		r.loader.resolver.Forget(client.ObjectKeyFromObject(t))
+		r.events.wakeReferring(ctx, t.Namespace, func(di *lsv1alpha1.DeployItem) bool {
 			return di.Spec.Target != nil && di.Spec.Target.Name == t.Name
 		})
 	}
 	contextChanged := func(ctx context.Context, lsCtx *lsv1alpha1.Context) {
-		r.wakeReferring(ctx, lsCtx.Namespace, func(di *lsv1alpha1.DeployItem) bool { return contextName(di) == lsCtx.Name })
+		r.events.wakeReferring(ctx, lsCtx.Namespace, func(di *lsv1alpha1.DeployItem) bool { return contextName(di) == lsCtx.Name })
 	}
 	return []source.Source{
-		source.Func(r.queue.start),
+		source.Func(r.events.queue.start),
 		source.Func(func(ctx context.Context, _ workQueue) error {
 			context.AfterFunc(ctx, r.shares.Close)
 			return nil
 		}),
-		source.Kind(c.GetCache(), &lsv1alpha1.DeployItem{}, r.itemEvents()),
+		source.Kind(c.GetCache(), &lsv1alpha1.DeployItem{}, r.events.itemEvents()),
 		source.Kind(c.GetCache(), &lsv1alpha1.Target{}, onChange(targetChanged)),
 		source.Kind(c.GetCache(), &lsv1alpha1.Context{}, onChange(contextChanged)),
 	}

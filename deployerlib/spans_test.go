@@ -57,20 +57,20 @@ func TestEachPhaseAndHookHasASpan(t *testing.T) {
 	spans := &spanLog{}
 	args := DeployerArgs{Type: "example.org/t", TracerProvider: spans, Registerer: prometheus.NewRegistry()}
 	args.Default()
-	seen, err := newObserver(&args)
+	telemetry, err := newTelemetry(&args)
 	if err != nil {
 		t.Fatal(err)
 	}
 	hooks := extension.ReconcileExtensionHooks{}.
 		RegisterHook(extension.Named("audit", extension.OnStart(func(context.Context, logr.Logger) error { return nil })), extension.StartHook)
-	r := &reconciler{args: args, hooks: hooks, seen: seen}
-	c := &cycle{key: types.NamespacedName{Namespace: "n", Name: "i"}, requeue: &extension.HookResult{}}
-	ctx, end := seen.pass(t.Context(), c)
+	w := &walker{hooks: hooks, telemetry: telemetry}
+	a := &attempt{key: types.NamespacedName{Namespace: "n", Name: "i"}, hooks: &extension.HookResult{}}
+	ctx, end := telemetry.attempt(t.Context(), a.key)
 	secret := errors.New("password=hunter2")
-	_, _ = r.runPhase(ctx, c, &phase{name: "start", gates: at(extension.StartHook)})
-	_, _ = r.runPhase(ctx, c, &phase{name: "fetch", do: func(context.Context, *cycle) (verdict, error) { return stop, secret }})
-	end(passed{err: secret})
-	want := []string{"hook audit", "start", "fetch failed", "pass deployItem failed"}
+	_, _ = w.runPhase(ctx, a, &phase{name: "start", gates: at(extension.StartHook)})
+	_, _ = w.runPhase(ctx, a, &phase{name: "fetch", do: func(context.Context, *attempt) (verdict, error) { return stop, secret }})
+	end(result{err: secret})
+	want := []string{"hook audit", "start", "fetch failed", "reconcile deployItem failed"}
 	if !slices.Equal(spans.ended, want) {
 		t.Errorf("ended spans %q, want %q: errors are marked, their text is kept out", spans.ended, want)
 	}

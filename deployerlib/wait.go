@@ -9,7 +9,9 @@ import (
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
 )
 
 // waitFallback is how long an item waits at most when only a trigger should wake it.
@@ -35,7 +37,7 @@ func WaitFor(reason string, after time.Duration) error {
 	return &waitError{reason: reason, after: after}
 }
 
-// AsWait tells whether err is nothing but a WaitFor, or several, and what is
+// AsWait reports whether err is nothing but a WaitFor, or several, and what is
 // waited for: the reason and delay of the one that ends first.
 func AsWait(err error) (reason string, after time.Duration, ok bool) {
 	w, ok := waitOf(err)
@@ -87,7 +89,7 @@ func waitOfAll(errs []error) (*waitError, bool) {
 
 // ErrSuperseded is returned by Checkpoint when the job is no longer ours: it
 // was interrupted, or another job began. The deployer should return.
-var ErrSuperseded = errors.New("the job of this call is no longer the current one")
+var ErrSuperseded = statuswriter.ErrSuperseded
 
 // Causes with which the library cancels the context of a running call.
 var (
@@ -111,3 +113,66 @@ type PanicError struct {
 
 // Error names the value, without the stack.
 func (p *PanicError) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
+
+// ErrUnchanged is returned by Reconcile or ForceReconcile when everything was
+// found as it should be and there is nothing to tell. It counts as success. A
+// background run of a finished job-ID item that ends with it writes nothing at
+// all, not even lastReconcileTime; so a run that a schedule asked for must
+// return nil, for the schedule counts from that time. Something is written all
+// the same when there is something to say: the status was changed in memory, a
+// patch was noted, condition BackgroundReconcile shows anything but success, or
+// the annotation force-reconcile has to go.
+//
+// In a job, and under the annotation revision, it counts as nil. Joined with
+// another error, or with WaitFor, the other one counts. Delete and Abort must
+// not return it: from them it is an error like any other.
+var ErrUnchanged = errors.New("nothing has changed")
+
+// splitUnchanged takes ErrUnchanged out of what a deployer returned. It reports
+// whether nothing else was in it.
+func splitUnchanged(action contract.Action, err error) (rest error, unchanged bool) {
+	if err == nil || action != contract.Reconcile && action != contract.ForceReconcile || !errors.Is(err, ErrUnchanged) {
+		return err, false
+	}
+	rest = withoutUnchanged(err)
+	return rest, rest == nil
+}
+
+// withoutUnchanged is err without ErrUnchanged; nil when nothing is left.
+func withoutUnchanged(err error) error {
+	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand: every leaf counts
+	case interface{ Unwrap() []error }:
+		return joinedWithoutUnchanged(err, e.Unwrap())
+	case utilerrors.Aggregate: // has no Unwrap
+		return joinedWithoutUnchanged(err, e.Errors())
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil && withoutUnchanged(inner) == nil {
+			return nil
+		}
+		return err
+	}
+	if err == ErrUnchanged { //nolint:errorlint // a leaf
+		return nil
+	}
+	return err
+}
+
+// joinedWithoutUnchanged is a joined error without ErrUnchanged. One that has
+// lost nothing stays what it is, text and all.
+func joinedWithoutUnchanged(joined error, errs []error) error {
+	var rest []error
+	for _, err := range errs {
+		if err != nil && withoutUnchanged(err) != nil {
+			rest = append(rest, withoutUnchanged(err))
+		}
+	}
+	switch len(rest) {
+	case 0:
+		return nil
+	case len(errs):
+		return joined
+	case 1:
+		return rest[0]
+	}
+	return errors.Join(rest...)
+}

@@ -9,115 +9,124 @@ import (
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
-	"github.com/deployerkit/deployerkit/patch"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
 )
 
-// watch waits for the pass. false: it was cancelled and did not return within
-// the grace period. When the process is told to stop, the pass may go on for
-// the grace period before it is cancelled.
-func (r *reconciler) watch(ctx, passCtx context.Context, c *cycle, done <-chan passed) (passed, bool) {
+// watchdog frees the worker from an attempt that ignores its cancellation.
+type watchdog struct {
+	clock     clock.WithTicker
+	grace     time.Duration
+	deployer  lsv1alpha1.DeployerInformation
+	writer    *statuswriter.Writer
+	queue     *queue
+	telemetry *telemetry
+	warn      func(di *lsv1alpha1.DeployItem, reason, message string)
+}
+
+// watch waits for the end of an attempt. It reports false if the attempt was abandoned because it was
+// cancelled and did not return within the grace period. If the process has to stop, the attempt may
+// go on for the grace period before it is cancelled.
+func (w *watchdog) watch(ctx, attemptCtx context.Context, a *attempt, done <-chan ending) (ending, bool) {
+	e, returned := w.await(ctx, attemptCtx, a, done)
+	if !returned {
+		w.abandon(ctx, a, context.Cause(attemptCtx), done)
+	}
+	return e, returned
+}
+
+func (w *watchdog) await(ctx, attemptCtx context.Context, a *attempt, done <-chan ending) (ending, bool) {
 	select {
-	case p := <-done:
-		return p, true
-	case <-passCtx.Done():
-		return r.await(c.run, done)
+	case e := <-done:
+		return e, true
+	case <-attemptCtx.Done():
+		return w.awaitCancelled(a.inflight, done)
 	case <-ctx.Done():
 	}
-	if p, ok := within(r.args.Clock, r.args.GracePeriod, done); ok {
-		return p, true
+	if e, ok := w.within(w.grace, done); ok {
+		return e, true
 	}
-	c.run.Cancel(ErrShutdown)
-	return r.await(c.run, done)
+	a.inflight.Cancel(ErrShutdown)
+	return w.awaitCancelled(a.inflight, done)
 }
 
-// await gives user code one grace period to return. Our own writes that follow
-// it are bounded by themselves.
-func (r *reconciler) await(run *itemstate.Attempt, done <-chan passed) (passed, bool) {
-	p, ok := within(r.args.Clock, r.args.GracePeriod, done)
-	if ok || run.Abandon() {
-		return p, ok
+// awaitCancelled gives user code one grace period to return. The writes that follow it are bounded by themselves.
+func (w *watchdog) awaitCancelled(inflight *itemstate.Attempt, done <-chan ending) (ending, bool) {
+	e, ok := w.within(w.grace, done)
+	if ok || inflight.Abandon() {
+		return e, ok
 	}
-	if p, ok = within(r.args.Clock, abortTimeout+2*writeTimeout, done); ok {
-		return p, true
+	if e, ok = w.within(abortTimeout+2*statuswriter.WriteTimeout, done); ok {
+		return e, true
 	}
-	run.AbandonSealed()
-	return p, false
+	inflight.AbandonSealed()
+	return e, false
 }
 
-// within waits for the end of a pass for some time.
-func within(clk clock.WithTicker, d time.Duration, done <-chan passed) (passed, bool) {
-	timer := clk.NewTimer(d)
+// within waits for the end of an attempt for some time.
+func (w *watchdog) within(d time.Duration, done <-chan ending) (ending, bool) {
+	timer := w.clock.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case p := <-done:
-		return p, true
+	case e := <-done:
+		return e, true
 	case <-timer.C():
-		return passed{}, false
+		return ending{}, false
 	}
 }
 
-// giveUp frees the worker from a pass that ignores its cancellation. The item
-// is told so; until the call returns nothing else runs for it.
-func (r *reconciler) giveUp(ctx context.Context, c *cycle, cause error, done <-chan passed) {
-	call := c.run.Work()
-	c.state.Quarantine(true)
-	c.log.Error(cause, "a call ignores its cancellation and was given up")
-	r.seen.quarantined(+1)
+// abandon puts an item in quarantine until its call returns, and shows on the item that the call
+// ignores its cancellation.
+func (w *watchdog) abandon(ctx context.Context, a *attempt, cause error, done <-chan ending) {
+	work := a.inflight.Work()
+	a.state.Quarantine(true)
+	a.log.Error(cause, "a call ignores its cancellation and was given up")
+	w.telemetry.quarantined(+1)
 	go func() {
 		<-done
-		c.state.Quarantine(false)
-		c.run.EndUnread()
-		r.seen.quarantined(-1)
-		r.queue.add(c.key, priorityJob)
+		a.state.Quarantine(false)
+		a.inflight.EndUnread()
+		w.telemetry.quarantined(-1)
+		w.queue.add(a.key, priorityJob)
 	}()
-	if call == nil || errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrInterrupted) {
+	if work == nil || errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrInterrupted) {
 		return
 	}
-	if err := r.storeGivenUp(ctx, c.key.String(), call, cause); err != nil {
-		c.log.Error(err, "write the status of a call that was given up")
+	if err := w.storeAbandoned(ctx, a.state, work, cause); err != nil {
+		a.log.Error(err, "write the status of a call that was given up")
 	}
 }
 
-// storeGivenUp writes the error of a call that does not return. It works on
-// its own copies: the hanging call still owns the cycle's.
-func (r *reconciler) storeGivenUp(ctx context.Context, key string, call *itemstate.Work, cause error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+// storeAbandoned writes the error of a call that does not return.
+func (w *watchdog) storeAbandoned(ctx context.Context, state *itemstate.Item, work *itemstate.Work, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statuswriter.WriteTimeout)
 	defer cancel()
-	own := &cycle{state: r.tracker.Get(types.NamespacedName{Namespace: call.Item.Namespace, Name: call.Item.Name}), stored: call.Item, base: call.Item, decision: call.Decision}
-	own.key.Namespace, own.key.Name = call.Item.Namespace, call.Item.Name
-	fresh, err := r.writer.read(ctx, own)
-	if err != nil || fresh == nil {
-		return err
-	}
-	wanted := fresh.DeepCopy()
-	now := r.args.Clock.Now()
-	if call.Decision.New && fresh.ResourceVersion == call.Item.ResourceVersion {
-		contract.Start(wanted, call.Decision, contract.StartInfo{Now: now, Deployer: r.args.info()})
-	} else if !contract.SameRun(fresh, call.Item, call.Decision) {
-		return nil
-	}
-	e := givenUpError(call, cause, now)
-	contract.Apply(wanted, call.Decision, *timedOut(own, e), now, now)
-	changes, err := patch.Diff(fresh, wantedItem(fresh, &wanted.Status, call.Decision.Revision))
+	now, d := w.clock.Now(), work.Decision
+	e := ignoredError(work, cause, now)
+	stored, err := w.writer.Open(state, work.Item).StoreLive(ctx, d, func(fresh *lsv1alpha1.DeployItem) bool {
+		if d.New && fresh.ResourceVersion == work.Item.ResourceVersion {
+			contract.Start(fresh, d, contract.StartInfo{Now: now, Deployer: w.deployer})
+		} else if !contract.SameRun(fresh, work.Item, d) {
+			return false
+		}
+		contract.Apply(fresh, d, contract.TimedOut(d.Revision, work.Item.DeletionTimestamp != nil, e), now, now)
+		return true
+	})
 	if err != nil {
-		return fmt.Errorf("deploy item %s: %w", key, err)
+		return fmt.Errorf("deploy item %s/%s: %w", work.Item.Namespace, work.Item.Name, err)
 	}
-	obj := fresh.DeepCopy()
-	_, err = patch.Send(ctx, r.client, obj, changes, patch.StatusFirst)
-	if err == nil {
-		r.warn(obj, e.Reason, e.Message)
+	if stored != nil {
+		w.warn(stored, e.Reason, e.Message)
 	}
-	return err
+	return nil
 }
 
-// givenUpError says which cancellation was ignored.
-func givenUpError(call *itemstate.Work, cause error, now time.Time) *lsv1alpha1.Error {
-	e := contract.NewError(fmt.Errorf("the deployer ignores cancellation: %w", cause), string(call.Decision.Action), "CancellationIgnored", now)
+// ignoredError says which cancellation was ignored.
+func ignoredError(work *itemstate.Work, cause error, now time.Time) *lsv1alpha1.Error {
+	e := contract.NewError(fmt.Errorf("the deployer ignores cancellation: %w", cause), string(work.Decision.Action), "CancellationIgnored", now)
 	if errors.Is(cause, ErrDeadline) {
 		e.Codes = append(e.Codes, lsv1alpha1.ErrorTimeout)
 	}

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/internal/terminal"
 )
 
 const (
@@ -65,7 +65,7 @@ func (l *logFlags) logger() (logr.Logger, error) { return l.loggerTo(os.Stderr) 
 
 func (l *logFlags) loggerTo(w io.Writer) (logr.Logger, error) {
 	options := l.zap
-	options.DestWriter = &logWriter{to: w}
+	options.DestWriter = terminal.Writer(w)
 	if err := l.setLevel(&options); err != nil {
 		return logr.Discard(), err
 	}
@@ -147,15 +147,4 @@ func encoder(format string) zap.NewEncoderFunc {
 		}
 		return zapcore.NewJSONEncoder(config)
 	}
-}
-
-// logWriter writes the lines of the log. Texts of targets may be in them, so bidirectional control characters become
-// escapes, which are valid in JSON too.
-type logWriter struct{ to io.Writer }
-
-func (w *logWriter) Write(line []byte) (int, error) {
-	if _, err := io.WriteString(w.to, contract.EscapeBidi(string(line))); err != nil {
-		return 0, err
-	}
-	return len(line), nil
 }

@@ -4,12 +4,9 @@ package deployermain
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
-
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
 // loggedWith returns what a program with some flags logs.
@@ -72,27 +69,6 @@ func TestLandscapersLogFlags(t *testing.T) {
 		t.Run("refuses "+flag+" [O26]", func(t *testing.T) {
 			if _, err := loggedWith(t, flag); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: want an error with %q, got %v", flag, want, err)
-			}
-		})
-	}
-}
-
-func TestLogShowsControlCharacters(t *testing.T) {
-	for format, option := range map[string]zap.Opts{"JSON": zap.JSONEncoder(), "console": zap.ConsoleEncoder()} {
-		t.Run("as escapes, in "+format+" [F12]", func(t *testing.T) {
-			var out bytes.Buffer
-			log := zap.New(option, zap.WriteTo(&logWriter{to: &out}))
-			log.Error(errors.New("a\u202eb"), "m\u2067", "key\u200e", "value\u061c")
-			for _, r := range "\u202e\u2067\u200e\u061c" {
-				if bytes.ContainsRune(out.Bytes(), r) {
-					t.Errorf("%U is in the log: %q", r, out.String())
-				}
-			}
-			if !bytes.Contains(out.Bytes(), []byte(`a\u202eb`)) {
-				t.Errorf("the escape is missing: %q", out.String())
-			}
-			if format == "JSON" && !json.Valid(out.Bytes()) {
-				t.Errorf("the line is not JSON any more: %q", out.String())
 			}
 		})
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/internal/buildinfo"
+	"github.com/deployerkit/deployerkit/internal/terminal"
 )
 
 // Program describes the program of a deployer. Only Args or NewArgs is mandatory.
@@ -62,6 +63,7 @@ func Run(p Program) { os.Exit(Main(p)) }
 
 // Main is like [Run] but returns the exit code. Call it once per process.
 func Main(p Program) int {
+	klog.SetLogger(ctrl.Log.WithName("client-go")) // not in run, because it races with clients that are in use
 	cmd := Command(p)
 	return report(cmd.ErrOrStderr(), cmd.Name(), cmd.ExecuteContext(ctrl.SetupSignalHandler()))
 }
@@ -79,7 +81,8 @@ func report(w io.Writer, name string, err error) int {
 }
 
 // Command returns the command of the program. It runs until its context ends, and leaves it to the caller to print the
-// error.
+// error. It sets the logger of controller-runtime. That of klog, which client-go uses, is left to the caller, because
+// klog does not allow to change it while clients are in use; [Main] sets it.
 func Command(p Program) *cobra.Command {
 	p.Name = cmp.Or(p.Name, filepath.Base(os.Args[0]))
 	f := newFlags()
@@ -89,6 +92,7 @@ func Command(p Program) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), p, f) },
 	}
 	cmd.CompletionOptions.DisableDefaultCmd = true
+	cmd.SetErr(terminal.Writer(os.Stderr))
 	f.addTo(cmd.Flags())
 	if p.Flags != nil {
 		p.Flags(cmd.Flags())
@@ -104,7 +108,6 @@ func run(ctx context.Context, p Program, f *flags) error {
 		return err
 	}
 	ctrl.SetLogger(log)
-	klog.SetLogger(log.WithName("client-go"))
 	args, noEffect, err := f.args(p)
 	if err != nil {
 		return err

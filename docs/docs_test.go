@@ -11,36 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/deployerkit/deployerkit/docs/internal/behaviours"
 	"github.com/deployerkit/deployerkit/docs/internal/markdown"
 )
 
 // root is the repository, seen from this package.
 const root = ".."
-
-// TestBehaviours: every promise is named by a test, and the table says by which.
-func TestBehaviours(t *testing.T) {
-	doc, err := os.ReadFile("behaviours.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests, err := behaviours.Scan(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	filled, missing, err := behaviours.Fill(doc, tests)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(missing) > 0 {
-		t.Errorf("no test names these promises in brackets: %s", strings.Join(missing, " "))
-	}
-	if diff := cmp.Diff(string(filled), string(doc)); diff != "" {
-		t.Errorf("behaviours.md is stale, run `go generate ./docs` (-want +got):\n%s", diff)
-	}
-}
 
 // TestLinks: every relative link leads to a file and to a heading in it.
 func TestLinks(t *testing.T) {

@@ -64,32 +64,13 @@ func statusText(di *lsv1alpha1.DeployItem) string {
 // well or not. An item that says finished with a phase that is not final breaks
 // the contract: an error.
 func (l *Landscaper) AwaitFinished(ctx context.Context, item types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
-	return l.Await(ctx, item, l.finished)
-}
-
-// finished tells whether the run of an item ended.
-func (l *Landscaper) finished(di *lsv1alpha1.DeployItem) (bool, error) {
-	s := di.Status
-	if l.options.Revision == contract.Annotation {
-		if e := s.LastError; e != nil && e.Reason == lsv1alpha1.PickupTimeoutReason && contract.IsFinal(s.Phase) {
-			return true, nil
-		}
-		asked := di.Annotations[lsv1alpha1.OperationAnnotation] == string(lsv1alpha1.ReconcileOperation)
-		return !asked && contract.IsFinal(s.Phase) && s.ObservedGeneration == di.Generation, nil
-	}
-	if s.JobID == "" || s.JobID != s.JobIDFinished {
-		return false, nil
-	}
-	if !contract.IsFinal(s.Phase) {
-		return false, fmt.Errorf("deploy item %s says that job %q is finished, with phase %q", keyOf(di), s.JobID, s.Phase)
-	}
-	return true, nil
+	return l.Await(ctx, item, l.protocol.finished)
 }
 
 // AwaitJob is AwaitFinished for a certain job.
 func (l *Landscaper) AwaitJob(ctx context.Context, item types.NamespacedName, jobID string) (*lsv1alpha1.DeployItem, error) {
 	return l.Await(ctx, item, func(di *lsv1alpha1.DeployItem) (bool, error) {
-		done, err := l.finished(di)
+		done, err := l.protocol.finished(di)
 		return done && di.Status.JobIDFinished == jobID, err
 	})
 }
@@ -108,7 +89,7 @@ func (l *Landscaper) AwaitGone(ctx context.Context, item types.NamespacedName) e
 		if di.DeletionTimestamp == nil {
 			return false, nil
 		}
-		over, err := l.finished(di)
+		over, err := l.protocol.finished(di)
 		if over && l.deletionFailed(di) {
 			return false, errDeletionFailed
 		}
@@ -128,9 +109,6 @@ func (l *Landscaper) AwaitGone(ctx context.Context, item types.NamespacedName) e
 func (l *Landscaper) deletionFailed(di *lsv1alpha1.DeployItem) bool {
 	s := di.Status
 	failed := contract.IsFinal(s.Phase) && s.Phase != lsv1alpha1.DeployItemPhases.Succeeded
-	since := s.LastReconcileTime
-	if l.options.Revision == contract.JobID {
-		since = s.JobIDGenerationTime
-	}
+	since := l.protocol.runSince(di)
 	return failed && since != nil && !since.Before(di.DeletionTimestamp)
 }

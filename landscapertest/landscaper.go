@@ -62,12 +62,14 @@ type LandscaperOptions struct {
 //   - Timeouts are enforced when Enforce or Run looks, not five seconds later.
 //   - The annotation revision cannot be compared, because no Landscaper that follows it can be built from modules.
 type Landscaper struct {
-	client  client.Client
-	options LandscaperOptions
+	client   client.Client
+	options  LandscaperOptions
+	protocol protocol
 }
 
 // NewLandscaper returns a Landscaper that works through c, which should read
-// live (client.New) and know the types of Scheme.
+// live (client.New) and know the types of Scheme. With a revision that does not
+// exist, every call returns an error.
 func NewLandscaper(c client.Client, o LandscaperOptions) *Landscaper {
 	if o.Revision == "" {
 		o.Revision = contract.JobID
@@ -82,7 +84,9 @@ func NewLandscaper(c client.Client, o LandscaperOptions) *Landscaper {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Landscaper{client: c, options: o}
+	l := &Landscaper{options: o}
+	l.protocol, l.client = protocolOf(o.Revision, c)
+	return l
 }
 
 // Scheme returns a scheme with Kubernetes' types and Landscaper's.
@@ -132,7 +136,7 @@ func (l *Landscaper) Deploy(ctx context.Context, di *lsv1alpha1.DeployItem) erro
 	if err := l.Create(ctx, di); err != nil {
 		return err
 	}
-	if l.options.Revision == contract.Annotation {
+	if !l.protocol.jobs() {
 		return nil
 	}
 	_, err := l.Trigger(ctx, keyOf(di))
@@ -146,11 +150,7 @@ func (l *Landscaper) Create(ctx context.Context, di *lsv1alpha1.DeployItem) erro
 		di.Annotations = map[string]string{}
 	}
 	di.Annotations[lsv1alpha1.ReconcileTimestampAnnotation] = l.now()
-	if l.options.Revision == contract.Annotation {
-		di.Annotations[lsv1alpha1.OperationAnnotation] = string(lsv1alpha1.ReconcileOperation)
-	} else {
-		di.Finalizers = append(di.Finalizers, lsv1alpha1.LandscaperFinalizer)
-	}
+	l.protocol.create(di)
 	if l.options.DeployerType {
 		di.Annotations[lsv1alpha1.DeployerTypeAnnotation] = string(di.Spec.Type)
 		di.Annotations[lsv1alpha1.DeployerTargetNameAnnotation] = lsv1alpha1.NoTargetNameValue
@@ -181,7 +181,7 @@ func (l *Landscaper) manage(di *lsv1alpha1.DeployItem) {
 // Trigger asks for a run. With job IDs it hands out a new job and returns its
 // ID; with annotations it sets the operation "reconcile" and returns "".
 func (l *Landscaper) Trigger(ctx context.Context, item types.NamespacedName) (string, error) {
-	if l.options.Revision == contract.Annotation {
+	if !l.protocol.jobs() {
 		return "", l.Operate(ctx, item, lsv1alpha1.ReconcileOperation)
 	}
 	id := uuid.NewString()
@@ -211,10 +211,7 @@ func (l *Landscaper) Update(ctx context.Context, item types.NamespacedName, conf
 	if di.Spec.Configuration, err = withKindOf(di.Spec.Configuration, rawOf(config)); err != nil {
 		return fmt.Errorf("configuration of deploy item %s: %w", item, err)
 	}
-	if l.options.Revision == contract.Annotation {
-		metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation))
-		metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.ReconcileTimestampAnnotation, l.now())
-	}
+	l.protocol.update(di, l.now())
 	if err := l.client.Patch(ctx, di, client.MergeFrom(old)); err != nil {
 		return fmt.Errorf("update deploy item %s: %w", item, err)
 	}

@@ -24,7 +24,7 @@ import (
 // annotations each is deleted when its turn comes. A deletion that the
 // deployer ends as failed is an error.
 func (l *Landscaper) Delete(ctx context.Context, items ...types.NamespacedName) error {
-	if l.options.Revision == contract.JobID {
+	if l.protocol.jobs() {
 		if err := l.Mark(ctx, items...); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (l *Landscaper) Mark(ctx context.Context, items ...types.NamespacedName) er
 
 // deleteOne asks the deployer to delete an item, which may be gone already.
 func (l *Landscaper) deleteOne(ctx context.Context, item types.NamespacedName) error {
-	if l.options.Revision == contract.Annotation {
+	if !l.protocol.jobs() {
 		return l.Mark(ctx, item)
 	}
 	err := l.TriggerAs(ctx, item, uuid.NewString())
@@ -105,27 +105,8 @@ func (l *Landscaper) fail(ctx context.Context, di *lsv1alpha1.DeployItem, e map[
 	if observe {
 		status["observedGeneration"] = di.Generation
 	}
-	if l.options.Revision == contract.JobID {
-		status["jobIDFinished"] = di.Status.JobID
-		status["lastErrors"] = lastErrors(di.Status.LastErrors, e)
-		if di.Status.FirstError == nil {
-			status["firstError"] = e
-		}
-		status["transitionTimes"] = map[string]any{"finishedTime": l.now()}
-	}
+	l.protocol.fail(status, di, e, l.now())
 	return l.patchStatus(ctx, keyOf(di), status)
-}
-
-// keptErrors is how many errors the history of an item has at most.
-const keptErrors = 5
-
-// lastErrors is the history with one more error.
-func lastErrors(history []*lsv1alpha1.Error, e map[string]any) []any {
-	var out []any
-	for _, old := range history[max(0, len(history)+1-keptErrors):] {
-		out = append(out, old)
-	}
-	return append(out, e)
 }
 
 // Enforce looks once at all items of a namespace (empty: of all) and applies
@@ -164,41 +145,12 @@ func (l *Landscaper) Run(ctx context.Context, namespace string) error {
 
 // enforce applies the timeouts to one item.
 func (l *Landscaper) enforce(ctx context.Context, di *lsv1alpha1.DeployItem) error {
-	if l.notPickedUp(di) {
+	if since, pending := l.protocol.pendingSince(di); pending && l.over(since, l.options.Pickup) {
 		e := l.errorOf(lsv1alpha1.PickupTimeoutOperation, lsv1alpha1.PickupTimeoutReason,
 			fmt.Sprintf("no deployer has reconciled this deployitem within %d seconds", l.options.Pickup/time.Second), lsv1alpha1.ErrorTimeout)
-		return l.fail(ctx, di, e, l.options.Revision == contract.JobID)
+		return l.fail(ctx, di, e, l.protocol.jobs())
 	}
-	if l.options.Revision == contract.JobID || contract.IsFinal(di.Status.Phase) {
-		return nil
-	}
-	if since, ok := annotationTime(di, contract.AbortTimestampAnnotation); ok {
-		if l.over(since, l.options.Abort) {
-			e := l.errorOf(contract.AbortingTimeoutOperation, contract.AbortingTimeoutReason,
-				"the deployer has not aborted this deployitem in time", lsv1alpha1.ErrorTimeout)
-			return l.fail(ctx, di, e, false)
-		}
-		return nil
-	}
-	if limit, ok := l.progressing(di); ok && l.over(di.Status.LastReconcileTime.Time, limit) {
-		return l.Operate(ctx, keyOf(di), contract.AbortOperation)
-	}
-	return nil
-}
-
-// notPickedUp tells that no deployer took the item in time.
-func (l *Landscaper) notPickedUp(di *lsv1alpha1.DeployItem) bool {
-	if l.options.Revision == contract.Annotation {
-		since, ok := annotationTime(di, lsv1alpha1.ReconcileTimestampAnnotation)
-		known := di.Status.LastError != nil && di.Status.LastError.Reason == lsv1alpha1.PickupTimeoutReason
-		return ok && !known && l.over(since, l.options.Pickup)
-	}
-	s := di.Status
-	if s.JobID == s.JobIDFinished || s.JobIDGenerationTime == nil {
-		return false
-	}
-	pickedUp := s.LastReconcileTime != nil && !s.LastReconcileTime.Before(s.JobIDGenerationTime)
-	return !pickedUp && l.over(s.JobIDGenerationTime.Time, l.options.Pickup)
+	return l.protocol.enforce(ctx, l, di)
 }
 
 // progressing is how long a run of an item may take; false: for ever, or none runs.
@@ -215,10 +167,4 @@ func (l *Landscaper) progressing(di *lsv1alpha1.DeployItem) (time.Duration, bool
 // over tells that a time has passed since a moment.
 func (l *Landscaper) over(since time.Time, limit time.Duration) bool {
 	return l.options.Clock.Since(since) >= limit
-}
-
-// annotationTime reads a time from an annotation.
-func annotationTime(di *lsv1alpha1.DeployItem, key string) (time.Time, bool) {
-	t, err := time.Parse(time.RFC3339, di.Annotations[key])
-	return t, err == nil
 }

@@ -5,7 +5,6 @@ package patch_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,25 +45,6 @@ func TestPermanent(t *testing.T) {
 		t.Run("not "+name, func(t *testing.T) {
 			if patch.Permanent(err) {
 				t.Errorf("Permanent(%v) = true, want false", err)
-			}
-		})
-	}
-}
-
-func TestSendSaysThatTheObjectIsTooLarge(t *testing.T) {
-	for name, refused := range sizeErrors {
-		t.Run(name, func(t *testing.T) {
-			c, count, di := stored(t)
-			count.statusErr = refused
-			base := di.DeepCopy()
-			di.Status.Phase = "Init"
-			_, err := patch.Send(t.Context(), c, di, mustDiff(t, base, di), patch.MetadataFirst)
-			sized := &patch.SizeError{}
-			if !errors.As(err, &sized) || !errors.Is(err, refused) || !patch.Permanent(err) {
-				t.Fatalf("Send() error = %v, want a SizeError", err)
-			}
-			if text := err.Error(); !strings.Contains(text, "too large to be stored") || !strings.Contains(text, "default/web") {
-				t.Errorf("text %q does not say what is wrong with which object", text)
 			}
 		})
 	}

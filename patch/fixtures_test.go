@@ -13,12 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	"github.com/deployerkit/deployerkit/patch"
 )
 
 // item returns a DeployItem as the API server returns one that nobody processed yet.
@@ -100,18 +99,46 @@ func newClient(t *testing.T, objects ...client.Object) (client.Client, *calls) {
 		}).Build(), count
 }
 
-func mustDiff(t *testing.T, base, wanted client.Object) patch.Changes {
-	t.Helper()
-	changes, err := patch.Diff(base, wanted)
-	if err != nil {
-		t.Fatalf("Diff: %v", err)
-	}
-	return changes
-}
-
 func wantJSON(t *testing.T, what, want string, got []byte) {
 	t.Helper()
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
+}
+
+var itemResource = schema.GroupResource{Group: "landscaper.gardener.cloud", Resource: "deployitems"}
+
+// stored returns a client with one item, and the item as it is stored.
+func stored(t *testing.T, change ...func(*lsv1alpha1.DeployItem)) (client.Client, *calls, *lsv1alpha1.DeployItem) {
+	t.Helper()
+	c, count := newClient(t, item(change...))
+	di := &lsv1alpha1.DeployItem{}
+	read(t, c, di)
+	return c, count, di
+}
+
+func read(t *testing.T, c client.Client, di *lsv1alpha1.DeployItem) {
+	t.Helper()
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(item()), di); err != nil {
+		t.Fatalf("get: %v", err)
+	}
+}
+
+func assertUntouched(t *testing.T, before, after client.Object) {
+	t.Helper()
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the input was changed (-before +after):\n%s", diff)
+	}
+}
+
+// asUnstructured returns the raw body of the item as the API server stores it.
+func asUnstructured(t *testing.T, di *lsv1alpha1.DeployItem) *unstructured.Unstructured {
+	t.Helper()
+	body, err := runtime.DefaultUnstructuredConverter.ToUnstructured(di)
+	if err != nil {
+		t.Fatalf("convert: %v", err)
+	}
+	u := &unstructured.Unstructured{Object: body}
+	u.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
+	return u
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -52,8 +53,7 @@ func TestApplyToTerminating(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			terminating := func(obj client.Object) {
-				at := item().CreationTimestamp
-				at.Time = at.Add(1)
+				at := metav1.Unix(1, 0)
 				obj.SetDeletionTimestamp(&at)
 				obj.SetDeletionGracePeriodSeconds(&tc.grace)
 			}

@@ -40,6 +40,10 @@ func (e *echo) Patch(_ context.Context, obj client.Object, p client.Patch, _ ...
 	return json.Unmarshal(e.response, obj)
 }
 
+func (e *echo) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	return json.Unmarshal(e.response, obj)
+}
+
 // largeChange is one change of a large object, said in both ways.
 type largeChange[T client.Object] struct {
 	note   func(*patch.Patch)

@@ -125,7 +125,7 @@ func readError(resp *http.Response, token string) error {
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		return err
 	}
-	hidden := hide(token, string(text))
+	hidden := hideQuoted(token, hide(token, string(text)))
 	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(hidden)), int64(len(hidden))
 	resp.Header.Del("Content-Length")
 	return nil

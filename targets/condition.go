@@ -17,7 +17,8 @@ const (
 	HealthUnproven Health = "Unproven"
 	// HealthGood means that the target completes its responses.
 	HealthGood Health = "Good"
-	// HealthBad means that the target is down, or has not completed a response for a while although a request is under way.
+	// HealthBad means that the target is down, did not complete the last response that ended, or has not completed a response
+	// for a while although a request is under way.
 	HealthBad Health = "Bad"
 )
 
@@ -40,7 +41,7 @@ func (p *Pool) Health(target types.NamespacedName) Health {
 func (h *health) state(now time.Time) Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.isDown {
+	if h.isDown || h.failures > 0 {
 		return HealthBad
 	}
 	for _, since := range h.underWay {

@@ -56,6 +56,9 @@ func TestTricklingBodies(t *testing.T) {
 			if err := getConfigMap(t.Context(), c); err == nil {
 				t.Fatal("a response that never ends was taken for an object")
 			}
+			if got := p.Health(client.ObjectKeyFromObject(target)); got != targets.HealthBad {
+				t.Errorf("Health after a response that was given up: %s", got)
+			}
 		}
 		if err := getConfigMap(t.Context(), c); !isUnreachable(err) || len(begun) != 3 {
 			t.Errorf("after %d requests: %v, want the target to be down after 3", len(begun), err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
 	"strings"
 	"sync"
@@ -190,7 +191,8 @@ func TestHostileDiscovery(t *testing.T) {
 		}
 	}
 	t.Run("few requests at a time [F3]", func(t *testing.T) {
-		s := hostileServer(t, hostile.Groups(900, false))
+		aGroup := func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/apis/g") }
+		s := hostileServer(t, hostile.When(aGroup, hostile.Trickle(100*time.Microsecond)), hostile.Groups(900, false))
 		p := newPool(t, targets.PoolOptions{Patience: 30 * time.Second})
 		if _, err := p.Get(t.Context(), resolved("a", string(s.Kubeconfig("t")))); err != nil {
 			t.Errorf("900 groups: %v", err)

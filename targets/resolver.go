@@ -18,26 +18,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const (
-	// DefaultSecretMaxAge is how long a Resolver uses a secret before it reads it again.
-	DefaultSecretMaxAge = time.Minute
-	// secretsKept bounds the memory; the least recently used secret goes first.
-	secretsKept = 500
-)
+// DefaultSecretMaxAge is how long a Resolver uses a secret before it reads it again.
+const DefaultSecretMaxAge = time.Minute
 
 // Resolver finds the content of Targets. Use NewResolver. Safe for concurrent use.
 type Resolver struct {
 	reader  client.Reader
 	clk     clock.PassiveClock
 	maxAge  time.Duration
-	secrets *lru.Cache // secret name -> *readSecret
+	secrets *secrets
 	used    *lru.Cache // target name -> secret name, for Forget
-}
-
-// readSecret is immutable once it is in the cache.
-type readSecret struct {
-	data map[string][]byte
-	at   time.Time
 }
 
 // NewResolver returns a Resolver that reads secrets through reader. The reader should be a live one
@@ -48,7 +38,7 @@ func NewResolver(reader client.Reader, clk clock.PassiveClock, maxAge time.Durat
 	if maxAge == 0 {
 		maxAge = DefaultSecretMaxAge
 	}
-	return &Resolver{reader: reader, clk: clk, maxAge: maxAge, secrets: lru.New(secretsKept), used: lru.New(secretsKept)}
+	return &Resolver{reader: reader, clk: clk, maxAge: maxAge, secrets: newSecrets(), used: lru.New(secretsKept)}
 }
 
 // Resolve returns the Target together with its content: the text of the inline configuration, or what
@@ -56,8 +46,8 @@ func NewResolver(reader client.Reader, clk clock.PassiveClock, maxAge time.Durat
 // without one, all values of the secret, each read as YAML, as one JSON object. A Target with neither
 // has an empty content. The result points to t itself. A nil Target, of an item that names none, gives
 // nil without an error.
-// The secret is read at most once per maximum age, as long as its content is usable; what failed is
-// read again by the next call.
+// The secret is read at most once per maximum age, as long as its content is usable and no more than 500 secrets, and
+// 32 MiB of them, are in use; what failed is read again by the next call.
 // Errors: *ResolveError, never with any content of the secret.
 func (r *Resolver) Resolve(ctx context.Context, t *lsv1alpha1.Target) (*lsv1alpha1.ResolvedTarget, error) {
 	if t == nil {
@@ -80,7 +70,7 @@ func (r *Resolver) Resolve(ctx context.Context, t *lsv1alpha1.Target) (*lsv1alph
 	}
 	r.used.Add(client.ObjectKeyFromObject(t), name)
 	if resolved.Content, err = content(data, t.Spec.SecretRef.Key); err != nil {
-		r.secrets.Remove(name)
+		r.secrets.remove(name)
 		return nil, failed(t, ContentInvalid, err)
 	}
 	return resolved, nil
@@ -89,9 +79,11 @@ func (r *Resolver) Resolve(ctx context.Context, t *lsv1alpha1.Target) (*lsv1alph
 // Forget makes the next Resolve of the Target read its secret again, for instance after the target
 // cluster refused the credentials. Unknown names are ignored.
 func (r *Resolver) Forget(t types.NamespacedName) {
-	if name, ok := r.used.Get(t); ok {
+	if used, ok := r.used.Get(t); ok {
 		r.used.Remove(t)
-		r.secrets.Remove(name)
+		if name, ok := used.(types.NamespacedName); ok {
+			r.secrets.remove(name)
+		}
 	}
 }
 
@@ -111,25 +103,23 @@ func (r *Resolver) value(ctx context.Context, t *lsv1alpha1.Target, ref *secretK
 	r.used.Add(client.ObjectKeyFromObject(t), ref.NamespacedName)
 	value, exists := data[ref.key]
 	if !exists {
-		r.secrets.Remove(ref.NamespacedName)
+		r.secrets.remove(ref.NamespacedName)
 		return nil, why(ContentInvalid, fmt.Errorf("key %q is missing", ref.key))
 	}
 	return value, nil
 }
 
 func (r *Resolver) read(ctx context.Context, name types.NamespacedName) (map[string][]byte, error) {
-	if kept, ok := r.secrets.Get(name); ok {
-		if known, ok := kept.(*readSecret); ok && r.clk.Since(known.at) < r.maxAge {
-			return known.data, nil
-		}
+	if known := r.secrets.get(name); known != nil && r.clk.Since(known.at) < r.maxAge {
+		return known.data, nil
 	}
 	now := r.clk.Now()
 	secret := &corev1.Secret{}
 	if err := r.reader.Get(ctx, name, secret); err != nil {
-		r.secrets.Remove(name)
+		r.secrets.remove(name)
 		return nil, err
 	}
-	r.secrets.Add(name, &readSecret{data: secret.Data, at: now})
+	r.secrets.add(name, secret.Data, now)
 	return secret.Data, nil
 }
 

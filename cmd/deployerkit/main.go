@@ -8,6 +8,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/go-logr/logr"
@@ -20,12 +21,25 @@ import (
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/demo"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
 	"github.com/deployerkit/deployerkit/internal/buildinfo"
+	"github.com/deployerkit/deployerkit/internal/terminal"
 )
 
 func main() {
+	os.Exit(exitCode(command(os.Stdout, os.Stderr).ExecuteContext(ctrl.SetupSignalHandler())))
+}
+
+// command returns the command with all others below it. Those that show texts of servers and items get writers that show
+// control characters; the demo has its own items, and draws on the terminal.
+func command(out, err io.Writer) *cobra.Command {
 	root := &cobra.Command{Use: "deployerkit", Short: "Shows what DeployerKit does", SilenceUsage: true}
-	root.AddCommand(demoCommand(), planCommand(), conformanceCommand(), versionCommand())
-	os.Exit(exitCode(root.ExecuteContext(ctrl.SetupSignalHandler())))
+	root.SetOut(out)
+	root.SetErr(terminal.Writer(err))
+	for _, shows := range []*cobra.Command{planCommand(), conformanceCommand()} {
+		shows.SetOut(terminal.Writer(out))
+		root.AddCommand(shows)
+	}
+	root.AddCommand(demoCommand(), versionCommand())
+	return root
 }
 
 // exitCode is 0 without an error, and 2 for a plan with something to do and for wrong usage of conformance.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -25,5 +26,27 @@ func TestExitCode(t *testing.T) {
 		if got := exitCode(tc.err); got != tc.want {
 			t.Errorf("%s: exitCode(%v): want %d, got %d", name, tc.err, tc.want, got)
 		}
+	}
+}
+
+func TestOutputShowsControlCharacters(t *testing.T) {
+	for _, name := range []string{"plan", "conformance"} {
+		t.Run("of "+name+" as escapes [F12]", func(t *testing.T) {
+			var out, failed bytes.Buffer
+			root := command(&out, &failed)
+			cmd, _, err := root.Find([]string{name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprint(cmd.OutOrStdout(), "a\u202eb")
+			fmt.Fprint(cmd.ErrOrStderr(), "a\u202eb")
+			root.SetArgs([]string{name, "--a\u202eb"})
+			if err := root.Execute(); err == nil {
+				t.Error("an unknown flag is accepted")
+			}
+			if out.String() != `a\u202eb` || bytes.ContainsRune(failed.Bytes(), '\u202e') || bytes.Count(failed.Bytes(), []byte(`a\u202eb`)) < 2 {
+				t.Errorf("output %q, errors %q", out.String(), failed.String())
+			}
+		})
 	}
 }

@@ -16,26 +16,83 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-// Echo answers with an error that quotes what the client sent: its token and all texts of the body, those in
-// base64 also decoded. quote says how; see Quotings.
+// Echo answers with an error that quotes what the client sent: the texts of the body, those in base64 also decoded, and
+// its token. Texts of data and stringData come first. quote says how; see Quotings.
 func Echo(code int, quote func(string) string) Behaviour {
 	return answer(func(w http.ResponseWriter, r *http.Request) {
-		texts := map[string]bool{}
-		if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-			texts[token] = true
+		texts := newSentTexts()
+		texts.note(r)
+		WriteStatus(w, code, "Forbidden", texts.quoted(quote))
+	})
+}
+
+// EchoLater answers requests that match with an error that quotes what the client sent in these and in earlier requests
+// for objects of the same name: a webhook for ConfigMaps, for example, may quote the values of a Secret. The server behind
+// it answers all other requests. quote says how; see Quotings.
+func EchoLater(match Match, code int, quote func(string) string) Behaviour {
+	var mu sync.Mutex
+	sent := map[string]*sentTexts{} // by the name of the object
+	note := func(r *http.Request) string {
+		mu.Lock()
+		defer mu.Unlock()
+		name := locate(r.URL.Path).name
+		if sent[name] == nil {
+			sent[name] = newSentTexts()
 		}
-		var body any
-		if text, err := io.ReadAll(io.LimitReader(r.Body, 8<<20)); err == nil && json.Unmarshal(text, &body) == nil {
-			collect(body, texts)
+		sent[name].note(r)
+		return sent[name].quoted(quote)
+	}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			message := note(r)
+			if match(r) {
+				WriteStatus(w, code, "Forbidden", message)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// sentTexts are what a client sent: the values of Secrets and ConfigMaps, and all other texts.
+type sentTexts struct{ values, others map[string]bool }
+
+func newSentTexts() *sentTexts {
+	return &sentTexts{values: map[string]bool{}, others: map[string]bool{}}
+}
+
+// note adds the token and the texts of the body of a request. The body can be read again.
+func (s *sentTexts) note(r *http.Request) {
+	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		s.others[token] = true
+	}
+	text, err := io.ReadAll(io.LimitReader(r.Body, 8<<20))
+	r.Body = io.NopCloser(bytes.NewReader(text))
+	body := map[string]any{}
+	if err != nil || json.Unmarshal(text, &body) != nil {
+		return
+	}
+	for key, value := range body {
+		if key == "data" || key == "stringData" {
+			collect(value, s.values)
+			continue
 		}
-		var message strings.Builder
+		collect(value, s.others)
+	}
+}
+
+// quoted is the message of an error.
+func (s *sentTexts) quoted(quote func(string) string) string {
+	var message strings.Builder
+	for _, texts := range []map[string]bool{s.values, s.others} {
 		for _, text := range slices.Sorted(maps.Keys(texts)) {
 			fmt.Fprintf(&message, "admission webhook denied the request: %s is not allowed\n", quote(text))
 		}
-		WriteStatus(w, code, "Forbidden", message.String())
-	})
+	}
+	return message.String()
 }
 
 // collect finds all texts.

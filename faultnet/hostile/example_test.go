@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/gardener/landscaper/apis/core/v1alpha1/targettypes"
@@ -24,16 +26,9 @@ func Example() {
 		hostile.When(hostile.Named("big"), hostile.Gzip(), hostile.Huge(120<<20)),
 	)
 	defer server.Close()
-	target := &lsv1alpha1.ResolvedTarget{
-		Target: &lsv1alpha1.Target{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hostile"},
-			Spec:       lsv1alpha1.TargetSpec{Type: targettypes.KubernetesClusterTargetType},
-		},
-		Content: string(server.Kubeconfig("token")),
-	}
 	pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, Patience: 10e9})
 	defer pool.Close()
-	c, err := pool.Get(context.Background(), target)
+	c, err := pool.Get(context.Background(), targetOf(server, "token"))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -44,4 +39,42 @@ func Example() {
 	}
 	// Output:
 	// the answer of the target has more than 8388608 bytes, the limit for one object (targets.Limits.Object or the flag --target-limit-object raises this limit)
+}
+
+// A server that quotes what it was sent, in all ways. The token of the Target is in no error.
+func ExampleEcho() {
+	const token = "a-very-secret-token"
+	pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, Patience: 10e9})
+	defer pool.Close()
+	create := func(target *lsv1alpha1.ResolvedTarget) error {
+		c, err := pool.Get(context.Background(), target)
+		if err != nil {
+			return err
+		}
+		return c.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}})
+	}
+	quoted := 0
+	for name, quote := range hostile.Quotings() {
+		server := hostile.New(hostile.When(hostile.Writes, hostile.Echo(http.StatusForbidden, quote)))
+		err := create(targetOf(server, token))
+		if err == nil || strings.Contains(err.Error(), quote(token)) {
+			fmt.Printf("%s: %v\n", name, err)
+		}
+		quoted++
+		server.Close()
+	}
+	fmt.Println(quoted >= 20)
+	// Output:
+	// true
+}
+
+// targetOf is a Target that leads to a server.
+func targetOf(server *hostile.Server, token string) *lsv1alpha1.ResolvedTarget {
+	return &lsv1alpha1.ResolvedTarget{
+		Target: &lsv1alpha1.Target{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hostile"},
+			Spec:       lsv1alpha1.TargetSpec{Type: targettypes.KubernetesClusterTargetType},
+		},
+		Content: string(server.Kubeconfig(token)),
+	}
 }

@@ -5,19 +5,27 @@
 //	812 passed, 0 failed, 0 skipped
 //
 // Unlike go test it fails when a test was skipped, when a Ginkgo spec was skipped or pending, and when
-// nothing ran at all: a test that does not run promises nothing.
+// nothing ran at all: a test that does not run proves nothing.
+//
+// If the first arguments are `-reports dir`, it writes into dir, for each package whose tests passed, which of them
+// prove a promise (see hack/internal/evidence). An existing report of the package is replaced.
 package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 )
 
 func main() {
-	signal.Ignore(os.Interrupt) // go test gets it too, and ends; we tell how far it came
-	ok, err := run(os.Args[1:])
+	if len(os.Args) > 3 && os.Args[1] == withReport {
+		fmt.Fprintln(os.Stderr, "gotest:", execWithReport(os.Args[2], os.Args[3:]))
+		os.Exit(1)
+	}
+	signal.Ignore(os.Interrupt) // go test gets it too, and ends; the summary shows how far it came
+	ok, err := run(os.Stdout, os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gotest:", err)
 	}
@@ -26,8 +34,18 @@ func main() {
 	}
 }
 
-func run(args []string) (bool, error) {
-	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+func run(w io.Writer, args []string) (bool, error) {
+	r := &reporter{}
+	flags := []string{"test", "-json"}
+	if len(args) > 1 && args[0] == "-reports" {
+		var err error
+		if r, err = newReporter(args[1], args[2:]); err != nil {
+			return false, err
+		}
+		defer os.RemoveAll(r.specs) //nolint:errcheck // nothing of value is left there
+		flags, args = append(flags, "-exec="+r.wrapper), args[2:]
+	}
+	cmd := exec.Command("go", append(flags, args...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -36,11 +54,11 @@ func run(args []string) (bool, error) {
 	if err := cmd.Start(); err != nil {
 		return false, fmt.Errorf("run go test: %w", err)
 	}
-	s := newSummary(os.Stdout)
+	s := newSummary(w, r.write)
 	if err := s.read(out); err != nil {
 		return false, err
 	}
 	waitErr := cmd.Wait()
 	s.finish()
-	return waitErr == nil && s.ok(), nil
+	return waitErr == nil && s.ok() && r.err == nil, r.err
 }

@@ -3,26 +3,13 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-)
 
-// event is one line of `go test -json` (see `go doc test2json`).
-type event struct {
-	Action      string
-	Package     string
-	ImportPath  string // instead of Package in build output
-	Test        string
-	Output      string
-	Elapsed     float64
-	FailedBuild string
-}
+	"github.com/deployerkit/deployerkit/hack/internal/testjson"
+)
 
 // counts of tests or specs.
 type counts struct{ passed, failed, skipped int }
@@ -44,39 +31,24 @@ type summary struct {
 	failed map[string]bool     // packages with a failed test
 	kids   map[key]bool        // tests that have subtests: they are counted by those
 	skips  map[string][]string // names of skipped tests by package
+	passed map[string][]string // names of tests by package
+	report func(pkg string, passed []string)
 }
 
-func newSummary(w io.Writer) *summary {
+// newSummary returns a summary that calls report for each package whose tests passed.
+func newSummary(w io.Writer, report func(pkg string, passed []string)) *summary {
 	return &summary{
-		w: w, output: map[key][]string{}, specs: map[key]counts{},
+		w: w, report: report, passed: map[string][]string{}, output: map[key][]string{}, specs: map[key]counts{},
 		failed: map[string]bool{}, kids: map[key]bool{}, skips: map[string][]string{},
 	}
 }
 
-// read takes all events; lines that are none are shown as they are.
+// read takes all events. Other lines are shown as they are.
 func (s *summary) read(r io.Reader) error {
-	lines := bufio.NewReader(r)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if len(line) > 0 {
-			var e event
-			if json.Unmarshal(line, &e) == nil && e.Action != "" {
-				s.take(e)
-			} else {
-				fmt.Fprint(s.w, string(line))
-			}
-		}
-		switch err {
-		case nil:
-		case io.EOF:
-			return nil
-		default:
-			return fmt.Errorf("read go test's output: %w", err)
-		}
-	}
+	return testjson.Read(r, s.take, func(line string) { fmt.Fprint(s.w, line) })
 }
 
-func (s *summary) take(e event) {
+func (s *summary) take(e testjson.Event) {
 	k := key{e.Package, e.Test}
 	switch e.Action {
 	case "build-output":
@@ -87,9 +59,9 @@ func (s *summary) take(e event) {
 		}
 	case "output":
 		s.output[k] = append(s.output[k], e.Output)
-		if c, ok := ginkgoCounts(e.Output); ok {
+		if c, ok := e.Specs(); ok {
 			total := s.specs[k]
-			total.add(c)
+			total.add(counts{c.Passed, c.Failed, c.Skipped})
 			s.specs[k] = total
 		}
 	case "pass", "fail", "skip":
@@ -98,10 +70,13 @@ func (s *summary) take(e event) {
 	}
 }
 
-func (s *summary) end(k key, e event) {
+func (s *summary) end(k key, e testjson.Event) {
 	if k.test == "" {
 		s.endPackage(e)
 		return
+	}
+	if e.Action == "pass" {
+		s.passed[k.pkg] = append(s.passed[k.pkg], k.test)
 	}
 	bad := e.Action != "pass"
 	if c, ok := s.specs[k]; ok {
@@ -135,10 +110,11 @@ func (s *summary) count(k key, action string) {
 }
 
 // endPackage prints one line per package. A package that has no tests is skipped by go test; that is no skipped test.
-func (s *summary) endPackage(e event) {
+func (s *summary) endPackage(e testjson.Event) {
 	switch e.Action {
 	case "pass":
 		fmt.Fprintf(s.w, "ok    %s  %.1fs\n", e.Package, e.Elapsed)
+		s.report(e.Package, s.passed[e.Package])
 	case "fail":
 		if !s.failed[e.Package] || e.FailedBuild != "" {
 			s.broken = append(s.broken, e.Package)
@@ -163,7 +139,7 @@ func (s *summary) showUnfinished(pkg string) {
 	}
 }
 
-// ok tells whether everything that there is ran and passed.
+// ok reports whether all tests ran and passed.
 func (s *summary) ok() bool {
 	return s.total.passed > 0 && s.total.failed == 0 && s.total.skipped == 0 && len(s.broken) == 0
 }
@@ -180,24 +156,6 @@ func (s *summary) finish() {
 		fmt.Fprintln(s.w, "no test ran")
 	}
 	fmt.Fprintf(s.w, "%d passed, %d failed, %d skipped\n", s.total.passed, s.total.failed+len(s.broken), s.total.skipped)
-}
-
-var (
-	ansi          = regexp.MustCompile(`\x1b\[[0-9;]*m`)
-	ginkgoSummary = regexp.MustCompile(`-- (\d+) Passed \| (\d+) Failed \| (\d+) Pending \| (\d+) Skipped`)
-)
-
-// ginkgoCounts reads the line that ends a Ginkgo suite.
-func ginkgoCounts(line string) (counts, bool) {
-	m := ginkgoSummary.FindStringSubmatch(ansi.ReplaceAllString(line, ""))
-	if m == nil {
-		return counts{}, false
-	}
-	var n [4]int
-	for i := range n {
-		n[i], _ = strconv.Atoi(m[i+1]) // the pattern lets digits through only
-	}
-	return counts{passed: n[0], failed: n[1], skipped: n[2] + n[3]}, true
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {

@@ -114,7 +114,7 @@ func TestSummary(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			s := newSummary(&out)
+			s := newSummary(&out, func(string, []string) {})
 			if err := s.read(strings.NewReader(strings.Join(tc.in, "\n") + "\n")); err != nil {
 				t.Fatal(err)
 			}

@@ -3,21 +3,19 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/deployerkit/deployerkit/hack/internal/testjson"
 )
 
-// timeLimit of one package: a mutant may turn round for ever.
+// timeLimit of one package: a mutant may loop endlessly.
 const timeLimit = "5m"
 
 // goTest is the real runner. It makes the control plane once, when a suite needs it.
@@ -63,16 +61,6 @@ var controlPlane = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 })
 
-// event is one line of `go test -json` (see `go doc test2json`).
-type event struct {
-	Action      string
-	Package     string
-	ImportPath  string // instead of Package in build output
-	Test        string
-	Output      string
-	FailedBuild string
-}
-
 // verdict is what a run of go test came to.
 type verdict struct {
 	passed  int      // tests and specs
@@ -104,34 +92,21 @@ func (v verdict) leaf() string {
 	return first
 }
 
-// read takes all events; lines that are none say nothing.
+// read takes all events.
 func read(r io.Reader) (verdict, error) {
 	var v verdict
-	lines := bufio.NewReader(r)
-	for {
-		line, err := lines.ReadBytes('\n')
-		var e event
-		if json.Unmarshal(line, &e) == nil {
-			v.take(e)
-		}
-		switch err {
-		case nil:
-		case io.EOF:
-			return v, nil
-		default:
-			return v, fmt.Errorf("read go test's output: %w", err)
-		}
-	}
+	err := testjson.Read(r, v.take, func(string) {})
+	return v, err
 }
 
-func (v *verdict) take(e event) {
+func (v *verdict) take(e testjson.Event) {
 	switch e.Action {
 	case "build-output":
 		if v.unbuilt == "" && !strings.HasPrefix(e.Output, "#") {
 			v.unbuilt = strings.TrimSpace(e.Output)
 		}
 	case "output":
-		v.output(strings.TrimSpace(ansi.ReplaceAllString(e.Output, "")))
+		v.output(e)
 	case "pass":
 		if e.Test != "" {
 			v.passed++
@@ -146,19 +121,12 @@ func (v *verdict) take(e event) {
 	}
 }
 
-var (
-	ansi          = regexp.MustCompile(`\x1b\[[0-9;]*m`)
-	ginkgoFailure = regexp.MustCompile(`^\[(?:FAIL|PANICKED!|TIMEDOUT|INTERRUPTED)\] (.*)$`)
-	ginkgoSummary = regexp.MustCompile(`-- (\d+) Passed \|`)
-)
-
 // output reads what Ginkgo prints at the end of a suite.
-func (v *verdict) output(line string) {
-	if found := ginkgoFailure.FindStringSubmatch(line); found != nil {
-		v.specs = append(v.specs, found[1])
+func (v *verdict) output(e testjson.Event) {
+	if spec := e.FailedSpec(); spec != "" {
+		v.specs = append(v.specs, spec)
 	}
-	if found := ginkgoSummary.FindStringSubmatch(line); found != nil {
-		specs, _ := strconv.Atoi(found[1]) // the pattern lets digits through only
-		v.passed += specs - 1              // for the test function that runs them
+	if specs, ok := e.Specs(); ok {
+		v.passed += specs.Passed - 1 // for the test function that runs them
 	}
 }

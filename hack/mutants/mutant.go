@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/google/shlex"
 )
 
 // mutant is one deliberate fault.
@@ -38,7 +40,11 @@ func parse(name string, patch []byte) (mutant, error) {
 			break
 		}
 		if args, isTests := strings.CutPrefix(text, "tests: "); isTests {
-			m.tests, m.arguments = words(args), args
+			words, err := shlex.Split(args)
+			if err != nil {
+				return m, fmt.Errorf("split %q: %w", args, err)
+			}
+			m.tests, m.arguments = words, args
 			continue
 		}
 		fault = append(fault, text)
@@ -64,17 +70,6 @@ func parse(name string, patch []byte) (mutant, error) {
 		}
 	}
 	return m, nil
-}
-
-// word is one argument; double quotes hold one with spaces together.
-var word = regexp.MustCompile(`"[^"]*"|\S+`)
-
-func words(text string) []string {
-	out := word.FindAllString(text, -1)
-	for i := range out {
-		out[i] = strings.Trim(out[i], `"`)
-	}
-	return out
 }
 
 // packages are those whose tests run.

@@ -45,14 +45,16 @@ var canaries = map[string]string{
 
 // quotings are the ways in which others repeat a value. None loses it.
 var quotings = map[string]func(string) string{
-	"plain":            func(v string) string { return v },
-	"words":            func(v string) string { return strings.Join(strings.Fields(v), " ") },
-	"Go":               strconv.Quote,
-	"Go, ASCII":        strconv.QuoteToASCII,
-	"Go syntax":        func(v string) string { return fmt.Sprintf("%#v", map[string]string{"x": v}) },
-	"Go bytes":         func(v string) string { return fmt.Sprint(map[string][]byte{"x": []byte(v)}) },
-	"Go bytes, syntax": func(v string) string { return fmt.Sprintf("%#v", []byte(v)) },
-	"JSON":             func(v string) string { return asJSON(v) },
+	"plain":             func(v string) string { return v },
+	"line by line":      func(v string) string { return strings.ReplaceAll(v, "\n", "\n> ") },
+	"lines of comments": func(v string) string { return "# " + strings.ReplaceAll(v, "\n", "\n\t## ") },
+	"words":             func(v string) string { return strings.Join(strings.Fields(v), " ") },
+	"Go":                strconv.Quote,
+	"Go, ASCII":         strconv.QuoteToASCII,
+	"Go syntax":         func(v string) string { return fmt.Sprintf("%#v", map[string]string{"x": v}) },
+	"Go bytes":          func(v string) string { return fmt.Sprint(map[string][]byte{"x": []byte(v)}) },
+	"Go bytes, syntax":  func(v string) string { return fmt.Sprintf("%#v", []byte(v)) },
+	"JSON":              func(v string) string { return asJSON(v) },
 	"JSON, as it is": func(v string) string {
 		out := strings.Builder{}
 		encoder := json.NewEncoder(&out)

@@ -161,6 +161,9 @@ func (s *search) all(in stream, nested int) bool {
 	}
 	for _, reading := range readings {
 		s.one(reading, nested == maxNested)
+		if lines, had := reading.unmarked(); had {
+			s.one(lines, nested == maxNested)
+		}
 	}
 	if nested == 0 {
 		return true

@@ -3,6 +3,7 @@
 package redact
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -77,4 +78,32 @@ func (s *stream) signs(isWide bool) stream {
 		i += n
 	}
 	return out
+}
+
+// marks are characters that stand before each line of what is quoted, as in mails, comments, differences and tables.
+const marks = ">|#*-/;:%"
+
+// unmarked is the stream without the marks before its lines, and the white space beside them. It reports whether there were
+// any.
+func (s *stream) unmarked() (out stream, had bool) {
+	for i := 0; i < len(s.bytes); i++ {
+		out.add(s.bytes[i], s.at[i])
+		if s.bytes[i] != '\n' {
+			continue
+		}
+		mark := skip(s.bytes, i+1, " \t")
+		if mark == len(s.bytes) || strings.IndexByte(marks, s.bytes[mark]) < 0 {
+			continue
+		}
+		i, had = skip(s.bytes, mark, string(s.bytes[mark]))-1, true
+	}
+	return out, had
+}
+
+// skip returns where a run of some characters ends.
+func skip(text []byte, from int, chars string) int {
+	for from < len(text) && strings.IndexByte(chars, text[from]) >= 0 {
+		from++
+	}
+	return from
 }

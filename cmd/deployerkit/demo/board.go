@@ -97,10 +97,9 @@ func (b *board) step(s deployerlib.Step) {
 	defer b.mu.Unlock()
 	r := b.row(s.Item.Name)
 	r.event = s.Name + " was called"
-	switch {
-	case s.Err != nil && strings.HasPrefix(s.Err.Error(), "waiting for "):
-		r.event = contract.OneLine(s.Name+" is "+s.Err.Error(), maxEvent)
-	case s.Err != nil:
+	if reason, _, waits := deployerlib.AsWait(s.Err); waits {
+		r.event = contract.OneLine(s.Name+" is waiting for "+reason, maxEvent)
+	} else if s.Err != nil {
 		r.event = contract.OneLine(s.Name+" failed: "+s.Err.Error(), maxEvent)
 	}
 	b.notify()

@@ -4,6 +4,7 @@ package demo
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -134,5 +135,21 @@ func TestBoardNotesCalls(t *testing.T) {
 	b.step(deployerlib.Step{Item: item("a"), Kind: deployerlib.StepCall, Name: "reconcile", Err: errors.New("boom")})
 	if rows := b.snapshot(); len(rows) != 1 || rows[0].event != "reconcile failed: boom" {
 		t.Errorf("want the failed call, got %v", rows)
+	}
+	for name, tc := range map[string]struct {
+		err  error
+		want string
+	}{
+		"a wait [F55]":                      {deployerlib.WaitFor("pods", 0), "reconcile is waiting for pods"},
+		"a wrapped wait [F55]":              {fmt.Errorf("web: %w", deployerlib.WaitFor("pods", 0)), "reconcile is waiting for pods"},
+		"an error that reads as one [F55]":  {errors.New("waiting for the lock failed"), "reconcile failed: waiting for the lock failed"},
+		"a wait that an error joined [F55]": {errors.Join(deployerlib.WaitFor("pods", 0), errors.New("boom")), "reconcile failed: waiting for pods; boom"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.step(deployerlib.Step{Item: item("a"), Kind: deployerlib.StepCall, Name: "reconcile", Err: tc.err})
+			if got := b.snapshot()[0].event; got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
 	}
 }

@@ -66,13 +66,23 @@ func errorText(e *lsv1alpha1.Error) string {
 	return contract.OneLine(e.Reason+": "+e.Message, maxEvent)
 }
 
-// jobText is the job, or without job IDs the generation, and whether it is done.
+// jobText names what the item was last asked to do, and says whether it is done.
 func jobText(di *lsv1alpha1.DeployItem) string {
-	if contract.Detect(di) == contract.JobID {
-		return jobName(di.Status.JobID, di.Status.JobID == di.Status.JobIDFinished)
+	if text, ok := jobTexts[contract.Detect(di)]; ok {
+		return text(di)
 	}
-	done := di.Status.ObservedGeneration == di.Generation && contract.IsFinal(di.Status.Phase)
-	return jobName(fmt.Sprintf("generation %d", di.Generation), done)
+	return ""
+}
+
+// jobTexts names the job, or without job IDs the generation.
+var jobTexts = map[contract.Revision]func(*lsv1alpha1.DeployItem) string{
+	contract.JobID: func(di *lsv1alpha1.DeployItem) string {
+		return jobName(di.Status.JobID, di.Status.JobID == di.Status.JobIDFinished)
+	},
+	contract.Annotation: func(di *lsv1alpha1.DeployItem) string {
+		done := di.Status.ObservedGeneration == di.Generation && contract.IsFinal(di.Status.Phase)
+		return jobName(fmt.Sprintf("generation %d", di.Generation), done)
+	},
 }
 
 // jobName names a job by the first characters of its ID, and says whether it is done.

@@ -38,7 +38,7 @@ func TestProtectConditions(t *testing.T) {
 			"removed": {[]lsv1alpha1.Condition{mine}, []lsv1alpha1.Condition{theirs}, []lsv1alpha1.Condition{theirs, mine}},
 			"added":   {nil, []lsv1alpha1.Condition{theirs, changed}, []lsv1alpha1.Condition{theirs}},
 		} {
-			t.Run(string(ours)+" "+name, func(t *testing.T) {
+			t.Run(string(ours)+" "+name+" [F53]", func(t *testing.T) {
 				t.Parallel()
 				before, after := &lsv1alpha1.DeployItemStatus{Conditions: tc.before}, &lsv1alpha1.DeployItemStatus{Conditions: tc.after}
 				shared := after.DeepCopy().Conditions

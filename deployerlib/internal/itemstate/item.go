@@ -17,8 +17,12 @@ import (
 // Unconfirmed is the outcome of a finished run that the API server did not confirm. It is written
 // before anything else happens to the item, so that the deployer is not called again for the run.
 type Unconfirmed interface {
-	// Flush writes the outcome onto the item as it is now.
+	// Flush writes the outcome onto the item as it is now. If that is not confirmed either, it keeps it.
 	Flush(ctx context.Context) error
+	// Stored returns the item as the API server stored it last.
+	Stored() *lsv1alpha1.DeployItem
+	// Decision returns what was due in the run.
+	Decision() contract.Decision
 }
 
 // Item is what is known about one deploy item.

@@ -18,8 +18,8 @@ import (
 
 var moment = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// version is an item with a resourceVersion and a phase.
-func version(resourceVersion, phase string) *lsv1alpha1.DeployItem {
+// versioned is an item with a resourceVersion and a phase.
+func versioned(resourceVersion, phase string) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{}
 	di.UID, di.ResourceVersion, di.Status.Phase = "uid", resourceVersion, lsv1alpha1.DeployItemPhase(phase)
 	return di
@@ -28,7 +28,7 @@ func version(resourceVersion, phase string) *lsv1alpha1.DeployItem {
 // wrote is an item that this process has written.
 func wrote(resourceVersion string) *Item {
 	i := &Item{}
-	i.Wrote(version(resourceVersion, ""))
+	i.Wrote(versioned(resourceVersion, ""))
 	return i
 }
 
@@ -39,7 +39,7 @@ func begin(i *Item) *Attempt {
 
 func TestObserve(t *testing.T) {
 	t.Parallel()
-	di := version("10", "Init")
+	di := versioned("10", "Init")
 	cases := map[string]struct {
 		reason string
 		item   func() *Item
@@ -53,17 +53,17 @@ func TestObserve(t *testing.T) {
 		"BeforeOwn": {"the last write was based on it or on a later one", func() *Item { return wrote("11") }, nil, false},
 		"AfterOwn":  {"it is newer than the last write", func() *Item { return wrote("9") }, nil, true},
 		"Foreign":   {"the last write met a change that was not looked at", func() *Item { i := wrote("11"); i.MetForeign(); return i }, nil, true},
-		"Backwards": {"the cache went backwards, so the etcd may have been restored", func() *Item { return wrote("11") }, version("11", "Init"), true},
-		"Forwards":  {"the cache went forwards", func() *Item { return wrote("11") }, version("9", "Init"), false},
+		"Backwards": {"the cache went backwards, so the etcd may have been restored", func() *Item { return wrote("11") }, versioned("11", "Init"), true},
+		"Forwards":  {"the cache went forwards", func() *Item { return wrote("11") }, versioned("9", "Init"), false},
 		"Awaited": {"a reconcile waits for it", func() *Item {
 			i := wrote("10")
 			i.gate.digest = DigestOf(di)
-			i.Read(version("9", "Init"), moment)
+			i.Read(versioned("9", "Init"), moment)
 			return i
 		}, nil, true},
 		"BeforeAwaited": {"a reconcile waits for a newer one", func() *Item {
 			i := wrote("11")
-			i.Read(version("9", "Init"), moment)
+			i.Read(versioned("9", "Init"), moment)
 			return i
 		}, nil, false},
 	}
@@ -80,10 +80,10 @@ func TestObserve(t *testing.T) {
 
 func TestObserveOpensTheGateForAnAwaitedVersion(t *testing.T) {
 	t.Parallel()
-	i, awaited := wrote("10"), version("10", "Init")
-	i.Read(version("9", "Init"), moment)
+	i, awaited := wrote("10"), versioned("10", "Init")
+	i.Read(versioned("9", "Init"), moment)
 	begin(i).End(DigestOf(awaited), true, moment.Add(time.Hour))
-	i.Read(version("9", "Init"), moment)
+	i.Read(versioned("9", "Init"), moment)
 	i.Observe(nil, awaited)
 	if got := i.Wait(awaited, moment); got != 0 {
 		t.Errorf("waits %s", got)
@@ -102,20 +102,20 @@ func TestWait(t *testing.T) {
 		want    time.Duration
 		resets  bool
 	}{
-		"OwnVersion":    {"nothing is new", func(*Item) {}, version("5", "Progressing"), time.Hour, false},
-		"CacheLags":     {"a version from before the own write must not cut a wait short", func(*Item) {}, version("4", "Init"), time.Hour, false},
-		"Changed":       {"a change by another client opens the gate", func(*Item) {}, version("6", "Init"), 0, true},
-		"ForeignChange": {"a write onto a change that was not looked at is not known", func(i *Item) { begin(i).End(Digest{hash: 1, valid: true}, false, moment.Add(time.Hour)) }, version("4", "Init"), 0, true},
-		"Triggered":     {"a trigger opens the gate", (*Item).Trigger, version("5", "Progressing"), 0, false},
-		"TriggeredLags": {"also while the cache lags behind", (*Item).Trigger, version("4", "Init"), 0, false},
-		"InTime":        {"the wait is over", func(i *Item) { begin(i).End(DigestOf(version("5", "Progressing")), true, moment) }, version("5", "Progressing"), 0, false},
-		"Consumed":      {"a trigger opens it for one attempt", func(i *Item) { i.Trigger(); end(begin(i)) }, version("5", "Progressing"), time.Hour, false},
+		"OwnVersion":    {"nothing is new", func(*Item) {}, versioned("5", "Progressing"), time.Hour, false},
+		"CacheLags":     {"a version from before the own write must not cut a wait short", func(*Item) {}, versioned("4", "Init"), time.Hour, false},
+		"Changed":       {"a change by another client opens the gate", func(*Item) {}, versioned("6", "Init"), 0, true},
+		"ForeignChange": {"a write onto a change that was not looked at is not known", func(i *Item) { begin(i).End(Digest{hash: 1, valid: true}, false, moment.Add(time.Hour)) }, versioned("4", "Init"), 0, true},
+		"Triggered":     {"a trigger opens the gate", (*Item).Trigger, versioned("5", "Progressing"), 0, false},
+		"TriggeredLags": {"also while the cache lags behind", (*Item).Trigger, versioned("4", "Init"), 0, false},
+		"InTime":        {"the wait is over", func(i *Item) { begin(i).End(DigestOf(versioned("5", "Progressing")), true, moment) }, versioned("5", "Progressing"), 0, false},
+		"Consumed":      {"a trigger opens it for one attempt", func(i *Item) { i.Trigger(); end(begin(i)) }, versioned("5", "Progressing"), time.Hour, false},
 		"TriggeredWhile": {"a trigger while an attempt is in flight is not lost", func(i *Item) {
 			a := begin(i)
 			i.Trigger()
 			end(a)
-		}, version("5", "Progressing"), 0, false},
-		"Unread": {"an attempt that did not see the item holds nothing back", func(i *Item) { begin(i).EndUnread() }, version("5", "Progressing"), 0, false},
+		}, versioned("5", "Progressing"), 0, false},
+		"Unread": {"an attempt that did not see the item holds nothing back", func(i *Item) { begin(i).EndUnread() }, versioned("5", "Progressing"), 0, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -135,30 +135,30 @@ func TestWait(t *testing.T) {
 }
 
 // end ends an attempt that asks for the next one in an hour.
-func end(a *Attempt) { a.End(DigestOf(version("5", "Progressing")), true, moment.Add(time.Hour)) }
+func end(a *Attempt) { a.End(DigestOf(versioned("5", "Progressing")), true, moment.Add(time.Hour)) }
 
 func TestRead(t *testing.T) {
 	t.Parallel()
 	i := &Item{}
-	if got := i.Read(version("8", ""), moment); got != ReadingCurrent {
+	if got := i.Read(versioned("8", ""), moment); got != ReadingCurrent {
 		t.Errorf("without a write: %d", got)
 	}
 	for _, v := range []string{"9", "10", "8"} {
-		i.Wrote(version(v, ""))
+		i.Wrote(versioned(v, ""))
 	}
 	for v, want := range map[string]Reading{"9": ReadingStale, "10": ReadingCurrent, "11": ReadingCurrent} {
-		if got := i.Read(version(v, ""), moment); got != want {
+		if got := i.Read(versioned(v, ""), moment); got != want {
 			t.Errorf("version %s: reading %d, want %d: the newest write is 10", v, got, want)
 		}
 	}
 	t.Run("an item that lost its last finalizer is gone, whatever the cache shows", func(t *testing.T) {
-		gone := version("10", "")
+		gone := versioned("10", "")
 		gone.DeletionTimestamp = &metav1.Time{}
 		i.Wrote(gone)
 		if got := i.Read(gone, moment); got != ReadingReleased {
 			t.Errorf("reading %d", got)
 		}
-		anew := version("12", "")
+		anew := versioned("12", "")
 		anew.UID = "new"
 		if got := i.Read(anew, moment); got != ReadingCurrent {
 			t.Errorf("another item of the name: reading %d", got)
@@ -166,18 +166,18 @@ func TestRead(t *testing.T) {
 	})
 	t.Run("what belongs to one object does not outlive it", func(t *testing.T) {
 		i := &Item{}
-		i.Read(version("1", ""), moment)
+		i.Read(versioned("1", ""), moment)
 		i.MarkResumed()
 		i.Count(End{Failed: true})
-		first := i.AbortDeadline(version("1", ""), moment)
-		i.Read(version("2", ""), moment)
-		if !i.Resumed() || i.AbortDeadline(version("1", ""), moment.Add(time.Minute)) != first {
+		first := i.AbortDeadline(versioned("1", ""), moment)
+		i.Read(versioned("2", ""), moment)
+		if !i.Resumed() || !i.AbortDeadline(versioned("1", ""), moment.Add(time.Minute)).Equal(first) {
 			t.Error("the same object starts over")
 		}
-		anew := version("3", "")
+		anew := versioned("3", "")
 		anew.UID = "new"
 		i.Read(anew, moment)
-		if i.Resumed() || i.Count(End{}).Failures != 0 || i.AbortDeadline(anew, moment.Add(time.Minute)) == first {
+		if i.Resumed() || i.Count(End{}).Failures != 0 || i.AbortDeadline(anew, moment.Add(time.Minute)).Equal(first) {
 			t.Errorf("another object of the name does not start over: %+v", i)
 		}
 	})
@@ -236,7 +236,7 @@ func TestRegressedVersions(t *testing.T) {
 					if got := i.ConfirmRead(s.live, now); got != s.take {
 						t.Fatalf("%s: step %d: live read accepted: %t", tc.reason, n, got)
 					}
-				} else if got := i.Read(version(s.read, ""), now); got != s.want {
+				} else if got := i.Read(versioned(s.read, ""), now); got != s.want {
 					t.Fatalf("%s: step %d: reading %d, want %d", tc.reason, n, got, s.want)
 				}
 			}
@@ -249,7 +249,7 @@ func TestRegressedVersions(t *testing.T) {
 		}
 	})
 	t.Run("after proof nothing of before holds back a reconcile [F60]", func(t *testing.T) {
-		i, di := wrote("100"), version("50", "Init")
+		i, di := wrote("100"), versioned("50", "Init")
 		i.Claim(di)
 		begin(i).End(DigestOf(di), true, moment.Add(time.Hour))
 		i.ConfirmRead("50", moment)
@@ -260,7 +260,7 @@ func TestRegressedVersions(t *testing.T) {
 		if i.Claim(di) {
 			t.Error("a run of before still counts as claimed")
 		}
-		if !i.Observe(nil, version("51", "Succeeded")) {
+		if !i.Observe(nil, versioned("51", "Succeeded")) {
 			t.Error("a change does not lead to a reconcile")
 		}
 	})

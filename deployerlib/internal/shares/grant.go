@@ -16,6 +16,7 @@ type usage struct {
 	places     map[Place]int
 	doubtful   int            // of targets that are not good
 	doubtfulIn map[string]int // by namespace
+	suspects   int            // of doubtful: their targets are not new
 	total      int
 	health     map[Place]targets.Health // asked once for each place
 }
@@ -51,9 +52,12 @@ func (s *Shares) count(use *usage, place Place) {
 	use.namespaces[place.Namespace]++
 	use.places[place]++
 	use.total++
-	if s.healthOf(place, use) != targets.HealthGood {
+	if health := s.healthOf(place, use); health != targets.HealthGood {
 		use.doubtful++
 		use.doubtfulIn[place.Namespace]++
+		if s.isSuspect(place, health) {
+			use.suspects++
+		}
 	}
 }
 
@@ -84,8 +88,12 @@ func (s *Shares) mayHave(place Place, use *usage) bool {
 	if place.Target == "" {
 		return true
 	}
-	if s.healthOf(place, use) == targets.HealthGood {
+	health := s.healthOf(place, use)
+	if health == targets.HealthGood {
 		return use.places[place] < s.perTarget || s.isIdle(use)
+	}
+	if s.isSuspect(place, health) && use.suspects >= s.suspects {
+		return false
 	}
 	return use.places[place] == 0 && use.doubtful < s.doubtful && use.doubtfulIn[place.Namespace] < (s.doubtful+1)/2
 }
@@ -107,6 +115,11 @@ func (s *Shares) healthOf(place Place, use *usage) targets.Health {
 		use.health[place] = health
 	}
 	return health
+}
+
+// isSuspect reports whether a target is unhealthy, or was so when an item of it had run to its end.
+func (s *Shares) isSuspect(place Place, health targets.Health) bool {
+	return health == targets.HealthBad || s.failed[place]
 }
 
 func (s *Shares) ask(place Place) targets.Health {

@@ -18,8 +18,9 @@ const (
 	lookAgain = 250 * time.Millisecond
 	// fewWorkers cannot spare one for namespaces that hold none.
 	fewWorkers = 4
-	// maxProven bounds the memory for targets that answered. When there are more, all have to do so again.
-	maxProven = 10_000
+	// maxKnown bounds the memory for targets that answered, and for those that did not. When there are more, all of them
+	// count as new.
+	maxKnown = 10_000
 )
 
 // Options configure Shares.
@@ -32,6 +33,8 @@ type Options struct {
 	After func(d time.Duration, f func())
 	// Offer is called for an item that waited and holds a share now. It queues the item.
 	Offer func(item types.NamespacedName)
+	// Waits is called with the change of the number of items that wait; nil is not called. It must not block.
+	Waits func(change int)
 }
 
 // Place is what an item belongs to.
@@ -52,6 +55,7 @@ type Shares struct {
 	options   Options
 	perTarget int // workers for one target, while others wait
 	doubtful  int // workers for all targets that are not known to be good
+	suspects  int // of these, workers for targets that are not new
 	spared    int // workers for namespaces that hold none
 
 	mu      sync.Mutex
@@ -60,7 +64,9 @@ type Shares struct {
 	offered map[types.NamespacedName]bool // of held: not taken yet
 	fresh   []types.NamespacedName        // of offered: Offer was not called yet
 	waiting queue
+	told    int // of waiting: what Waits knows
 	proven  map[Place]bool
+	failed  map[Place]bool // bad when an item had run to its end
 	ticking bool
 	closed  bool
 }
@@ -69,8 +75,9 @@ type Shares struct {
 func New(o Options) *Shares {
 	s := &Shares{
 		options: o, perTarget: max(int(float64(o.Workers)*o.TargetShare), 1), doubtful: max(o.Workers/2, 1),
-		held: map[types.NamespacedName]Place{}, offered: map[types.NamespacedName]bool{}, waiting: newQueue(), proven: map[Place]bool{},
+		held: map[types.NamespacedName]Place{}, offered: map[types.NamespacedName]bool{}, waiting: newQueue(), proven: map[Place]bool{}, failed: map[Place]bool{},
 	}
+	s.suspects = (s.doubtful + 1) / 2
 	if o.Workers >= fewWorkers {
 		s.spared = 1
 	}
@@ -122,11 +129,24 @@ func (s *Shares) Waiting() int {
 	return s.waiting.len()
 }
 
-// Close ends the looks at the health of targets.
+// Close ends the looks at the health of targets. For Options.Waits, no item waits after it.
 func (s *Shares) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	s.tell()
+}
+
+// tell calls Options.Waits. The lock is held.
+func (s *Shares) tell() {
+	waiting := s.waiting.len()
+	if s.closed {
+		waiting = 0
+	}
+	if change := waiting - s.told; change != 0 && s.options.Waits != nil {
+		s.options.Waits(change)
+	}
+	s.told = waiting
 }
 
 // change runs f under the lock, and calls Offer for those that got a share by it.
@@ -135,6 +155,7 @@ func (s *Shares) change(f func()) {
 	f()
 	offers := s.fresh
 	s.fresh = nil
+	s.tell()
 	s.tick()
 	s.mu.Unlock()
 	for _, item := range offers {
@@ -161,15 +182,23 @@ func (s *Shares) drop(item types.NamespacedName) {
 	delete(s.offered, item)
 }
 
-// learn notes whether a target answered while an item ran.
+// learn notes whether a target answered while an item ran. One that was not asked yet stays new.
 func (s *Shares) learn(place Place) {
-	switch {
-	case !s.isJudged(place):
-	case s.ask(place) != targets.HealthGood:
-		delete(s.proven, place)
-	case len(s.proven) >= maxProven:
-		clear(s.proven)
-	default:
-		s.proven[place] = true
+	if !s.isJudged(place) {
+		return
 	}
+	now, before := s.proven, s.failed
+	switch s.ask(place) {
+	case targets.HealthGood:
+	case targets.HealthBad:
+		now, before = s.failed, s.proven
+	case targets.HealthUnproven:
+		delete(s.proven, place)
+		return
+	}
+	delete(before, place)
+	if len(now) >= maxKnown {
+		clear(now)
+	}
+	now[place] = true
 }

@@ -24,12 +24,16 @@ type world struct {
 	timers  []func()
 	health  map[string]targets.Health // by "namespace/target"; good
 	offered []string
+	waits   int
 }
 
 func newWorld(t *testing.T, workers int) *world {
 	w := &world{t: t, health: map[string]targets.Health{}}
 	after := func(_ time.Duration, f func()) { w.timers = append(w.timers, f) }
-	w.Shares = New(Options{Workers: workers, TargetShare: 0.5, After: after, Offer: func(item types.NamespacedName) { w.offered = append(w.offered, item.Name) }})
+	w.Shares = New(Options{
+		Workers: workers, TargetShare: 0.5, After: after, Offer: func(item types.NamespacedName) { w.offered = append(w.offered, item.Name) },
+		Waits: func(change int) { w.waits += change },
+	})
 	w.Judge(func(target types.NamespacedName) targets.Health {
 		if health, known := w.health[target.String()]; known {
 			return health
@@ -108,7 +112,7 @@ func TestShares(t *testing.T) {
 			10,
 			map[string]targets.Health{"a/1": targets.HealthBad, "b/1": targets.HealthBad, "c/1": targets.HealthBad, "d/1": targets.HealthBad, "e/1": targets.HealthBad, "f/1": targets.HealthBad},
 			nil, slices.Concat(items("a/1", 9), items("b/1", 9), items("c/1", 9), items("d/1", 9), items("e/1", 9), items("f/1", 9)),
-			map[string]int{"a/1": 1, "b/1": 1, "c/1": 1, "d/1": 1, "e/1": 1},
+			map[string]int{"a/1": 1, "b/1": 1, "c/1": 1},
 		},
 		"a target that did not answer": {10, map[string]targets.Health{"a/x": targets.HealthUnproven}, nil, items("a/x", 20), map[string]int{"a/x": 1}},
 		"targets of unknown manners":   {10, nil, nil, slices.Concat(items("a/1", 4), items("a/2", 4), items("a/3", 4), items("a/4", 4), items("b/1", 4), items("b/2", 4), items("c/1", 4)), map[string]int{"a/1": 1, "a/2": 1, "a/3": 1, "b/1": 1, "b/2": 1}},
@@ -237,6 +241,43 @@ func TestHealthOverTime(t *testing.T) {
 	})
 }
 
+// TestNewTargets: what is known to be bad leaves workers to targets that are new.
+func TestNewTargets(t *testing.T) {
+	bad := func(w *world, spaces ...string) {
+		for _, space := range spaces {
+			w.health[space+"/x"] = targets.HealthBad
+		}
+	}
+	t.Run("beside unhealthy ones [F4]", func(t *testing.T) {
+		w := newWorld(t, 10)
+		bad(w, "a", "b", "c", "d")
+		w.want("unhealthy", w.take("a/x/1", "b/x/1", "c/x/1", "d/x/1"), "a/x/1", "b/x/1", "c/x/1")
+		w.want("new", w.take("e/x/1", "f/x/1", "g/x/1"), "e/x/1", "f/x/1")
+		w.give("e/x/1")
+		w.want("one more", w.offered, "g/x/1")
+	})
+	t.Run("beside those that were unhealthy when an item of them ended, until one ends well [F4]", func(t *testing.T) {
+		w := newWorld(t, 10)
+		bad(w, "a", "b", "c", "d")
+		w.take("a/x/1", "b/x/1", "c/x/1")
+		w.give("a/x/1", "b/x/1", "c/x/1")
+		w.take("d/x/1")
+		w.give("d/x/1")
+		clear(w.health)
+		w.want("they answer again", w.take("a/x/1", "b/x/1", "c/x/1", "d/x/1"), "a/x/1", "b/x/1", "c/x/1")
+		w.give("a/x/1")
+		w.want("one has ended well", w.offered, "d/x/1")
+	})
+	t.Run("a target that no item has used is new [F4]", func(t *testing.T) {
+		w := newWorld(t, 10)
+		bad(w, "a", "b", "c")
+		w.health["new/x"] = targets.HealthUnproven
+		w.give(w.take("new/x/1")...)
+		w.take("a/x/1", "b/x/1", "c/x/1")
+		w.want("new", w.take("new/x/2"), "new/x/2")
+	})
+}
+
 // TestHostileNamespaces: whatever the others do, an item of a good target that comes last runs at once.
 func TestHostileNamespaces(t *testing.T) {
 	t.Run("a target that is new, beside a namespace of targets that never finish [F4]", func(t *testing.T) {
@@ -289,4 +330,27 @@ func BenchmarkTake(b *testing.B) {
 		s.Take(key, Claim{Place: place})
 		s.Return(key)
 	}
+}
+
+// TestWaits: who counts the items that wait hears of each change.
+func TestWaits(t *testing.T) {
+	t.Run("the sum of all changes is the number of items that wait [F4]", func(t *testing.T) {
+		w := newWorld(t, 2)
+		w.health["a/t"] = targets.HealthBad
+		w.take("a/t/1", "a/t/2", "a/t/3")
+		if w.waits != 2 || w.Waiting() != 2 {
+			t.Errorf("%d items wait, %d were told of", w.Waiting(), w.waits)
+		}
+		item, _ := split("a/t/1")
+		w.Return(item)
+		if w.waits != 1 || w.Waiting() != 1 {
+			t.Errorf("%d items wait, %d were told of", w.Waiting(), w.waits)
+		}
+		w.Close()
+		item, _ = split("a/t/3")
+		w.Return(item)
+		if w.waits != 0 {
+			t.Errorf("after the end, %d items wait", w.waits)
+		}
+	})
 }

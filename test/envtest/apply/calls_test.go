@@ -29,7 +29,7 @@ var _ = Describe("the calls", func() {
 	const n = 20
 
 	It("are one per object at first, none when nothing changed, and one for each change [D8]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		desired := w.configMaps(n)
 		w.apply(ctx) // discovery of nothing: the first call of a client
 		install := w.calls(func() { w.apply(ctx, desired...) })
@@ -60,21 +60,21 @@ var _ = Describe("the calls", func() {
 	})
 
 	It("are made for all when they are forced", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.configMaps(3)...)
 		w.options.Force = true
 		Expect(w.calls(func() { w.apply(ctx, w.configMaps(3)...) })).To(writes(3))
 	})
 
 	It("are made for all without a watch", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Seen = nil
 		w.apply(ctx, w.configMaps(3)...)
 		Expect(w.calls(func() { w.apply(ctx, w.configMaps(3)...) })).To(writes(3))
 	})
 
 	It("remove fields that left the manifest, and keep those of others", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.configMap("a", "one", "1", "two", "2"))
 		w.edit(ctx, "a", `{"data":{"three":"3"}}`)
 		w.apply(ctx, w.configMap("a", "one", "1"))
@@ -82,7 +82,7 @@ var _ = Describe("the calls", func() {
 	})
 
 	It("heal an object that was deleted, or deleted and made again by somebody", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.configMaps(2)...)
 		Expect(direct.Delete(ctx, w.get(ctx, "c0"))).To(Succeed())
 		Expect(direct.Delete(ctx, w.get(ctx, "c1"))).To(Succeed())
@@ -95,7 +95,7 @@ var _ = Describe("the calls", func() {
 	})
 
 	It("do not overlook a Secret whose stringData was edited", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		secret := w.manifest("v1", "Secret", "s", map[string]any{"stringData": map[string]any{"password": "CANARY-1"}})
 		w.apply(ctx, secret)
 		Expect(w.calls(func() { w.apply(ctx, secret) })).To(writes(0))
@@ -107,7 +107,7 @@ var _ = Describe("the calls", func() {
 
 var _ = Describe("the inventory", func() {
 	It("takes about 150 bytes per object", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.configMaps(10)...)
 		data, err := json.Marshal(w.stored)
 		Expect(err).NotTo(HaveOccurred())
@@ -115,7 +115,7 @@ var _ = Describe("the inventory", func() {
 	})
 
 	It("that would be too large is refused before the first write [D11]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.MaxInventory = 300
 		spent := w.calls(func() {
 			_, err := w.try(ctx, w.configMaps(10)...)
@@ -127,7 +127,7 @@ var _ = Describe("the inventory", func() {
 	})
 
 	It("that cannot be stored stops everything before the first write", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		boom := fmt.Errorf("boom")
 		w.options.Checkpoint = func(_ context.Context, _ apply.Inventory) error { return boom }
 		Expect(w.calls(func() {

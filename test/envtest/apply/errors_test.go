@@ -35,7 +35,7 @@ var _ = Describe("an error", func() {
 		}}, "", "may not be more than 1048576 bytes"},
 	} {
 		It("about "+title+" is permanent and names the field, without values", func(ctx SpecContext) {
-			w := newWorld(ctx)
+			w := newEnv(ctx)
 			_, err := w.try(ctx, w.manifest(c.apiVersion, c.kind, "a", c.body))
 			Expect(err).To(HaveOccurred())
 			Expect(apply.ClassOf(err)).To(Equal(apply.Permanent), err.Error())
@@ -47,7 +47,7 @@ var _ = Describe("an error", func() {
 	}
 
 	It("about an immutable field names it, and replaces the object only when asked", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		secret := func(kind string) apply.Desired {
 			return w.manifest("v1", "Secret", "a", map[string]any{"type": kind, "stringData": map[string]any{"k": canary}})
 		}
@@ -62,7 +62,7 @@ var _ = Describe("an error", func() {
 	})
 
 	It("shows no value of a Secret in an error of another object", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		secret := w.manifest("v1", "Secret", "a", map[string]any{"stringData": map[string]any{"k": canary}})
 		service := w.manifest("v1", "Service", "b", map[string]any{"spec": map[string]any{"type": canary, "ports": []any{map[string]any{"port": int64(1)}}}})
 		_, err := w.try(ctx, secret, service)
@@ -70,7 +70,7 @@ var _ = Describe("an error", func() {
 	})
 
 	It("lists all faults of the manifests at once, before the first call", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		noNamespace := w.configMap("b")
 		noNamespace.Object.SetNamespace("")
 		unknown := w.manifest("example.org/v1", "Nothing", "c", nil)

@@ -20,7 +20,7 @@ var _ = Describe("deletion", func() {
 	}
 
 	It("waits for what finalizers hold, tells them, and begins no later group [H-24]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, append(w.some("a", "b"), w.manifest("v1", "Secret", "s", nil))...)
 		w.edit(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
 		groups := []apply.Group{named("a"), secrets, {Type: apply.GroupNamespaced}}
@@ -37,7 +37,7 @@ var _ = Describe("deletion", func() {
 	})
 
 	It("removes finalizers when forced", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.some("a")...)
 		w.edit(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
 		w.delete(ctx, apply.Group{Type: apply.GroupNamespaced, ForceDelete: true})
@@ -45,7 +45,7 @@ var _ = Describe("deletion", func() {
 	})
 
 	It("names and remembers what no group takes, and does not patch it [H-22]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		desired := w.some("a", "b")
 		desired[1].AnnotateBeforeDelete = map[string]string{"example.org/bye": "1"}
 		w.apply(ctx, desired...)
@@ -57,7 +57,7 @@ var _ = Describe("deletion", func() {
 	})
 
 	It("annotates and patches before, only the very object", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		desired := w.some("a")
 		desired[0].AnnotateBeforeDelete = map[string]string{"example.org/bye": "1"}
 		desired[0].PatchBeforeDelete = map[string]any{"data": map[string]any{"key": "bye"}}
@@ -76,7 +76,7 @@ var _ = Describe("deletion", func() {
 	})
 
 	It("of all objects of a kind works with an empty inventory, and is not held up by what comes back [H-23]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.foreign(ctx, "x")
 		w.foreign(ctx, "y")
 		w.foreign(ctx, "z")
@@ -90,7 +90,7 @@ var _ = Describe("deletion", func() {
 	})
 
 	It("of all objects of a kind works in another cluster, and leaves our own alone", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.some("a")...)
 		elsewhere := &faultnet.Counter{}
 		there := newClient(elsewhere.Wrap(cfg))
@@ -104,7 +104,7 @@ var _ = Describe("deletion", func() {
 	})
 
 	It("during an update goes by the groups for updates", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, append(w.some("a"), w.manifest("v1", "Secret", "s", nil))...)
 		w.options.PruneGroups = []apply.Group{secrets}
 		report := w.apply(ctx)
@@ -113,7 +113,7 @@ var _ = Describe("deletion", func() {
 	})
 
 	It("is two calls for each object, and stops at what is refused with the reason [H-21]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.some("a", "b")...)
 		Expect(w.calls(func() { w.delete(ctx) }).Total()).To(Equal(4))
 

@@ -15,7 +15,7 @@ import (
 )
 
 // written notes the names of what f writes, in order.
-func (w *world) written(f func()) []string {
+func (w *env) written(f func()) []string {
 	out := []string{}
 	w.wire.Inject(func(req *http.Request) (*http.Response, error) {
 		if r, ok := faultnet.RequestOf(req); ok && r.Verb != "get" {
@@ -29,14 +29,14 @@ func (w *world) written(f func()) []string {
 }
 
 // refuse makes all writes of objects with these names fail.
-func (w *world) refuse(names ...string) {
+func (w *env) refuse(names ...string) {
 	w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && slices.Contains(names, r.Name) },
 		faultnet.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
 }
 
 var _ = Describe("a call", func() {
 	It("writes objects in the order in which they were handed in, if it writes one at a time [Rx2]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		secret := w.manifest("v1", "Secret", "m", nil)
 		desired := []apply.Desired{w.configMap("z"), w.configMap("b"), secret, w.configMap("y"), w.configMap("a")}
@@ -47,7 +47,7 @@ var _ = Describe("a call", func() {
 	})
 
 	It("goes on with the other objects after an error, and tells all errors [Rx2]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		w.apply(ctx, w.some("old")...)
 		w.refuse("a", "c")
@@ -60,7 +60,7 @@ var _ = Describe("a call", func() {
 	})
 
 	It("keeps going through all stages if it shall, and prunes nothing unless all is well [Rx2]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.some("old")...)
 		role := w.application()[1]
 		w.refuse(role.Object.GetName(), "a")
@@ -78,7 +78,7 @@ var _ = Describe("a call", func() {
 	})
 
 	It("that keeps going waits for what it needs, also kinds that are only coming", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.KeepGoing = true
 		all := w.application()
 		namespace := all[2].Object.GetName()

@@ -56,7 +56,7 @@ func (k *killer) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // untilKilled runs f with an engine that dies after n writes, and throws away all that was not checkpointed. false:
 // the engine was through before that.
-func (w *world) untilKilled(n int, lost bool, f func(*apply.Engine) (apply.Inventory, apply.Report, error)) bool {
+func (w *env) untilKilled(n int, lost bool, f func(*apply.Engine) (apply.Inventory, apply.Report, error)) bool {
 	GinkgoHelper()
 	k := &killer{left: n, lost: lost}
 	w.connect(func(next http.RoundTripper) http.RoundTripper { k.next = next; return k })
@@ -75,11 +75,11 @@ func (w *world) untilKilled(n int, lost bool, f func(*apply.Engine) (apply.Inven
 // scene is what must come out whenever the engine is killed.
 type scene struct {
 	before, after []string
-	run           func(ctx context.Context, w *world, e *apply.Engine) (apply.Inventory, apply.Report, error)
-	rest          func(ctx context.Context, w *world)
+	run           func(ctx context.Context, w *env, e *apply.Engine) (apply.Inventory, apply.Report, error)
+	rest          func(ctx context.Context, w *env)
 }
 
-func (w *world) some(names ...string) []apply.Desired {
+func (w *env) some(names ...string) []apply.Desired {
 	out := []apply.Desired{}
 	for _, name := range names {
 		out = append(out, w.configMap(name, "key", "value"))
@@ -93,17 +93,17 @@ var _ = Describe("after a kill", func() {
 		"an update with a prune": {before: []string{"a", "b", "c", "d"}, after: []string{"c", "d", "e"}},
 		"a deletion": {
 			before: []string{"a", "b", "c"},
-			run: func(ctx context.Context, w *world, e *apply.Engine) (apply.Inventory, apply.Report, error) {
+			run: func(ctx context.Context, w *env, e *apply.Engine) (apply.Inventory, apply.Report, error) {
 				return e.Delete(ctx, w.owner, w.stored, nil)
 			},
-			rest: func(ctx context.Context, w *world) { w.delete(ctx) },
+			rest: func(ctx context.Context, w *env) { w.delete(ctx) },
 		},
 	}
 	for title, s := range scenes {
 		for _, lost := range []bool{false, true} {
 			for n := range 8 {
 				It(fmt.Sprintf("of %s after write %d, its answer lost %t, the next engine ends right [D10, D11] [C-17, H-14]", title, n, lost), func(ctx SpecContext) {
-					w := newWorld(ctx)
+					w := newEnv(ctx)
 					w.options.Concurrency = 1
 					w.foreign(ctx, "foreign", "key", "theirs")
 					stranger := w.other()
@@ -139,7 +139,7 @@ var _ = Describe("after a kill", func() {
 	}
 
 	It("or without one, an object that somebody made in place of ours is not deleted", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.some("a", "b")...)
 		for _, name := range []string{"a", "b"} {
 			Expect(direct.Delete(ctx, w.get(ctx, name))).To(Succeed())
@@ -152,7 +152,7 @@ var _ = Describe("after a kill", func() {
 	})
 
 	It("between two lives of one object it is not forgotten [H-14]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.some("a")...)
 		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
 		// The first write finds out that the object is gone, the second one creates it.
@@ -166,7 +166,7 @@ var _ = Describe("after a kill", func() {
 })
 
 // ours are the names of the ConfigMaps that are labelled for the item.
-func (w *world) ours(ctx context.Context) []string {
+func (w *env) ours(ctx context.Context) []string {
 	GinkgoHelper()
 	all := &corev1.ConfigMapList{}
 	Expect(direct.List(ctx, all, client.InNamespace(w.namespace), client.MatchingLabels{"deployerkit.dev/item": string(w.owner.UID)})).To(Succeed())
@@ -179,13 +179,13 @@ func (w *world) ours(ctx context.Context) []string {
 
 var _ = Describe("a deletion that is refused", func() {
 	// refuse is what a webhook that denies deletions does.
-	refuse := func(w *world) {
+	refuse := func(w *env) {
 		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
 			faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
 	}
 
 	It("is an error, and nothing is forgotten [D10] [H-14, H-21]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.some("a", "b", "c")...)
 		refuse(w)
 		for range 3 {
@@ -208,7 +208,7 @@ var _ = Describe("a deletion that is refused", func() {
 
 var _ = Describe("an apply that fails half-way", func() {
 	It("prunes nothing and forgets nothing; what was applied counts [D11] [C-17, H-14, H-15]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.some("a", "b")...)
 		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Name == "d" },
 			faultnet.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
@@ -222,7 +222,7 @@ var _ = Describe("an apply that fails half-way", func() {
 	})
 
 	It("tells the API server's reason of each error [H-15]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.wire.Inject(faultnet.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
 		_, err := w.try(ctx, w.some("a", "b")...)
 		one, found := errors.AsType[*apply.Error](err)

@@ -18,7 +18,7 @@ import (
 )
 
 // forge makes an inventory that claims a ConfigMap, as somebody who may write the status of the item can.
-func (w *world) forge(uid types.UID, name string, change func(*apply.Entry)) {
+func (w *env) forge(uid types.UID, name string, change func(*apply.Entry)) {
 	entry := apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.namespace, Name: name, UID: uid, Hash: "h", Key: "k"}
 	change(&entry)
 	w.stored = apply.Inventory{Entries: []apply.Entry{entry}}
@@ -28,16 +28,16 @@ var _ = Describe("an inventory that names objects of others", func() {
 	forced := apply.Group{Type: apply.GroupNamespaced, ForceDelete: true}
 	ways := map[string]struct {
 		change func(*apply.Entry)
-		remove func(ctx context.Context, w *world)
+		remove func(ctx context.Context, w *env)
 	}{
-		"a deletion":                       {func(*apply.Entry) {}, func(ctx context.Context, w *world) { w.delete(ctx) }},
-		"a forced deletion":                {func(*apply.Entry) {}, func(ctx context.Context, w *world) { w.delete(ctx, forced) }},
-		"a deletion that is said to go on": {func(e *apply.Entry) { e.Deleting = true }, func(ctx context.Context, w *world) { w.delete(ctx, forced) }},
+		"a deletion":                       {func(*apply.Entry) {}, func(ctx context.Context, w *env) { w.delete(ctx) }},
+		"a forced deletion":                {func(*apply.Entry) {}, func(ctx context.Context, w *env) { w.delete(ctx, forced) }},
+		"a deletion that is said to go on": {func(e *apply.Entry) { e.Deleting = true }, func(ctx context.Context, w *env) { w.delete(ctx, forced) }},
 		"a patch before deletion": {func(e *apply.Entry) {
 			e.PatchBeforeDelete = map[string]any{"data": map[string]any{"key": "broken"}}
-		}, func(ctx context.Context, w *world) { w.delete(ctx) }},
-		"a prune": {func(*apply.Entry) {}, func(ctx context.Context, w *world) { w.apply(ctx) }},
-		"a session": {func(*apply.Entry) {}, func(ctx context.Context, w *world) {
+		}, func(ctx context.Context, w *env) { w.delete(ctx) }},
+		"a prune": {func(*apply.Entry) {}, func(ctx context.Context, w *env) { w.apply(ctx) }},
+		"a session": {func(*apply.Entry) {}, func(ctx context.Context, w *env) {
 			session := w.engine().Session(w.owner, w.stored)
 			_, err := session.Delete(ctx, w.stored.Entries[0].Ref())
 			Expect(err).NotTo(HaveOccurred())
@@ -46,7 +46,7 @@ var _ = Describe("an inventory that names objects of others", func() {
 	}
 	for title, way := range ways {
 		It("leaves them alone and says so: "+title+" [F9]", func(ctx SpecContext) {
-			w := newWorld(ctx)
+			w := newEnv(ctx)
 			w.other().apply(ctx, w.configMap("theirs", "key", "value"))
 			w.foreign(ctx, "nobodys", "key", "value")
 			landscapers := w.configMap("landscapers", "key", "value").Object
@@ -82,7 +82,7 @@ var _ = Describe("an inventory that names objects of others", func() {
 	})
 
 	It("does not lose them their finalizers [F9]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		obj := w.configMap("a").Object
 		obj.SetFinalizers([]string{"example.org/held"})
 		Expect(direct.Create(ctx, obj)).To(Succeed())
@@ -97,7 +97,7 @@ var _ = Describe("an inventory that names objects of others", func() {
 
 	for _, strategy := range []apply.Strategy{apply.Recreate, apply.Apply, apply.Update} {
 		It("does not replace them, whose names a manifest has too; by "+string(strategy)+" [F9]", func(ctx SpecContext) {
-			w := newWorld(ctx)
+			w := newEnv(ctx)
 			before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "a"}, Data: map[string]string{"key": "theirs"}, Immutable: new(true)}
 			Expect(direct.Create(ctx, before, client.FieldOwner("somebody"))).To(Succeed())
 			w.forge(before.UID, "a", func(*apply.Entry) {})
@@ -114,7 +114,7 @@ var _ = Describe("an inventory that names objects of others", func() {
 
 var _ = Describe("an object of the item", func() {
 	It("is deleted without a read if a watch shows its label, otherwise with one [F9]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.some("a")...)
 		Expect(w.calls(func() { w.delete(ctx) }).Total()).To(Equal(2), "the deletion, and whether it is gone")
 
@@ -126,7 +126,7 @@ var _ = Describe("an object of the item", func() {
 
 	It("is deleted by what it wrote, although its label was taken away [F9]", func(ctx SpecContext) {
 		for _, strategy := range []apply.Strategy{apply.Apply, apply.Update} {
-			w := newWorld(ctx)
+			w := newEnv(ctx)
 			desired := w.some("a")
 			desired[0].Strategy = strategy
 			w.apply(ctx, desired...)
@@ -137,7 +137,7 @@ var _ = Describe("an object of the item", func() {
 	})
 
 	It("is not confused with one that takes its name between the look and the deletion [F9]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.some("a")...)
 		var theirs types.UID
 		w.wire.Inject(func(req *http.Request) (*http.Response, error) {
@@ -152,7 +152,7 @@ var _ = Describe("an object of the item", func() {
 	})
 
 	It("is deleted if Landscaper's deployer made it for the item [F9]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		obj := w.configMap("a", "key", "value").Object
 		obj.SetLabels(map[string]string{landscaperLabel: w.owner.Name})
 		Expect(direct.Create(ctx, obj, client.FieldOwner("manifest-deployer-controller"))).To(Succeed())

@@ -12,7 +12,7 @@ import (
 
 var _ = Describe("the strategy onDelete", func() {
 	It("creates, and changes nothing until somebody deletes the object; with a watch no call [R15]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Strategy = apply.OnDelete
 		w.apply(ctx)
 		first, second := w.configMap("a", "key", "1", "old", "yes"), w.configMap("a", "key", "2")
@@ -41,7 +41,7 @@ var _ = Describe("the strategy onDelete", func() {
 	})
 
 	It("leaves an object alone that is being deleted until it is gone [Rx3]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Strategy = apply.OnDelete
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		w.edit(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
@@ -59,7 +59,7 @@ var _ = Describe("the strategy onDelete", func() {
 	})
 
 	It("puts back a label that was taken away, and nothing else [Rx14]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Strategy = apply.OnDelete
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		before := w.get(ctx, "a")
@@ -73,7 +73,7 @@ var _ = Describe("the strategy onDelete", func() {
 	})
 
 	It("changes nothing of what is ours though the inventory was lost, or the item has another life", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Strategy = apply.OnDelete
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		before := w.get(ctx, "a")
@@ -93,7 +93,7 @@ var _ = Describe("the strategy onDelete", func() {
 	})
 
 	It("adopts what belongs to nobody, as apply does, and leaves what is another item's", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Strategy = apply.OnDelete
 		w.foreign(ctx, "a", "key", "theirs", "more", "theirs")
 		w.apply(ctx, w.configMap("a", "key", "1"))
@@ -109,7 +109,7 @@ var _ = Describe("the strategy onDelete", func() {
 	})
 
 	It("gives way to apply, which then writes what is new", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, by(w.configMap("a", "key", "1", "old", "yes"), apply.OnDelete))
 		w.apply(ctx, w.configMap("a", "key", "2"))
 		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "2"}))
@@ -118,7 +118,7 @@ var _ = Describe("the strategy onDelete", func() {
 	})
 
 	It("is planned as unchanged", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Strategy = apply.OnDelete
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		plan, err := w.plan(ctx, w.configMap("a", "key", "2"), w.configMap("b"))

@@ -21,7 +21,7 @@ import (
 )
 
 // application is one object of each stage, the last first. id makes the cluster-scoped names the world's own.
-func (w *world) application() []apply.Desired {
+func (w *env) application() []apply.Desired {
 	id := strings.ReplaceAll(w.namespace, "-", "")
 	inside := w.manifest(id+".example.org/v1", "Thing", "thing", nil)
 	inside.Object.SetNamespace(id)
@@ -45,7 +45,7 @@ func (w *world) application() []apply.Desired {
 }
 
 // sequence notes the kinds of writes in their order.
-func (w *world) sequence(verb string, f func()) []string {
+func (w *env) sequence(verb string, f func()) []string {
 	out := []string{}
 	w.wire.Inject(func(req *http.Request) (*http.Response, error) {
 		if r, ok := faultnet.RequestOf(req); ok && r.Verb == verb && !slices.Contains(out, r.Resource) {
@@ -60,7 +60,7 @@ func (w *world) sequence(verb string, f func()) []string {
 
 var _ = Describe("the order", func() {
 	It("is definitions, namespaces, cluster-scoped, namespaced, and deletion goes back [D15] [H-16]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		all := w.application()
 		// A definition that is not established stops everything behind it.
@@ -93,7 +93,7 @@ var _ = Describe("the order", func() {
 	})
 
 	It("goes on after an error in no later stage [H-16]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		all := w.application()
 		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Resource == "namespaces" && r.Verb == "patch" },
 			faultnet.Refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError)))
@@ -106,7 +106,7 @@ var _ = Describe("the order", func() {
 	})
 
 	It("waits for a namespace that is missing, or is being deleted", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		desired := w.configMap("a")
 		desired.Object.SetNamespace(w.namespace + "-later")
 		report, err := w.try(ctx, desired)
@@ -122,7 +122,7 @@ var _ = Describe("the order", func() {
 	})
 
 	It("leaves an object that is being deleted until it is gone", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.configMap("a", "key", "value"))
 		w.edit(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
 		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
@@ -138,7 +138,7 @@ var _ = Describe("the order", func() {
 	})
 
 	It("does not mind lists, in lists", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		list := func(items ...any) map[string]any {
 			return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
 		}
@@ -150,7 +150,7 @@ var _ = Describe("the order", func() {
 	})
 
 	It("prunes no object that only changed its version", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		spec := map[string]any{"spec": map[string]any{"maxReplicas": int64(3), "scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}}}
 		w.apply(ctx, w.manifest("autoscaling/v1", "HorizontalPodAutoscaler", "a", spec))
 		uid := w.stored.Entries[0].UID

@@ -16,7 +16,7 @@ const landscaperLabel = "manifest.deployer.landscaper.gardener.cloud/deployitem"
 
 var _ = Describe("ownership", func() {
 	It("of another item is an error that names it, and the object is not touched [H-17]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		thief := w.other()
 		w.apply(ctx, w.configMap("a", "key", "value"))
 		before := w.get(ctx, "a")
@@ -35,7 +35,7 @@ var _ = Describe("ownership", func() {
 	})
 
 	It("of items with the same name in two namespaces is told apart [H-17]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		namesake := w.other()
 		namesake.owner.Name, namesake.owner.Namespace = w.owner.Name, "elsewhere"
 		w.apply(ctx, w.configMap("a", "key", "value"))
@@ -44,14 +44,14 @@ var _ = Describe("ownership", func() {
 	})
 
 	It("works for items with names of more than 63 characters [H-17]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.owner.Name = "a-name-that-is-a-good-deal-longer-than-the-sixty-three-characters-of-a-label"
 		w.apply(ctx, w.configMap("a", "key", "value"))
 		Expect(w.get(ctx, "a").Annotations).To(HaveKeyWithValue(ownership.AnnotationName, w.owner.Name))
 	})
 
 	It("of nobody is taken with an event, in one call more if others had set the fields", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx)
 		w.foreign(ctx, "a", "key", "theirs")
 		w.foreign(ctx, "b", "key", "value")
@@ -67,7 +67,7 @@ var _ = Describe("ownership", func() {
 	})
 
 	It("of an earlier life of the item is taken over, with its fields", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.configMap("a", "key", "value", "old", "yes"))
 		again := w.other()
 		again.owner = w.owner
@@ -81,7 +81,7 @@ var _ = Describe("ownership", func() {
 
 	for _, value := range []string{"value", "other"} {
 		It("of Landscaper's own deployer is taken over, with its fields, if the label names this item; value "+value, func(ctx SpecContext) {
-			w := newWorld(ctx)
+			w := newEnv(ctx)
 			obj := w.configMap("a", "key", value, "old", "yes").Object
 			obj.SetLabels(map[string]string{landscaperLabel: w.owner.Name})
 			Expect(direct.Create(ctx, obj, client.FieldOwner("manifest-deployer-controller"))).To(Succeed())
@@ -93,7 +93,7 @@ var _ = Describe("ownership", func() {
 	}
 
 	It("of another item of Landscaper's own deployer is an error that names it", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		obj := w.configMap("a", "key", "theirs").Object
 		obj.SetLabels(map[string]string{landscaperLabel: "somebody"})
 		Expect(direct.Create(ctx, obj, client.FieldOwner("manifest-deployer-controller"))).To(Succeed())
@@ -109,7 +109,7 @@ var _ = Describe("ownership", func() {
 	})
 
 	It("of an object that Landscaper managed ends with its prune and its deletion", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		obj := w.configMap("a", "key", "value").Object
 		obj.SetLabels(map[string]string{landscaperLabel: w.owner.Name})
 		Expect(direct.Create(ctx, obj)).To(Succeed())
@@ -120,7 +120,7 @@ var _ = Describe("ownership", func() {
 	})
 
 	It("follows a change of the strategy: fields that were written by another one go as well", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		first := w.configMap("a", "key", "value", "old", "yes")
 		first.Strategy = apply.Update
 		w.apply(ctx, first)
@@ -129,7 +129,7 @@ var _ = Describe("ownership", func() {
 	})
 
 	It("cannot be claimed by a manifest", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		desired := w.configMap("a")
 		desired.Object.SetLabels(map[string]string{ownership.LabelItem: string(types.UID("me"))})
 		_, err := w.try(ctx, desired)

@@ -15,7 +15,7 @@ import (
 )
 
 // plan plans, and makes sure that nothing is written.
-func (w *world) plan(ctx context.Context, desired ...apply.Desired) (apply.Plan, error) {
+func (w *env) plan(ctx context.Context, desired ...apply.Desired) (apply.Plan, error) {
 	GinkgoHelper()
 	w.wire.Inject(func(req *http.Request) (*http.Response, error) {
 		defer GinkgoRecover()
@@ -33,7 +33,7 @@ func (w *world) plan(ctx context.Context, desired ...apply.Desired) (apply.Plan,
 var _ = Describe("a plan", func() {
 	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Patch, apply.Merge, apply.MergeOverwrite} {
 		It("tells what would be created, changed and deleted, and does nothing; by "+string(strategy), func(ctx SpecContext) {
-			w := newWorld(ctx)
+			w := newEnv(ctx)
 			w.options.Strategy = strategy
 			w.apply(ctx, w.configMap("same", "k", "v"), w.configMap("gone", "k", "v"), with(w.configMap("kept"), apply.Keep), w.configMap("changed", "other", "v"))
 			desired := []apply.Desired{w.configMap("same", "k", "v"), w.configMap("new"), w.configMap("changed", "k", "v", "other", "v")}
@@ -53,7 +53,7 @@ var _ = Describe("a plan", func() {
 	}
 
 	It("deletes nothing that is gone already, or belongs to somebody else by now", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.some("a", "b")...)
 		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
 		Expect(direct.Delete(ctx, w.get(ctx, "b"))).To(Succeed())
@@ -64,7 +64,7 @@ var _ = Describe("a plan", func() {
 	})
 
 	It("masks Secrets", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		secret := func(value string) apply.Desired {
 			return w.manifest("v1", "Secret", "s", map[string]any{"stringData": map[string]any{"k": value}})
 		}
@@ -75,7 +75,7 @@ var _ = Describe("a plan", func() {
 	})
 
 	It("names what belongs to others, and leaves alone what the policy leaves alone", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.other().apply(ctx, w.configMap("a"))
 		w.foreign(ctx, "b", "k", "theirs")
 		plan, err := w.plan(ctx, w.configMap("a"), with(w.configMap("b", "k", "ours"), apply.Fallback), with(w.configMap("c"), apply.Ignore))
@@ -84,7 +84,7 @@ var _ = Describe("a plan", func() {
 	})
 
 	It("works before the kinds and namespaces exist", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		plan, err := w.plan(ctx, w.application()...)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(plan.Changes).To(SatisfyAll(HaveLen(4), HaveEach(HaveField("Action", apply.ActionCreate))))

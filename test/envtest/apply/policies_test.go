@@ -26,7 +26,7 @@ var _ = Describe("the policy", func() {
 	} {
 		for _, strategy := range []apply.Strategy{apply.Apply, apply.Update, apply.Merge} {
 			It(string(policy)+" does as Landscaper's, by "+string(strategy)+" [D8] [H-18]", func(ctx SpecContext) {
-				w := newWorld(ctx)
+				w := newEnv(ctx)
 				w.options.Strategy = strategy
 				w.foreign(ctx, "theirs", "key", "theirs")
 				theirs := w.get(ctx, "theirs")
@@ -54,7 +54,7 @@ var _ = Describe("the policy", func() {
 	}
 
 	It("ignore forgets an object that was managed [D8]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.some("a")...)
 		w.apply(ctx, with(w.configMap("a", "key", "other"), apply.Ignore))
 		Expect(w.get(ctx, "a").Data).To(HaveKeyWithValue("key", "value"))
@@ -62,7 +62,7 @@ var _ = Describe("the policy", func() {
 	})
 
 	It("immutable never tracks what was there before, and makes again what is gone [H-18]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.foreign(ctx, "theirs")
 		desired := []apply.Desired{with(w.configMap("theirs"), apply.Immutable), with(w.configMap("ours"), apply.Immutable)}
 		w.apply(ctx, desired...)
@@ -76,7 +76,7 @@ var _ = Describe("the policy", func() {
 	})
 
 	It("that is unknown is an error [H-29]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		_, err := w.try(ctx, with(w.configMap("a"), "mange"))
 		Expect(err).To(MatchError(ContainSubstring(`policy: "mange" is none of`)))
 		desired := w.configMap("a")

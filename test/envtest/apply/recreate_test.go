@@ -25,14 +25,14 @@ func by(d apply.Desired, strategy apply.Strategy) apply.Desired {
 }
 
 // job has a template that cannot be changed.
-func (w *world) job(image string) apply.Desired {
+func (w *env) job(image string) apply.Desired {
 	return w.manifest("batch/v1", "Job", "a", map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
 		"restartPolicy": "Never", "containers": []any{map[string]any{"name": "c", "image": image}},
 	}}}})
 }
 
 // waits tries once, and must have to wait.
-func (w *world) waits(ctx context.Context, reason string, desired ...apply.Desired) {
+func (w *env) waits(ctx context.Context, reason string, desired ...apply.Desired) {
 	GinkgoHelper()
 	report, err := w.try(ctx, desired...)
 	Expect(err).NotTo(HaveOccurred())
@@ -43,7 +43,7 @@ const comesAgain = "is being deleted, and is created again when it is gone"
 
 var _ = Describe("the strategy recreate", func() {
 	It("deletes an object whose manifest changed, and creates it when it is gone; otherwise it costs no call [R15]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Strategy = apply.Recreate
 		w.apply(ctx)
 		first, second := w.configMap("a", "key", "1", "old", "yes"), w.configMap("a", "key", "2")
@@ -67,7 +67,7 @@ var _ = Describe("the strategy recreate", func() {
 	})
 
 	It("heals by recreation what was changed by hand, and leaves the fields of others [R15]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		desired := by(w.configMap("a", "key", "1", "more", "1"), apply.Recreate)
 		w.apply(ctx, desired)
 		first := w.get(ctx, "a").UID
@@ -84,7 +84,7 @@ var _ = Describe("the strategy recreate", func() {
 	})
 
 	It("changes what cannot be changed, with a patch before the deletion if one is wanted [R15]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Strategy = apply.Recreate
 		key := client.ObjectKey{Namespace: w.namespace, Name: "a"}
 		first, second := w.job("one"), w.job("two")
@@ -106,7 +106,7 @@ var _ = Describe("the strategy recreate", func() {
 	})
 
 	It("leaves an object alone that is being deleted until it is gone [Rx3]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Strategy = apply.Recreate
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		w.edit(ctx, "a", `{"metadata":{"finalizers":["example.org/held"]}}`)
@@ -126,7 +126,7 @@ var _ = Describe("the strategy recreate", func() {
 	})
 
 	It("puts back a label that was taken away, in place [Rx14]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		desired := by(w.configMap("a", "key", "1"), apply.Recreate)
 		w.apply(ctx, desired)
 		uid := w.get(ctx, "a").UID
@@ -141,7 +141,7 @@ var _ = Describe("the strategy recreate", func() {
 	})
 
 	It("deletes nothing for a manifest that is refused", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Strategy = apply.Recreate
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		before := w.get(ctx, "a")
@@ -153,7 +153,7 @@ var _ = Describe("the strategy recreate", func() {
 	})
 
 	It("deletes nothing that another item has by now, or somebody made in its place", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Strategy = apply.Recreate
 		w.apply(ctx, w.configMap("a", "key", "1"), w.configMap("b", "key", "1"))
 		w.edit(ctx, "a", `{"metadata":{"labels":{"deployerkit.dev/item":"another"},"annotations":{"deployerkit.dev/item-name":"another"}}}`)
@@ -169,7 +169,7 @@ var _ = Describe("the strategy recreate", func() {
 	})
 
 	It("is no change to objects that were applied before, and reads without a watch", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		before := w.get(ctx, "a")
 		w.options.Strategy = apply.Recreate
@@ -182,7 +182,7 @@ var _ = Describe("the strategy recreate", func() {
 	})
 
 	It("is told by a plan", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Strategy = apply.Recreate
 		w.apply(ctx, w.configMap("a", "key", "1"), w.configMap("b"), w.job("one"))
 		w.edit(ctx, "b", `{"metadata":{"labels":null}}`)
@@ -199,7 +199,7 @@ var _ = Describe("the strategy recreate", func() {
 	for _, lost := range []bool{false, true} {
 		for n := range 4 {
 			It(fmt.Sprintf("ends right after a kill at write %d, its answer lost %t", n, lost), func(ctx SpecContext) {
-				w := newWorld(ctx)
+				w := newEnv(ctx)
 				w.options.Strategy, w.options.Concurrency = apply.Recreate, 1
 				w.foreign(ctx, "foreign", "key", "theirs")
 				untouched := w.get(ctx, "foreign")
@@ -224,7 +224,7 @@ var _ = Describe("the strategy recreate", func() {
 	}
 
 	It("tells that the deletion is denied, and comes again", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Strategy = apply.Recreate
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },

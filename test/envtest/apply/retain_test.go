@@ -11,7 +11,7 @@ import (
 
 var _ = Describe("the policy retain", func() {
 	It("freezes an object of ours, labels included, until it is no longer desired; then it is deleted", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		desired := w.configMap("a", "key", "1")
 		desired.PatchAfterDeployment = map[string]any{"data": map[string]any{"after": "yes"}}
 		w.apply(ctx, desired, w.configMap("b"))
@@ -48,7 +48,7 @@ var _ = Describe("the policy retain", func() {
 	})
 
 	It("touches nothing that the inventory does not have, and creates nothing", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx)
 		w.foreign(ctx, "theirs", "key", "theirs")
 		before := w.get(ctx, "theirs")
@@ -63,7 +63,7 @@ var _ = Describe("the policy retain", func() {
 	})
 
 	It("ends with another policy: the object is as it shall be again", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.configMap("a", "key", "1"))
 		w.apply(ctx, with(w.configMap("a", "key", "1"), apply.Retain))
 		w.edit(ctx, "a", `{"data":{"key":"by hand"}}`)

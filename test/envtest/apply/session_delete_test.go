@@ -19,7 +19,7 @@ import (
 )
 
 // onWrite calls f before a write of the object with the name.
-func (w *world) onWrite(name string, f func()) faultnet.Injector {
+func (w *env) onWrite(name string, f func()) faultnet.Injector {
 	return func(req *http.Request) (*http.Response, error) {
 		if r, ok := faultnet.RequestOf(req); ok && r.Verb != "get" && r.Name == name {
 			f()
@@ -29,7 +29,7 @@ func (w *world) onWrite(name string, f func()) faultnet.Injector {
 }
 
 // dismiss deletes in a session and stores what comes out.
-func (w *world) dismiss(ctx context.Context, names ...string) ([]apply.Waiting, error) {
+func (w *env) dismiss(ctx context.Context, names ...string) ([]apply.Waiting, error) {
 	s := w.session()
 	waiting, err := s.Delete(ctx, w.refs(names...)...)
 	w.store(s.Inventory())
@@ -38,7 +38,7 @@ func (w *world) dismiss(ctx context.Context, names ...string) ([]apply.Waiting, 
 
 var _ = Describe("a session that deletes", func() {
 	It("deletes what it is told, in that order, and never by itself", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		w.apply(ctx, w.some("a", "b", "c", "d")...)
 		s := w.session()
@@ -63,7 +63,7 @@ var _ = Describe("a session that deletes", func() {
 	})
 
 	It("keeps an entry until its object is known to be gone", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		desired := w.some("a")
 		desired[0].AnnotateBeforeDelete = map[string]string{"example.org/bye": "1"}
 		desired[0].PatchBeforeDelete = map[string]any{"data": map[string]any{"key": "bye"}}
@@ -85,7 +85,7 @@ var _ = Describe("a session that deletes", func() {
 	})
 
 	It("tells what was denied, and deletes the others [Rx2]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.some("a", "b", "c")...)
 		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" && r.Name == "a" },
 			faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
@@ -97,7 +97,7 @@ var _ = Describe("a session that deletes", func() {
 	})
 
 	It("deletes no object of somebody else", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx, w.some("a", "kept")...)
 		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
 		w.foreign(ctx, "a")
@@ -117,7 +117,7 @@ var _ = Describe("a session that deletes", func() {
 	})
 
 	It("deletes what it made and forgot when it was stopped", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		Expect(w.session().Claim(ctx, w.some("a")...)).To(Succeed())
 		claimed := w.stored
 		w.in(ctx, w.some("a"))
@@ -128,7 +128,7 @@ var _ = Describe("a session that deletes", func() {
 	})
 
 	It("keeps an object that was claimed under another API group", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		event := w.manifest("v1", "Event", "a", map[string]any{"involvedObject": map[string]any{"namespace": w.namespace}})
 		w.apply(ctx, event)
 		old := w.stored.Entries[0]
@@ -147,7 +147,7 @@ var _ = Describe("a session that deletes", func() {
 	for _, lost := range []bool{false, true} {
 		for n := range 6 {
 			It(fmt.Sprintf("and is killed at write %d, its answer lost %t, ends right when it is done again [D10, D11]", n, lost), func(ctx SpecContext) {
-				w := newWorld(ctx)
+				w := newEnv(ctx)
 				w.options.Concurrency = 1
 				w.foreign(ctx, "foreign", "key", "theirs")
 				untouched := w.get(ctx, "foreign")

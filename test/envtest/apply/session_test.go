@@ -15,10 +15,10 @@ import (
 )
 
 // session begins with what is stored.
-func (w *world) session() *apply.Session { return w.engine().Session(w.owner, w.stored) }
+func (w *env) session() *apply.Session { return w.engine().Session(w.owner, w.stored) }
 
 // in claims and applies waves one after the other, each in one go, and stores what comes out.
-func (w *world) in(ctx context.Context, waves ...[]apply.Desired) []apply.Outcome {
+func (w *env) in(ctx context.Context, waves ...[]apply.Desired) []apply.Outcome {
 	GinkgoHelper()
 	s := w.session()
 	out := []apply.Outcome{}
@@ -35,7 +35,7 @@ func (w *world) in(ctx context.Context, waves ...[]apply.Desired) []apply.Outcom
 	return out
 }
 
-func (w *world) refs(names ...string) []apply.Ref {
+func (w *env) refs(names ...string) []apply.Ref {
 	out := []apply.Ref{}
 	for _, name := range names {
 		out = append(out, apply.RefOf(w.configMap(name).Object))
@@ -45,7 +45,7 @@ func (w *world) refs(names ...string) []apply.Ref {
 
 var _ = Describe("a session", func() {
 	It("applies 50 objects in 10 waves with 50 calls and 10 checkpoints, and with none the second time", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.apply(ctx)
 		waves := [][]apply.Desired{}
 		for all := w.configMaps(50); len(all) > 0; all = all[5:] {
@@ -65,7 +65,7 @@ var _ = Describe("a session", func() {
 	})
 
 	It("is used by many at a time, and what is stored grows only", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		var stored []int
 		next := w.options.Checkpoint
 		w.options.Checkpoint = func(ctx context.Context, inv apply.Inventory) error {
@@ -106,7 +106,7 @@ var _ = Describe("a session", func() {
 	})
 
 	It("writes in the order of its caller, which is the order of no kind [Rx2]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		role := w.application()[1]
 		order := w.written(func() {
@@ -117,7 +117,7 @@ var _ = Describe("a session", func() {
 	})
 
 	It("tells what became of each object, and goes on after errors [Rx2]", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		w.apply(ctx, w.some("same", "held")...)
 		w.edit(ctx, "held", `{"metadata":{"finalizers":["example.org/held"]}}`)
@@ -148,7 +148,7 @@ var _ = Describe("a session", func() {
 	})
 
 	It("knows kinds that an earlier call of it defined", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		all := w.application()
 		s := w.session()
 		Expect(s.Claim(ctx, all[3])).To(Succeed())
@@ -165,7 +165,7 @@ var _ = Describe("a session", func() {
 	})
 
 	It("that cannot store what it claims writes nothing, and claims it again", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		boom, store := errors.New("boom"), w.options.Checkpoint
 		w.options.Checkpoint = func(context.Context, apply.Inventory) error { return boom }
 		s := w.session()
@@ -186,7 +186,7 @@ var _ = Describe("a session", func() {
 	})
 
 	It("stops when its context ends, and says so of what it did not write", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		ended, end := context.WithCancelCause(ctx)
 		s := w.session()
@@ -202,7 +202,7 @@ var _ = Describe("a session", func() {
 	})
 
 	It("keeps what a graph needs for the removal of what left the code", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		desired := w.some("a", "b")
 		desired[0].Component = "database"
 		desired[1].Component, desired[1].Requires = "web", []string{"database", "queue"}
@@ -223,7 +223,7 @@ var _ = Describe("a session", func() {
 	})
 
 	It("refuses lists, and says which", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		list := w.manifest("v1", "ConfigMapList", "l", map[string]any{"items": []any{w.configMap("a").Object.Object}})
 		out, err := w.session().Apply(ctx, list, w.configMap("b"))
 		Expect(err).To(MatchError(ContainSubstring("ConfigMapList " + w.namespace + "/l: is a list; hand in its items one by one")))

@@ -20,8 +20,8 @@ import (
 )
 
 // sharing makes two items that may share ConfigMaps, and have one strategy.
-func sharing(ctx context.Context, strategy apply.Strategy) (first, second *world) {
-	first = newWorld(ctx)
+func sharing(ctx context.Context, strategy apply.Strategy) (first, second *env) {
+	first = newEnv(ctx)
 	first.options.SharedKinds = []schema.GroupKind{{Kind: "ConfigMap"}}
 	first.options.Strategy = strategy
 	return first, first.other()
@@ -43,7 +43,7 @@ func (b *before) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // ahead runs f once, ahead of the item's next request with a method.
-func (w *world) ahead(method string, f func()) {
+func (w *env) ahead(method string, f func()) {
 	w.connect(func(next http.RoundTripper) http.RoundTripper { return &before{next: next, method: method, f: f} })
 }
 
@@ -69,13 +69,13 @@ var _ = Describe("an object of a kind that items share", func() {
 
 			It("goes with the last of its owners, whoever that is [F62]", func(ctx SpecContext) {
 				first, second := sharing(ctx, strategy)
-				for name, order := range map[string][]*world{"a": {first, second}, "b": {second, first}} {
+				for name, order := range map[string][]*env{"a": {first, second}, "b": {second, first}} {
 					first.apply(ctx, first.configMap(name, "key", "value", "first", "1"))
 					second.apply(ctx, first.configMap(name, "key", "value", "second", "2"))
 					order[0].delete(ctx)
 					left := first.get(ctx, name)
 					Expect(left).NotTo(BeNil())
-					mine := map[*world]map[string]string{first: {"key": "value", "first": "1"}, second: {"key": "value", "second": "2"}}
+					mine := map[*env]map[string]string{first: {"key": "value", "first": "1"}, second: {"key": "value", "second": "2"}}
 					Expect(left.Data).To(Equal(mine[order[1]]))
 					Expect(left.Labels).To(Equal(map[string]string{ownership.LabelItem: string(order[1].owner.UID)}))
 					Expect(order[0].names()).To(BeEmpty())
@@ -131,7 +131,7 @@ var _ = Describe("an object of a kind that items share", func() {
 			first.apply(ctx, first.configMap("a", "key", "value"))
 			second.apply(ctx, first.configMap("a", "key", "value"))
 			both := sync.WaitGroup{}
-			for _, w := range []*world{first, second} {
+			for _, w := range []*env{first, second} {
 				both.Go(func() {
 					defer GinkgoRecover()
 					w.delete(ctx)
@@ -146,7 +146,7 @@ var _ = Describe("an object of a kind that items share", func() {
 		first, second := sharing(ctx, apply.Apply)
 		first.apply(ctx, first.configMap("a", "key", "value"))
 		second.apply(ctx, first.configMap("a", "mine", "value"))
-		for w, key := range map[*world]string{first: "mine", second: "key"} {
+		for w, key := range map[*env]string{first: "mine", second: "key"} {
 			_, err := w.try(ctx, first.configMap("a", key, "other"))
 			Expect(err).To(MatchError(SatisfyAll(ContainSubstring(".data."+key), ContainSubstring("items/"))))
 			Expect(apply.ClassOf(err)).To(Equal(apply.Permanent))
@@ -157,7 +157,7 @@ var _ = Describe("an object of a kind that items share", func() {
 	It("is one owner's in all its lives [F62]", func(ctx SpecContext) {
 		for _, reborn := range []int{0, 1} {
 			first, second := sharing(ctx, apply.Apply)
-			both := []*world{first, second}
+			both := []*env{first, second}
 			first.apply(ctx, first.configMap("a", "key", "value"))
 			second.apply(ctx, first.configMap("a", "key", "value"))
 			again := first.other()
@@ -183,7 +183,7 @@ var _ = Describe("an object of a kind that items share", func() {
 		first, second := sharing(ctx, apply.Apply)
 		first.apply(ctx, first.configMap("a", "key", "value"))
 		second.apply(ctx, first.configMap("a", "key", "value"))
-		for _, w := range []*world{first, second} {
+		for _, w := range []*env{first, second} {
 			plan, err := w.engine().Plan(ctx, w.owner, []apply.Desired{first.configMap("a", "key", "value")}, w.stored)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(plan.Changes).To(BeEmpty())
@@ -194,7 +194,7 @@ var _ = Describe("an object of a kind that items share", func() {
 	})
 
 	It("is a Namespace unless the options say otherwise [F62]", func(ctx SpecContext) {
-		first := newWorld(ctx)
+		first := newEnv(ctx)
 		second := first.other()
 		namespace := func(label string) apply.Desired {
 			return apply.Desired{Object: &unstructured.Unstructured{Object: map[string]any{
@@ -221,7 +221,7 @@ var _ = Describe("an object of a kind that items share", func() {
 var _ = Describe("an object of another item", func() {
 	for _, strategy := range []apply.Strategy{apply.Apply, apply.Update} {
 		It("is a fault of the configuration as long as that item exists; strategy "+string(strategy)+" [F62]", func(ctx SpecContext) {
-			w := newWorld(ctx)
+			w := newEnv(ctx)
 			thief := w.other()
 			thief.options.Strategy = strategy
 			exists := true

@@ -25,7 +25,7 @@ var _ = Describe("the strategy", func() {
 		apply.MergeOverwrite: {"key": "new", "old": "yes", "hand": "theirs", "added": "yes"},
 	} {
 		It(string(strategy)+" treats fields as Landscaper's does [D9]", func(ctx SpecContext) {
-			w := newWorld(ctx)
+			w := newEnv(ctx)
 			w.options.Strategy = strategy
 			w.apply(ctx, w.configMap("a", "key", "value", "old", "yes"))
 			w.edit(ctx, "a", `{"data":{"hand":"theirs"},"metadata":{"finalizers":["example.org/theirs"]}}`)
@@ -39,7 +39,7 @@ var _ = Describe("the strategy", func() {
 		})
 
 		It(string(strategy)+" keeps what cannot be changed [D9]", func(ctx SpecContext) {
-			w := newWorld(ctx)
+			w := newEnv(ctx)
 			w.options.Strategy = strategy
 			service := func(port int64) apply.Desired {
 				return w.manifest("v1", "Service", "a", map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"port": port}}}})
@@ -58,7 +58,7 @@ var _ = Describe("the strategy", func() {
 	}
 
 	It("patch comes again after a conflict", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.options.Strategy = apply.Patch
 		w.apply(ctx, w.configMap("a", "key", "value"))
 		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" },
@@ -71,7 +71,7 @@ var _ = Describe("the strategy", func() {
 	})
 
 	It("of annotateBeforeCreate is part of every apply", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		desired := w.configMap("a")
 		desired.AnnotateBeforeCreate = map[string]string{"example.org/a": "1"}
 		w.apply(ctx, desired)
@@ -80,7 +80,7 @@ var _ = Describe("the strategy", func() {
 	})
 
 	It("of patchAfterDeployment is sent once after each real apply", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		desired := w.configMap("a", "key", "value")
 		desired.PatchAfterDeployment = map[string]any{"data": map[string]any{"key": "patched", "more": "patched"}}
 		after := func() {

@@ -18,7 +18,7 @@ import (
 var _ = Describe("with real watches", func() {
 	const n = 10
 	var (
-		w      *world
+		w      *env
 		there  *watch.Watcher
 		events chan watch.Event
 	)
@@ -58,7 +58,7 @@ var _ = Describe("with real watches", func() {
 	}
 
 	It("an install is one call per object, a second one none at once, and a change by hand is healed with one", func(ctx SpecContext) {
-		w = newWorld(ctx)
+		w = newEnv(ctx)
 		end := start(ctx)
 		desired := w.configMaps(n)
 		Expect(run(ctx, desired)).To(Equal(n))
@@ -84,7 +84,7 @@ var _ = Describe("with real watches", func() {
 	})
 
 	It("an object that was deleted by hand comes back", func(ctx SpecContext) {
-		w = newWorld(ctx)
+		w = newEnv(ctx)
 		start(ctx)
 		desired := w.configMaps(2)
 		Expect(run(ctx, desired)).To(Equal(2))
@@ -98,7 +98,7 @@ var _ = Describe("with real watches", func() {
 	})
 
 	It("an object of onDelete is watched for its end only, a retained one not at all [R15]", func(ctx SpecContext) {
-		w = newWorld(ctx)
+		w = newEnv(ctx)
 		start(ctx)
 		lasting := func(value string) []apply.Desired {
 			return []apply.Desired{by(w.configMap("a", "key", value), apply.OnDelete), with(w.configMap("b"), apply.Retain)}
@@ -123,7 +123,7 @@ var _ = Describe("with real watches", func() {
 	})
 
 	It("an object of recreate that was changed by hand is made again, and wakes nobody after that [R15, Rx3]", func(ctx SpecContext) {
-		w = newWorld(ctx)
+		w = newEnv(ctx)
 		start(ctx)
 		w.options.Strategy = apply.Recreate
 		Expect(run(ctx, w.some("a"))).To(Equal(1))

@@ -36,8 +36,7 @@ const (
 	itemConfig = `{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration"}`
 
 	workers = 10
-	items   = 500
-	waves   = 3 // jobs per item
+	items   = 500 // of the other benchmarks
 )
 
 // contender handles the jobs of all items.
@@ -62,9 +61,15 @@ type lane struct {
 	sum result
 }
 
-// BenchmarkJobs runs 500 items × 3 jobs through the library and through the
-// bare loop, twice. They take turns after each wave of jobs, so that what else
-// the machine does hits both.
+// size is how much work there is.
+type size struct {
+	items int
+	waves int // jobs per item
+}
+
+// BenchmarkJobs runs 500 items × 3 jobs, and the first jobs of 3000 and of 10 000 items, through the
+// library and through the bare loop, twice. They take turns after each wave of jobs, so that what else
+// the machine does affects both.
 func BenchmarkJobs(b *testing.B) {
 	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	if err != nil {
@@ -76,21 +81,25 @@ func BenchmarkJobs(b *testing.B) {
 		}
 	})
 	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())                                                       // watches that end with their manager are no news
-	race(b, cp.Config, items/10, &lane{contender: library{}}, &lane{contender: &bare{}}) // warms the API server up
-	ours, theirs := &lane{contender: library{}}, &lane{contender: &bare{}}
-	for b.Loop() {
-		race(b, cp.Config, items, ours, theirs)
-		race(b, cp.Config, items, theirs, ours)
+	klog.SetLogger(logr.Discard())                                                          // watches that end with their manager are no news
+	race(b, cp.Config, size{50, 3}, &lane{contender: library{}}, &lane{contender: &bare{}}) // warms the API server up
+	for _, size := range []size{{500, 3}, {3000, 1}, {10_000, 1}} {
+		b.Run(fmt.Sprintf("items=%d", size.items), func(b *testing.B) {
+			ours, theirs := &lane{contender: library{}}, &lane{contender: &bare{}}
+			for b.Loop() {
+				race(b, cp.Config, size, ours, theirs)
+				race(b, cp.Config, size, theirs, ours)
+			}
+			report(b, size, &ours.sum, &theirs.sum)
+		})
 	}
-	report(b, &ours.sum, &theirs.sum)
 }
 
 // report prints the table and hands the numbers to the benchmark.
-func report(b *testing.B, ours, theirs *result) {
+func report(b *testing.B, size size, ours, theirs *result) {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "\n%d items x %d jobs\tjobs/s\tcalls/job\t\n", items, waves)
+	fmt.Fprintf(w, "\n%d items x %d jobs\tjobs/s\tcalls/job\t\n", size.items, size.waves)
 	fmt.Fprintf(w, "mock deployer, hooks on all ten types\t%.0f\t%.2f\t\n", ours.perSecond(), ours.perJob())
 	fmt.Fprintf(w, "bare loop, the same writes\t%.0f\t%.2f\t\n", theirs.perSecond(), theirs.perJob())
 	fmt.Fprintf(w, "ratio\t%.2f\t%.2f\t\n", ours.perSecond()/theirs.perSecond(), ours.perJob()/theirs.perJob())
@@ -103,10 +112,10 @@ func report(b *testing.B, ours, theirs *result) {
 	b.ReportMetric(ours.perSecond()/theirs.perSecond(), "ratio")
 }
 
-// race gives each lane n items in a namespace of its own and lets the lanes in
+// race gives each lane its items in a namespace of its own and lets the lanes in
 // turn work off wave after wave of jobs. Jobs are handed out before a contender
 // starts: only its own work is measured, from its start to the last finished job.
-func race(b *testing.B, cfg *rest.Config, n int, lanes ...*lane) {
+func race(b *testing.B, cfg *rest.Config, size size, lanes ...*lane) {
 	b.Helper()
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
@@ -119,11 +128,11 @@ func race(b *testing.B, cfg *rest.Config, n int, lanes ...*lane) {
 	fields := make([]field, len(lanes))
 	for i := range fields {
 		fields[i] = field{client: cl, ls: landscapertest.NewLandscaper(cl, landscapertest.LandscaperOptions{})}
-		if err := fields[i].plant(b.Context(), n); err != nil {
+		if err := fields[i].plant(b.Context(), size.items); err != nil {
 			b.Fatal(err)
 		}
 	}
-	for range waves {
+	for range size.waves {
 		for i, l := range lanes {
 			got, err := fields[i].wave(b.Context(), cfg, l.contender)
 			if err != nil {
@@ -188,7 +197,7 @@ func (f *field) wave(ctx context.Context, cfg *rest.Config, c contender) (result
 	if err != nil {
 		return result{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	began := time.Now()
 	var running sync.WaitGroup

@@ -21,7 +21,7 @@ import (
 	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/controlplane"
-	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // mockLine is the command line of docs/testing-your-deployer.md.
@@ -43,14 +43,10 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 	var c client.Client
 
 	BeforeAll(func(ctx SpecContext) {
-		cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(cp.Stop)
+		cp := world.StartControlPlane(ctx, controlplane.Options{})
+		c = world.NewClient(GinkgoTB(), cp.Config)
+		var err error
 		kubeconfig, err = cp.KubeconfigFile("")
-		Expect(err).NotTo(HaveOccurred())
-		scheme, err := landscapertest.Scheme()
-		Expect(err).NotTo(HaveOccurred())
-		c, err = client.New(cp.Config, client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
 	})
 

@@ -17,7 +17,7 @@ import (
 
 var _ = Describe("what admission adds to a child", func() {
 	It("is not compared and not taken away [R39, R40, R41]", func(ctx SpecContext) {
-		w := newWorld(ctx, podKind)
+		w := newEnv(ctx, podKind)
 		w.inject(ctx)
 		pod := object{
 			"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "web"},
@@ -45,13 +45,13 @@ var _ = Describe("what admission adds to a child", func() {
 })
 
 // inject adds two containers and an initContainer to each Pod of the namespace that is created.
-func (w *world) inject(ctx context.Context) {
+func (w *env) inject(ctx context.Context) {
 	GinkgoHelper()
-	name := "inject-" + w.ns
+	name := "inject-" + w.Namespace
 	policy := object{"metadata": object{"name": name}, "spec": object{
 		"failurePolicy": "Fail", "reinvocationPolicy": "Never",
 		"matchConstraints": object{
-			"namespaceSelector": object{"matchLabels": object{"kubernetes.io/metadata.name": w.ns}},
+			"namespaceSelector": object{"matchLabels": object{"kubernetes.io/metadata.name": w.Namespace}},
 			"resourceRules": []any{object{
 				"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"pods"},
 			}},
@@ -64,13 +64,13 @@ func (w *world) inject(ctx context.Context) {
 	for kind, body := range map[string]object{"MutatingAdmissionPolicy": policy, "MutatingAdmissionPolicyBinding": binding} {
 		obj := &unstructured.Unstructured{Object: body}
 		obj.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
-		Expect(w.client.Create(ctx, obj)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(w.client.Delete(ctx, obj)).To(Succeed()) })
+		Expect(w.Client.Create(ctx, obj)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(w.Client.Delete(ctx, obj)).To(Succeed()) })
 	}
 	Eventually(func(g Gomega) {
-		probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, GenerateName: "probe-"}}
+		probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, GenerateName: "probe-"}}
 		probe.Spec.Containers = []corev1.Container{{Name: "a", Image: "a"}}
-		g.Expect(w.client.Create(ctx, probe, client.DryRunAll)).To(Succeed())
+		g.Expect(w.Client.Create(ctx, probe, client.DryRunAll)).To(Succeed())
 		g.Expect(probe.Spec.InitContainers).To(HaveLen(1))
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }

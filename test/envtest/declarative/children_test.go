@@ -35,16 +35,16 @@ func (s *stateful) Sync(ctx context.Context, req *declarative.SyncRequest) (*dec
 var _ = Describe("the request", func() {
 	It("has the children of its own item only, while many run at the same time and none twice [R4, R32, R42, R43]", func(ctx SpecContext) {
 		handler := watch(&stateful{client: &http.Client{}})
-		w := newWorld(ctx, configMapKind).start(handler)
+		w := newEnv(ctx, configMapKind).start(handler)
 		const items = 20
 		for i := range items {
-			w.create(ctx, fmt.Sprint("item-", i), config(map[string]map[string]string{fmt.Sprint("a-", i): {}, fmt.Sprint("b-", i): {}}))
+			w.Create(ctx, fmt.Sprint("item-", i), config(map[string]map[string]string{fmt.Sprint("a-", i): {}, fmt.Sprint("b-", i): {}}))
 		}
 		for i := range items {
 			name := fmt.Sprint("item-", i)
 			Eventually(w.status(ctx, name)).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{fmt.Sprint("a-", i): "", fmt.Sprint("b-", i): ""}))
 		}
-		w.settles(ctx)
+		w.AwaitQuiet(ctx)
 		handler.mu.Lock()
 		defer handler.mu.Unlock()
 		Expect(handler.most).To(Equal(1))
@@ -63,15 +63,15 @@ var _ = Describe("the request", func() {
 			object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "secret"}, "stringData": object{"password": "x"}},
 			object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "service"}, "spec": object{"ports": []any{object{"port": 80}}}},
 		))
-		w := newWorld(ctx, configMapKind, secretKind, serviceKind).start(handler)
-		w.deploy(ctx, "item", config(nil))
+		w := newEnv(ctx, configMapKind, secretKind, serviceKind).start(handler)
+		w.Deploy(ctx, "item", config(nil))
 		Eventually(func() int { return len(handler.last("item").Children) }).WithTimeout(patience).Should(Equal(3))
 		req := handler.last("item")
 		service, found, err := declarative.Find[corev1.Service](req.Children, "Service", "service")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found).To(BeTrue())
 		live := &corev1.Service{}
-		Expect(w.client.Get(ctx, w.key("service"), live)).To(Succeed())
+		Expect(w.Client.Get(ctx, w.Key("service"), live)).To(Succeed())
 		Expect(service.Spec).To(Equal(live.Spec), "with what the server has set")
 		Expect(service.ManagedFields).To(BeEmpty())
 		secret, _ := req.Children.Named("Secret", "secret")
@@ -86,7 +86,7 @@ var _ = Describe("children", func() {
 	It("that say nothing but their name are kept as they are, and not created [R28, R29]", func(ctx SpecContext) {
 		keep := atomic.Bool{}
 		missing := atomic.Bool{}
-		w := newWorld(ctx, configMapKind).start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 			response := &declarative.SyncResponse{Children: []any{configMap("b", data{"key": "1"})}}
 			minimal := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a"}}
 			if keep.Load() {
@@ -99,66 +99,66 @@ var _ = Describe("children", func() {
 			}
 			return response, nil
 		}))
-		w.deploy(ctx, "item", config(nil))
-		w.settles(ctx)
+		w.Deploy(ctx, "item", config(nil))
+		w.AwaitQuiet(ctx)
 		keep.Store(true)
-		w.again(ctx, "item")
-		before := w.counter.Snapshot()
-		w.edit(ctx, "a", func(cm *configMapObject) { cm.Data["key"] = "by hand" })
-		w.again(ctx, "item")
-		w.settles(ctx)
-		_, writes := w.spent(before)
-		Expect(writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
-		Expect(w.read(ctx, "a").Data).To(Equal(data{"key": "by hand"}))
-		Expect(w.read(ctx, "a").Labels).To(HaveKey(ownership.LabelItem))
+		w.Again(ctx, "item")
+		before := w.Counter.Snapshot()
+		w.Edit(ctx, "a", func(cm *configMapObject) { cm.Data["key"] = "by hand" })
+		w.Again(ctx, "item")
+		w.AwaitQuiet(ctx)
+		_, writes := w.Spent(before)
+		Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		Expect(w.Read(ctx, "a").Data).To(Equal(data{"key": "by hand"}))
+		Expect(w.Read(ctx, "a").Labels).To(HaveKey(ownership.LabelItem))
 
 		By("one that does not exist")
 		missing.Store(true)
-		Expect(w.again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
-		Eventually(w.condition(ctx, "item", declarative.ConditionChildMissing)).WithTimeout(patience).Should(
-			HaveValue(HaveField("Message", ContainSubstring(w.ns+"/never"))))
-		Expect(w.read(ctx, "never")).To(BeNil())
+		Expect(w.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+		Eventually(w.Condition(ctx, "item", declarative.ConditionChildMissing)).WithTimeout(patience).Should(
+			HaveValue(HaveField("Message", ContainSubstring(w.Namespace+"/never"))))
+		Expect(w.Read(ctx, "never")).To(BeNil())
 		missing.Store(false)
-		w.again(ctx, "item")
-		Expect(w.condition(ctx, "item", declarative.ConditionChildMissing)(NewGomega(Fail))).To(BeNil())
+		w.Again(ctx, "item")
+		Expect(w.Condition(ctx, "item", declarative.ConditionChildMissing)(NewGomega(Fail))).To(BeNil())
 
 		By("it is wanted again")
 		keep.Store(false)
-		w.again(ctx, "item")
-		Expect(w.read(ctx, "a").Data).To(Equal(data{"key": "1"}))
+		w.Again(ctx, "item")
+		Expect(w.Read(ctx, "a").Data).To(Equal(data{"key": "1"}))
 
 		By("the item is deleted")
 		keep.Store(true)
-		w.again(ctx, "item")
-		w.delete(ctx, "item")
-		Expect(w.read(ctx, "a")).To(BeNil())
+		w.Again(ctx, "item")
+		w.Delete(ctx, "item")
+		Expect(w.Read(ctx, "a")).To(BeNil())
 	}, SpecTimeout(time.Minute))
 
 	It("carry well-known labels, and belong to their item where it can own them [Rx5]", func(ctx SpecContext) {
 		other := &corev1.Namespace{}
 		other.GenerateName = "declarative-"
-		w := newWorld(ctx, configMapKind)
-		Expect(w.client.Create(ctx, other)).To(Succeed())
+		w := newEnv(ctx, configMapKind)
+		Expect(w.Client.Create(ctx, other)).To(Succeed())
 		w.options.Tracking = &declarative.Tracking{OwnerReference: true}
-		w.options.Namespaces = []string{w.ns, other.Name}
+		w.options.Namespaces = []string{w.Namespace, other.Name}
 		there := configMap("there", data{"key": "1"})
 		there["metadata"] = object{"name": "there", "namespace": other.Name}
 		w.start(answering(configMap("here", data{"key": "1"}), there))
-		di := w.deploy(ctx, "item", config(nil))
-		here := w.read(ctx, "here")
+		di := w.Deploy(ctx, "item", config(nil))
+		here := w.Read(ctx, "here")
 		Expect(here.Labels).To(And(
 			HaveKeyWithValue("app.kubernetes.io/instance", string(di.UID)),
 			HaveKeyWithValue("app.kubernetes.io/managed-by", "echo.deployer.example.com"),
 		))
 		Expect(metav1.GetControllerOf(here)).To(HaveValue(And(HaveField("UID", di.UID), HaveField("Kind", "DeployItem"))))
 		abroad := &corev1.ConfigMap{}
-		key := w.key("there")
+		key := w.Key("there")
 		key.Namespace = other.Name
-		Expect(w.client.Get(ctx, key, abroad)).To(Succeed())
+		Expect(w.Client.Get(ctx, key, abroad)).To(Succeed())
 		Expect(abroad.OwnerReferences).To(BeEmpty(), "an item cannot own what lies elsewhere")
 		Expect(abroad.Labels).To(HaveKeyWithValue("app.kubernetes.io/instance", string(di.UID)))
-		w.delete(ctx, "item")
-		Expect(w.read(ctx, "here")).To(BeNil())
+		w.Delete(ctx, "item")
+		Expect(w.Read(ctx, "here")).To(BeNil())
 	}, SpecTimeout(time.Minute))
 
 	It("that change without any reason are noticed, named and slowed down [R33]", func(ctx SpecContext) {
@@ -166,9 +166,9 @@ var _ = Describe("children", func() {
 		handler := watch(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 			return &declarative.SyncResponse{Children: []any{configMap("a", data{"key": "1", "time": fmt.Sprint(n.Add(1))})}}, nil
 		}))
-		w := newWorld(ctx, configMapKind).start(handler)
-		w.deploy(ctx, "item", config(nil))
-		Eventually(w.condition(ctx, "item", declarative.ConditionUnstableHandler)).WithTimeout(patience).Should(
+		w := newEnv(ctx, configMapKind).start(handler)
+		w.Deploy(ctx, "item", config(nil))
+		Eventually(w.Condition(ctx, "item", declarative.ConditionUnstableHandler)).WithTimeout(patience).Should(
 			HaveValue(HaveField("Message", And(ContainSubstring("data[time]"), ContainSubstring("a"), Not(ContainSubstring("key"))))))
 		Eventually(w.notes(ctx, "UnstableHandler")).WithTimeout(patience).Should(ContainElement(And(HavePrefix("Warning item"), ContainSubstring("data[time]"))))
 		calls := handler.count("item")()

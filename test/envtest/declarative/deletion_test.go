@@ -67,42 +67,42 @@ var _ = Describe("the deletion of an item", func() {
 	It("calls Finalize instead of Sync until it is done; the children go after that [R1, R2, Rx9]", func(ctx SpecContext) {
 		sync := watch(declarative.HandlerFunc(plain))
 		handler := &cleaning{Handler: sync, done: 4, fails: 1}
-		w := newWorld(ctx, configMapKind).start(handler)
-		w.deploy(ctx, "item", config(two))
-		w.settles(ctx)
-		w.edit(ctx, "a", func(cm *configMapObject) { cm.Finalizers = []string{"example.com/held"} })
-		w.settles(ctx)
+		w := newEnv(ctx, configMapKind).start(handler)
+		w.Deploy(ctx, "item", config(two))
+		w.AwaitQuiet(ctx)
+		w.Edit(ctx, "a", func(cm *configMapObject) { cm.Finalizers = []string{"example.com/held"} })
+		w.AwaitQuiet(ctx)
 		calls := sync.count("item")()
-		Expect(w.ls.Mark(ctx, w.key("item"))).To(Succeed())
-		_, err := w.ls.Trigger(ctx, w.key("item"))
+		Expect(w.Landscaper.Mark(ctx, w.Key("item"))).To(Succeed())
+		_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(w.condition(ctx, "item", "Waiting")).WithTimeout(patience).Should(HaveValue(HaveField("Message", ContainSubstring("rubbish is left"))))
+		Eventually(w.Condition(ctx, "item", "Waiting")).WithTimeout(patience).Should(HaveValue(HaveField("Message", ContainSubstring("rubbish is left"))))
 		Expect(w.status(ctx, "item")(NewGomega(Fail))).To(HaveKey("cleaning"))
-		Expect(w.read(ctx, "b").DeletionTimestamp).To(BeNil(), "the children are still there")
+		Expect(w.Read(ctx, "b").DeletionTimestamp).To(BeNil(), "the children are still there")
 		Eventually(handler.count).WithTimeout(patience).Should(Equal(4))
-		Eventually(w.data(ctx, "b")).WithTimeout(patience).Should(BeNil())
+		Eventually(w.Data(ctx, "b")).WithTimeout(patience).Should(BeNil())
 
 		By("it is not called again while the children go")
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("cleaning", "over"))
 		Consistently(handler.count).WithTimeout(time.Second).Should(Equal(4))
-		w.edit(ctx, "a", func(cm *configMapObject) { cm.Finalizers = nil })
+		w.Edit(ctx, "a", func(cm *configMapObject) { cm.Finalizers = nil })
 		wait, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		Expect(w.ls.AwaitGone(wait, w.key("item"))).To(Succeed())
+		Expect(w.Landscaper.AwaitGone(wait, w.Key("item"))).To(Succeed())
 		Expect(handler.seen).To(HaveEach(2))
 		Expect(sync.count("item")()).To(Equal(calls), "Sync is not called any more")
-		Expect(w.read(ctx, "a")).To(BeNil())
+		Expect(w.Read(ctx, "a")).To(BeNil())
 	}, SpecTimeout(time.Minute))
 
 	It("asks the handler again as soon as a child changes [Rx9]", func(ctx SpecContext) {
-		w := newWorld(ctx, configMapKind).start(&watching{HandlerFunc: plain})
-		w.deploy(ctx, "item", config(two))
-		w.settles(ctx)
-		Expect(w.ls.Mark(ctx, w.key("item"))).To(Succeed())
-		_, err := w.ls.Trigger(ctx, w.key("item"))
+		w := newEnv(ctx, configMapKind).start(&watching{HandlerFunc: plain})
+		w.Deploy(ctx, "item", config(two))
+		w.AwaitQuiet(ctx)
+		Expect(w.Landscaper.Mark(ctx, w.Key("item"))).To(Succeed())
+		_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
 		Expect(err).NotTo(HaveOccurred())
 		for _, value := range []string{"one", "two", "three", "four"} {
-			Eventually(w.condition(ctx, "item", "Waiting")).WithTimeout(patience).Should(Not(BeNil()))
+			Eventually(w.Condition(ctx, "item", "Waiting")).WithTimeout(patience).Should(Not(BeNil()))
 			w.set(ctx, "a", value)
 			if value != "four" {
 				Eventually(w.status(ctx, "item")).WithTimeout(5 * time.Second).Should(HaveKeyWithValue("seen", value))
@@ -110,52 +110,52 @@ var _ = Describe("the deletion of an item", func() {
 		}
 		wait, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
-		Expect(w.ls.AwaitGone(wait, w.key("item"))).To(Succeed())
+		Expect(w.Landscaper.AwaitGone(wait, w.Key("item"))).To(Succeed())
 	}, SpecTimeout(time.Minute))
 
 	It("leaves the children if they are to be orphans", func(ctx SpecContext) {
-		w := newWorld(ctx, configMapKind)
+		w := newEnv(ctx, configMapKind)
 		w.options.OrphanChildren = true
 		w.start(&cleaning{Handler: declarative.HandlerFunc(plain), done: 1})
-		w.deploy(ctx, "item", config(two))
-		w.settles(ctx)
-		before, a := w.counter.Snapshot(), w.read(ctx, "a")
-		w.delete(ctx, "item")
-		_, writes := w.spent(before)
+		w.Deploy(ctx, "item", config(two))
+		w.AwaitQuiet(ctx)
+		before, a := w.Counter.Snapshot(), w.Read(ctx, "a")
+		w.Delete(ctx, "item")
+		_, writes := w.Spent(before)
 		Expect(writes).To(BeZero())
-		Expect(w.read(ctx, "a")).To(Equal(a))
-		Expect(w.read(ctx, "b")).NotTo(BeNil())
+		Expect(w.Read(ctx, "a")).To(Equal(a))
+		Expect(w.Read(ctx, "b")).NotTo(BeNil())
 
 		By("an item of the same name finds them again")
 		seen := watch(declarative.HandlerFunc(plain))
-		w.mgr.Stop()
+		w.Manager.Stop()
 		w.start(seen)
-		w.deploy(ctx, "item", config(two))
-		Expect(w.read(ctx, "a").UID).To(Equal(a.UID))
+		w.Deploy(ctx, "item", config(two))
+		Expect(w.Read(ctx, "a").UID).To(Equal(a.UID))
 		Expect(seen.first("item").Children).To(HaveLen(2), "at the first call already")
 	}, SpecTimeout(time.Minute))
 
 	It("is protected before the first child is there [Rx6]", func(ctx SpecContext) {
-		w := newWorld(ctx, configMapKind)
+		w := newEnv(ctx, configMapKind)
 		protected, stored := false, false
 		look := sync.OnceFunc(func() {
-			di, err := w.ls.Get(ctx, w.key("item"))
+			di, err := w.Landscaper.Get(ctx, w.Key("item"))
 			if err != nil {
 				return
 			}
 			protected = contract.HasOurFinalizer(di)
 			stored = di.Status.ProviderStatus != nil && json.Valid(di.Status.ProviderStatus.Raw)
 		})
-		w.counter.Inject(faultnet.When(func(r faultnet.Request) bool {
+		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool {
 			if r.Verb == "patch" {
 				look()
 			}
 			return false
 		}, nil))
 		w.start(declarative.HandlerFunc(plain))
-		w.deploy(ctx, "item", config(two))
+		w.Deploy(ctx, "item", config(two))
 		Expect(protected).To(BeTrue())
 		Expect(stored).To(BeTrue(), "and its children are known")
-		Expect(w.read(ctx, "a").Labels).To(HaveKey(ownership.LabelItem))
+		Expect(w.Read(ctx, "a").Labels).To(HaveKey(ownership.LabelItem))
 	}, SpecTimeout(time.Minute))
 })

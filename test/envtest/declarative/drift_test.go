@@ -16,65 +16,65 @@ import (
 
 var _ = Describe("children that others change", func() {
 	It("are put right at once, and fields of others stay as they are [R17, R39, Rh5]", func(ctx SpecContext) {
-		w := newWorld(ctx, configMapKind).start(declarative.HandlerFunc(plain))
-		w.deploy(ctx, "item", config(two))
-		w.settles(ctx)
-		before := w.counter.Snapshot()
-		w.edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Data["key"], cm.Data["theirs"] = "by hand", "x" })
-		Eventually(w.data(ctx, "a")).WithTimeout(patience).Should(HaveField("Data", data{"key": "1", "theirs": "x"}))
-		w.settles(ctx)
-		_, writes := w.spent(before)
-		Expect(writes).To(Equal(1), "%s", w.counter.Snapshot().Since(before))
+		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(plain))
+		w.Deploy(ctx, "item", config(two))
+		w.AwaitQuiet(ctx)
+		before := w.Counter.Snapshot()
+		w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Data["key"], cm.Data["theirs"] = "by hand", "x" })
+		Eventually(w.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Data", data{"key": "1", "theirs": "x"}))
+		w.AwaitQuiet(ctx)
+		_, writes := w.Spent(before)
+		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(time.Minute))
 
 	It("get their marks and labels back, and are no orphans [Rx14]", func(ctx SpecContext) {
-		w := newWorld(ctx, configMapKind)
+		w := newEnv(ctx, configMapKind)
 		w.options.Tracking = &declarative.Tracking{}
 		w.start(declarative.HandlerFunc(plain))
-		di := w.deploy(ctx, "item", config(two))
-		w.edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Labels = nil })
-		Eventually(w.data(ctx, "a")).WithTimeout(patience).Should(HaveField("Labels", And(
+		di := w.Deploy(ctx, "item", config(two))
+		w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Labels = nil })
+		Eventually(w.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Labels", And(
 			HaveKeyWithValue(ownership.LabelItem, string(di.UID)), HaveKeyWithValue(declarative.DefaultInstanceLabel, string(di.UID)),
 		)))
-		w.edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Labels, cm.Annotations = nil, nil })
-		w.delete(ctx, "item")
-		Expect(w.read(ctx, "a")).To(BeNil(), "not lost although it had no mark")
+		w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Labels, cm.Annotations = nil, nil })
+		w.Delete(ctx, "item")
+		Expect(w.Read(ctx, "a")).To(BeNil(), "not lost although it had no mark")
 	}, SpecTimeout(time.Minute))
 
 	It("are created again when they were deleted, but not while they are being deleted [Rx3]", func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(plain))
-		w := newWorld(ctx, configMapKind).start(handler)
-		w.deploy(ctx, "item", config(two))
-		Expect(w.client.Delete(ctx, w.read(ctx, "b"))).To(Succeed())
-		Eventually(w.data(ctx, "b")).WithTimeout(patience).ShouldNot(BeNil())
+		w := newEnv(ctx, configMapKind).start(handler)
+		w.Deploy(ctx, "item", config(two))
+		Expect(w.Client.Delete(ctx, w.Read(ctx, "b"))).To(Succeed())
+		Eventually(w.Data(ctx, "b")).WithTimeout(patience).ShouldNot(BeNil())
 
 		By("held by a finalizer")
-		w.edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.com/held"} })
-		w.settles(ctx)
-		old := w.read(ctx, "a")
-		Expect(w.client.Delete(ctx, old)).To(Succeed())
+		w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.com/held"} })
+		w.AwaitQuiet(ctx)
+		old := w.Read(ctx, "a")
+		Expect(w.Client.Delete(ctx, old)).To(Succeed())
 		Eventually(func() bool {
 			child, _ := handler.last("item").Children.Named("ConfigMap", "a")
 			return child.Deleting()
 		}).WithTimeout(patience).Should(BeTrue())
-		w.edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
-		Consistently(w.data(ctx, "a")).WithTimeout(time.Second).Should(And(HaveField("UID", old.UID), HaveField("Data", data{"key": "by hand"})), "left alone")
-		w.edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
-		Eventually(w.data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(old.UID))), HaveField("Data", data{"key": "1"})))
+		w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
+		Consistently(w.Data(ctx, "a")).WithTimeout(time.Second).Should(And(HaveField("UID", old.UID), HaveField("Data", data{"key": "by hand"})), "left alone")
+		w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
+		Eventually(w.Data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(old.UID))), HaveField("Data", data{"key": "1"})))
 	}, SpecTimeout(time.Minute))
 
 	It("are put right although it happened while nobody looked, and the handler is asked again [R8]", func(ctx SpecContext) {
-		w := newWorld(ctx, configMapKind).start(declarative.HandlerFunc(counting))
+		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
 		const items = 5
 		name := func(i int) string { return fmt.Sprint("item-", i) }
 		for i := range items {
-			w.create(ctx, name(i), config(map[string]map[string]string{name(i): {"key": "1"}}))
+			w.Create(ctx, name(i), config(map[string]map[string]string{name(i): {"key": "1"}}))
 		}
 		for i := range items {
 			Eventually(w.status(ctx, name(i))).WithTimeout(patience).Should(HaveKeyWithValue("seen", HaveLen(1)))
 		}
-		w.mgr.Stop()
-		w.edit(ctx, name(0), func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
+		w.Manager.Stop()
+		w.Edit(ctx, name(0), func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
 		for i := range items {
 			w.set(ctx, name(i), "meanwhile")
 		}
@@ -83,26 +83,26 @@ var _ = Describe("children that others change", func() {
 		for i := range items {
 			Eventually(w.status(ctx, name(i))).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{name(i): "meanwhile"}))
 		}
-		Eventually(w.data(ctx, name(0))).WithTimeout(patience).Should(HaveField("Data", data{"key": "1", "seen": "meanwhile"}))
+		Eventually(w.Data(ctx, name(0))).WithTimeout(patience).Should(HaveField("Data", data{"key": "1", "seen": "meanwhile"}))
 	}, SpecTimeout(time.Minute))
 
 	It("and belong to another item are an error for the second, which touches nothing [R35]", func(ctx SpecContext) {
-		w := newWorld(ctx, configMapKind).start(declarative.HandlerFunc(plain))
-		w.deploy(ctx, "first", config(map[string]map[string]string{"a": {"key": "first"}}))
-		w.settles(ctx)
-		version := w.read(ctx, "a").ResourceVersion
-		w.create(ctx, "second", config(map[string]map[string]string{"a": {"key": "second"}, "b": {"key": "second"}}))
-		Eventually(func() any { return w.get(ctx, "second").Status.LastError }).WithTimeout(patience).Should(
-			HaveValue(HaveField("Message", And(ContainSubstring("a"), ContainSubstring(w.ns+"/first")))))
-		Eventually(w.data(ctx, "b")).WithTimeout(patience).ShouldNot(BeNil(), "one child that fails does not stop the others")
-		Expect(w.read(ctx, "a").ResourceVersion).To(Equal(version), "the first one's child is untouched")
-		Expect(w.get(ctx, "first").Status.LastError).To(BeNil())
+		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(plain))
+		w.Deploy(ctx, "first", config(map[string]map[string]string{"a": {"key": "first"}}))
+		w.AwaitQuiet(ctx)
+		version := w.Read(ctx, "a").ResourceVersion
+		w.Create(ctx, "second", config(map[string]map[string]string{"a": {"key": "second"}, "b": {"key": "second"}}))
+		Eventually(func() any { return w.Get(ctx, "second").Status.LastError }).WithTimeout(patience).Should(
+			HaveValue(HaveField("Message", And(ContainSubstring("a"), ContainSubstring(w.Namespace+"/first")))))
+		Eventually(w.Data(ctx, "b")).WithTimeout(patience).ShouldNot(BeNil(), "one child that fails does not stop the others")
+		Expect(w.Read(ctx, "a").ResourceVersion).To(Equal(version), "the first one's child is untouched")
+		Expect(w.Get(ctx, "first").Status.LastError).To(BeNil())
 
 		By("the first one lets go")
-		w.delete(ctx, "first")
-		if phase := w.get(ctx, "second").Status.Phase; phase.IsFailed() {
-			w.again(ctx, "second")
+		w.Delete(ctx, "first")
+		if phase := w.Get(ctx, "second").Status.Phase; phase.IsFailed() {
+			w.Again(ctx, "second")
 		}
-		Eventually(w.data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("Data", data{"key": "second"})))
+		Eventually(w.Data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("Data", data{"key": "second"})))
 	}, SpecTimeout(time.Minute))
 })

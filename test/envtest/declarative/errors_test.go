@@ -36,9 +36,9 @@ func (f *failing) Sync(ctx context.Context, req *declarative.SyncRequest) (*decl
 }
 
 // metric sums a metric of the deployer over all series with some label values.
-func (w *world) metric(name string, values ...string) (sum float64, series int) {
+func (w *env) metric(name string, values ...string) (sum float64, series int) {
 	GinkgoHelper()
-	families, err := w.mgr.Registry.Gather()
+	families, err := w.Manager.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
 	for _, family := range families {
 		if family.GetName() != name {
@@ -63,43 +63,43 @@ var _ = Describe("a handler that fails", func() {
 	It("changes no child and no provider status, is told, counted, and called again later and later [R20, R21, R22, R23, Rx8, Rx11]", func(ctx SpecContext) {
 		inner := &failing{}
 		handler := watch(inner)
-		w := newWorld(ctx, configMapKind)
+		w := newEnv(ctx, configMapKind)
 		w.options.ItemMetrics = true
 		w.start(handler)
-		w.deploy(ctx, "item", config(two))
+		w.Deploy(ctx, "item", config(two))
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", HaveLen(2)))
-		w.settles(ctx)
+		w.AwaitQuiet(ctx)
 		_, series := w.metric(itemErrors)
 		Expect(series).To(BeZero())
 
-		before, calls := w.counter.Snapshot(), handler.count("item")()
-		stored := w.get(ctx, "item").Status.ProviderStatus.Raw
+		before, calls := w.Counter.Snapshot(), handler.count("item")()
+		stored := w.Get(ctx, "item").Status.ProviderStatus.Raw
 		inner.broken.Store(errors.New("the moon is in the wrong place"))
-		Expect(w.ls.Update(ctx, w.key("item"), config(map[string]map[string]string{"c": {"key": "3"}}))).To(Succeed())
-		_, err := w.ls.Trigger(ctx, w.key("item"))
+		Expect(w.Landscaper.Update(ctx, w.Key("item"), config(map[string]map[string]string{"c": {"key": "3"}}))).To(Succeed())
+		_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">=", calls+5))
-		_, writes := w.spent(before)
-		Expect(writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
-		di := w.get(ctx, "item")
+		_, writes := w.Spent(before)
+		Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		di := w.Get(ctx, "item")
 		Expect(di.Status.ProviderStatus.Raw).To(MatchJSON(stored))
 		Expect(di.Status.LastError).To(HaveValue(HaveField("Message", ContainSubstring("the moon is in the wrong place"))))
 		Expect(di.Status.Phase.IsFinal()).To(BeFalse())
 		times := handler.began("item")[calls:]
 		Expect(times[3].Sub(times[2])).To(BeNumerically(">", times[1].Sub(times[0])), "it waits longer")
-		sum, _ := w.metric(itemErrors, w.ns, "item")
+		sum, _ := w.metric(itemErrors, w.Namespace, "item")
 		Expect(sum).To(BeNumerically(">=", 4))
 		sum, _ = w.metric("deployerkit_declarative_calls_total", "sync", "error")
 		Expect(sum).To(BeNumerically(">=", 4))
 
 		By("it works again")
 		inner.broken.Store(errors.New(""))
-		Eventually(w.data(ctx, "c")).WithTimeout(patience).ShouldNot(BeNil())
-		Eventually(func() any { return w.get(ctx, "item").Status.Phase }).WithTimeout(patience).Should(Equal(phases.Succeeded))
-		Expect(w.get(ctx, "item").Status.LastError).To(BeNil())
+		Eventually(w.Data(ctx, "c")).WithTimeout(patience).ShouldNot(BeNil())
+		Eventually(func() any { return w.Get(ctx, "item").Status.Phase }).WithTimeout(patience).Should(Equal(phases.Succeeded))
+		Expect(w.Get(ctx, "item").Status.LastError).To(BeNil())
 
 		By("its metric goes with it")
-		w.delete(ctx, "item")
+		w.Delete(ctx, "item")
 		Eventually(func() int { _, series := w.metric(itemErrors); return series }).WithTimeout(patience).Should(BeZero())
 	}, SpecTimeout(time.Minute))
 
@@ -107,8 +107,8 @@ var _ = Describe("a handler that fails", func() {
 		inner := &failing{}
 		inner.broken.Store(errors.New("no"))
 		handler := watch(inner)
-		w := newWorld(ctx, configMapKind).start(handler)
-		w.create(ctx, "item", config(two))
+		w := newEnv(ctx, configMapKind).start(handler)
+		w.Create(ctx, "item", config(two))
 		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", 1))
 		_, series := w.metric(itemErrors)
 		Expect(series).To(BeZero())
@@ -123,18 +123,18 @@ var _ = Describe("a handler that fails", func() {
 			return counting(ctx, req)
 		}))
 		inner.panics.Store(true)
-		w := newWorld(ctx, configMapKind).start(handler)
-		w.create(ctx, "bad", config(map[string]map[string]string{"bad": {"key": "1"}}))
-		Eventually(func() any { return w.get(ctx, "bad").Status.LastError }).WithTimeout(patience).Should(
+		w := newEnv(ctx, configMapKind).start(handler)
+		w.Create(ctx, "bad", config(map[string]map[string]string{"bad": {"key": "1"}}))
+		Eventually(func() any { return w.Get(ctx, "bad").Status.LastError }).WithTimeout(patience).Should(
 			HaveValue(HaveField("Message", ContainSubstring("the handler has a bug"))))
-		Expect(w.deploy(ctx, "good", config(two)).Status.Phase).To(Equal(phases.Succeeded))
+		Expect(w.Deploy(ctx, "good", config(two)).Status.Phase).To(Equal(phases.Succeeded))
 		sum, _ := w.metric("deployerkit_declarative_calls_total", "sync", "error")
 		Expect(sum).To(BeNumerically(">=", 1), "a panic counts")
 		inner.panics.Store(false)
-		if w.get(ctx, "bad").Status.Phase.IsFinal() {
-			w.again(ctx, "bad")
+		if w.Get(ctx, "bad").Status.Phase.IsFinal() {
+			w.Again(ctx, "bad")
 		}
-		Eventually(w.data(ctx, "bad")).WithTimeout(patience).ShouldNot(BeNil())
+		Eventually(w.Data(ctx, "bad")).WithTimeout(patience).ShouldNot(BeNil())
 	}, SpecTimeout(time.Minute))
 })
 
@@ -148,14 +148,14 @@ func answering(children ...any) declarative.HandlerFunc {
 var _ = Describe("an answer that cannot be", func() {
 	DescribeTable("is an error, and nothing is written",
 		func(ctx SpecContext, want string, child object) {
-			w := newWorld(ctx, configMapKind).start(answering(configMap("first", nil), child))
-			w.create(ctx, "item", config(nil))
-			Eventually(func() any { return w.get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
+			w := newEnv(ctx, configMapKind).start(answering(configMap("first", nil), child))
+			w.Create(ctx, "item", config(nil))
+			Eventually(func() any { return w.Get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
 				HaveValue(HaveField("Message", ContainSubstring(want))))
-			_, writes := w.spent(nil)
-			Expect(writes).To(BeZero(), "%s", w.counter.Snapshot())
-			Expect(w.get(ctx, "item").Status.ProviderStatus).To(BeNil())
-			Expect(w.read(ctx, "first")).To(BeNil())
+			_, writes := w.Spent(nil)
+			Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot())
+			Expect(w.Get(ctx, "item").Status.ProviderStatus).To(BeNil())
+			Expect(w.Read(ctx, "first")).To(BeNil())
 		},
 		Entry("a kind that is not configured [Rx4]", "Secret", object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "a"}, "data": object{}}),
 		Entry("a status [R19]", "status", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a"}, "status": object{"a": "b"}}),
@@ -167,15 +167,15 @@ var _ = Describe("an answer that cannot be", func() {
 var _ = Describe("a status that cannot be stored", func() {
 	DescribeTable("is a clear error, and nothing is written",
 		func(ctx SpecContext, want string, status any) {
-			w := newWorld(ctx, configMapKind).start(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+			w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 				return &declarative.SyncResponse{Status: status, Children: []any{configMap("first", nil)}}, nil
 			}))
-			w.create(ctx, "item", config(nil))
-			Eventually(func() any { return w.get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
+			w.Create(ctx, "item", config(nil))
+			Eventually(func() any { return w.Get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
 				HaveValue(HaveField("Message", ContainSubstring(want))))
-			_, writes := w.spent(nil)
-			Expect(writes).To(BeZero(), "%s", w.counter.Snapshot())
-			Expect(w.get(ctx, "item").Status.ProviderStatus).To(BeNil())
+			_, writes := w.Spent(nil)
+			Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot())
+			Expect(w.Get(ctx, "item").Status.ProviderStatus).To(BeNil())
 		},
 		Entry("no object [R12]", "no JSON object", []string{"a"}),
 		Entry("too large [R12]", "1048576", object{"a": strings.Repeat("a", 1<<20)}),
@@ -191,14 +191,14 @@ var _ = Describe("several children", func() {
 			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": object{"name": "bad"}, "rules": []any{object{"verbs": []any{}}},
 		}
 		clusterRole := declarative.ChildKind{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}
-		w := newWorld(ctx, configMapKind, clusterRole).start(answering(first, configMap("z", data{"key": "1"}), bad, configMap("a", data{"key": "1"}), configMap("q", data{"key": "1"})))
+		w := newEnv(ctx, configMapKind, clusterRole).start(answering(first, configMap("z", data{"key": "1"}), bad, configMap("a", data{"key": "1"}), configMap("q", data{"key": "1"})))
 		order := &writes{}
-		w.counter.Inject(faultnet.When(order.note, nil))
-		w.create(ctx, "item", config(nil))
-		Eventually(func() any { return w.get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
+		w.Counter.Inject(faultnet.When(order.note, nil))
+		w.Create(ctx, "item", config(nil))
+		Eventually(func() any { return w.Get(ctx, "item").Status.LastError }).WithTimeout(patience).Should(
 			HaveValue(HaveField("Message", And(ContainSubstring("m-bad"), ContainSubstring("ClusterRole.rbac.authorization.k8s.io bad")))))
 		for _, name := range []string{"z", "a", "q"} {
-			Expect(w.read(ctx, name)).NotTo(BeNil(), name)
+			Expect(w.Read(ctx, name)).NotTo(BeNil(), name)
 		}
 		Expect(order.list()[:5]).To(Equal([]string{"bad", "z", "m-bad", "a", "q"}))
 	}, SpecTimeout(time.Minute))

@@ -38,16 +38,16 @@ var local = targets.Policy{AllowPrivateHosts: true}
 var demo = regexp.MustCompile(`\bdemo\b`)
 
 // run runs the deployer of an example, for the items of this world only.
-func (w *world) run(args deployerlib.DeployerArgs) *world {
+func (w *env) run(args deployerlib.DeployerArgs) *env {
 	GinkgoHelper()
-	args.Type = w.kind()
+	args.Type = w.Type
 	args.Backoff.Max = time.Second
-	w.mgr = landscapertest.StartManager(GinkgoTB(), cp.Config, args)
+	w.Manager = landscapertest.StartManager(GinkgoTB(), cp.Config, args)
 	return w
 }
 
 // example deploys an example's item, and does not wait.
-func (w *world) example(ctx context.Context, name string) {
+func (w *env) example(ctx context.Context, name string) {
 	GinkgoHelper()
 	files, err := fs.Glob(examples.Items, "*/item.yaml")
 	Expect(err).NotTo(HaveOccurred())
@@ -55,10 +55,10 @@ func (w *world) example(ctx context.Context, name string) {
 		body, err := examples.Items.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())
 		di := &lsv1alpha1.DeployItem{}
-		Expect(yaml.UnmarshalStrict(demo.ReplaceAll(body, []byte(w.ns)), di)).To(Succeed(), file)
+		Expect(yaml.UnmarshalStrict(demo.ReplaceAll(body, []byte(w.Namespace)), di)).To(Succeed(), file)
 		if di.Name == name {
-			di.Spec.Type = w.kind()
-			Expect(w.ls.Deploy(ctx, di)).To(Succeed())
+			di.Spec.Type = w.Type
+			Expect(w.Landscaper.Deploy(ctx, di)).To(Succeed())
 			return
 		}
 	}
@@ -66,32 +66,32 @@ func (w *world) example(ctx context.Context, name string) {
 }
 
 // finished waits for the end of an item's job.
-func (w *world) finished(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+func (w *env) finished(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	di, err := w.ls.AwaitFinished(ctx, w.key(name))
+	di, err := w.Landscaper.AwaitFinished(ctx, w.Key(name))
 	Expect(err).NotTo(HaveOccurred())
 	return di
 }
 
 // change changes the configuration of an item and hands out a job; it does not wait.
-func (w *world) change(ctx context.Context, name string, config any) {
+func (w *env) change(ctx context.Context, name string, config any) {
 	GinkgoHelper()
 	raw, err := json.Marshal(config)
 	Expect(err).NotTo(HaveOccurred())
 	body := map[string]any{}
 	Expect(json.Unmarshal(raw, &body)).To(Succeed())
 	body["apiVersion"], body["kind"] = "example.org/v1", "Config"
-	Expect(w.ls.Update(ctx, w.key(name), body)).To(Succeed())
-	_, err = w.ls.Trigger(ctx, w.key(name))
+	Expect(w.Landscaper.Update(ctx, w.Key(name), body)).To(Succeed())
+	_, err = w.Landscaper.Trigger(ctx, w.Key(name))
 	Expect(err).NotTo(HaveOccurred())
 }
 
 // object polls an object of the target into obj; false when it is not there.
-func (w *world) object(ctx context.Context, name string, obj client.Object) func(Gomega) bool {
+func (w *env) object(ctx context.Context, name string, obj client.Object) func(Gomega) bool {
 	return func(g Gomega) bool {
-		err := w.client.Get(ctx, w.key(name), obj)
+		err := w.Client.Get(ctx, w.Key(name), obj)
 		if !apierrors.IsNotFound(err) {
 			g.Expect(err).NotTo(HaveOccurred())
 		}
@@ -100,11 +100,11 @@ func (w *world) object(ctx context.Context, name string, obj client.Object) func
 }
 
 // play plays the kubelet: the pods with a label get a phase, and are ready when they run.
-func (w *world) play(ctx context.Context, phase corev1.PodPhase, label, value string) {
+func (w *env) play(ctx context.Context, phase corev1.PodPhase, label, value string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		pods := &corev1.PodList{}
-		g.Expect(w.client.List(ctx, pods, client.InNamespace(w.ns), client.MatchingLabels{label: value})).To(Succeed())
+		g.Expect(w.Client.List(ctx, pods, client.InNamespace(w.Namespace), client.MatchingLabels{label: value})).To(Succeed())
 		g.Expect(pods.Items).NotTo(BeEmpty())
 		for i := range pods.Items {
 			pod := &pods.Items[i]
@@ -112,16 +112,16 @@ func (w *world) play(ctx context.Context, phase corev1.PodPhase, label, value st
 			if phase == corev1.PodRunning {
 				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			}
-			g.Expect(w.client.Status().Update(ctx, pod)).To(Succeed())
+			g.Expect(w.Client.Status().Update(ctx, pod)).To(Succeed())
 		}
 	}).WithTimeout(patience).Should(Succeed())
 }
 
 var _ = Describe("the examples of the guide", func() {
 	It("redis: typed children, a status read off them, a password that is made once [R8, R34, R37, R38]", func(ctx SpecContext) {
-		w := newWorld(ctx).run(redis.Args(local))
+		w := newEnv(ctx).run(redis.Args(local))
 		w.example(ctx, "sessions")
-		Eventually(w.condition(ctx, "sessions", "Waiting")).WithTimeout(patience).Should(HaveValue(HaveField("Message", ContainSubstring("Redis is not ready"))))
+		Eventually(w.Condition(ctx, "sessions", "Waiting")).WithTimeout(patience).Should(HaveValue(HaveField("Message", ContainSubstring("Redis is not ready"))))
 		deployment, secret := &appsv1.Deployment{}, &corev1.Secret{}
 		Eventually(w.object(ctx, "sessions-redis", deployment)).WithTimeout(patience).Should(BeTrue())
 		w.play(ctx, corev1.PodRunning, "app", "sessions-redis")
@@ -132,7 +132,7 @@ var _ = Describe("the examples of the guide", func() {
 		Expect(secret.Data["password"]).NotTo(BeEmpty())
 
 		By("a change, after a restart")
-		w.mgr.Stop()
+		w.Manager.Stop()
 		w.run(redis.Args(local))
 		w.change(ctx, "sessions", redis.Config{Version: "8.4"})
 		Eventually(func(g Gomega) string {
@@ -141,14 +141,14 @@ var _ = Describe("the examples of the guide", func() {
 		}).WithTimeout(patience).Should(Equal("redis:8.4"))
 		Eventually(func(g Gomega) {
 			w.play(ctx, corev1.PodRunning, "app", "sessions-redis")
-			g.Expect(w.get(ctx, "sessions").Status.Phase).To(Equal(phases.Succeeded))
+			g.Expect(w.Get(ctx, "sessions").Status.Phase).To(Equal(phases.Succeeded))
 		}).WithTimeout(patience).Should(Succeed())
 		again := &corev1.Secret{}
 		Expect(w.object(ctx, "sessions-redis", again)(NewGomega(Fail))).To(BeTrue())
 		Expect(again.ResourceVersion).To(Equal(secret.ResourceVersion), "the password is the same, and was not even written")
 
 		By("its deletion")
-		w.delete(ctx, "sessions")
+		w.Delete(ctx, "sessions")
 		Expect(w.object(ctx, "sessions-redis", secret)(NewGomega(Fail))).To(BeFalse())
 		Expect(w.object(ctx, "sessions-redis", deployment)(NewGomega(Fail))).To(BeFalse())
 	}, SpecTimeout(2*time.Minute))
@@ -164,14 +164,14 @@ var _ = Describe("the examples of the guide", func() {
 			}
 		}))
 		DeferCleanup(service.Close)
-		w := newWorld(ctx).run(licence.Args(service.URL, local))
+		w := newEnv(ctx).run(licence.Args(service.URL, local))
 		secret := &corev1.Secret{}
 
 		By("the service is down")
 		down.Store(true)
 		w.example(ctx, "acme")
 		Eventually(w.status(ctx, "acme")).WithTimeout(patience).Should(HaveKeyWithValue("error", ContainSubstring("the licence service answers 503")))
-		Expect(w.get(ctx, "acme").Status.Phase.IsFinal()).To(BeFalse())
+		Expect(w.Get(ctx, "acme").Status.Phase.IsFinal()).To(BeFalse())
 		Expect(w.object(ctx, "acme-licence", secret)(NewGomega(Fail))).To(BeFalse())
 
 		By("it is up again")
@@ -183,7 +183,7 @@ var _ = Describe("the examples of the guide", func() {
 
 		By("a customer that is none")
 		w.change(ctx, "acme", licence.Config{Customer: "ACME"})
-		Eventually(func() lsv1alpha1.DeployItemPhase { return w.get(ctx, "acme").Status.Phase }).WithTimeout(patience).Should(Equal(phases.Failed))
+		Eventually(func() lsv1alpha1.DeployItemPhase { return w.Get(ctx, "acme").Status.Phase }).WithTimeout(patience).Should(Equal(phases.Failed))
 		Expect(w.status(ctx, "acme")(NewGomega(Fail))).To(And(
 			HaveKeyWithValue("error", ContainSubstring(`"ACME" is no customer`)), HaveKeyWithValue("customer", "acme-12")))
 		again := &corev1.Secret{}
@@ -191,12 +191,12 @@ var _ = Describe("the examples of the guide", func() {
 		Expect(again.ResourceVersion).To(Equal(secret.ResourceVersion))
 
 		By("its deletion")
-		w.delete(ctx, "acme")
+		w.Delete(ctx, "acme")
 		Expect(w.object(ctx, "acme-licence", secret)(NewGomega(Fail))).To(BeFalse())
 	}, SpecTimeout(2*time.Minute))
 
 	It("batch: an item that is deleted waits for the end of its Job [R2, Rx9]", func(ctx SpecContext) {
-		w := newWorld(ctx).run(batch.Args(local))
+		w := newEnv(ctx).run(batch.Args(local))
 		w.example(ctx, "nightly")
 		job := &batchv1.Job{}
 		Eventually(w.object(ctx, "nightly-batch", job)).WithTimeout(patience).Should(BeTrue())
@@ -214,17 +214,17 @@ var _ = Describe("the examples of the guide", func() {
 		}).WithTimeout(patience).Should(Succeed())
 
 		By("its deletion while the Job runs")
-		Expect(w.ls.Mark(ctx, w.key("nightly"))).To(Succeed())
-		_, err := w.ls.Trigger(ctx, w.key("nightly"))
+		Expect(w.Landscaper.Mark(ctx, w.Key("nightly"))).To(Succeed())
+		_, err := w.Landscaper.Trigger(ctx, w.Key("nightly"))
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(w.condition(ctx, "nightly", "Waiting")).WithTimeout(patience).Should(
+		Eventually(w.Condition(ctx, "nightly", "Waiting")).WithTimeout(patience).Should(
 			HaveValue(HaveField("Message", ContainSubstring("the Job is not to be interrupted"))))
 		Expect(w.object(ctx, "nightly-batch", job)(NewGomega(Fail))).To(BeTrue())
 		Expect(job.DeletionTimestamp).To(BeNil())
 		w.play(ctx, corev1.PodSucceeded, batchv1.ControllerUidLabel, string(job.UID))
 		gone, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		Expect(w.ls.AwaitGone(gone, w.key("nightly"))).To(Succeed())
+		Expect(w.Landscaper.AwaitGone(gone, w.Key("nightly"))).To(Succeed())
 		Expect(w.object(ctx, "nightly-batch", job)(NewGomega(Fail))).To(BeFalse())
 	}, SpecTimeout(2*time.Minute))
 })

@@ -25,11 +25,11 @@ func plain(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncRe
 }
 
 // set has another controller set a field of its own.
-func (w *world) set(ctx context.Context, name, value string) {
+func (w *env) set(ctx context.Context, name, value string) {
 	GinkgoHelper()
 	patch := fmt.Sprintf(`{"data":{"seen":%q}}`, value)
-	cm := w.read(ctx, name)
-	Expect(w.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("other-controller"))).To(Succeed())
+	cm := w.Read(ctx, name)
+	Expect(w.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("other-controller"))).To(Succeed())
 }
 
 var two = map[string]map[string]string{"a": {"key": "1"}, "b": {"key": "1"}}
@@ -37,31 +37,31 @@ var two = map[string]map[string]string{"a": {"key": "1"}, "b": {"key": "1"}}
 var _ = Describe("when nothing differs", func() {
 	It("costs no call of the target and no write of the item [R27, Rx1]", func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(plain))
-		w := newWorld(ctx, configMapKind)
+		w := newEnv(ctx, configMapKind)
 		w.options.Resync = 300 * time.Millisecond
 		w.start(handler)
-		w.deploy(ctx, "item", config(two))
-		w.settles(ctx)
+		w.Deploy(ctx, "item", config(two))
+		w.AwaitQuiet(ctx)
 
 		By("calls in the background")
-		before, calls, version := w.counter.Snapshot(), handler.count("item")(), w.get(ctx, "item").ResourceVersion
+		before, calls, version := w.Counter.Snapshot(), handler.count("item")(), w.Get(ctx, "item").ResourceVersion
 		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", calls+3))
-		reads, writes := w.spent(before)
-		Expect(reads+writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
-		Expect(w.get(ctx, "item").ResourceVersion).To(Equal(version))
+		reads, writes := w.Spent(before)
+		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		Expect(w.Get(ctx, "item").ResourceVersion).To(Equal(version))
 
 		By("another job")
-		w.again(ctx, "item")
-		reads, writes = w.spent(before)
-		Expect(reads+writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
+		w.Again(ctx, "item")
+		reads, writes = w.Spent(before)
+		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(time.Minute))
 
 	It("other controllers may write their own fields a thousand times: 0 calls, and not one call of the handler more than the pace [R17, Rh5]", func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(plain))
-		w := newWorld(ctx, configMapKind).start(handler)
-		w.deploy(ctx, "item", config(two))
-		w.settles(ctx)
-		before, calls, version := w.counter.Snapshot(), handler.count("item")(), w.get(ctx, "item").ResourceVersion
+		w := newEnv(ctx, configMapKind).start(handler)
+		w.Deploy(ctx, "item", config(two))
+		w.AwaitQuiet(ctx)
+		before, calls, version := w.Counter.Snapshot(), handler.count("item")(), w.Get(ctx, "item").ResourceVersion
 		started := time.Now()
 		for i := range 1000 {
 			w.set(ctx, "a", fmt.Sprint(i))
@@ -71,23 +71,23 @@ var _ = Describe("when nothing differs", func() {
 			return child.Text("data", "seen")
 		}).WithTimeout(patience).Should(Equal("999"), "the handler sees the last of them")
 		took := time.Since(started)
-		reads, writes := w.spent(before)
-		Expect(reads+writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
-		Expect(w.get(ctx, "item").ResourceVersion).To(Equal(version), "no write of the item")
+		reads, writes := w.Spent(before)
+		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
+		Expect(w.Get(ctx, "item").ResourceVersion).To(Equal(version), "no write of the item")
 		more := handler.count("item")() - calls
 		Expect(more).To(BeNumerically(">", 1))
 		Expect(more).To(BeNumerically("<=", int(took/w.options.MinInterval)+1))
-		Expect(w.read(ctx, "a").Data).To(Equal(data{"key": "1", "seen": "999"}))
+		Expect(w.Read(ctx, "a").Data).To(Equal(data{"key": "1", "seen": "999"}))
 	}, SpecTimeout(time.Minute))
 
 	It("a change of a child's status or fields is told to the handler, whose status follows [R7, R8]", func(ctx SpecContext) {
-		w := newWorld(ctx, configMapKind).start(declarative.HandlerFunc(counting))
-		di := w.deploy(ctx, "item", config(two))
+		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
+		di := w.Deploy(ctx, "item", config(two))
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": ""}))
 		w.set(ctx, "b", "here")
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": "here"}))
 		Expect(w.status(ctx, "item")(NewGomega(Fail))).To(HaveKeyWithValue("observedGeneration", BeEquivalentTo(di.Generation)))
-		Expect(w.get(ctx, "item").Status.JobIDFinished).To(Equal(di.Status.JobIDFinished), "no job was needed")
+		Expect(w.Get(ctx, "item").Status.JobIDFinished).To(Equal(di.Status.JobIDFinished), "no job was needed")
 	}, SpecTimeout(time.Minute))
 
 	It("a response may ask for another call after a time [Rx10]", func(ctx SpecContext) {
@@ -96,8 +96,8 @@ var _ = Describe("when nothing differs", func() {
 			response.ResyncAfter = 300 * time.Millisecond
 			return response, err
 		}))
-		w := newWorld(ctx, configMapKind).start(handler)
-		w.deploy(ctx, "item", config(two))
+		w := newEnv(ctx, configMapKind).start(handler)
+		w.Deploy(ctx, "item", config(two))
 		calls, started := handler.count("item")(), time.Now()
 		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">=", calls+4))
 		Expect(time.Since(started)).To(BeNumerically(">", 600*time.Millisecond), "not a hot loop")
@@ -107,17 +107,17 @@ var _ = Describe("when nothing differs", func() {
 var _ = Describe("a schedule that the author registers", func() {
 	It("gets its runs, and no more, also when nothing differs [R27]", func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(plain))
-		w := newWorld(ctx, configMapKind)
+		w := newEnv(ctx, configMapKind)
 		everySecond := func(_ context.Context, last time.Time, _ *lsv1alpha1.DeployItem) (*time.Time, error) {
 			return new(last.Add(time.Second)), nil
 		}
 		w.start(handler, continuousreconcile.ContinuousReconcileExtensionSetup(everySecond))
-		w.deploy(ctx, "item", config(two))
-		w.settles(ctx)
-		calls, last := handler.count("item")(), w.get(ctx, "item").Status.LastReconcileTime
+		w.Deploy(ctx, "item", config(two))
+		w.AwaitQuiet(ctx)
+		calls, last := handler.count("item")(), w.Get(ctx, "item").Status.LastReconcileTime
 		Consistently(handler.count("item")).WithTimeout(3 * time.Second).Should(BeNumerically("<=", calls+5))
 		Expect(handler.count("item")()).To(BeNumerically(">", calls))
-		Expect(w.get(ctx, "item").Status.LastReconcileTime.After(last.Time)).To(BeTrue())
+		Expect(w.Get(ctx, "item").Status.LastReconcileTime.After(last.Time)).To(BeTrue())
 	}, SpecTimeout(time.Minute))
 })
 
@@ -130,24 +130,24 @@ var _ = Describe("a job", func() {
 			}
 			return response, err
 		}))
-		w := newWorld(ctx, configMapKind).start(handler)
-		w.create(ctx, "item", config(two))
-		Eventually(w.condition(ctx, "item", "Waiting")).WithTimeout(patience).Should(HaveValue(HaveField("Message", ContainSubstring("a is not ready"))))
-		Expect(w.get(ctx, "item").Status.Phase).To(Equal(phases.Progressing))
-		Eventually(w.data(ctx, "b")).WithTimeout(patience).ShouldNot(BeNil(), "children do not wait")
-		w.settles(ctx)
+		w := newEnv(ctx, configMapKind).start(handler)
+		w.Create(ctx, "item", config(two))
+		Eventually(w.Condition(ctx, "item", "Waiting")).WithTimeout(patience).Should(HaveValue(HaveField("Message", ContainSubstring("a is not ready"))))
+		Expect(w.Get(ctx, "item").Status.Phase).To(Equal(phases.Progressing))
+		Eventually(w.Data(ctx, "b")).WithTimeout(patience).ShouldNot(BeNil(), "children do not wait")
+		w.AwaitQuiet(ctx)
 		calls := handler.count("item")()
 		Consistently(handler.count("item")).WithTimeout(time.Second).Should(Equal(calls), "nothing changed")
 		w.set(ctx, "a", "ready")
-		Eventually(func() any { return w.get(ctx, "item").Status.Phase }).WithTimeout(5 * time.Second).Should(Equal(phases.Succeeded))
+		Eventually(func() any { return w.Get(ctx, "item").Status.Phase }).WithTimeout(5 * time.Second).Should(Equal(phases.Succeeded))
 
 		By("a finished item does not go back")
 		w.set(ctx, "a", "")
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": ""}))
-		di := w.get(ctx, "item")
+		di := w.Get(ctx, "item")
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 		Expect(di.Status.Conditions).NotTo(ContainElement(HaveField("Type", BeEquivalentTo("Waiting"))))
 		owed := And(HaveField("Type", contract.ConditionBackground), HaveField("Status", lsv1alpha1.ConditionTrue))
-		Consistently(func() []lsv1alpha1.Condition { return w.get(ctx, "item").Status.Conditions }).NotTo(ContainElement(owed), "it waits for nothing")
+		Consistently(func() []lsv1alpha1.Condition { return w.Get(ctx, "item").Status.Conditions }).NotTo(ContainElement(owed), "it waits for nothing")
 	}, SpecTimeout(time.Minute))
 })

@@ -28,66 +28,66 @@ func withStrategy(update declarative.UpdateStrategy) declarative.ChildKind {
 
 var _ = Describe("a child that has to change [R15]", func() {
 	It("is applied by default: fields of others stay [R15]", func(ctx SpecContext) {
-		l := run(ctx, newWorld(ctx, withStrategy(declarative.Apply)), configMap("a", data{"key": "1", "gone": "x"}))
+		l := run(ctx, newEnv(ctx, withStrategy(declarative.Apply)), configMap("a", data{"key": "1", "gone": "x"}))
 		l.set(ctx, "a", "theirs")
-		uid := l.read(ctx, "a").UID
+		uid := l.Read(ctx, "a").UID
 		l.wants(ctx, configMap("a", data{"key": "2"}))
-		Expect(l.read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "2", "seen": "theirs"})))
+		Expect(l.Read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "2", "seen": "theirs"})))
 	}, SpecTimeout(time.Minute))
 
 	It("is replaced: fields of others go when it changes, and not before [R15, F24]", func(ctx SpecContext) {
-		l := run(ctx, newWorld(ctx, withStrategy(declarative.Replace)), configMap("a", data{"key": "1"}))
-		uid := l.read(ctx, "a").UID
+		l := run(ctx, newEnv(ctx, withStrategy(declarative.Replace)), configMap("a", data{"key": "1"}))
+		uid := l.Read(ctx, "a").UID
 		l.set(ctx, "a", "theirs")
-		l.again(ctx, "item")
-		l.settles(ctx)
-		Expect(l.read(ctx, "a").Data).To(Equal(data{"key": "1", "seen": "theirs"}))
-		l.edit(ctx, "a", func(cm *configMapObject) { cm.Data["key"] = "edited" })
-		Eventually(l.data(ctx, "a")).WithTimeout(patience).Should(HaveField("Data", data{"key": "1", "seen": "theirs"}))
+		l.Again(ctx, "item")
+		l.AwaitQuiet(ctx)
+		Expect(l.Read(ctx, "a").Data).To(Equal(data{"key": "1", "seen": "theirs"}))
+		l.Edit(ctx, "a", func(cm *configMapObject) { cm.Data["key"] = "edited" })
+		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Data", data{"key": "1", "seen": "theirs"}))
 		l.wants(ctx, configMap("a", data{"key": "2"}))
-		Expect(l.read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "2"})))
+		Expect(l.Read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "2"})))
 		l.quiet(ctx)
 	}, SpecTimeout(time.Minute))
 
 	It("is deleted and created again: only if it differs [R15]", func(ctx SpecContext) {
-		l := run(ctx, newWorld(ctx, withStrategy(declarative.Recreate)), configMap("a", data{"key": "1"}))
-		uid := l.read(ctx, "a").UID
+		l := run(ctx, newEnv(ctx, withStrategy(declarative.Recreate)), configMap("a", data{"key": "1"}))
+		uid := l.Read(ctx, "a").UID
 		l.set(ctx, "a", "theirs")
 		l.wants(ctx, configMap("a", data{"key": "1"}))
-		Expect(l.read(ctx, "a").UID).To(Equal(uid))
+		Expect(l.Read(ctx, "a").UID).To(Equal(uid))
 		l.quiet(ctx)
 		l.wants(ctx, configMap("a", data{"key": "2"}))
-		Eventually(l.data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(uid))), HaveField("Data", data{"key": "2"})))
+		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(uid))), HaveField("Data", data{"key": "2"})))
 	}, SpecTimeout(time.Minute))
 
 	It("changes when somebody deletes it, and not before [R15]", func(ctx SpecContext) {
-		l := run(ctx, newWorld(ctx, withStrategy(declarative.OnDelete)), configMap("a", data{"key": "1"}))
-		uid := l.read(ctx, "a").UID
+		l := run(ctx, newEnv(ctx, withStrategy(declarative.OnDelete)), configMap("a", data{"key": "1"}))
+		uid := l.Read(ctx, "a").UID
 		l.wants(ctx, configMap("a", data{"key": "2"}))
-		Expect(l.read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "1"})))
+		Expect(l.Read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "1"})))
 		l.quiet(ctx)
-		Expect(l.client.Delete(ctx, l.read(ctx, "a"))).To(Succeed())
-		Eventually(l.data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("Data", data{"key": "2"})))
-		l.settles(ctx)
-		l.edit(ctx, "a", func(cm *configMapObject) { cm.Labels = nil })
-		Eventually(l.data(ctx, "a")).WithTimeout(patience).Should(HaveField("Labels", HaveKey(ownership.LabelItem)), "our mark is put back all the same")
+		Expect(l.Client.Delete(ctx, l.Read(ctx, "a"))).To(Succeed())
+		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("Data", data{"key": "2"})))
+		l.AwaitQuiet(ctx)
+		l.Edit(ctx, "a", func(cm *configMapObject) { cm.Labels = nil })
+		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Labels", HaveKey(ownership.LabelItem)), "our mark is put back all the same")
 	}, SpecTimeout(time.Minute))
 })
 
 // grant lets a user do something in the world's namespace.
-func (w *world) grant(ctx context.Context, user string, verbs ...string) {
+func (w *env) grant(ctx context.Context, user string, verbs ...string) {
 	GinkgoHelper()
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: user}}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: user}}
 	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}}
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: user}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: user}}
 	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user}
 	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
-	Expect(w.client.Create(ctx, role)).To(Succeed())
-	Expect(w.client.Create(ctx, binding)).To(Succeed())
+	Expect(w.Client.Create(ctx, role)).To(Succeed())
+	Expect(w.Client.Create(ctx, binding)).To(Succeed())
 }
 
 // as makes the world's Target that of a user with some rights.
-func (w *world) as(ctx context.Context, user string, verbs ...string) {
+func (w *env) as(ctx context.Context, user string, verbs ...string) {
 	GinkgoHelper()
 	w.grant(ctx, user, verbs...)
 	access, err := cp.User(user)
@@ -101,14 +101,14 @@ func (w *world) as(ctx context.Context, user string, verbs ...string) {
 	raw, err := json.Marshal(map[string]any{"kubeconfig": string(kubeconfig)})
 	Expect(err).NotTo(HaveOccurred())
 	target := &lsv1alpha1.Target{}
-	Expect(w.client.Get(ctx, w.key("cluster"), target)).To(Succeed())
+	Expect(w.Client.Get(ctx, w.Key("cluster"), target)).To(Succeed())
 	target.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer(raw)
-	Expect(w.client.Update(ctx, target)).To(Succeed())
+	Expect(w.Client.Update(ctx, target)).To(Succeed())
 }
 
 var _ = Describe("children with a strategy that reads", func() {
 	It("are read at most once after each change, and not when nothing changed [R15, R27]", func(ctx SpecContext) {
-		w := newWorld(ctx, withStrategy(declarative.Recreate), secretKind)
+		w := newEnv(ctx, withStrategy(declarative.Recreate), secretKind)
 		w.options.Children[1].Update = declarative.OnDelete
 		w.options.Children = append(w.options.Children, declarative.ChildKind{APIVersion: "v1", Kind: "Service", Update: declarative.Replace})
 		w.options.Resync = 200 * time.Millisecond
@@ -116,11 +116,11 @@ var _ = Describe("children with a strategy that reads", func() {
 			object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "b"}, "stringData": object{"password": "x"}},
 			object{"apiVersion": "v1", "kind": "Service", "metadata": object{"name": "c"}, "spec": object{"ports": []any{object{"port": 80}}}},
 		)
-		calls, version := l.handler.count("item")(), l.world.get(ctx, "item").ResourceVersion
+		calls, version := l.handler.count("item")(), l.env.Get(ctx, "item").ResourceVersion
 		Eventually(l.handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", calls+3))
-		reads, writes := l.spent(l.before)
-		Expect(reads+writes).To(BeZero(), "%s", l.counter.Snapshot().Since(l.before))
-		Expect(l.world.get(ctx, "item").ResourceVersion).To(Equal(version))
+		reads, writes := l.Spent(l.before)
+		Expect(reads+writes).To(BeZero(), "%s", l.Counter.Snapshot().Since(l.before))
+		Expect(l.env.Get(ctx, "item").ResourceVersion).To(Equal(version))
 
 		By("a foreign change")
 		l.set(ctx, "a", "theirs")
@@ -130,39 +130,39 @@ var _ = Describe("children with a strategy that reads", func() {
 		}).WithTimeout(patience).Should(Equal("theirs"))
 		calls = l.handler.count("item")()
 		Eventually(l.handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", calls+3))
-		reads, writes = l.spent(l.before)
-		Expect(reads+writes).To(BeNumerically("<=", 1), "%s", l.counter.Snapshot().Since(l.before))
+		reads, writes = l.Spent(l.before)
+		Expect(reads+writes).To(BeNumerically("<=", 1), "%s", l.Counter.Snapshot().Since(l.before))
 	}, SpecTimeout(time.Minute))
 })
 
 var _ = Describe("a target that does not allow everything", func() {
 	It("is observed in the namespaces that it allows [R6, R8]", func(ctx SpecContext) {
-		w := newWorld(ctx, configMapKind)
-		w.as(ctx, "narrow-"+w.ns, "get", "list", "watch", "create", "patch", "delete")
+		w := newEnv(ctx, configMapKind)
+		w.as(ctx, "narrow-"+w.Namespace, "get", "list", "watch", "create", "patch", "delete")
 		handler := watch(declarative.HandlerFunc(counting))
 		w.start(handler)
-		w.deploy(ctx, "item", config(two))
-		w.settles(ctx)
-		before := w.counter.Snapshot()
+		w.Deploy(ctx, "item", config(two))
+		w.AwaitQuiet(ctx)
+		before := w.Counter.Snapshot()
 		w.set(ctx, "b", "here")
 		Eventually(w.status(ctx, "item")).WithTimeout(5 * time.Second).Should(HaveKeyWithValue("seen", object{"a": "", "b": "here"}))
-		w.again(ctx, "item")
-		reads, writes := w.spent(before)
-		Expect(reads+writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
+		w.Again(ctx, "item")
+		reads, writes := w.Spent(before)
+		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(time.Minute))
 
 	It("is asked at each call if it allows no watch at all [R6, R8]", func(ctx SpecContext) {
-		w := newWorld(ctx, configMapKind)
-		w.as(ctx, "blind-"+w.ns, "get", "create", "patch", "delete")
+		w := newEnv(ctx, configMapKind)
+		w.as(ctx, "blind-"+w.Namespace, "get", "create", "patch", "delete")
 		w.options.Resync = 300 * time.Millisecond
 		w.start(declarative.HandlerFunc(counting))
-		w.deploy(ctx, "item", config(two))
+		w.Deploy(ctx, "item", config(two))
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": ""}))
 		w.set(ctx, "b", "here")
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": "here"}))
-		Expect(w.client.Delete(ctx, w.read(ctx, "a"))).To(Succeed())
-		Eventually(w.data(ctx, "a")).WithTimeout(patience).ShouldNot(BeNil())
-		w.delete(ctx, "item")
-		Expect(w.read(ctx, "b")).To(BeNil())
+		Expect(w.Client.Delete(ctx, w.Read(ctx, "a"))).To(Succeed())
+		Eventually(w.Data(ctx, "a")).WithTimeout(patience).ShouldNot(BeNil())
+		w.Delete(ctx, "item")
+		Expect(w.Read(ctx, "b")).To(BeNil())
 	}, SpecTimeout(time.Minute))
 })

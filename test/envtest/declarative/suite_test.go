@@ -8,27 +8,17 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var cp *controlplane.ControlPlane
 
 func TestDeclarative(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-	RunSpecs(t, "declarative deployers")
+	world.Run(t, "declarative deployers")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	assets, err := controlplane.Assets(ctx, controlplane.AssetsOptions{ControllerManager: true, Progress: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	cp, err = controlplane.Start(ctx, controlplane.Options{Assets: assets, Progress: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return cp.Stop() })
-	Expect(cp.StartControllerManager(ctx)).To(Succeed())
+	cp = world.StartControlPlane(ctx, controlplane.Options{ControllerManager: true})
 })

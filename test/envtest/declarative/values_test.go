@@ -32,32 +32,32 @@ func password(_ context.Context, req *declarative.SyncRequest) (*declarative.Syn
 
 var _ = Describe("a value that is made once", func() {
 	It("stays, although jobs follow each other at once, somebody takes the mark away while the process is down, and the item is made anew [R34]", func(ctx SpecContext) {
-		w := newWorld(ctx, secretKind)
+		w := newEnv(ctx, secretKind)
 		w.options.OrphanChildren = true
 		w.start(declarative.HandlerFunc(password))
-		w.deploy(ctx, "item", config(nil))
+		w.Deploy(ctx, "item", config(nil))
 		secret := &corev1.Secret{}
-		Expect(w.client.Get(ctx, w.key("secret"), secret)).To(Succeed())
+		Expect(w.Client.Get(ctx, w.Key("secret"), secret)).To(Succeed())
 		first := string(secret.Data["password"])
 		Expect(first).NotTo(BeEmpty())
 		for range 5 {
-			w.again(ctx, "item")
+			w.Again(ctx, "item")
 		}
-		w.mgr.Stop()
-		Expect(w.client.Get(ctx, w.key("secret"), secret)).To(Succeed())
+		w.Manager.Stop()
+		Expect(w.Client.Get(ctx, w.Key("secret"), secret)).To(Succeed())
 		secret.Labels, secret.Annotations = nil, nil
-		Expect(w.client.Update(ctx, secret, client.FieldOwner("kubectl-edit"))).To(Succeed())
+		Expect(w.Client.Update(ctx, secret, client.FieldOwner("kubectl-edit"))).To(Succeed())
 		w.start(declarative.HandlerFunc(password))
 		Eventually(func(g Gomega) {
-			g.Expect(w.client.Get(ctx, w.key("secret"), secret)).To(Succeed())
+			g.Expect(w.Client.Get(ctx, w.Key("secret"), secret)).To(Succeed())
 			g.Expect(secret.Labels).To(HaveKey(ownership.LabelItem))
 		}).WithTimeout(patience).Should(Succeed())
-		w.settles(ctx)
-		w.again(ctx, "item")
-		w.delete(ctx, "item")
-		w.deploy(ctx, "item", config(nil))
-		w.again(ctx, "item")
-		Expect(w.client.Get(ctx, w.key("secret"), secret)).To(Succeed())
+		w.AwaitQuiet(ctx)
+		w.Again(ctx, "item")
+		w.Delete(ctx, "item")
+		w.Deploy(ctx, "item", config(nil))
+		w.Again(ctx, "item")
+		Expect(w.Client.Get(ctx, w.Key("secret"), secret)).To(Succeed())
 		Expect(string(secret.Data["password"])).To(Equal(first))
 	}, SpecTimeout(time.Minute))
 })
@@ -68,7 +68,7 @@ var _ = Describe("the status of a child", func() {
 			"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "web"},
 			"spec": object{"containers": []any{object{"name": "web", "image": "web:1"}}, "terminationGracePeriodSeconds": 0},
 		}
-		w := newWorld(ctx, podKind).start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+		w := newEnv(ctx, podKind).start(declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 			live, _, err := declarative.Find[corev1.Pod](req.Children, "Pod", "web")
 			response := declarative.Respond(object{"phase": live.Status.Phase}).Add(pod)
 			if live.Status.Phase != corev1.PodRunning {
@@ -80,25 +80,25 @@ var _ = Describe("the status of a child", func() {
 			}
 			return answer, err
 		}))
-		w.create(ctx, "item", config(nil))
+		w.Create(ctx, "item", config(nil))
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("phase", "Pending"))
 		w.runs(ctx, corev1.PodRunning)
-		Eventually(func() any { return w.get(ctx, "item").Status.Phase }).WithTimeout(5 * time.Second).Should(Equal(phases.Succeeded))
-		w.settles(ctx)
-		before := w.counter.Snapshot()
+		Eventually(func() any { return w.Get(ctx, "item").Status.Phase }).WithTimeout(5 * time.Second).Should(Equal(phases.Succeeded))
+		w.AwaitQuiet(ctx)
+		before := w.Counter.Snapshot()
 		w.runs(ctx, corev1.PodFailed)
 		Eventually(w.status(ctx, "item")).WithTimeout(5 * time.Second).Should(HaveKeyWithValue("phase", "Failed"))
-		Expect(w.get(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
-		reads, writes := w.spent(before)
-		Expect(reads+writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
+		Expect(w.Get(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+		reads, writes := w.Spent(before)
+		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(time.Minute))
 })
 
 // runs does what a kubelet does.
-func (w *world) runs(ctx context.Context, phase corev1.PodPhase) {
+func (w *env) runs(ctx context.Context, phase corev1.PodPhase) {
 	GinkgoHelper()
 	pod := &corev1.Pod{}
-	Expect(w.client.Get(ctx, w.key("web"), pod)).To(Succeed())
+	Expect(w.Client.Get(ctx, w.Key("web"), pod)).To(Succeed())
 	pod.Status.Phase = phase
-	Expect(w.client.Status().Update(ctx, pod, client.FieldOwner("kubelet"))).To(Succeed())
+	Expect(w.Client.Status().Update(ctx, pod, client.FieldOwner("kubelet"))).To(Succeed())
 }

@@ -50,7 +50,7 @@ var _ = Describe("random walks", func() {
 		for restart := time.NewTicker(walkLife); steps.Err() == nil; {
 			select {
 			case <-restart.C:
-				w.mgr.Stop()
+				w.Manager.Stop()
 				w.forgive()
 				w.start(declarative.HandlerFunc(w.sync))
 			case <-steps.Done():
@@ -62,16 +62,16 @@ var _ = Describe("random walks", func() {
 
 		By("at rest")
 		Eventually(w.isAsWanted(ctx)).WithTimeout(2*patience).WithPolling(time.Second).Should(Succeed(), "seed %d", w.seed)
-		w.settles(ctx)
-		before := w.counter.Snapshot()
-		Consistently(func() int { _, writes := w.spent(before); return writes }).WithTimeout(3*time.Second).Should(BeZero(), "seed %d", w.seed)
+		w.AwaitQuiet(ctx)
+		before := w.Counter.Snapshot()
+		Consistently(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(3*time.Second).Should(BeZero(), "seed %d", w.seed)
 		Eventually(w.isAsWanted(ctx)).WithTimeout(time.Second).Should(Succeed(), "seed %d", w.seed)
 	}, SpecTimeout(5*time.Minute))
 })
 
 // walk is a world in which several actors do what comes to their mind.
 type walk struct {
-	*world
+	*env
 
 	seed   uint64
 	actors uint64
@@ -90,7 +90,7 @@ func newWalk(ctx context.Context) *walk {
 	secrets := secretKind
 	secrets.Update = declarative.Recreate
 	return &walk{
-		world: newWorld(ctx, configMapKind, secrets), seed: uint64(GinkgoRandomSeed()),
+		env: newEnv(ctx, configMapKind, secrets), seed: uint64(GinkgoRandomSeed()),
 		wanted: map[string]map[string]data{}, busy: map[string]bool{}, hurt: map[string]int{},
 	}
 }
@@ -174,16 +174,16 @@ func (w *walk) editItem(ctx context.Context, random *rand.Rand) error {
 	if !exists {
 		return w.createItem(ctx, name, wanted)
 	}
-	if _, err := w.ls.AwaitFinished(ctx, w.key(name)); err != nil {
+	if _, err := w.Landscaper.AwaitFinished(ctx, w.Key(name)); err != nil {
 		return err
 	}
 	if remove {
-		return w.ls.Delete(ctx, w.key(name))
+		return w.Landscaper.Delete(ctx, w.Key(name))
 	}
-	if err := w.ls.Update(ctx, w.key(name), config(wanted)); err != nil {
+	if err := w.Landscaper.Update(ctx, w.Key(name), config(wanted)); err != nil {
 		return err
 	}
-	_, err := w.ls.Trigger(ctx, w.key(name))
+	_, err := w.Landscaper.Trigger(ctx, w.Key(name))
 	return err
 }
 

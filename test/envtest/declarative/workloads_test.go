@@ -22,7 +22,7 @@ import (
 
 // workload is a world with one item whose children can be changed.
 type workload struct {
-	*world
+	*env
 
 	handler *watched
 	answer  atomic.Value // of []any
@@ -30,13 +30,13 @@ type workload struct {
 }
 
 // run deploys children of their kinds, and waits for peace.
-func run(ctx context.Context, w *world, children ...any) *workload {
+func run(ctx context.Context, w *env, children ...any) *workload {
 	GinkgoHelper()
-	l := &workload{world: w}
+	l := &workload{env: w}
 	l.answer.Store(children)
 	l.handler = watch(live(&l.answer))
 	w.start(l.handler)
-	w.deploy(ctx, "item", config(nil))
+	w.Deploy(ctx, "item", config(nil))
 	l.peace(ctx)
 	return l
 }
@@ -45,30 +45,30 @@ func run(ctx context.Context, w *world, children ...any) *workload {
 func (l *workload) wants(ctx context.Context, children ...any) {
 	GinkgoHelper()
 	l.answer.Store(children)
-	Expect(l.again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+	Expect(l.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 	l.peace(ctx)
 }
 
 // peace waits until nothing more happens, and counts from there.
 func (l *workload) peace(ctx context.Context) {
 	GinkgoHelper()
-	l.settles(ctx)
-	l.before = l.counter.Snapshot()
+	l.AwaitQuiet(ctx)
+	l.before = l.Counter.Snapshot()
 }
 
 // quiet sees to it that another call of the handler finds nothing to do.
 func (l *workload) quiet(ctx context.Context) {
 	GinkgoHelper()
-	l.again(ctx, "item")
-	l.settles(ctx)
-	reads, writes := l.spent(l.before)
-	Expect(reads+writes).To(BeZero(), "%s", l.counter.Snapshot().Since(l.before))
+	l.Again(ctx, "item")
+	l.AwaitQuiet(ctx)
+	reads, writes := l.Spent(l.before)
+	Expect(reads+writes).To(BeZero(), "%s", l.Counter.Snapshot().Since(l.before))
 }
 
 // get reads a child.
 func child[T client.Object](ctx context.Context, l *workload, name string, obj T) T {
 	GinkgoHelper()
-	Expect(l.client.Get(ctx, l.key(name), obj)).To(Succeed())
+	Expect(l.Client.Get(ctx, l.Key(name), obj)).To(Succeed())
 	return obj
 }
 
@@ -86,8 +86,8 @@ func (l *workload) container(ctx context.Context) corev1.Container {
 func (l *workload) apply(ctx context.Context, body object) {
 	GinkgoHelper()
 	obj := &unstructured.Unstructured{Object: body}
-	obj.SetNamespace(l.ns)
-	Expect(l.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("other-controller"))).To(Succeed())
+	obj.SetNamespace(l.Namespace)
+	Expect(l.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("other-controller"))).To(Succeed())
 }
 
 // deployment is a child with one container; more are further fields of it.
@@ -126,7 +126,7 @@ func mount(path, name string) object { return object{"mountPath": path, "name": 
 
 func volume(name string) object { return object{"name": name, "emptyDir": object{}} }
 
-func env(name, value string) object { return object{"name": name, "value": value} }
+func envVar(name, value string) object { return object{"name": name, "value": value} }
 
 func envNames(c corev1.Container) []string {
 	out := []string{}
@@ -140,7 +140,7 @@ var _ = Describe("lists in children", func() {
 	It("are matched by the keys of their schema [Rh1, Rh5]", func(ctx SpecContext) {
 		pod := object{"volumes": []any{volume("x"), volume("y")}, "hostAliases": []any{object{"ip": "10.0.0.1", "hostnames": []any{"a"}}}}
 		container := object{"ports": []any{port(53, "UDP", "dns"), port(53, "TCP", "dns-tcp")}, "volumeMounts": []any{mount("/x", "x")}}
-		l := run(ctx, newWorld(ctx, deploymentKind), deployment(container, pod))
+		l := run(ctx, newEnv(ctx, deploymentKind), deployment(container, pod))
 		l.apply(ctx, others(object{"ports": []any{port(80, "TCP", "http")}, "volumeMounts": []any{mount("/theirs", "y")}},
 			object{"hostAliases": []any{object{"ip": "10.0.0.9", "hostnames": []any{"theirs"}}}}))
 		l.quiet(ctx)
@@ -165,9 +165,9 @@ var _ = Describe("lists in children", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("lose an element at their end, by the handler and by others [Rh2]", func(ctx SpecContext) {
-		full := object{"env": []any{env("A", "1"), env("B", "2"), env("C", "3")}, "args": []any{"one", "two", "three"}}
-		l := run(ctx, newWorld(ctx, deploymentKind), deployment(full, nil))
-		l.wants(ctx, deployment(object{"env": []any{env("A", "1"), env("B", "2")}, "args": []any{"one", "two"}}, nil))
+		full := object{"env": []any{envVar("A", "1"), envVar("B", "2"), envVar("C", "3")}, "args": []any{"one", "two", "three"}}
+		l := run(ctx, newEnv(ctx, deploymentKind), deployment(full, nil))
+		l.wants(ctx, deployment(object{"env": []any{envVar("A", "1"), envVar("B", "2")}, "args": []any{"one", "two"}}, nil))
 		Expect(envNames(l.container(ctx))).To(Equal([]string{"A", "B"}))
 		Expect(l.container(ctx).Args).To(Equal([]string{"one", "two"}))
 
@@ -175,14 +175,14 @@ var _ = Describe("lists in children", func() {
 		web := l.deployment(ctx)
 		web.Spec.Template.Spec.Containers[0].Env = web.Spec.Template.Spec.Containers[0].Env[:1]
 		web.Spec.Template.Spec.Containers[0].Args = web.Spec.Template.Spec.Containers[0].Args[:1]
-		Expect(l.client.Update(ctx, web, client.FieldOwner("kubectl-edit"))).To(Succeed())
+		Expect(l.Client.Update(ctx, web, client.FieldOwner("kubectl-edit"))).To(Succeed())
 		Eventually(func() []string { return envNames(l.container(ctx)) }).WithTimeout(patience).Should(Equal([]string{"A", "B"}))
 		Eventually(func() []string { return l.container(ctx).Args }).WithTimeout(patience).Should(Equal([]string{"one", "two"}))
 	}, SpecTimeout(time.Minute))
 
 	It("can be emptied [Rh3]", func(ctx SpecContext) {
-		full := object{"env": []any{env("A", "1"), env("B", "2")}, "args": []any{"one"}, "command": []any{"run"}}
-		l := run(ctx, newWorld(ctx, deploymentKind), deployment(full, nil))
+		full := object{"env": []any{envVar("A", "1"), envVar("B", "2")}, "args": []any{"one"}, "command": []any{"run"}}
+		l := run(ctx, newEnv(ctx, deploymentKind), deployment(full, nil))
 		l.wants(ctx, deployment(object{"env": []any{}, "args": []any{}}, nil))
 		got := l.container(ctx)
 		Expect(got.Env).To(BeEmpty())
@@ -196,7 +196,7 @@ var _ = Describe("values in children", func() {
 	It("that mean the same cause no update [R38, Rh4]", func(ctx SpecContext) {
 		resources := func(cpu, memory any) object {
 			return object{
-				"resources": object{"limits": object{"cpu": cpu, "memory": memory}}, "env": []any{env("A", "1"), env("B", "2")},
+				"resources": object{"limits": object{"cpu": cpu, "memory": memory}}, "env": []any{envVar("A", "1"), envVar("B", "2")},
 			}
 		}
 		secret := object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "secret"}, "stringData": object{"password": "x"}}
@@ -207,7 +207,7 @@ var _ = Describe("values in children", func() {
 		service := &corev1.Service{}
 		service.APIVersion, service.Kind, service.Name = "v1", "Service", "service"
 		service.Spec.Ports = []corev1.ServicePort{{Port: 80}}
-		l := run(ctx, newWorld(ctx, deploymentKind, secretKind, serviceKind), web, secret, service)
+		l := run(ctx, newEnv(ctx, deploymentKind, secretKind, serviceKind), web, secret, service)
 		l.quiet(ctx)
 		Expect(child(ctx, l, "secret", &corev1.Secret{}).Data).To(Equal(map[string][]byte{"password": []byte("x")}))
 
@@ -223,8 +223,8 @@ var _ = Describe("values in children", func() {
 
 		By("another order of the environment, by others")
 		patch := `[{"op":"replace","path":"/spec/template/spec/containers/0/env","value":[{"name":"B","value":"2"},{"name":"A","value":"1"}]}]`
-		Expect(l.client.Patch(ctx, l.deployment(ctx), client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-edit"))).To(Succeed())
-		l.settles(ctx)
+		Expect(l.Client.Patch(ctx, l.deployment(ctx), client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-edit"))).To(Succeed())
+		l.AwaitQuiet(ctx)
 		l.quiet(ctx)
 		Expect(envNames(l.container(ctx))).To(Equal([]string{"B", "A"}))
 	}, SpecTimeout(time.Minute))
@@ -232,7 +232,7 @@ var _ = Describe("values in children", func() {
 	It("that are null are not set by the handler [Rh6]", func(ctx SpecContext) {
 		web := deployment(object{"workingDir": nil}, object{"priorityClassName": nil})
 		web["spec"].(object)["replicas"] = nil
-		l := run(ctx, newWorld(ctx, deploymentKind), web)
+		l := run(ctx, newEnv(ctx, deploymentKind), web)
 		l.apply(ctx, merged(others(object{"workingDir": "/theirs"}, nil), nil))
 		l.scale(ctx, 3)
 		l.quiet(ctx)
@@ -241,10 +241,10 @@ var _ = Describe("values in children", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("are the autoscaler's if the handler does not return them [R17, R39, Rh5]", func(ctx SpecContext) {
-		l := run(ctx, newWorld(ctx, deploymentKind), deployment(nil, nil))
+		l := run(ctx, newEnv(ctx, deploymentKind), deployment(nil, nil))
 		for _, replicas := range []int32{2, 5, 1} {
 			l.scale(ctx, replicas)
-			l.settles(ctx)
+			l.AwaitQuiet(ctx)
 			l.quiet(ctx)
 			Expect(l.deployment(ctx).Spec.Replicas).To(HaveValue(Equal(replicas)))
 		}
@@ -258,6 +258,6 @@ var _ = Describe("values in children", func() {
 func (l *workload) scale(ctx context.Context, replicas int32) {
 	GinkgoHelper()
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
-	err := l.client.SubResource("scale").Update(ctx, l.deployment(ctx), client.WithSubResourceBody(scale), client.FieldOwner("horizontal-pod-autoscaler"))
+	err := l.Client.SubResource("scale").Update(ctx, l.deployment(ctx), client.WithSubResourceBody(scale), client.FieldOwner("horizontal-pod-autoscaler"))
 	Expect(err).NotTo(HaveOccurred())
 }

@@ -8,22 +8,17 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 func TestDrift(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-	RunSpecs(t, "drift")
+	world.Run(t, "drift")
 }
 
 var (
@@ -33,12 +28,8 @@ var (
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	crds := []*apiextv1.CustomResourceDefinition{definition("Sample", true), definition("Whole", false), definition("Shift", true)}
-	var err error
-	cp, err = controlplane.Start(ctx, controlplane.Options{CRDs: crds, Progress: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return cp.Stop() })
-	c, err = client.New(cp.Config, client.Options{})
-	Expect(err).NotTo(HaveOccurred())
+	cp = world.StartControlPlane(ctx, controlplane.Options{CRDs: crds})
+	c = world.NewClient(GinkgoTB(), cp.Config)
 })
 
 const group = "drift.example.org"

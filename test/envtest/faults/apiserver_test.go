@@ -67,8 +67,8 @@ var _ = Describe("an API server", func() {
 	for _, revision := range both {
 		for kind, inject := range kinds {
 			It(title("that "+kind+" to the writes of a job holds it up and loses nothing", revision), func(ctx SpecContext) {
-				w := newWorld(ctx, revision).start()
-				w.counter.Inject(faultnet.When(ofItems, faultnet.Times(3, inject())))
+				w := newEnv(ctx, revision).start()
+				w.Counter.Inject(faultnet.When(ofItems, faultnet.Times(3, inject())))
 				key := w.deploy(ctx, "item")
 				Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 				w.trigger(ctx, key)
@@ -78,11 +78,11 @@ var _ = Describe("an API server", func() {
 			}, SpecTimeout(time.Minute))
 
 			It(title("that "+kind+" to the end of a job: the outcome is kept, the deployer is not called again [decision 10]", revision), func(ctx SpecContext) {
-				w := newWorld(ctx, revision)
+				w := newEnv(ctx, revision)
 				var injected atomic.Bool
 				w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
 					if injected.CompareAndSwap(false, true) {
-						w.counter.Inject(faultnet.When(statusOf, faultnet.Times(4, inject())))
+						w.Counter.Inject(faultnet.When(statusOf, faultnet.Times(4, inject())))
 					}
 					return nil
 				})
@@ -93,15 +93,15 @@ var _ = Describe("an API server", func() {
 			}, SpecTimeout(time.Minute))
 
 			It(title("that "+kind+" to the end of a deletion: the deployer is not called again", revision), func(ctx SpecContext) {
-				w := newWorld(ctx, revision)
+				w := newEnv(ctx, revision)
 				w.fake.On(contract.Delete, func(context.Context, landscapertest.Input) error {
-					w.counter.Inject(faultnet.When(ofItems, faultnet.Times(4, inject())))
+					w.Counter.Inject(faultnet.When(ofItems, faultnet.Times(4, inject())))
 					return nil
 				})
 				w.start()
 				key := w.deploy(ctx, "item")
 				w.finished(ctx, key)
-				Expect(w.ls.Delete(within(ctx, patience), key)).To(Succeed())
+				Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
 				Expect(w.fake.Count(key, contract.Delete)).To(Equal(1))
 			}, SpecTimeout(time.Minute))
 		}
@@ -109,7 +109,7 @@ var _ = Describe("an API server", func() {
 
 	It("that vanishes for 30 s in the middle of a job: the job ends once [decision 10]", func(ctx SpecContext) {
 		const outage = 30 * time.Second
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		release := make(chan struct{})
 		w.fake.Always(contract.Reconcile, landscapertest.Block(release))
 		w.start()

@@ -23,10 +23,10 @@ import (
 
 // spent fails unless what came since a snapshot is exactly so many reads and
 // writes, now and a moment later.
-func (w *world) spent(before faultnet.Counts, reads, writes int) {
+func (w *env) spent(before faultnet.Counts, reads, writes int) {
 	GinkgoHelper()
 	check := func(g Gomega) {
-		got := w.counter.Snapshot().Since(before)
+		got := w.Counter.Snapshot().Since(before)
 		g.Expect(got.Reads().Total()).To(Equal(reads), "reads in\n%s", got)
 		g.Expect(got.Writes().Total()).To(Equal(writes), "writes in\n%s", got)
 	}
@@ -36,14 +36,14 @@ func (w *world) spent(before faultnet.Counts, reads, writes int) {
 
 // bare creates an item as a user does, without the finalizer that newer
 // Landscapers put on it, and asks for its first run.
-func (w *world) bare(ctx context.Context, revision contract.Revision, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
+func (w *env) bare(ctx context.Context, revision contract.Revision, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
 	GinkgoHelper()
 	if revision == contract.Annotation {
 		return w.deploy(ctx, "item", change...)
 	}
-	Expect(w.client.Create(ctx, w.item("item", change...))).To(Succeed())
-	w.trigger(ctx, w.key("item"))
-	return w.key("item")
+	Expect(w.Client.Create(ctx, w.item("item", change...))).To(Succeed())
+	w.trigger(ctx, w.Key("item"))
+	return w.Key("item")
 }
 
 var _ = Describe("calls to the API server", func() {
@@ -52,25 +52,25 @@ var _ = Describe("calls to the API server", func() {
 	}
 
 	It("are one write for an unchanged item with updateOnChangeOnly [C15]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true })
 		w.finished(ctx, key)
-		before := w.counter.Snapshot()
+		before := w.Counter.Snapshot()
 		job := w.trigger(ctx, key)
-		_, err := w.ls.AwaitJob(within(ctx, patience), key, job)
+		_, err := w.Landscaper.AwaitJob(within(ctx, patience), key, job)
 		Expect(err).NotTo(HaveOccurred())
 		w.spent(before, 0, 1)
 		Expect(w.fake.Calls(key)).To(HaveLen(1))
 	}, SpecTimeout(time.Minute))
 
 	It("are one write for a run in the background [L45]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		recorder := &landscapertest.Recorder{}
 		w.fake.Hook(recorder.Hook("force"), extension.ShouldReconcileHook)
 		w.start()
 		key := w.deploy(ctx, "item")
 		w.finished(ctx, key)
-		before := w.counter.Snapshot()
+		before := w.Counter.Snapshot()
 		recorder.On("force", extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
 			if w.fake.Count(key, contract.Reconcile) > 1 {
 				return nil, nil
@@ -83,13 +83,13 @@ var _ = Describe("calls to the API server", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("are none for a run in the background that found nothing changed, not even an event", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		recorder := &landscapertest.Recorder{}
 		w.fake.Hook(recorder.Hook("force"), extension.ShouldReconcileHook)
 		w.start()
 		key := w.deploy(ctx, "item")
 		job := w.finished(ctx, key)
-		before := w.counter.Snapshot()
+		before := w.Counter.Snapshot()
 		w.fake.Always(contract.Reconcile, landscapertest.Fail(deployerlib.ErrUnchanged))
 		recorder.On("force", extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
 			if w.fake.Count(key, contract.Reconcile) > 3 {
@@ -106,9 +106,9 @@ var _ = Describe("calls to the API server", func() {
 
 		w.fake.Always(contract.Reconcile, done)
 		recorder.On("force", extension.ShouldReconcileHook, nil)
-		before = w.counter.Snapshot()
+		before = w.Counter.Snapshot()
 		next := w.trigger(ctx, key)
-		_, err := w.ls.AwaitJob(within(ctx, patience), key, next)
+		_, err := w.Landscaper.AwaitJob(within(ctx, patience), key, next)
 		Expect(err).NotTo(HaveOccurred())
 		w.spent(before, 0, 2)
 	}, SpecTimeout(time.Minute))
@@ -123,30 +123,30 @@ func perRevision(revision contract.Revision) {
 	}
 
 	It(title("are three writes for a first job and none after its end [C8]", revision), func(ctx SpecContext) {
-		w := newWorld(ctx, revision).start()
-		before := w.counter.Snapshot()
+		w := newEnv(ctx, revision).start()
+		before := w.Counter.Snapshot()
 		key := w.bare(ctx, revision)
 		w.finished(ctx, key)
 		w.spent(before, 0, 3)
-		before = w.counter.Snapshot()
-		Expect(w.ls.Annotate(ctx, key, map[string]string{"a": "b"})).To(Succeed())
+		before = w.Counter.Snapshot()
+		Expect(w.Landscaper.Annotate(ctx, key, map[string]string{"a": "b"})).To(Succeed())
 		w.spent(before, 0, 0)
 		Expect(w.fake.Calls(key)).To(HaveLen(1))
 	}, SpecTimeout(time.Minute))
 
 	It(title("are none for a foreign item [L25, C1]", revision), func(ctx SpecContext) {
-		w := newWorld(ctx, revision).start()
-		before := w.counter.Snapshot()
-		Expect(w.ls.Deploy(ctx, w.ls.Item(w.ns, "foreign", "example.com/foreign", config))).To(Succeed())
-		Expect(w.ls.Annotate(ctx, w.key("foreign"), map[string]string{"a": "b"})).To(Succeed())
+		w := newEnv(ctx, revision).start()
+		before := w.Counter.Snapshot()
+		Expect(w.Landscaper.Deploy(ctx, w.Landscaper.Item(w.Namespace, "foreign", "example.com/foreign", config))).To(Succeed())
+		Expect(w.Landscaper.Annotate(ctx, w.Key("foreign"), map[string]string{"a": "b"})).To(Succeed())
 		w.spent(before, 0, 0)
 	}, SpecTimeout(time.Minute))
 
 	It(title("are two writes for the next job, and one for an annotation that goes", revision), func(ctx SpecContext) {
-		w := newWorld(ctx, revision).start()
+		w := newEnv(ctx, revision).start()
 		key := w.deploy(ctx, "item")
 		w.finished(ctx, key)
-		before := w.counter.Snapshot()
+		before := w.Counter.Snapshot()
 		w.trigger(ctx, key)
 		w.calls(ctx, key, contract.Reconcile, 2)
 		w.finished(ctx, key)
@@ -154,12 +154,12 @@ func perRevision(revision contract.Revision) {
 	}, SpecTimeout(time.Minute))
 
 	It(title("are one read of a target's secret in a minute", revision), func(ctx SpecContext) {
-		w := newWorld(ctx, revision)
+		w := newEnv(ctx, revision)
 		w.target(ctx, "secret")
 		w.start()
-		before := w.counter.Snapshot()
+		before := w.Counter.Snapshot()
 		key := w.bare(ctx, revision, func(di *lsv1alpha1.DeployItem) {
-			di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "secret", Namespace: w.ns}
+			di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "secret", Namespace: w.Namespace}
 		})
 		w.finished(ctx, key)
 		w.trigger(ctx, key)
@@ -169,7 +169,7 @@ func perRevision(revision contract.Revision) {
 	}, SpecTimeout(time.Minute))
 
 	It(title("are one write for a failure with a new message and none for the same [decision 1]", revision), func(ctx SpecContext) {
-		w := newWorld(ctx, revision)
+		w := newEnv(ctx, revision)
 		w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
 		fail := func(text string) landscapertest.Answer { return landscapertest.Fail(errors.New(text)) }
 		w.fake.On(contract.Reconcile, fail("a"), fail("b"), fail("b"), fail("c"))
@@ -177,7 +177,7 @@ func perRevision(revision contract.Revision) {
 		key := w.deploy(ctx, "item")
 		w.failing(ctx, key)
 		for n, writes := range []int{1, 0, 1} {
-			before := w.counter.Snapshot()
+			before := w.Counter.Snapshot()
 			w.wake(key)
 			w.calls(ctx, key, contract.Reconcile, n+2)
 			w.spent(before, 0, writes)
@@ -185,80 +185,81 @@ func perRevision(revision contract.Revision) {
 	}, SpecTimeout(time.Minute))
 
 	It(title("are two writes for a deletion [C13]", revision), func(ctx SpecContext) {
-		w := newWorld(ctx, revision).start()
+		w := newEnv(ctx, revision).start()
 		key := w.deploy(ctx, "item")
 		w.finished(ctx, key)
-		before := w.counter.Snapshot()
-		Expect(w.ls.Delete(within(ctx, patience), key)).To(Succeed())
+		before := w.Counter.Snapshot()
+		Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
 		w.spent(before, 0, 2)
 	}, SpecTimeout(time.Minute))
 
 	It(title("are one read and one write more for each conflict", revision), func(ctx SpecContext) {
-		w := newWorld(ctx, revision)
+		w := newEnv(ctx, revision)
 		release := make(chan struct{})
 		w.fake.On(contract.Reconcile, done, landscapertest.Block(release))
 		w.start()
 		key := w.deploy(ctx, "item")
 		w.finished(ctx, key)
-		before := w.counter.Snapshot()
+		before := w.Counter.Snapshot()
 		w.trigger(ctx, key)
 		w.calls(ctx, key, contract.Reconcile, 2)
-		Expect(w.ls.Annotate(ctx, key, map[string]string{"foreign": "write"})).To(Succeed())
+		Expect(w.Landscaper.Annotate(ctx, key, map[string]string{"foreign": "write"})).To(Succeed())
 		close(release)
 		w.finished(ctx, key)
 		w.spent(before, 1, 2+annotations+1)
 	}, SpecTimeout(time.Minute))
 
 	It(title("are an empty patch more for a job that another process began [C14]", revision), func(ctx SpecContext) {
-		w := newWorld(ctx, revision)
+		w := newEnv(ctx, revision)
 		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
 		w.start()
 		key := w.deploy(ctx, "item")
 		w.calls(ctx, key, contract.Reconcile, 1)
-		w.mgr.Kill()
-		w.counter = &faultnet.Counter{}
+		w.Manager.Kill()
+		w.Counter = &faultnet.Counter{}
+		w.Config = w.Counter.Wrap(cp.Config)
 		next := landscapertest.NewFake()
 		w.args.Deployer = next
-		w.mgr = landscapertest.StartManager(GinkgoTB(), w.config(), w.args)
+		w.Start(w.args)
 		w.finished(ctx, key)
 		Expect(next.Count(key, contract.Reconcile)).To(Equal(1))
 		Eventually(func() faultnet.Counts {
-			return w.counter.Snapshot().Of("deployitems", key.Namespace, key.Name).Writes()
+			return w.Counter.Snapshot().Of("deployitems", key.Namespace, key.Name).Writes()
 		}).
 			Should(WithTransform(faultnet.Counts.Total, Equal(2)))
-		Consistently(func() faultnet.Counts { return w.counter.Snapshot().Of("deployitems", key.Namespace, key.Name) }).
+		Consistently(func() faultnet.Counts { return w.Counter.Snapshot().Of("deployitems", key.Namespace, key.Name) }).
 			Should(WithTransform(faultnet.Counts.Total, Equal(2)))
 	}, SpecTimeout(time.Minute))
 }
 
 // target makes a target whose configuration is in a secret.
-func (w *world) target(ctx context.Context, name string) {
+func (w *env) target(ctx context.Context, name string) {
 	GinkgoHelper()
 	secret := &corev1.Secret{StringData: map[string]string{"kubeconfig": "some text"}}
-	secret.Namespace, secret.Name = w.ns, name
-	Expect(w.client.Create(ctx, secret)).To(Succeed())
+	secret.Namespace, secret.Name = w.Namespace, name
+	Expect(w.Client.Create(ctx, secret)).To(Succeed())
 	t := &lsv1alpha1.Target{}
-	t.Namespace, t.Name = w.ns, name
+	t.Namespace, t.Name = w.Namespace, name
 	t.Spec.Type = lsv1alpha1.TargetType("faults.deployerkit.dev/target")
 	t.Spec.SecretRef = &lsv1alpha1.LocalSecretReference{Name: name, Key: "kubeconfig"}
-	Expect(w.client.Create(ctx, t)).To(Succeed())
+	Expect(w.Client.Create(ctx, t)).To(Succeed())
 }
 
 var _ = Describe("waits", func() {
 	for _, revision := range both {
 		It(title("end: WaitFor and then nil is Succeeded [decision 2]", revision), func(ctx SpecContext) {
-			w := newWorld(ctx, revision)
+			w := newEnv(ctx, revision)
 			w.fake.On(contract.Reconcile, landscapertest.Wait("a door", 10*time.Millisecond), landscapertest.Wait("a door", 10*time.Millisecond), done)
 			w.start()
 			di := w.finished(ctx, w.deploy(ctx, "item"))
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded))
-			Expect(w.fake.Calls(w.key("item"))).To(HaveLen(3))
+			Expect(w.fake.Calls(w.Key("item"))).To(HaveLen(3))
 			Expect(contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting)).To(BeNil())
 		}, SpecTimeout(time.Minute))
 	}
 
 	It("hold back items that fail with a new message each time: at most 6 calls in 10 s [decision 1]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		n := 0
 		w.args.Options.MaxConcurrentReconciles = 1
 		w.args.Backoff = deployerlib.Backoff{Min: deployerlib.DefaultBackoffMin, Max: deployerlib.DefaultBackoffMax}
@@ -267,9 +268,9 @@ var _ = Describe("waits", func() {
 			return fmt.Errorf("failure %d", n)
 		})
 		w.start()
-		classic := landscapertest.NewLandscaper(w.client, landscapertest.LandscaperOptions{Revision: contract.Annotation})
+		classic := landscapertest.NewLandscaper(w.Client, landscapertest.LandscaperOptions{Revision: contract.Annotation})
 		Expect(classic.Deploy(ctx, w.item("classic"))).To(Succeed())
-		keys := []types.NamespacedName{w.deploy(ctx, "item"), w.key("classic")}
+		keys := []types.NamespacedName{w.deploy(ctx, "item"), w.Key("classic")}
 		Consistently(func(g Gomega) {
 			for _, key := range keys {
 				g.Expect(len(w.fake.Calls(key))).To(BeNumerically("<=", 6), key.Name)
@@ -277,7 +278,7 @@ var _ = Describe("waits", func() {
 		}, 10*time.Second, 50*time.Millisecond).Should(Succeed())
 		for _, key := range keys {
 			Expect(len(w.fake.Calls(key))).To(BeNumerically(">=", 3), "it is tried again")
-			Expect(w.counter.Snapshot().Of("deployitems", key.Namespace, key.Name).Writes().Total()).To(BeNumerically("<=", 2+6))
+			Expect(w.Counter.Snapshot().Of("deployitems", key.Namespace, key.Name).Writes().Total()).To(BeNumerically("<=", 2+6))
 		}
 	}, SpecTimeout(time.Minute))
 })

@@ -61,7 +61,7 @@ var _ = Describe("a bad spec.config", func() {
 	for _, revision := range both {
 		DescribeTable(title("ends the run with a clear error, and a good one heals it", revision),
 			func(ctx SpecContext, raw, path string) {
-				w := newWorld(ctx, revision)
+				w := newEnv(ctx, revision)
 				w.fake.Always(contract.Reconcile, strict)
 				w.start()
 				key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) {
@@ -71,7 +71,7 @@ var _ = Describe("a bad spec.config", func() {
 					}
 				})
 				refused(w.finished(ctx, key), path)
-				Expect(w.ls.Update(ctx, key, body(`"replicas":3,"repilcas":null`))).To(Succeed())
+				Expect(w.Landscaper.Update(ctx, key, body(`"replicas":3,"repilcas":null`))).To(Succeed())
 				if revision == contract.JobID {
 					w.trigger(ctx, key)
 				}
@@ -87,7 +87,7 @@ var _ = Describe("a bad spec.config", func() {
 	}
 
 	It("with a field twice loses the first: the API server lets it through", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.fake.Always(contract.Reconcile, func(_ context.Context, in landscapertest.Input) error {
 			got, err := deployerlib.DecodeConfig[settings](in.Item)
 			if err == nil && got.Text != "b" {
@@ -103,7 +103,7 @@ var _ = Describe("a bad spec.config", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("of 1 MiB is carried to the end", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.fake.Always(contract.Reconcile, strict)
 		w.start()
 		key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) {
@@ -113,15 +113,15 @@ var _ = Describe("a bad spec.config", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("is not needed to delete [C13]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil })
 		refused(w.finished(ctx, key), "spec.config")
-		Expect(w.ls.Delete(within(ctx, patience), key)).To(Succeed())
+		Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
 	}, SpecTimeout(time.Minute))
 
 	// What never reaches a deployer: the API server says no.
 	DescribeTable("is refused by the API server", func(ctx SpecContext, raw string) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		cfg := rest.CopyConfig(cp.Config)
 		cfg.GroupVersion, cfg.APIPath = &lsv1alpha1.SchemeGroupVersion, "/apis"
 		scheme, err := landscapertest.Scheme()
@@ -129,8 +129,8 @@ var _ = Describe("a bad spec.config", func() {
 		cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme)
 		c, err := rest.RESTClientFor(cfg)
 		Expect(err).NotTo(HaveOccurred())
-		text := fmt.Sprintf(`{"apiVersion":"landscaper.gardener.cloud/v1alpha1","kind":"DeployItem","metadata":{"name":"item"},"spec":{"type":%q,"config":%s}}`, w.args.Type, raw)
-		err = c.Post().Namespace(w.ns).Resource("deployitems").SetHeader("Content-Type", "application/json").Body([]byte(text)).Do(ctx).Error()
+		text := fmt.Sprintf(`{"apiVersion":"landscaper.gardener.cloud/v1alpha1","kind":"DeployItem","metadata":{"name":"item"},"spec":{"type":%q,"config":%s}}`, w.Type, raw)
+		err = c.Post().Namespace(w.Namespace).Resource("deployitems").SetHeader("Content-Type", "application/json").Body([]byte(text)).Do(ctx).Error()
 		Expect(apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 	},
 		Entry("broken JSON", `{"apiVersion":`),

@@ -23,10 +23,10 @@ import (
 
 // meanwhile does something after the deployer returned and before the next
 // status write is sent, once.
-func (w *world) meanwhile(do func()) landscapertest.Answer {
+func (w *env) meanwhile(do func()) landscapertest.Answer {
 	return func(_ context.Context, in landscapertest.Input) error {
 		var once sync.Once
-		w.counter.Inject(faultnet.When(statusOf, func(*http.Request) (*http.Response, error) {
+		w.Counter.Inject(faultnet.When(statusOf, func(*http.Request) (*http.Response, error) {
 			once.Do(do)
 			return nil, nil
 		}))
@@ -37,11 +37,11 @@ func (w *world) meanwhile(do func()) landscapertest.Answer {
 
 var _ = Describe("between the deployer's return and the last write [decision 10]", func() {
 	It("an interrupt wins, and what the deployer knows is kept", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
-		key := w.key("item")
+		w := newEnv(ctx, contract.JobID)
+		key := w.Key("item")
 		w.fake.On(contract.Reconcile, w.meanwhile(func() {
 			defer GinkgoRecover()
-			Expect(w.ls.Interrupt(ctx, key)).To(Succeed())
+			Expect(w.Landscaper.Interrupt(ctx, key)).To(Succeed())
 		}))
 		h := w.watchHistory()
 		w.start()
@@ -57,16 +57,16 @@ var _ = Describe("between the deployer's return and the last write [decision 10]
 	}, SpecTimeout(time.Minute))
 
 	It("a new job wins: the old one does not end it, and it is run", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
-		key := w.key("item")
+		w := newEnv(ctx, contract.JobID)
+		key := w.Key("item")
 		w.fake.On(contract.Reconcile, w.meanwhile(func() {
 			defer GinkgoRecover()
-			Expect(w.ls.TriggerAs(ctx, key, "second")).To(Succeed())
+			Expect(w.Landscaper.TriggerAs(ctx, key, "second")).To(Succeed())
 		}))
 		h := w.watchHistory()
 		w.start()
 		w.deploy(ctx, "item")
-		di, err := w.ls.AwaitJob(within(ctx, patience), key, "second")
+		di, err := w.Landscaper.AwaitJob(within(ctx, patience), key, "second")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 		Expect(di.Status.ProviderStatus).NotTo(BeNil())
@@ -77,11 +77,11 @@ var _ = Describe("between the deployer's return and the last write [decision 10]
 	}, SpecTimeout(time.Minute))
 
 	It("a spec change under annotations is not lost", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.Annotation)
-		key := w.key("item")
+		w := newEnv(ctx, contract.Annotation)
+		key := w.Key("item")
 		w.fake.On(contract.Reconcile, w.meanwhile(func() {
 			defer GinkgoRecover()
-			Expect(w.ls.Update(ctx, key, body(`"replicas":2`))).To(Succeed())
+			Expect(w.Landscaper.Update(ctx, key, body(`"replicas":2`))).To(Succeed())
 		}))
 		w.start()
 		w.deploy(ctx, "item")
@@ -92,22 +92,22 @@ var _ = Describe("between the deployer's return and the last write [decision 10]
 	}, SpecTimeout(time.Minute))
 
 	It("a deletion is not lost", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.Annotation)
-		key := w.key("item")
+		w := newEnv(ctx, contract.Annotation)
+		key := w.Key("item")
 		w.fake.On(contract.Reconcile, w.meanwhile(func() {
 			defer GinkgoRecover()
-			Expect(w.ls.Mark(ctx, key)).To(Succeed())
+			Expect(w.Landscaper.Mark(ctx, key)).To(Succeed())
 		}))
 		w.start()
 		w.deploy(ctx, "item")
-		Expect(w.ls.AwaitGone(within(ctx, patience), key)).To(Succeed())
+		Expect(w.Landscaper.AwaitGone(within(ctx, patience), key)).To(Succeed())
 		Expect(w.fake.Count(key, contract.Delete)).To(Equal(1))
 	}, SpecTimeout(time.Minute))
 })
 
 var _ = Describe("conflicts", func() {
 	It("in a storm hold jobs up and lose nothing", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		h := w.watchHistory()
 		w.start()
 		var storm sync.WaitGroup
@@ -118,20 +118,20 @@ var _ = Describe("conflicts", func() {
 			key := w.deploy(ctx, fmt.Sprintf("item-%d", i))
 			storm.Go(func() {
 				for n := 0; windy.Err() == nil; n++ {
-					_ = w.ls.Annotate(windy, key, map[string]string{"gust": fmt.Sprint(n)}) // the end of the storm is no fault
+					_ = w.Landscaper.Annotate(windy, key, map[string]string{"gust": fmt.Sprint(n)}) // the end of the storm is no fault
 				}
 			})
 			jobs = append(jobs, w.trigger(ctx, key))
 		}
 		storm.Wait()
 		for i := range jobs {
-			Expect(w.finished(ctx, w.key(fmt.Sprintf("item-%d", i))).Status.Phase).To(Equal(phases.Succeeded))
+			Expect(w.finished(ctx, w.Key(fmt.Sprintf("item-%d", i))).Status.Phase).To(Equal(phases.Succeeded))
 		}
 		h.once(jobs...)
 	}, SpecTimeout(time.Minute))
 
 	It("of two processes that both work end each job once [decisions 10, 54]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.fake.Always(contract.Reconcile, landscapertest.Block(soon()))
 		h := w.watchHistory()
 		w.start()

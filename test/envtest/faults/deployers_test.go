@@ -21,10 +21,10 @@ import (
 )
 
 // events are the warnings about an item.
-func (w *world) events(ctx context.Context, key types.NamespacedName) []string {
+func (w *env) events(ctx context.Context, key types.NamespacedName) []string {
 	GinkgoHelper()
 	list := &eventsv1.EventList{}
-	Expect(w.client.List(ctx, list, client.InNamespace(key.Namespace))).To(Succeed())
+	Expect(w.Client.List(ctx, list, client.InNamespace(key.Namespace))).To(Succeed())
 	notes := []string{}
 	for i := range list.Items {
 		if e := &list.Items[i]; e.Regarding.Name == key.Name && e.Type == "Warning" {
@@ -37,7 +37,7 @@ func (w *world) events(ctx context.Context, key types.NamespacedName) []string {
 var _ = Describe("a bad deployer", func() {
 	for _, revision := range both {
 		It(title("that panics fails its item and nothing else, and is called again [Lx10]", revision), func(ctx SpecContext) {
-			w := newWorld(ctx, revision)
+			w := newEnv(ctx, revision)
 			w.fake.On(contract.Reconcile, landscapertest.Panic("boom"))
 			w.args.Backoff = deployerlib.Backoff{Min: 2 * time.Second, Max: 2 * time.Second}
 			w.start()
@@ -52,12 +52,12 @@ var _ = Describe("a bad deployer", func() {
 		}, SpecTimeout(time.Minute))
 
 		It(title("that never sets a phase and returns nil is done", revision), func(ctx SpecContext) {
-			w := newWorld(ctx, revision).start()
+			w := newEnv(ctx, revision).start()
 			Expect(w.finished(ctx, w.deploy(ctx, "item")).Status.Phase).To(Equal(phases.Succeeded))
 		}, SpecTimeout(time.Minute))
 
 		It(title("that sets a final phase and returns an error is tried again unless it says Failed [C10]", revision), func(ctx SpecContext) {
-			w := newWorld(ctx, revision)
+			w := newEnv(ctx, revision)
 			boom := landscapertest.Fail(errors.New("boom"))
 			w.fake.On(contract.Reconcile, landscapertest.InTurn(landscapertest.Phase(phases.Succeeded), boom), landscapertest.InTurn(landscapertest.Phase(phases.Failed), boom))
 			w.start()
@@ -69,7 +69,7 @@ var _ = Describe("a bad deployer", func() {
 		}, SpecTimeout(time.Minute))
 
 		It(title("that leaves a phase that nobody knows fails with an internal problem", revision), func(ctx SpecContext) {
-			w := newWorld(ctx, revision)
+			w := newEnv(ctx, revision)
 			w.fake.On(contract.Reconcile, landscapertest.Phase("Dancing"))
 			w.start()
 			di := w.finished(ctx, w.deploy(ctx, "item"))
@@ -79,7 +79,7 @@ var _ = Describe("a bad deployer", func() {
 		}, SpecTimeout(time.Minute))
 
 		It(title("that changes the spec is found out", revision), func(ctx SpecContext) {
-			w := newWorld(ctx, revision)
+			w := newEnv(ctx, revision)
 			w.fake.On(contract.Reconcile, func(_ context.Context, in landscapertest.Input) error {
 				in.Item.Spec.Context = "another"
 				return nil
@@ -91,7 +91,7 @@ var _ = Describe("a bad deployer", func() {
 		}, SpecTimeout(time.Minute))
 
 		It(title("that heeds its context ends with the item's deadline [decision 12]", revision), func(ctx SpecContext) {
-			w := newWorld(ctx, revision)
+			w := newEnv(ctx, revision)
 			w.fake.Always(contract.Reconcile, landscapertest.UntilCancelled())
 			w.start()
 			key := w.deploy(ctx, "item", timeout(3*time.Second))
@@ -101,7 +101,7 @@ var _ = Describe("a bad deployer", func() {
 		}, SpecTimeout(time.Minute))
 
 		It(title("that ignores its context is given up, and the worker goes on [decision 11]", revision), func(ctx SpecContext) {
-			w := newWorld(ctx, revision)
+			w := newEnv(ctx, revision)
 			release := make(chan struct{})
 			w.fake.On(contract.Reconcile, landscapertest.IgnoreContext(release))
 			w.args.GracePeriod = moment
@@ -111,7 +111,7 @@ var _ = Describe("a bad deployer", func() {
 		}, SpecTimeout(time.Minute))
 
 		It(title("tells each new error in one event, as it is [H-38]", revision), func(ctx SpecContext) {
-			w := newWorld(ctx, revision)
+			w := newEnv(ctx, revision)
 			w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
 			const odd = "disk 100% full, %s %d %!v(MISSING)"
 			first, second := landscapertest.Fail(errors.New(odd)), landscapertest.Fail(errors.New("another"))
@@ -130,7 +130,7 @@ var _ = Describe("a bad deployer", func() {
 	}
 
 	It("with a very long error has it cut [H-32]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.fake.Always(contract.Reconcile, landscapertest.Fail(errors.New("boom\n"+strings.Repeat("x", 1<<20))))
 		w.start()
 		di := w.failing(ctx, w.deploy(ctx, "item"))

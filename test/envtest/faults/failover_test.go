@@ -51,14 +51,14 @@ func (p *process) end(signal syscall.Signal) {
 }
 
 // replica starts this binary as a replica for the items of a world.
-func (w *world) replica() *process {
+func (w *env) replica() *process {
 	GinkgoHelper()
 	kubeconfig, err := cp.KubeconfigFile(GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
 	self, err := os.Executable()
 	Expect(err).NotTo(HaveOccurred())
 	return launch([]string{
-		replicaEnv + "=" + kubeconfig, replicaTypeEnv + "=" + string(w.args.Type), replicaNamespaceEnv + "=" + w.ns,
+		replicaEnv + "=" + kubeconfig, replicaTypeEnv + "=" + string(w.Type), replicaNamespaceEnv + "=" + w.Namespace,
 	}, self)
 }
 
@@ -70,31 +70,31 @@ func takes(d time.Duration) func(*lsv1alpha1.DeployItem) {
 }
 
 // leader is the holder of the lease.
-func (w *world) leader(ctx context.Context, namespace, name string) string {
+func (w *env) leader(ctx context.Context, namespace, name string) string {
 	lease := &coordinationv1.Lease{}
-	if err := w.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, lease); err != nil || lease.Spec.HolderIdentity == nil {
+	if err := w.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, lease); err != nil || lease.Spec.HolderIdentity == nil {
 		return ""
 	}
 	return *lease.Spec.HolderIdentity
 }
 
 // deployMany creates items and returns their keys and jobs.
-func (w *world) deployMany(ctx context.Context, n int, change ...func(*lsv1alpha1.DeployItem)) (keys []types.NamespacedName, jobs []string) {
+func (w *env) deployMany(ctx context.Context, n int, change ...func(*lsv1alpha1.DeployItem)) (keys []types.NamespacedName, jobs []string) {
 	GinkgoHelper()
 	for i := range n {
 		di := w.item(fmt.Sprintf("item-%d", i), change...)
-		Expect(w.ls.Create(ctx, di)).To(Succeed())
-		keys = append(keys, w.key(di.Name))
-		jobs = append(jobs, w.trigger(ctx, w.key(di.Name)))
+		Expect(w.Landscaper.Create(ctx, di)).To(Succeed())
+		keys = append(keys, w.Key(di.Name))
+		jobs = append(jobs, w.trigger(ctx, w.Key(di.Name)))
 	}
 	return keys, jobs
 }
 
 // count counts the items of a world.
-func (w *world) count(ctx context.Context, keys []types.NamespacedName, ok func(*lsv1alpha1.DeployItem) bool) int {
+func (w *env) count(ctx context.Context, keys []types.NamespacedName, ok func(*lsv1alpha1.DeployItem) bool) int {
 	n := 0
 	for _, key := range keys {
-		if di, err := w.ls.Get(ctx, key); err == nil && ok(di) {
+		if di, err := w.Landscaper.Get(ctx, key); err == nil && ok(di) {
 			n++
 		}
 	}
@@ -109,10 +109,10 @@ func isOpen(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.I
 
 var _ = Describe("a replica", func() {
 	It("takes over from a leader that is killed in the middle of jobs, and each job ends once [C14, decision 28]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		h := w.watchHistory()
 		first := w.replica()
-		Eventually(func() string { return w.leader(ctx, w.ns, "replicas") }).ShouldNot(BeEmpty())
+		Eventually(func() string { return w.leader(ctx, w.Namespace, "replicas") }).ShouldNot(BeEmpty())
 		w.replica()
 		keys, jobs := w.deployMany(ctx, 15, takes(time.Second))
 		Eventually(func() int { return w.count(ctx, keys, isOver) }).Should(BeNumerically(">=", 5))
@@ -137,7 +137,7 @@ var _ = Describe("a replica", func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("that is told to end finishes what it works on", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		h := w.watchHistory()
 		only := w.replica()
 		keys, jobs := w.deployMany(ctx, 7, takes(3*time.Second)) // five workers, one of which is kept for other namespaces
@@ -159,26 +159,26 @@ var _ = Describe("a replica", func() {
 		build := exec.CommandContext(ctx, "go", "build", "-o", binary, "../../../cmd/mock-deployer")
 		build.Stdout, build.Stderr = GinkgoWriter, GinkgoWriter
 		Expect(build.Run()).To(Succeed())
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		kubeconfig, err := cp.KubeconfigFile(GinkgoT().TempDir())
 		Expect(err).NotTo(HaveOccurred())
 		start := func() *process {
-			return launch(nil, binary, "--kubeconfig", kubeconfig, "--leader-election-id", lease, "--leader-election-namespace", w.ns,
+			return launch(nil, binary, "--kubeconfig", kubeconfig, "--leader-election-id", lease, "--leader-election-namespace", w.Namespace,
 				"--leader-election-lease-duration=4s", "--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s",
 				"--metrics-bind-address=0", "--health-probe-bind-address=0", "--workers=1")
 		}
 		h := w.watchHistory()
 		first := start()
-		Eventually(func() string { return w.leader(ctx, w.ns, lease) }).ShouldNot(BeEmpty())
+		Eventually(func() string { return w.leader(ctx, w.Namespace, lease) }).ShouldNot(BeEmpty())
 		start()
-		w.args.Type = "landscaper.gardener.cloud/mock"
+		w.Type = "landscaper.gardener.cloud/mock"
 		keys, jobs := w.deployMany(ctx, 10, mock("Progressing"))
 		Eventually(func() int {
 			return w.count(ctx, keys, func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
 		}).Should(Equal(len(keys)))
 		first.end(syscall.SIGKILL)
 		for _, key := range keys {
-			Expect(w.ls.Update(ctx, key, map[string]any{"phase": "Succeeded"})).To(Succeed())
+			Expect(w.Landscaper.Update(ctx, key, map[string]any{"phase": "Succeeded"})).To(Succeed())
 		}
 		for _, key := range keys {
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))

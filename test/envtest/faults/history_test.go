@@ -26,13 +26,13 @@ type history struct {
 }
 
 // watchHistory begins before anything happens and lasts until the spec ends.
-func (w *world) watchHistory() *history {
+func (w *env) watchHistory() *history {
 	GinkgoHelper()
 	h := &history{last: map[string]lsv1alpha1.DeployItemStatus{}, ended: map[string]int{}}
-	c, err := client.NewWithWatch(cp.Config, client.Options{Scheme: w.client.Scheme()})
+	c, err := client.NewWithWatch(cp.Config, client.Options{Scheme: w.Client.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.WithoutCancel(GinkgoTB().Context()))
-	items, err := c.Watch(ctx, &lsv1alpha1.DeployItemList{}, client.InNamespace(w.ns))
+	items, err := c.Watch(ctx, &lsv1alpha1.DeployItemList{}, client.InNamespace(w.Namespace))
 	Expect(err).NotTo(HaveOccurred())
 	var running sync.WaitGroup
 	running.Go(func() {

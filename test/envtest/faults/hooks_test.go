@@ -27,7 +27,7 @@ import (
 type script func(ctx context.Context, di *lsv1alpha1.DeployItem) (*extension.HookResult, error)
 
 // withHook registers a hook that misbehaves on the item "bad".
-func (w *world) withHook(t extension.HookType, do script) *world {
+func (w *env) withHook(t extension.HookType, do script) *env {
 	w.fake.Hook(func(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 		if di == nil || di.Name != "bad" {
 			return nil, nil
@@ -38,15 +38,15 @@ func (w *world) withHook(t extension.HookType, do script) *world {
 }
 
 // othersGoOn deploys an item that has nothing wrong.
-func (w *world) othersGoOn(ctx context.Context) {
+func (w *env) othersGoOn(ctx context.Context) {
 	GinkgoHelper()
 	Expect(w.finished(ctx, w.deploy(ctx, "good")).Status.Phase).To(Equal(phases.Succeeded))
 }
 
 // gauge reads a metric of the library; 0 when there is none.
-func (w *world) metric(name string) float64 {
+func (w *env) metric(name string) float64 {
 	GinkgoHelper()
-	families, err := w.mgr.Registry.Gather()
+	families, err := w.Manager.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
 	sum := 0.0
 	for _, family := range families {
@@ -61,7 +61,7 @@ func (w *world) metric(name string) float64 {
 
 var _ = Describe("a bad hook", func() {
 	It("that is nil or of no known type is refused at the start [L67, Lx2]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.fake.Hook(nil, extension.EndHook).Hook((&landscapertest.Recorder{}).Hook("a"), "Sometimes")
 		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
@@ -74,7 +74,7 @@ var _ = Describe("a bad hook", func() {
 	for _, revision := range both {
 		It(title("that panics fails its item, with a name, and nothing else [Lx10]", revision), func(ctx SpecContext) {
 			var healed atomic.Bool
-			w := newWorld(ctx, revision).withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 				if healed.Load() {
 					return nil, nil
 				}
@@ -84,13 +84,13 @@ var _ = Describe("a bad hook", func() {
 			oneLine(di.Status.LastError.Message)
 			Expect(di.Status.LastError.Message).To(And(ContainSubstring("boom"), ContainSubstring("BeforeReconcile[0]")))
 			w.othersGoOn(ctx)
-			Expect(w.fake.Calls(w.key("bad"))).To(BeEmpty())
+			Expect(w.fake.Calls(w.Key("bad"))).To(BeEmpty())
 			healed.Store(true)
-			Expect(w.finished(ctx, w.key("bad")).Status.Phase).To(Equal(phases.Succeeded))
+			Expect(w.finished(ctx, w.Key("bad")).Status.Phase).To(Equal(phases.Succeeded))
 		}, SpecTimeout(time.Minute))
 
 		It(title("that changes the spec is found out, with the path", revision), func(ctx SpecContext) {
-			w := newWorld(ctx, revision).withHook(extension.BeforeReconcileHook, func(_ context.Context, di *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(_ context.Context, di *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 				di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(body(`"replicas":7`))}
 				return nil, nil
 			}).start()
@@ -107,7 +107,7 @@ var _ = Describe("a bad hook", func() {
 
 		It(title("that returns an error and a result has only its error heard, and is tried again [L12]", revision), func(ctx SpecContext) {
 			var n atomic.Int64
-			w := newWorld(ctx, revision).withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 				if n.Add(1) > 2 {
 					return nil, nil
 				}
@@ -117,7 +117,7 @@ var _ = Describe("a bad hook", func() {
 		}, SpecTimeout(time.Minute))
 
 		It(title("that hangs ends with its item's deadline", revision), func(ctx SpecContext) {
-			w := newWorld(ctx, revision).withHook(extension.BeforeReconcileHook, func(ctx context.Context, _ *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(ctx context.Context, _ *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}).start()
@@ -128,7 +128,7 @@ var _ = Describe("a bad hook", func() {
 
 		It(title("that hangs and ignores its context is given up, and the worker goes on [decision 11]", revision), func(ctx SpecContext) {
 			release := make(chan struct{})
-			w := newWorld(ctx, revision).withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 				<-release
 				return nil, nil
 			})
@@ -142,7 +142,7 @@ var _ = Describe("a bad hook", func() {
 
 	It("that asks for a negative wait does not spin [L19]", func(ctx SpecContext) {
 		var n atomic.Int64
-		w := newWorld(ctx, contract.JobID).withHook(extension.EndHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+		w := newEnv(ctx, contract.JobID).withHook(extension.EndHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 			n.Add(1)
 			return &extension.HookResult{ReconcileResult: reconcile.Result{RequeueAfter: -time.Second}}, nil
 		}).start()
@@ -152,7 +152,7 @@ var _ = Describe("a bad hook", func() {
 
 	It("that asks for an immediate pass again and again is slowed down [L20]", func(ctx SpecContext) {
 		var n atomic.Int64
-		w := newWorld(ctx, contract.JobID).withHook(extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+		w := newEnv(ctx, contract.JobID).withHook(extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 			n.Add(1)
 			return &extension.HookResult{AbortReconcile: true, ReconcileResult: reconcile.Result{Requeue: true}}, nil
 		}).start()
@@ -163,7 +163,7 @@ var _ = Describe("a bad hook", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("that registers hooks while it runs changes nothing [L64]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 			w.fake.Hook(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) {
 				return nil, errors.New("came too late")
@@ -187,7 +187,7 @@ func timedOut(di *lsv1alpha1.DeployItem) {
 // givenUp holds an item whose user code hangs to its end: Failed, the only
 // worker is free, nothing else runs for the item until the code returns, and
 // then a next job works.
-func (w *world) givenUp(ctx context.Context, key types.NamespacedName, release chan struct{}) {
+func (w *env) givenUp(ctx context.Context, key types.NamespacedName, release chan struct{}) {
 	GinkgoHelper()
 	const quarantined = "deployerkit_quarantined_items"
 	began := w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Init }).Status.LastReconcileTime
@@ -200,7 +200,7 @@ func (w *world) givenUp(ctx context.Context, key types.NamespacedName, release c
 	n := len(w.fake.Calls(key))
 	w.trigger(ctx, key)
 	Consistently(func() int { return len(w.fake.Calls(key)) }).Should(Equal(n))
-	Expect(w.ls.Annotate(ctx, key, map[string]string{"still": "here"})).To(Succeed())
+	Expect(w.Landscaper.Annotate(ctx, key, map[string]string{"still": "here"})).To(Succeed())
 	w.fake.Always(contract.Reconcile, done)
 	close(release)
 	Eventually(func() float64 { return w.metric(quarantined) }).Should(BeEquivalentTo(0))

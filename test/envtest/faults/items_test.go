@@ -16,36 +16,36 @@ import (
 )
 
 // storeStatus puts something into the status of an item, as nobody should.
-func (w *world) storeStatus(ctx SpecContext, key types.NamespacedName, status map[string]any) {
+func (w *env) storeStatus(ctx SpecContext, key types.NamespacedName, status map[string]any) {
 	GinkgoHelper()
 	raw, err := json.Marshal(map[string]any{"status": status})
 	Expect(err).NotTo(HaveOccurred())
 	di := &lsv1alpha1.DeployItem{}
 	di.Namespace, di.Name = key.Namespace, key.Name
-	Expect(w.client.Status().Patch(ctx, di, client.RawPatch(types.MergePatchType, raw))).To(Succeed())
+	Expect(w.Client.Status().Patch(ctx, di, client.RawPatch(types.MergePatchType, raw))).To(Succeed())
 }
 
 var _ = Describe("an odd item", func() {
 	It("without status and without a job is left alone [L25]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.args.Revision = contract.JobID
 		w.start()
-		before := w.counter.Snapshot()
-		Expect(w.ls.Create(ctx, w.item("item"))).To(Succeed())
+		before := w.Counter.Snapshot()
+		Expect(w.Landscaper.Create(ctx, w.item("item"))).To(Succeed())
 		w.spent(before, 0, 0)
 	}, SpecTimeout(time.Minute))
 
 	It("without status and made by hand is deployed [C7]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.Annotation).start()
-		Expect(w.client.Create(ctx, w.item("item"))).To(Succeed())
-		Expect(w.finished(ctx, w.key("item")).Status.Phase).To(Equal(phases.Succeeded))
+		w := newEnv(ctx, contract.Annotation).start()
+		Expect(w.Client.Create(ctx, w.item("item"))).To(Succeed())
+		Expect(w.finished(ctx, w.Key("item")).Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(time.Minute))
 
 	for _, revision := range both {
 		DescribeTable(title("is run to its end", revision), func(ctx SpecContext, phase string) {
-			w := newWorld(ctx, revision)
-			Expect(w.ls.Create(ctx, w.item("item"))).To(Succeed())
-			key := w.key("item")
+			w := newEnv(ctx, revision)
+			Expect(w.Landscaper.Create(ctx, w.item("item"))).To(Succeed())
+			key := w.Key("item")
 			w.storeStatus(ctx, key, map[string]any{"phase": phase, "observedGeneration": 1})
 			if revision == contract.JobID {
 				w.trigger(ctx, key)
@@ -64,25 +64,25 @@ var _ = Describe("an odd item", func() {
 
 		It(title("with a foreign finalizer is deleted once and then left alone [C13]", revision), func(ctx SpecContext) {
 			const foreign = "example.com/foreign"
-			w := newWorld(ctx, revision).start()
+			w := newEnv(ctx, revision).start()
 			key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Finalizers = append(di.Finalizers, foreign) })
 			w.finished(ctx, key)
-			Expect(w.ls.Mark(ctx, key)).To(Succeed())
+			Expect(w.Landscaper.Mark(ctx, key)).To(Succeed())
 			if revision == contract.JobID {
 				w.trigger(ctx, key)
 			}
 			w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return !contract.HasOurFinalizer(di) })
-			before := w.counter.Snapshot()
-			Expect(w.ls.Operate(ctx, key, lsv1alpha1.ReconcileOperation)).To(Succeed())
+			before := w.Counter.Snapshot()
+			Expect(w.Landscaper.Operate(ctx, key, lsv1alpha1.ReconcileOperation)).To(Succeed())
 			w.spent(before, 0, 0)
 			Expect(w.fake.Count(key, contract.Delete)).To(Equal(1))
-			Expect(w.ls.Annotate(ctx, key, map[string]string{lsv1alpha1.OperationAnnotation: ""})).To(Succeed())
-			di, err := w.ls.Get(ctx, key)
+			Expect(w.Landscaper.Annotate(ctx, key, map[string]string{lsv1alpha1.OperationAnnotation: ""})).To(Succeed())
+			di, err := w.Landscaper.Get(ctx, key)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(di.Finalizers).To(ConsistOf(foreign))
 			di.Finalizers = nil
-			Expect(w.client.Update(ctx, di)).To(Succeed())
-			Expect(w.ls.AwaitGone(within(ctx, patience), key)).To(Succeed())
+			Expect(w.Client.Update(ctx, di)).To(Succeed())
+			Expect(w.Landscaper.AwaitGone(within(ctx, patience), key)).To(Succeed())
 		}, SpecTimeout(time.Minute))
 	}
 })

@@ -59,7 +59,7 @@ var _ = Describe("the running patch", func() {
 	}
 
 	It("cannot change what is the contract's, and says which path it was [decision 32]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.fake.Always(contract.Reconcile, func(ctx context.Context, _ landscapertest.Input) error {
 			patch.FromContext(ctx).Spec().Set("timeout", "1h")
 			return nil
@@ -81,53 +81,53 @@ func patchesPerRevision(revision contract.Revision) {
 	}
 
 	It(title("of a hook costs no call in a first job and one in a next one, only if the metadata changes [K3, K4, K5]", revision), func(ctx SpecContext) {
-		w := newWorld(ctx, revision)
+		w := newEnv(ctx, revision)
 		value, recorder := atomic.Int32{}, &landscapertest.Recorder{}
 		recorder.On("note", extension.AfterResponsibilityCheckHook, note(func() string { return "v" + strconv.Itoa(int(value.Load())) }, nil))
 		w.fake.Hook(recorder.Hook("note"), extension.AfterResponsibilityCheckHook)
 		w.start()
 
-		before := w.counter.Snapshot()
+		before := w.Counter.Snapshot()
 		key := w.bare(ctx, revision)
 		w.finished(ctx, key)
 		w.spent(before, 0, 3)
-		Expect(w.ls.Get(ctx, key)).To(And(haveNoted("v0"), HaveField("Finalizers", ContainElement(lsv1alpha1.LandscaperFinalizer))))
+		Expect(w.Landscaper.Get(ctx, key)).To(And(haveNoted("v0"), HaveField("Finalizers", ContainElement(lsv1alpha1.LandscaperFinalizer))))
 
-		before = w.counter.Snapshot()
+		before = w.Counter.Snapshot()
 		w.trigger(ctx, key)
 		w.calls(ctx, key, contract.Reconcile, 2)
 		w.finished(ctx, key)
 		w.spent(before, 0, 2+annotations)
 
 		value.Store(1)
-		before = w.counter.Snapshot()
+		before = w.Counter.Snapshot()
 		w.trigger(ctx, key)
 		w.calls(ctx, key, contract.Reconcile, 3)
 		w.finished(ctx, key)
 		w.spent(before, 0, 2+1)
-		Expect(w.ls.Get(ctx, key)).To(haveNoted("v1"))
+		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("v1"))
 	}, SpecTimeout(time.Minute))
 
 	It(title("of a deployer goes out with its outcome, and not before it ended [K5, K14]", revision), func(ctx SpecContext) {
-		w := newWorld(ctx, revision)
+		w := newEnv(ctx, revision)
 		written := 0
 		w.fake.Always(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
-			before := w.counter.Snapshot()
+			before := w.Counter.Snapshot()
 			_, err := note(always("blue"), nil)(ctx, in.Item, nil)
-			written = w.counter.Snapshot().Since(before).Writes().Total()
+			written = w.Counter.Snapshot().Since(before).Writes().Total()
 			return err
 		})
 		w.start()
-		before := w.counter.Snapshot()
+		before := w.Counter.Snapshot()
 		key := w.bare(ctx, revision)
 		Expect(w.finished(ctx, key)).To(HaveField("Status.Phase", phases.Succeeded))
 		w.spent(before, 0, 4) // the finalizer had to be there before the call
-		Expect(w.ls.Get(ctx, key)).To(haveNoted("blue"))
+		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("blue"))
 		Expect(written).To(BeZero())
 	}, SpecTimeout(time.Minute))
 
 	It(title("goes out with the error of the hook that noted it [K14]", revision), func(ctx SpecContext) {
-		w := newWorld(ctx, revision)
+		w := newEnv(ctx, revision)
 		recorder := &landscapertest.Recorder{}
 		recorder.On("note", extension.BeforeReconcileHook, note(always("blue"), errors.New("not today")))
 		w.fake.Hook(recorder.Hook("note"), extension.BeforeReconcileHook)
@@ -135,16 +135,16 @@ func patchesPerRevision(revision contract.Revision) {
 		key := w.deploy(ctx, "item")
 		Expect(w.failing(ctx, key)).To(HaveField("Status.LastError.Message", ContainSubstring("not today")))
 		w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Labels["team"] == "blue" })
-		Expect(w.ls.Get(ctx, key)).To(haveNoted("blue"))
+		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("blue"))
 		Expect(w.fake.Calls(key)).To(BeEmpty())
 	}, SpecTimeout(time.Minute))
 
 	It(title("and a client of the deployer's own do not get into each other's way [K10]", revision), func(ctx SpecContext) {
-		w := newWorld(ctx, revision)
+		w := newEnv(ctx, revision)
 		w.fake.On(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
 			mine := &lsv1alpha1.DeployItem{}
 			mine.Namespace, mine.Name = in.Item.Namespace, in.Item.Name
-			if err := w.client.Patch(ctx, mine, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"own":"client"}}}`))); err != nil {
+			if err := w.Client.Patch(ctx, mine, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"own":"client"}}}`))); err != nil {
 				return err
 			}
 			_, err := note(always("blue"), nil)(ctx, in.Item, nil)

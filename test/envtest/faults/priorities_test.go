@@ -25,7 +25,7 @@ var _ = Describe("a backlog of periodic work", func() {
 			var passes atomic.Int64
 			gate := make(chan struct{}, backlog)
 			var closed atomic.Bool
-			w := newWorld(ctx, revision)
+			w := newEnv(ctx, revision)
 			w.args.Options.MaxConcurrentReconciles = 1
 			w.fake.Hook(func(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 				if !closed.Load() || di.DeletionTimestamp != nil {
@@ -45,14 +45,14 @@ var _ = Describe("a backlog of periodic work", func() {
 				w.deploy(ctx, fmt.Sprintf("item-%d", i))
 			}
 			for i := range backlog {
-				w.finished(ctx, w.key(fmt.Sprintf("item-%d", i)))
+				w.finished(ctx, w.Key(fmt.Sprintf("item-%d", i)))
 			}
 			closed.Store(true)
 			for i := range backlog {
-				w.wake(w.key(fmt.Sprintf("item-%d", i)))
+				w.wake(w.Key(fmt.Sprintf("item-%d", i)))
 			}
-			last := w.key(fmt.Sprintf("item-%d", backlog-1))
-			Expect(w.ls.Mark(ctx, last)).To(Succeed())
+			last := w.Key(fmt.Sprintf("item-%d", backlog-1))
+			Expect(w.Landscaper.Mark(ctx, last)).To(Succeed())
 			if revision == contract.JobID {
 				w.trigger(ctx, last)
 			}
@@ -62,7 +62,7 @@ var _ = Describe("a backlog of periodic work", func() {
 				return w.fake.Count(last, contract.Delete)
 			}).Should(Equal(1))
 			close(gate)
-			Expect(w.ls.AwaitGone(within(ctx, patience), last)).To(Succeed())
+			Expect(w.Landscaper.AwaitGone(within(ctx, patience), last)).To(Succeed())
 			Eventually(passes.Load).Should(BeNumerically(">=", backlog-1))
 			Expect(ahead.Load()).To(BeNumerically("<=", backlog/10))
 		}, SpecTimeout(time.Minute))

@@ -28,10 +28,10 @@ func on(name, namespace string) func(*lsv1alpha1.DeployItem) {
 var _ = Describe("a reference", func() {
 	for _, revision := range both {
 		It(title("to an unknown target shows an error and is healed by the target [Lx9]", revision), func(ctx SpecContext) {
-			w := newWorld(ctx, revision)
+			w := newEnv(ctx, revision)
 			w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour} // only the event may wake it
 			w.start()
-			key := w.deploy(ctx, "item", on("late", w.ns))
+			key := w.deploy(ctx, "item", on("late", w.Namespace))
 			di := w.failing(ctx, key)
 			oneLine(di.Status.LastError.Message)
 			Expect(di.Status.LastError.Message).To(ContainSubstring(`target "late" not found`))
@@ -43,28 +43,28 @@ var _ = Describe("a reference", func() {
 		}, SpecTimeout(time.Minute))
 
 		It(title("to a missing Context shows an error and is healed by the Context", revision), func(ctx SpecContext) {
-			w := newWorld(ctx, revision)
+			w := newEnv(ctx, revision)
 			w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
 			w.start()
 			key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Spec.Context = "late" })
 			di := w.failing(ctx, key)
 			oneLine(di.Status.LastError.Message)
 			Expect(di.Status.LastError.Message).To(ContainSubstring(`context "late" not found`))
-			lsCtx := &lsv1alpha1.Context{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "late"}}
-			Expect(w.client.Create(ctx, lsCtx)).To(Succeed())
+			lsCtx := &lsv1alpha1.Context{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "late"}}
+			Expect(w.Client.Create(ctx, lsCtx)).To(Succeed())
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 		}, SpecTimeout(time.Minute))
 
 		It(title("that is missing does not hold up the deletion of what was never deployed [decision 13]", revision), func(ctx SpecContext) {
-			w := newWorld(ctx, revision).start()
-			key := w.deploy(ctx, "item", on("never", w.ns))
+			w := newEnv(ctx, revision).start()
+			key := w.deploy(ctx, "item", on("never", w.Namespace))
 			w.failing(ctx, key)
-			Expect(w.ls.Delete(within(ctx, patience), key)).To(Succeed())
+			Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
 			Expect(w.fake.Calls(key)).To(BeEmpty())
 		}, SpecTimeout(time.Minute))
 
 		It(title("to the target of another namespace is a configuration problem", revision), func(ctx SpecContext) {
-			w := newWorld(ctx, revision)
+			w := newEnv(ctx, revision)
 			w.target(ctx, "here")
 			w.start()
 			key := w.deploy(ctx, "item", on("here", "kube-system"))
@@ -74,7 +74,7 @@ var _ = Describe("a reference", func() {
 	}
 
 	It("by selector with an invalid operator is an error at the start [D5]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.args.TargetSelectors = []lsv1alpha1.TargetSelector{{Labels: []lsv1alpha1.Requirement{{Key: "a", Operator: selection.Operator("resembles"), Values: []string{"b"}}}}}
 		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())

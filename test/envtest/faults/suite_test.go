@@ -10,9 +10,9 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 const (
@@ -32,18 +32,13 @@ func TestMain(m *testing.M) {
 }
 
 func TestFaults(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(logr.Discard())
 	SetDefaultEventuallyTimeout(patience)
 	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
 	SetDefaultConsistentlyDuration(moment)
 	SetDefaultConsistentlyPollingInterval(10 * time.Millisecond)
-	RunSpecs(t, "faults")
+	world.RunWithLog(t, "faults", logr.Discard())
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
-	cp, err = controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return cp.Stop() })
+	cp = world.StartControlPlane(ctx, controlplane.Options{})
 })

@@ -33,7 +33,7 @@ func providerOf(di *lsv1alpha1.DeployItem) string {
 }
 
 // awaitCall waits for the n-th call of an action.
-func (w *world) awaitCall(name string, action contract.Action, n int) {
+func (w *env) awaitCall(name string, action contract.Action, n int) {
 	GinkgoHelper()
 	ctx, cancel := w.soon()
 	defer cancel()
@@ -42,7 +42,7 @@ func (w *world) awaitCall(name string, action contract.Action, n int) {
 }
 
 // awaitReturn waits for the end of the n-th call of an action.
-func (w *world) awaitReturn(name string, action contract.Action, n int) landscapertest.Call {
+func (w *env) awaitReturn(name string, action contract.Action, n int) landscapertest.Call {
 	GinkgoHelper()
 	ctx, cancel := w.soon()
 	defer cancel()
@@ -51,7 +51,7 @@ func (w *world) awaitReturn(name string, action contract.Action, n int) landscap
 	return call
 }
 
-var _ = flow("runs that are cut short", func(e *env) {
+var _ = flow("runs that are cut short", func(e *cluster) {
 	It("cancels a running call on abort, then aborts, then fails the run [L31, C4, C6] [H-35]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.Reconcile, landscapertest.InTurn(provider("half"), landscapertest.UntilCancelled()))

@@ -19,7 +19,7 @@ import (
 // tracked reports whether an item is at the generation that its deployer saw last.
 func tracked(di *lsv1alpha1.DeployItem) bool { return di.Status.ObservedGeneration == di.Generation }
 
-var _ = flow("the contract of a job", func(e *env) {
+var _ = flow("the contract of a job", func(e *cluster) {
 	It("starts, works and ends a job as Landscaper expects it [L26, L28, L34, C3, C5, C7, C9, C10, C11] [H-31]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.Reconcile, landscapertest.Phase(phases.Progressing))
@@ -258,7 +258,7 @@ var _ = flow("the contract of a job", func(e *env) {
 })
 
 // envHasField tells whether the resource definition knows a field of spec.
-func envHasField(ctx context.Context, e *env, field string) bool {
+func envHasField(ctx context.Context, e *cluster, field string) bool {
 	GinkgoHelper()
 	for _, crd := range e.crds() {
 		if crd.Spec.Names.Kind == "DeployItem" {

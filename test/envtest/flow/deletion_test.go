@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-var _ = flow("force-reconcile and deletion", func(e *env) {
+var _ = flow("force-reconcile and deletion", func(e *cluster) {
 	It("forces a reconcile of a finished item, once, and removes the annotation afterwards [L32, Lx7, Lx8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		var during lsv1alpha1.DeployItem

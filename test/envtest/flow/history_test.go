@@ -24,7 +24,7 @@ type history struct {
 }
 
 // record watches the namespace of a spec and, at the end of the spec, holds all versions to the rules.
-func (w *world) record() *history {
+func (w *env) record() *history {
 	GinkgoHelper()
 	h := &history{versions: map[string][]*lsv1alpha1.DeployItem{}}
 	events, err := w.watcher.Watch(context.WithoutCancel(w.ctx), &lsv1alpha1.DeployItemList{}, client.InNamespace(w.ns))
@@ -67,7 +67,7 @@ func (h *history) of(name string) []*lsv1alpha1.DeployItem {
 }
 
 // awaitRecorder waits until the recorder has the newest version of an item.
-func (w *world) awaitRecorder(name string) {
+func (w *env) awaitRecorder(name string) {
 	GinkgoHelper()
 	Eventually(func() bool {
 		newest, versions := w.get(name).ResourceVersion, w.history.of(name)
@@ -76,7 +76,7 @@ func (w *world) awaitRecorder(name string) {
 }
 
 // forget drops what was recorded of an item until now, but for its newest version.
-func (w *world) forget(name string) {
+func (w *env) forget(name string) {
 	GinkgoHelper()
 	w.awaitRecorder(name)
 	w.history.mu.Lock()
@@ -86,14 +86,14 @@ func (w *world) forget(name string) {
 }
 
 // versions are all stored versions of an item until now, since forget.
-func (w *world) versions(name string) []*lsv1alpha1.DeployItem {
+func (w *env) versions(name string) []*lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	w.awaitRecorder(name)
 	return w.history.of(name)
 }
 
 // shown are the phases that an item showed, in order, until now.
-func (w *world) shown(name string) []lsv1alpha1.DeployItemPhase {
+func (w *env) shown(name string) []lsv1alpha1.DeployItemPhase {
 	GinkgoHelper()
 	w.awaitRecorder(name)
 	return w.history.phasesOf(name)

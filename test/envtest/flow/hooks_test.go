@@ -58,7 +58,7 @@ func slowBackoff(args *deployerlib.DeployerArgs) {
 	args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: 2 * time.Hour}
 }
 
-var _ = flow("hooks in the flow", func(e *env) {
+var _ = flow("hooks in the flow", func(e *cluster) {
 	It("runs the hooks of each type in order, for each of the four actions [L2, L23, L51, L52, L53, L55]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll()
 		w.run()

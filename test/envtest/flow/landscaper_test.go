@@ -26,7 +26,7 @@ var phases = lsv1alpha1.DeployItemPhases
 type mod func(*lsv1alpha1.DeployItem)
 
 // create makes an item as an Execution does, without asking for anything yet.
-func (w *world) create(name string, mods ...mod) *lsv1alpha1.DeployItem {
+func (w *env) create(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := w.bare(name, append([]mod{asManaged, w.asOfRevision}, mods...)...)
 	Expect(w.client.Create(w.ctx, di)).To(Succeed())
@@ -34,7 +34,7 @@ func (w *world) create(name string, mods ...mod) *lsv1alpha1.DeployItem {
 }
 
 // bare is an item as a person writes it.
-func (w *world) bare(name string, mods ...mod) *lsv1alpha1.DeployItem {
+func (w *env) bare(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name},
 		Spec: lsv1alpha1.DeployItemSpec{Type: w.typ, Configuration: &runtime.RawExtension{
@@ -52,7 +52,7 @@ func asManaged(di *lsv1alpha1.DeployItem) {
 }
 
 // asOfRevision puts on what Landscapers of the job-ID revision put on.
-func (w *world) asOfRevision(di *lsv1alpha1.DeployItem) {
+func (w *env) asOfRevision(di *lsv1alpha1.DeployItem) {
 	if w.jobs() {
 		metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.DeployerTypeAnnotation, string(w.typ))
 	}
@@ -90,7 +90,7 @@ func withConfig(field string) mod {
 }
 
 // deploy creates an item and asks for its first job.
-func (w *world) deploy(name string, mods ...mod) *lsv1alpha1.DeployItem {
+func (w *env) deploy(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := w.create(name, mods...)
 	w.job(name)
@@ -98,7 +98,7 @@ func (w *world) deploy(name string, mods ...mod) *lsv1alpha1.DeployItem {
 }
 
 // job asks for a job as Landscaper does: by annotations, or by a job ID in the status. It returns the job ID.
-func (w *world) job(name string) string {
+func (w *env) job(name string) string {
 	GinkgoHelper()
 	id, err := w.ls.Trigger(w.ctx, w.key(name))
 	Expect(err).NotTo(HaveOccurred())
@@ -106,14 +106,14 @@ func (w *world) job(name string) string {
 }
 
 // operate sets the operation annotation.
-func (w *world) operate(name string, op lsv1alpha1.Operation) {
+func (w *env) operate(name string, op lsv1alpha1.Operation) {
 	GinkgoHelper()
 	Expect(w.ls.Operate(w.ctx, w.key(name), op)).To(Succeed())
 }
 
 // delete deletes an item as Landscaper does. Under the job-ID revision the job follows the timestamp, unless one still
 // runs: that goes on with the deletion.
-func (w *world) delete(name string) {
+func (w *env) delete(name string) {
 	GinkgoHelper()
 	before := w.get(name)
 	w.markDeleted(name)
@@ -123,13 +123,13 @@ func (w *world) delete(name string) {
 }
 
 // markDeleted sets the deletion timestamp only.
-func (w *world) markDeleted(name string) {
+func (w *env) markDeleted(name string) {
 	GinkgoHelper()
 	Expect(w.ls.Mark(w.ctx, w.key(name))).To(Succeed())
 }
 
 // update changes metadata or spec of an item, whatever happens to it meanwhile.
-func (w *world) update(name string, mods ...mod) *lsv1alpha1.DeployItem {
+func (w *env) update(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
 	Eventually(func() error {
@@ -145,7 +145,7 @@ func (w *world) update(name string, mods ...mod) *lsv1alpha1.DeployItem {
 }
 
 // status changes the status of an item, whatever happens to it meanwhile.
-func (w *world) status(name string, change mod) *lsv1alpha1.DeployItem {
+func (w *env) status(name string, change mod) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
 	Eventually(func() error {
@@ -159,7 +159,7 @@ func (w *world) status(name string, change mod) *lsv1alpha1.DeployItem {
 }
 
 // patchStatus sends a merge patch to /status as it is.
-func (w *world) patchStatus(name string, status map[string]any) {
+func (w *env) patchStatus(name string, status map[string]any) {
 	GinkgoHelper()
 	body, err := json.Marshal(map[string]any{"status": status})
 	Expect(err).NotTo(HaveOccurred())
@@ -169,7 +169,7 @@ func (w *world) patchStatus(name string, status map[string]any) {
 
 // interrupt ends the job under the deployer, as Landscaper does: with job IDs on behalf of a user, with annotations
 // after a timeout.
-func (w *world) interrupt(name string) {
+func (w *env) interrupt(name string) {
 	GinkgoHelper()
 	if w.jobs() {
 		Expect(w.ls.Interrupt(w.ctx, w.key(name))).To(Succeed())
@@ -186,7 +186,7 @@ func (w *world) interrupt(name string) {
 }
 
 // finished waits for the end of the last job.
-func (w *world) finished(name string) *lsv1alpha1.DeployItem {
+func (w *env) finished(name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	ctx, cancel := w.soon()
 	defer cancel()
@@ -196,7 +196,7 @@ func (w *world) finished(name string) *lsv1alpha1.DeployItem {
 }
 
 // succeeds deploys an item and waits for its success.
-func (w *world) succeeds(name string, mods ...mod) *lsv1alpha1.DeployItem {
+func (w *env) succeeds(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	w.deploy(name, mods...)
 	di := w.finished(name)
@@ -205,7 +205,7 @@ func (w *world) succeeds(name string, mods ...mod) *lsv1alpha1.DeployItem {
 }
 
 // until waits until an item is as wanted.
-func (w *world) until(name string, ok func(*lsv1alpha1.DeployItem) bool) *lsv1alpha1.DeployItem {
+func (w *env) until(name string, ok func(*lsv1alpha1.DeployItem) bool) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
 	Eventually(func(g Gomega) {
@@ -217,7 +217,7 @@ func (w *world) until(name string, ok func(*lsv1alpha1.DeployItem) bool) *lsv1al
 }
 
 // stays holds that an item is not written any more.
-func (w *world) stays(name string) {
+func (w *env) stays(name string) {
 	GinkgoHelper()
 	before := w.get(name)
 	Consistently(func(g Gomega) {
@@ -226,7 +226,7 @@ func (w *world) stays(name string) {
 }
 
 // gone waits until an item is not there any more.
-func (w *world) gone(name string) {
+func (w *env) gone(name string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		di := &lsv1alpha1.DeployItem{}
@@ -247,7 +247,7 @@ func describe(di *lsv1alpha1.DeployItem) string {
 }
 
 // calls are the actions called for an item so far, in order.
-func (w *world) calls(name string) []contract.Action {
+func (w *env) calls(name string) []contract.Action {
 	actions := []contract.Action{}
 	for _, call := range w.fake.Calls(w.key(name)) {
 		actions = append(actions, call.Action)
@@ -256,13 +256,13 @@ func (w *world) calls(name string) []contract.Action {
 }
 
 // eventuallyCalls waits for exactly these calls of an item.
-func (w *world) eventuallyCalls(name string, actions ...contract.Action) {
+func (w *env) eventuallyCalls(name string, actions ...contract.Action) {
 	GinkgoHelper()
 	Eventually(func() []contract.Action { return w.calls(name) }).WithContext(w.ctx).Should(Equal(actions))
 }
 
 // passes are the hook types of each pass over the only item of a spec, from Start to Start.
-func (w *world) passes() [][]extension.HookType {
+func (w *env) passes() [][]extension.HookType {
 	var passes [][]extension.HookType
 	for _, t := range w.hooks.Types() {
 		if t == extension.StartHook {
@@ -275,7 +275,7 @@ func (w *world) passes() [][]extension.HookType {
 }
 
 // passOf is the first pass that reached a hook type.
-func (w *world) passOf(t extension.HookType) []extension.HookType {
+func (w *env) passOf(t extension.HookType) []extension.HookType {
 	for _, pass := range w.passes() {
 		if slices.Contains(pass, t) {
 			return pass
@@ -285,7 +285,7 @@ func (w *world) passOf(t extension.HookType) []extension.HookType {
 }
 
 // count is how often a hook type was reached.
-func (w *world) count(t extension.HookType) int {
+func (w *env) count(t extension.HookType) int {
 	n := 0
 	for _, seen := range w.hooks.Types() {
 		if seen == t {

@@ -24,7 +24,7 @@ import (
 // shortGrace is how long the specs let calls ignore their context.
 func shortGrace(args *deployerlib.DeployerArgs) { args.GracePeriod = 200 * time.Millisecond }
 
-var _ = flow("code that misbehaves", func(e *env) {
+var _ = flow("code that misbehaves", func(e *cluster) {
 	It("refuses a hook that changes the spec, and drops other changes that it must not make", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.BeforeReconcileHook,
 			func(_ context.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target) (*extension.HookResult, error) {
@@ -68,7 +68,7 @@ var _ = flow("code that misbehaves", func(e *env) {
 	})
 
 	DescribeTable("gives up a call that ignores its cancellation, and runs nothing beside it",
-		func(ctx SpecContext, cancel func(*world)) {
+		func(ctx SpecContext, cancel func(*env)) {
 			w := e.begin(ctx)
 			release := make(chan struct{})
 			w.fake.On(contract.Reconcile, landscapertest.IgnoreContext(release))
@@ -85,8 +85,8 @@ var _ = flow("code that misbehaves", func(e *env) {
 			Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
 			Expect(w.fake.Count(w.key("a"), contract.Reconcile)).To(Equal(2))
 		},
-		Entry("at its timeout", func(*world) {}),
-		Entry("at an abort", func(w *world) { w.operate("a", contract.AbortOperation) }),
+		Entry("at its timeout", func(*env) {}),
+		Entry("at an abort", func(w *env) { w.operate("a", contract.AbortOperation) }),
 	)
 
 	It("tells of a failure by one event", func(ctx SpecContext) {
@@ -106,7 +106,7 @@ var _ = flow("code that misbehaves", func(e *env) {
 	})
 })
 
-var _ = flow("what the library offers a deployer", func(e *env) {
+var _ = flow("what the library offers a deployer", func(e *cluster) {
 	It("resumes finished items once per process, without a write", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		first := w.run()

@@ -18,12 +18,12 @@ import (
 )
 
 // meta names an object in the namespace of a spec.
-func (w *world) meta(name string) metav1.ObjectMeta {
+func (w *env) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: w.ns, Name: name}
 }
 
 // secretTarget makes a Target whose configuration lies in a secret.
-func (w *world) secretTarget(name, secret string) {
+func (w *env) secretTarget(name, secret string) {
 	GinkgoHelper()
 	Expect(w.client.Create(w.ctx, &lsv1alpha1.Target{ObjectMeta: w.meta(name), Spec: lsv1alpha1.TargetSpec{
 		Type:      "flow.deployerkit.dev/target",
@@ -31,9 +31,9 @@ func (w *world) secretTarget(name, secret string) {
 	}})).To(Succeed())
 }
 
-var _ = flow("what an item refers to", func(e *env) {
+var _ = flow("what an item refers to", func(e *cluster) {
 	DescribeTable("shows what is missing on a started run, and goes on when it is there [Lx9, C5]",
-		func(ctx SpecContext, m mod, message string, make func(*world)) {
+		func(ctx SpecContext, m mod, message string, make func(*env)) {
 			w := e.begin(ctx)
 			var called *lsv1alpha1.DeployItem
 			w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
@@ -56,8 +56,8 @@ var _ = flow("what an item refers to", func(e *env) {
 			Expect(contract.NeverDeployed(called)).To(BeFalse(), "known before the deployer does anything")
 			Expect(w.calls("a")).To(HaveLen(1))
 		},
-		Entry("a Target", withTarget("later"), `target "later" not found`, func(w *world) { w.target("later", nil) }),
-		Entry("a Context", withContext("later"), `context "later" not found`, func(w *world) { w.context("later") }),
+		Entry("a Target", withTarget("later"), `target "later" not found`, func(w *env) { w.target("later", nil) }),
+		Entry("a Context", withContext("later"), `context "later" not found`, func(w *env) { w.context("later") }),
 	)
 
 	It("tries a missing secret again and again [Lx9]", func(ctx SpecContext) {

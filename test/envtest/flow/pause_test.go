@@ -28,7 +28,7 @@ func showsPause(di *lsv1alpha1.DeployItem) bool {
 
 // holds waits until the item shows the pause and stays as it is, with nothing
 // written since before but the condition.
-func (w *world) holds(name string, before *lsv1alpha1.DeployItem) {
+func (w *env) holds(name string, before *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	di := w.until(name, showsPause)
 	w.stays(name)
@@ -48,14 +48,14 @@ func (w *world) holds(name string, before *lsv1alpha1.DeployItem) {
 }
 
 // passesAfter does something that wakes an item at rest, and waits for its pass.
-func (w *world) passesAfter(do func()) {
+func (w *env) passesAfter(do func()) {
 	GinkgoHelper()
 	before := w.count(extension.StartHook)
 	do()
 	Eventually(func() int { return w.count(extension.StartHook) }).WithContext(w.ctx).Should(BeNumerically(">", before))
 }
 
-var _ = flow("a paused item", func(e *env) {
+var _ = flow("a paused item", func(e *cluster) {
 	It("gets no new job until the pause is over, and then at once [Yx2]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll()
 		w.run(slowBackoff)

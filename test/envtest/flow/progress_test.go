@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-var _ = flow("progress of a deployer", func(e *env) {
+var _ = flow("progress of a deployer", func(e *cluster) {
 	It("waits, shows for what, and is done when the deployer returns nil [C9, C10]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.Reconcile, landscapertest.Wait("the weather", 300*time.Millisecond))

@@ -30,7 +30,7 @@ func named(name string) func(*deployerlib.DeployerArgs) {
 	return func(args *deployerlib.DeployerArgs) { args.Name = name }
 }
 
-var _ = flow("responsibility", func(e *env) {
+var _ = flow("responsibility", func(e *cluster) {
 	It("never writes an item of another type, whatever a hook says [L24, L25, L43, C1]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll().on(extension.DuringResponsibilityCheckHook, landscapertest.Returns(goOn(), nil))
 		w.run()

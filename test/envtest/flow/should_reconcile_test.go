@@ -24,7 +24,7 @@ import (
 )
 
 // applyConfigMap is a deployer that deploys a ConfigMap named like the item.
-func (w *world) applyConfigMap() landscapertest.Answer {
+func (w *env) applyConfigMap() landscapertest.Answer {
 	return func(ctx context.Context, in landscapertest.Input) error {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: in.Item.Namespace, Name: in.Item.Name}}
 		body, err := json.Marshal(map[string]any{"data": map[string]string{"replicas": "3"}})
@@ -38,7 +38,7 @@ func (w *world) applyConfigMap() landscapertest.Answer {
 	}
 }
 
-func (w *world) replicas(name string) string {
+func (w *env) replicas(name string) string {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{}
 	Expect(w.client.Get(w.ctx, w.key(name), cm)).To(Succeed())
@@ -46,7 +46,7 @@ func (w *world) replicas(name string) string {
 }
 
 // editByHand is what an operator does who scales down at night and forgets to scale up.
-func (w *world) editByHand(name string) {
+func (w *env) editByHand(name string) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{}
 	Expect(w.client.Get(w.ctx, w.key(name), cm)).To(Succeed())
@@ -63,7 +63,7 @@ func every(d time.Duration) extension.ReconcileExtensionHookSetup {
 }
 
 // keepsItsJob holds that a finished job-ID item showed nothing but its finished job since forget.
-func (w *world) keepsItsJob(name string) {
+func (w *env) keepsItsJob(name string) {
 	GinkgoHelper()
 	versions := w.versions(name)
 	for _, di := range versions {
@@ -73,7 +73,7 @@ func (w *world) keepsItsJob(name string) {
 	}
 }
 
-var _ = flow("runs that nothing but a hook asks for", func(e *env) {
+var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 	It("leaves a finished item alone without hooks [L4, L29, C8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.run()
@@ -207,7 +207,7 @@ var _ = flow("runs that nothing but a hook asks for", func(e *env) {
 	})
 })
 
-var _ = flow("background runs of a finished job", func(e *env) {
+var _ = flow("background runs of a finished job", func(e *cluster) {
 	if !e.jobs() {
 		return
 	}

@@ -68,27 +68,27 @@ func peak(ctx context.Context) (stop func() int64) {
 }
 
 // finished creates n items whose job is finished, so that a deployer only holds them.
-func (w *world) finished(n int) {
+func (w *env) finished(n int) {
 	w.Helper()
 	group, ctx := errgroup.WithContext(w.Context())
 	group.SetLimit(16)
 	for i := range n {
 		group.Go(func() error {
-			di := w.ls.Item(w.ns, fmt.Sprintf("item-%d", i), w.kind, mockConfig(`"export":"`+strings.Repeat("x", configSize)+`"`))
-			if err := w.ls.Create(ctx, di); err != nil {
+			di := w.Landscaper.Item(w.Namespace, fmt.Sprintf("item-%d", i), w.Type, mockConfig(`"export":"`+strings.Repeat("x", configSize)+`"`))
+			if err := w.Landscaper.Create(ctx, di); err != nil {
 				return err
 			}
 			di.Status = lsv1alpha1.DeployItemStatus{
 				Phase: lsv1alpha1.DeployItemPhases.Succeeded, ObservedGeneration: di.Generation, JobID: "job", JobIDFinished: "job",
 			}
-			return w.client.Status().Update(ctx, di)
+			return w.Client.Status().Update(ctx, di)
 		})
 	}
 	must(w, group.Wait())
 }
 
 // held is how many bytes a deployer gives back for each of n items when it ends.
-func (w *world) held(n int) (perItem int64) {
+func (w *env) held(n int) (perItem int64) {
 	w.Helper()
 	m := w.mocksWithCache()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
@@ -105,22 +105,21 @@ func (w *world) held(n int) (perItem int64) {
 }
 
 // mocksWithCache runs a mock deployer with the cache options that a program has.
-func (w *world) mocksWithCache() *landscapertest.Manager {
+func (w *env) mocksWithCache() *landscapertest.Manager {
 	w.Helper()
-	args := mock.Args(nil)
-	args.Type = w.kind
-	return landscapertest.StartManager(w.tb, w.cp.Config, args, landscapertest.WithOptions(func(o *ctrl.Options) {
-		o.Cache.ByObject = deployerlib.CacheByObject(args.Type)
+	w.Start(mock.Args(nil), landscapertest.WithOptions(func(o *ctrl.Options) {
+		o.Cache.ByObject = deployerlib.CacheByObject(w.Type)
 	}))
+	return w.Manager
 }
 
 var _ = Describe("a deployer", func() {
 	It("holds little of each item, and next to nothing of those of others", func() {
 		const n = 400
-		w := newWorld(GinkgoTB(), cp)
+		w := newEnv(GinkgoTB(), cp)
 		w.finished(n)
 		own := w.held(n)
-		w.kind = "example.org/nobody"
+		w.Type = "example.org/nobody"
 		foreign := w.held(n)
 		AddReportEntry("memory", fmt.Sprintf("%d bytes for an item of its own, %d for one of others", own, foreign))
 		Expect(own).To(BeNumerically("<", 32<<10))
@@ -159,17 +158,17 @@ func BenchmarkLimitsItems(b *testing.B) {
 	for b.Loop() {
 		w.finished(manyItems)
 		b.ReportMetric(float64(w.held(manyItems)), "B/item")
-		w.kind = "example.org/nobody"
+		w.Type = "example.org/nobody"
 		b.ReportMetric(float64(w.held(manyItems)), "B/foreign-item")
 	}
 }
 
-func benchWorld(b *testing.B) *world {
+func benchWorld(b *testing.B) *env {
 	b.Helper()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	control, err := controlplane.Start(b.Context(), controlplane.Options{})
 	must(b, err)
 	b.Cleanup(func() { must(b, control.Stop()) })
-	return newWorld(b, control)
+	return newEnv(b, control)
 }

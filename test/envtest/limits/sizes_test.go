@@ -40,7 +40,7 @@ func succeeded(di *lsv1alpha1.DeployItem) {
 
 var _ = Describe("an item of the manifest deployer", func() {
 	It("deploys, changes and deletes a configuration of 1 MiB", func() {
-		w := newWorld(GinkgoTB(), cp)
+		w := newEnv(GinkgoTB(), cp)
 		w.manifests()
 		for _, mark := range []string{"a", "b"} {
 			config := w.configMaps(4, mebibyte/4-100, mark)
@@ -53,7 +53,7 @@ var _ = Describe("an item of the manifest deployer", func() {
 			succeeded(di)
 			AddReportEntry("size", fmt.Sprintf("configuration %d, item %d bytes", len(config), sizeOf(w, di)))
 			cm := &corev1.ConfigMap{}
-			Expect(w.client.Get(w.Context(), w.key("cm-3"), cm)).To(Succeed())
+			Expect(w.Client.Get(w.Context(), w.Key("cm-3"), cm)).To(Succeed())
 			Expect(cm.Data["k"]).To(HavePrefix(mark + "xxx"))
 		}
 		w.remove("big")
@@ -61,46 +61,46 @@ var _ = Describe("an item of the manifest deployer", func() {
 	})
 
 	It("refuses what leaves no room for the inventory, before the first write to the target [D11]", func() {
-		w := newWorld(GinkgoTB(), cp)
+		w := newEnv(GinkgoTB(), cp)
 		w.manifests()
 		succeeded(w.deploy("full", w.configMaps(3, 300, "a")))
 		Expect(w.objects()).To(Equal(3))
-		before := w.counter.Snapshot()
+		before := w.Counter.Snapshot()
 		refused(w.update("full", w.configMaps(3500, 300, "b")), "too large")
 		Expect(w.objects()).To(Equal(3), "what was there stays, and is not forgotten")
-		Expect(w.counter.Snapshot().Since(before).Writes().Total()).To(BeZero())
+		Expect(w.Counter.Snapshot().Since(before).Writes().Total()).To(BeZero())
 		w.remove("full")
 		Expect(w.objects()).To(BeZero())
 	})
 
 	It("refuses more objects than an inventory can hold, before the first write to the target [D11]", func() {
-		w := newWorld(GinkgoTB(), cp)
+		w := newEnv(GinkgoTB(), cp)
 		w.manifests()
 		refused(w.deploy("many", w.configMaps(8000, 1, "a")), "objects are too many")
 		Expect(w.objects()).To(BeZero())
-		Expect(w.counter.Snapshot().Writes().Total()).To(BeZero())
+		Expect(w.Counter.Snapshot().Writes().Total()).To(BeZero())
 		w.remove("many")
 	})
 })
 
 var _ = Describe("an item of the mock deployer", func() {
 	It("exports as much as a Secret can hold, and not more", func() {
-		w := newWorld(GinkgoTB(), cp)
+		w := newEnv(GinkgoTB(), cp)
 		w.mocks()
-		secret := types.NamespacedName{Namespace: w.ns, Name: "out-export"}
+		secret := types.NamespacedName{Namespace: w.Namespace, Name: "out-export"}
 		export := func(size int) string { return mockConfig(`"export":"` + strings.Repeat("x", size) + `"`) }
 		succeeded(w.deploy("out", export(mebibyte-2)))
-		Expect(w.client.Get(w.Context(), secret, &corev1.Secret{})).To(Succeed())
+		Expect(w.Client.Get(w.Context(), secret, &corev1.Secret{})).To(Succeed())
 		refused(w.update("out", export(mebibyte)), "more than the 1048576 that a Secret can hold")
 		stored := &corev1.Secret{}
-		Expect(w.client.Get(w.Context(), secret, stored)).To(Succeed())
+		Expect(w.Client.Get(w.Context(), secret, stored)).To(Succeed())
 		Expect(stored.Data["config"]).To(HaveLen(mebibyte), "the last good export stays")
 		w.remove("out")
-		Expect(apierrors.IsNotFound(w.client.Get(w.Context(), secret, stored))).To(BeTrue())
+		Expect(apierrors.IsNotFound(w.Client.Get(w.Context(), secret, stored))).To(BeTrue())
 	})
 
 	It("stores a provider status that fits, and ends the job of one that does not", func() {
-		w := newWorld(GinkgoTB(), cp)
+		w := newEnv(GinkgoTB(), cp)
 		w.mocks()
 		status := func(size int) string {
 			return mockConfig(`"providerStatus":{"apiVersion":"v1","kind":"S","text":"` + strings.Repeat("x", size) + `"}`)

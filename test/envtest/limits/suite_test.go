@@ -7,25 +7,17 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var cp *controlplane.ControlPlane
 
 func TestLimits(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(logr.Discard()) // a mebibyte in a log helps nobody
-	klog.SetLogger(logr.Discard())
-	RunSpecs(t, "limits")
+	world.RunWithLog(t, "limits", logr.Discard())
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
-	cp, err = controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return cp.Stop() })
+	cp = world.StartControlPlane(ctx, controlplane.Options{})
 })

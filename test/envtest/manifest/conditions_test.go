@@ -19,16 +19,16 @@ import (
 )
 
 // limited is a kubeconfig of a user who may do these things with ConfigMaps of the namespace, and nothing else.
-func (w *world) limited(ctx context.Context, verbs ...string) []byte {
+func (w *env) limited(ctx context.Context, verbs ...string) []byte {
 	GinkgoHelper()
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "limited"}}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "limited"}}
 	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}}
-	Expect(w.client.Create(ctx, role)).To(Succeed())
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "limited"}}
+	Expect(w.Client.Create(ctx, role)).To(Succeed())
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "limited"}}
 	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}
-	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: w.ns}}
-	Expect(w.client.Create(ctx, binding)).To(Succeed())
-	user, err := cp.User(w.ns)
+	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: w.Namespace}}
+	Expect(w.Client.Create(ctx, binding)).To(Succeed())
+	user, err := cp.User(w.Namespace)
 	Expect(err).NotTo(HaveOccurred())
 	out := clientcmdapi.NewConfig()
 	out.CurrentContext = "limited"
@@ -42,56 +42,56 @@ func (w *world) limited(ctx context.Context, verbs ...string) []byte {
 
 var _ = Describe("an item tells", func() {
 	It("that changes by others are not seen at once, and why", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.target(ctx, "limited", w.limited(ctx, "get", "create", "patch", "delete"))
-		w.create(ctx, "item", config(nil, w.configMaps(1, "a")...), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "limited" })
-		di := w.finished(ctx, "item")
+		w := newEnv(ctx, contract.JobID).start()
+		w.CreateTarget(ctx, "limited", w.limited(ctx, "get", "create", "patch", "delete"))
+		w.Create(ctx, "item", config(nil, w.configMaps(1, "a")...), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "limited" })
+		di := w.Finished(ctx, "item")
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 		condition := contract.GetCondition(di.Status.Conditions, manifest.ConditionDriftDetection)
 		Expect(condition).NotTo(BeNil())
 		Expect(condition.Status).To(Equal(lsv1alpha1.ConditionFalse))
 		Expect(condition.Message).To(And(ContainSubstring("configmaps"), ContainSubstring("forbidden")))
 		w.remove(ctx, "item")
-		Expect(w.read(ctx, "cm-0")).To(BeNil())
+		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 	}, SpecTimeout(time.Minute))
 
 	It("which right is missing, and goes on once it is there", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.target(ctx, "limited", w.limited(ctx, "get", "list", "watch", "create"))
-		w.create(ctx, "item", config(nil, w.configMaps(1, "a")...), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "limited" })
+		w := newEnv(ctx, contract.JobID).start()
+		w.CreateTarget(ctx, "limited", w.limited(ctx, "get", "list", "watch", "create"))
+		w.Create(ctx, "item", config(nil, w.configMaps(1, "a")...), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "limited" })
 		Eventually(w.item(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError", HaveField("Message",
-			And(ContainSubstring("ConfigMap "+w.ns+"/cm-0"), ContainSubstring("cannot patch")))))
-		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "limited"}}
+			And(ContainSubstring("ConfigMap "+w.Namespace+"/cm-0"), ContainSubstring("cannot patch")))))
+		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "limited"}}
 		Expect(w.exists(ctx, role, "limited")).To(BeTrue())
 		role.Rules[0].Verbs = append(role.Rules[0].Verbs, "patch")
-		Expect(w.client.Update(ctx, role)).To(Succeed())
-		Expect(w.finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+		Expect(w.Client.Update(ctx, role)).To(Succeed())
+		Expect(w.Finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(time.Minute))
 
 	It("what is wrong with its configuration, and is deleted all the same [H-29]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.deploy(ctx, "item", config(nil, w.configMaps(1, "a")...))
-		di := w.update(ctx, "item", config(map[string]any{"deleteTimeOut": "1m"}, w.configMaps(1, "b")...))
+		w := newEnv(ctx, contract.JobID).start()
+		w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")...))
+		di := w.Update(ctx, "item", config(map[string]any{"deleteTimeOut": "1m"}, w.configMaps(1, "b")...))
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Message).To(ContainSubstring(`spec.config: unknown field "deleteTimeOut"`))
 		Expect(di.Status.LastError.Codes).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))
-		Expect(w.read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "a"))
+		Expect(w.Read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "a"))
 		w.remove(ctx, "item")
-		Expect(w.read(ctx, "cm-0")).To(BeNil())
+		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 		Eventually(w.events(ctx, "item")).WithTimeout(patience).Should(ContainElement(HavePrefix("InvalidConfiguration: ")))
 	}, SpecTimeout(time.Minute))
 
 	It("which field of an object cannot be changed", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		frozen := func(value string) map[string]any {
 			cm := w.configMap("frozen", map[string]string{"key": value})
 			cm["immutable"] = true
 			return cm
 		}
-		w.deploy(ctx, "item", config(nil, frozen("a")))
-		di := w.update(ctx, "item", config(nil, frozen("b")))
+		w.Deploy(ctx, "item", config(nil, frozen("a")))
+		di := w.Update(ctx, "item", config(nil, frozen("b")))
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
-		Expect(di.Status.LastError.Message).To(ContainSubstring("ConfigMap " + w.ns + "/frozen: .data: "))
+		Expect(di.Status.LastError.Message).To(ContainSubstring("ConfigMap " + w.Namespace + "/frozen: .data: "))
 		Expect(di.Status.LastError.Codes).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))
 	}, SpecTimeout(time.Minute))
 })

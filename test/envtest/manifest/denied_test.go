@@ -23,22 +23,22 @@ import (
 )
 
 // deny refuses deletes as a webhook can: with any code, and a text. It returns how they are allowed again.
-func (w *world) deny(code int, reason string) (allow func()) {
+func (w *env) deny(code int, reason string) (allow func()) {
 	body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d,"reason":%q,"message":"admission webhook \"guard.example.com\" denied the request: not on Fridays"}`, code, reason)
-	w.counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
+	w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
 		func(req *http.Request) (*http.Response, error) {
 			return &http.Response{
 				StatusCode: code, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": []string{"application/json"}},
 				Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: req,
 			}, nil
 		}))
-	return func() { w.counter.Inject(nil) }
+	return func() { w.Counter.Inject(nil) }
 }
 
 // denyByPolicy has the API server itself refuse deletes in the namespace.
-func (w *world) denyByPolicy(ctx context.Context) (allow func()) {
+func (w *env) denyByPolicy(ctx context.Context) (allow func()) {
 	GinkgoHelper()
-	name := "no-deletes-" + w.ns
+	name := "no-deletes-" + w.Namespace
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
 		RuleWithOperations: admissionv1.RuleWithOperations{
@@ -51,40 +51,40 @@ func (w *world) denyByPolicy(ctx context.Context) (allow func()) {
 	binding.Spec.PolicyName = name
 	binding.Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Deny}
 	binding.Spec.MatchResources = &admissionv1.MatchResources{
-		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.ns}},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.Namespace}},
 	}
-	Expect(w.client.Create(ctx, policy)).To(Succeed())
-	Expect(w.client.Create(ctx, binding)).To(Succeed())
+	Expect(w.Client.Create(ctx, policy)).To(Succeed())
+	Expect(w.Client.Create(ctx, binding)).To(Succeed())
 	allow = func() {
 		GinkgoHelper()
-		Expect(client.IgnoreNotFound(w.client.Delete(context.WithoutCancel(ctx), binding))).To(Succeed())
-		Expect(client.IgnoreNotFound(w.client.Delete(context.WithoutCancel(ctx), policy))).To(Succeed())
+		Expect(client.IgnoreNotFound(w.Client.Delete(context.WithoutCancel(ctx), binding))).To(Succeed())
+		Expect(client.IgnoreNotFound(w.Client.Delete(context.WithoutCancel(ctx), policy))).To(Succeed())
 	}
 	DeferCleanup(allow)
-	probe := w.read(ctx, "cm-0")
-	Eventually(func() error { return w.client.Delete(ctx, probe, client.DryRunAll) }).WithTimeout(patience).
+	probe := w.Read(ctx, "cm-0")
+	Eventually(func() error { return w.Client.Delete(ctx, probe, client.DryRunAll) }).WithTimeout(patience).
 		Should(MatchError(apierrors.IsInvalid, "refused by the policy"))
 	return allow
 }
 
 // denials are ways to say no, and what they say.
-var denials = map[string]func(context.Context, *world) (allow func()){
-	"a webhook without a code": func(_ context.Context, w *world) func() { return w.deny(http.StatusBadRequest, "") },
-	"a webhook that forbids":   func(_ context.Context, w *world) func() { return w.deny(http.StatusForbidden, "Forbidden") },
-	"a webhook that is broken": func(_ context.Context, w *world) func() {
+var denials = map[string]func(context.Context, *env) (allow func()){
+	"a webhook without a code": func(_ context.Context, w *env) func() { return w.deny(http.StatusBadRequest, "") },
+	"a webhook that forbids":   func(_ context.Context, w *env) func() { return w.deny(http.StatusForbidden, "Forbidden") },
+	"a webhook that is broken": func(_ context.Context, w *env) func() {
 		return w.deny(http.StatusInternalServerError, "InternalError")
 	},
-	"an admission policy":       func(ctx context.Context, w *world) func() { return w.denyByPolicy(ctx) },
-	"a webhook with a conflict": func(_ context.Context, w *world) func() { return w.deny(http.StatusConflict, "Conflict") },
+	"an admission policy":       func(ctx context.Context, w *env) func() { return w.denyByPolicy(ctx) },
+	"a webhook with a conflict": func(_ context.Context, w *env) func() { return w.deny(http.StatusConflict, "Conflict") },
 }
 
 // complains waits until the item says why it does not get on.
-func (w *world) complains(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+func (w *env) complains(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
 	Eventually(func(g Gomega) {
 		var err error
-		di, err = w.ls.Get(ctx, w.key(name))
+		di, err = w.Landscaper.Get(ctx, w.Key(name))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(di.Status.LastError).NotTo(BeNil())
 		g.Expect(di.Status.LastError.Message).To(And(ContainSubstring("cm-"), ContainSubstring("not on Fridays")))
@@ -95,21 +95,21 @@ func (w *world) complains(ctx context.Context, name string) *lsv1alpha1.DeployIt
 var _ = Describe("a target that denies deletes", func() {
 	for name, deny := range denials {
 		It("("+name+") keeps the item in its place until it allows them", func(ctx SpecContext) {
-			w := newWorld(ctx, contract.JobID).start()
-			w.deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+			w := newEnv(ctx, contract.JobID).start()
+			w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 			allow := deny(ctx, w)
-			Expect(w.ls.Mark(ctx, w.key("item"))).To(Succeed())
-			Expect(w.ls.TriggerAs(ctx, w.key("item"), jobID)).To(Succeed())
+			Expect(w.Landscaper.Mark(ctx, w.Key("item"))).To(Succeed())
+			Expect(w.Landscaper.TriggerAs(ctx, w.Key("item"), jobID)).To(Succeed())
 			di := w.complains(ctx, "item")
 			Expect(di.Finalizers).NotTo(BeEmpty())
 			Expect(contract.IsFinal(di.Status.Phase)).To(BeFalse(), "phase %s: another configuration would not help", di.Status.Phase)
 			Expect(w.inventory(ctx, "item")).To(HaveLen(3))
 
 			By("another process is as patient")
-			w.mgr.Kill()
+			w.Manager.Kill()
 			w.start()
 			Consistently(func(g Gomega) {
-				g.Expect(w.data(ctx, "cm-1")(g)).NotTo(BeNil())
+				g.Expect(w.Data(ctx, "cm-1")(g)).NotTo(BeNil())
 				g.Expect(w.inventory(ctx, "item")).To(HaveLen(3))
 			}).Should(Succeed())
 
@@ -119,20 +119,20 @@ var _ = Describe("a target that denies deletes", func() {
 		}, SpecTimeout(2*time.Minute))
 
 		It("("+name+") is not forgotten by an update", func(ctx SpecContext) {
-			w := newWorld(ctx, contract.JobID).start()
-			w.deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+			w := newEnv(ctx, contract.JobID).start()
+			w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 			allow := deny(ctx, w)
-			Expect(w.ls.Update(ctx, w.key("item"), config(nil, w.configMaps(2, "b")...))).To(Succeed())
-			Expect(w.ls.TriggerAs(ctx, w.key("item"), "first")).To(Succeed())
+			Expect(w.Landscaper.Update(ctx, w.Key("item"), config(nil, w.configMaps(2, "b")...))).To(Succeed())
+			Expect(w.Landscaper.TriggerAs(ctx, w.Key("item"), "first")).To(Succeed())
 			di := w.complains(ctx, "item")
 			Expect(di.Status.JobIDFinished).NotTo(Equal("first"))
-			Expect(w.read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "b"), "all else is done")
+			Expect(w.Read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "b"), "all else is done")
 
 			By("a change meanwhile")
 			last := job{after: w.configMaps(1, "c"), gone: []string{"cm-1", "cm-2"}}
-			Expect(w.ls.Update(ctx, w.key("item"), config(nil, last.after...))).To(Succeed())
-			Expect(w.ls.TriggerAs(ctx, w.key("item"), jobID)).To(Succeed())
-			Eventually(w.data(ctx, "cm-0")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "c")))
+			Expect(w.Landscaper.Update(ctx, w.Key("item"), config(nil, last.after...))).To(Succeed())
+			Expect(w.Landscaper.TriggerAs(ctx, w.Key("item"), jobID)).To(Succeed())
+			Eventually(w.Data(ctx, "cm-0")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "c")))
 			w.complains(ctx, "item")
 			Expect(w.inventory(ctx, "item")).To(HaveLen(3))
 

@@ -24,10 +24,10 @@ import (
 )
 
 // notes are the texts of an item's events with a reason.
-func (w *world) notes(ctx context.Context, reason string) func(Gomega) []string {
+func (w *env) notes(ctx context.Context, reason string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		list := &eventsv1.EventList{}
-		g.Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+		g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
 		notes := []string{}
 		for i := range list.Items {
 			if list.Items[i].Reason == reason {
@@ -39,161 +39,161 @@ func (w *world) notes(ctx context.Context, reason string) func(Gomega) []string 
 }
 
 // editAs changes the field "key" of a ConfigMap under the name of a field manager.
-func (w *world) editAs(ctx context.Context, manager, name, value string) {
+func (w *env) editAs(ctx context.Context, manager, name, value string) {
 	GinkgoHelper()
-	cm := w.read(ctx, name)
+	cm := w.Read(ctx, name)
 	cm.Data["key"] = value
-	Expect(w.client.Update(ctx, cm, client.FieldOwner(manager))).To(Succeed())
+	Expect(w.Client.Update(ctx, cm, client.FieldOwner(manager))).To(Succeed())
 }
 
 // heals waits until a ConfigMap has its value again.
-func (w *world) heals(ctx context.Context, name, value string) {
+func (w *env) heals(ctx context.Context, name, value string) {
 	GinkgoHelper()
-	Eventually(w.data(ctx, name)).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", value)), name)
+	Eventually(w.Data(ctx, name)).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", value)), name)
 }
 
 var _ = Describe("drift", func() {
 	It("is left alone while the item's owner says so, and healed after that [L3]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
-		Expect(w.ls.Annotate(ctx, w.key("item"), map[string]string{continuousreconcile.ActiveAnnotation: "false"})).To(Succeed())
+		w := newEnv(ctx, contract.JobID).start()
+		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
+		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{continuousreconcile.ActiveAnnotation: "false"})).To(Succeed())
 		Eventually(func(g Gomega) {
 			di := &lsv1alpha1.DeployItem{}
-			g.Expect(w.mgr.GetClient().Get(ctx, w.key("item"), di)).To(Succeed())
+			g.Expect(w.Manager.GetClient().Get(ctx, w.Key("item"), di)).To(Succeed())
 			g.Expect(di.Annotations).To(HaveKeyWithValue(continuousreconcile.ActiveAnnotation, "false"), "the deployer has seen it")
 		}).WithTimeout(patience).Should(Succeed())
-		before := w.counter.Snapshot()
+		before := w.Counter.Snapshot()
 		w.editAs(ctx, "kubectl-edit", "cm-1", "by hand")
-		Consistently(func() int { _, writes := w.spent(before); return writes }).WithTimeout(2 * time.Second).Should(BeZero())
-		Expect(w.ls.Annotate(ctx, w.key("item"), map[string]string{continuousreconcile.ActiveAnnotation: ""})).To(Succeed())
+		Consistently(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(2 * time.Second).Should(BeZero())
+		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{continuousreconcile.ActiveAnnotation: ""})).To(Succeed())
 		w.heals(ctx, "cm-1", "a")
-		_, writes := w.spent(before)
-		Expect(writes).To(Equal(1), "%s", w.counter.Snapshot().Since(before))
+		_, writes := w.Spent(before)
+		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(time.Minute))
 
 	It("is told in events that name each object, the field manager and the field", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
+		w := newEnv(ctx, contract.JobID).start()
+		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		w.editAs(ctx, "kubectl-edit", "cm-0", "by hand")
 		w.heals(ctx, "cm-0", "a")
 		w.editAs(ctx, "some-controller", "cm-1", "by a machine")
 		w.heals(ctx, "cm-1", "a")
 		Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ConsistOf(
-			"Normal item: configmaps "+w.ns+"/cm-0: changed by kubectl-edit (data.key)",
-			"Normal item: configmaps "+w.ns+"/cm-1: changed by some-controller (data.key)",
+			"Normal item: configmaps "+w.Namespace+"/cm-0: changed by kubectl-edit (data.key)",
+			"Normal item: configmaps "+w.Namespace+"/cm-1: changed by some-controller (data.key)",
 		))
 	}, SpecTimeout(time.Minute))
 
 	It("of objects that were deleted or lost our label is healed", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
-		Expect(w.client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(w.ns), client.HasLabels{ownership.LabelItem})).To(Succeed())
+		w := newEnv(ctx, contract.JobID).start()
+		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+		Expect(w.Client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(w.Namespace), client.HasLabels{ownership.LabelItem})).To(Succeed())
 		for _, name := range []string{"cm-0", "cm-1", "cm-2"} {
 			w.heals(ctx, name, "a")
 		}
 		Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(ContainSubstring(": gone")))
 		for _, name := range []string{"cm-0", "cm-1", "cm-2"} { // one by one: a run that is on its way heals what it finds without a word
-			uid := w.read(ctx, name).UID
-			Expect(w.client.Delete(ctx, w.read(ctx, name))).To(Succeed())
-			Eventually(w.data(ctx, name)).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(uid)))))
+			uid := w.Read(ctx, name).UID
+			Expect(w.Client.Delete(ctx, w.Read(ctx, name))).To(Succeed())
+			Eventually(w.Data(ctx, name)).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(uid)))))
 			Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(ContainSubstring(name+": gone")), "each has its event")
 		}
-		w.edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Labels = nil })
-		Eventually(w.data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Labels", HaveKey(ownership.LabelItem)))
-		before := w.counter.Snapshot()
-		Consistently(func() int { _, writes := w.spent(before); return writes }).Should(BeZero())
+		w.Edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Labels = nil })
+		Eventually(w.Data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Labels", HaveKey(ownership.LabelItem)))
+		before := w.Counter.Snapshot()
+		Consistently(func() int { _, writes := w.Spent(before); return writes }).Should(BeZero())
 	}, SpecTimeout(time.Minute))
 
 	It("that comes back each time is a fight: told, slowed down, and no reason to keep a job waiting", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
-		before := w.counter.Snapshot()
+		w := newEnv(ctx, contract.JobID).start()
+		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
+		before := w.Counter.Snapshot()
 		w.fight(ctx, "cm-0")
-		writes := func() int { _, writes := w.spent(before); return writes }
+		writes := func() int { _, writes := w.Spent(before); return writes }
 		Eventually(writes).WithTimeout(patience).Should(Equal(2))
 		Consistently(writes).WithTimeout(4*time.Second).Should(Equal(2), "the third time it takes a while")
 
 		By("another object meanwhile, which is put right at once and alone")
-		w.edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "theirs" })
-		Eventually(w.data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
+		w.Edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "theirs" })
+		Eventually(w.Data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
 		Expect(writes()).To(Equal(3))
 
 		By("a job meanwhile")
 		started := time.Now()
-		w.again(ctx, "item")
+		w.Again(ctx, "item")
 		Expect(time.Since(started)).To(BeNumerically("<", 4*time.Second))
 		Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(And(
-			HavePrefix("Warning item: configmaps "+w.ns+"/cm-0"), ContainSubstring("a fight with fighter about data.key"))))
+			HavePrefix("Warning item: configmaps "+w.Namespace+"/cm-0"), ContainSubstring("a fight with fighter about data.key"))))
 
 		By("after the job")
-		now := w.counter.Snapshot()
-		Consistently(func() int { _, writes := w.spent(now); return writes }).WithTimeout(3*time.Second).
+		now := w.Counter.Snapshot()
+		Consistently(func() int { _, writes := w.Spent(now); return writes }).WithTimeout(3*time.Second).
 			Should(BeNumerically("<=", 1), "no hot loop after the job either")
 	}, SpecTimeout(time.Minute))
 
 	It("while a job runs is healed by that job, or right after it", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.deploy(ctx, "item", config(nil, w.configMaps(4, "a")...))
+		w := newEnv(ctx, contract.JobID).start()
+		w.Deploy(ctx, "item", config(nil, w.configMaps(4, "a")...))
 		edited := sync.OnceFunc(func() { w.editAs(ctx, "kubectl-edit", "cm-0", "by hand") })
-		w.counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "cm-3" },
+		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "cm-3" },
 			func(*http.Request) (*http.Response, error) {
 				defer GinkgoRecover()
-				Eventually(w.data(ctx, "cm-0")).WithTimeout(patience).ShouldNot(HaveField("Data", HaveKeyWithValue("key", "a")))
+				Eventually(w.Data(ctx, "cm-0")).WithTimeout(patience).ShouldNot(HaveField("Data", HaveKeyWithValue("key", "a")))
 				edited() // cm-0 was written, and the job goes on
 				return nil, nil
 			}))
-		di := w.update(ctx, "item", config(nil, w.configMaps(4, "b")...))
+		di := w.Update(ctx, "item", config(nil, w.configMaps(4, "b")...))
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 		w.heals(ctx, "cm-0", "b")
 
 		By("a job that waits")
 		missing := map[string]any{"custom": []any{map[string]any{
-			"name": "go", "resourceSelector": []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "go", "namespace": w.ns}},
+			"name": "go", "resourceSelector": []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "go", "namespace": w.Namespace}},
 			"requirements": []any{map[string]any{"jsonPath": "data.key", "operator": "exists"}},
 		}}}
-		Expect(w.ls.Update(ctx, w.key("item"), config(map[string]any{"readinessChecks": missing}, w.configMaps(4, "c")...))).To(Succeed())
-		Expect(w.ls.TriggerAs(ctx, w.key("item"), jobID)).To(Succeed())
+		Expect(w.Landscaper.Update(ctx, w.Key("item"), config(map[string]any{"readinessChecks": missing}, w.configMaps(4, "c")...))).To(Succeed())
+		Expect(w.Landscaper.TriggerAs(ctx, w.Key("item"), jobID)).To(Succeed())
 		w.heals(ctx, "cm-3", "c")
 		w.editAs(ctx, "kubectl-edit", "cm-1", "by hand")
 		w.heals(ctx, "cm-1", "c")
-		waiting, err := w.ls.Get(ctx, w.key("item"))
+		waiting, err := w.Landscaper.Get(ctx, w.Key("item"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(waiting.Status.JobIDFinished).NotTo(Equal(jobID))
 		goOn := &corev1.ConfigMap{Data: map[string]string{"key": "go"}}
-		goOn.Namespace, goOn.Name = w.ns, "go"
-		Expect(w.client.Create(ctx, goOn)).To(Succeed())
+		goOn.Namespace, goOn.Name = w.Namespace, "go"
+		Expect(w.Client.Create(ctx, goOn)).To(Succeed())
 		Expect(job{after: []any{}}.end(ctx, w)).To(Succeed())
 	}, SpecTimeout(time.Minute))
 
 	It("that no watch can see is healed by schedule, which believes nothing [L3]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		more := map[string]any{
 			"continuousReconcile": map[string]any{"every": "5s"}, "readinessChecks": map[string]any{"disableDefault": true},
 		}
-		w.deploy(ctx, "item", config(more, w.deployment("app", "first", "second")))
+		w.Deploy(ctx, "item", config(more, w.deployment("app", "first", "second")))
 		names := func(g Gomega) []string {
 			app := &appsv1.Deployment{}
-			g.Expect(w.client.Get(ctx, w.key("app"), app)).To(Succeed())
+			g.Expect(w.Client.Get(ctx, w.Key("app"), app)).To(Succeed())
 			out := []string{}
 			for _, env := range app.Spec.Template.Spec.Containers[0].Env {
 				out = append(out, env.Name)
 			}
 			return out
 		}
-		before := w.counter.Snapshot()
+		before := w.Counter.Snapshot()
 		app := &appsv1.Deployment{}
-		Expect(w.client.Get(ctx, w.key("app"), app)).To(Succeed())
+		Expect(w.Client.Get(ctx, w.Key("app"), app)).To(Succeed())
 		patch := `[{"op":"replace","path":"/spec/template/spec/containers/0/env","value":[` +
 			`{"name":"second","value":"x"},{"name":"first","value":"x"}]}]`
-		Expect(w.client.Patch(ctx, app, client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-edit"))).To(Succeed())
+		Expect(w.Client.Patch(ctx, app, client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-edit"))).To(Succeed())
 		Expect(names(NewGomega(Fail))).To(Equal([]string{"second", "first"}))
-		Consistently(func() int { _, writes := w.spent(before); return writes }).WithTimeout(time.Second).Should(BeZero(), "the order of a list is a blind spot")
+		Consistently(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(time.Second).Should(BeZero(), "the order of a list is a blind spot")
 		Eventually(names).WithTimeout(patience).Should(Equal([]string{"first", "second"}))
 	}, SpecTimeout(time.Minute))
 })
 
 // fight changes a ConfigMap again whenever it was put right, until the spec ends.
-func (w *world) fight(ctx context.Context, name string) {
+func (w *env) fight(ctx context.Context, name string) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -207,18 +207,18 @@ func (w *world) fight(ctx context.Context, name string) {
 			case <-ticker.C:
 			}
 			cm := &corev1.ConfigMap{}
-			if err := w.client.Get(ctx, w.key(name), cm); err != nil || cm.Data["key"] == "theirs" {
+			if err := w.Client.Get(ctx, w.Key(name), cm); err != nil || cm.Data["key"] == "theirs" {
 				continue
 			}
 			cm.Data["key"] = "theirs"
-			_ = w.client.Update(ctx, cm, client.FieldOwner("fighter")) // a conflict is tried again
+			_ = w.Client.Update(ctx, cm, client.FieldOwner("fighter")) // a conflict is tried again
 		}
 	})
 	DeferCleanup(func() { cancel(); running.Wait() })
 }
 
 // deployment is a manifest with environment variables in an order.
-func (w *world) deployment(name string, variables ...string) map[string]any {
+func (w *env) deployment(name string, variables ...string) map[string]any {
 	env := []any{}
 	for _, variable := range variables {
 		env = append(env, map[string]any{"name": variable, "value": "x"})
@@ -226,7 +226,7 @@ func (w *world) deployment(name string, variables ...string) map[string]any {
 	labels := map[string]any{"app": name}
 	container := map[string]any{"name": "main", "image": "example.com/none:1", "env": env}
 	return map[string]any{
-		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": w.ns, "name": name},
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": w.Namespace, "name": name},
 		"spec": map[string]any{
 			"selector": map[string]any{"matchLabels": labels},
 			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{container}}},
@@ -236,40 +236,40 @@ func (w *world) deployment(name string, variables ...string) map[string]any {
 
 var _ = Describe("an object with two claims", func() {
 	It("stays the first item's; the second gets an error that names the first", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.deploy(ctx, "first", config(nil, w.configMap("cm-0", map[string]string{"key": "first"})))
-		before := w.read(ctx, "cm-0")
-		w.create(ctx, "second", config(nil, w.configMap("cm-0", map[string]string{"key": "second"}), w.configMap("cm-1", map[string]string{"key": "second"})))
+		w := newEnv(ctx, contract.JobID).start()
+		w.Deploy(ctx, "first", config(nil, w.configMap("cm-0", map[string]string{"key": "first"})))
+		before := w.Read(ctx, "cm-0")
+		w.Create(ctx, "second", config(nil, w.configMap("cm-0", map[string]string{"key": "second"}), w.configMap("cm-1", map[string]string{"key": "second"})))
 		Eventually(func(g Gomega) *lsv1alpha1.Error {
-			di, err := w.ls.Get(ctx, w.key("second"))
+			di, err := w.Landscaper.Get(ctx, w.Key("second"))
 			g.Expect(err).NotTo(HaveOccurred())
 			return di.Status.LastError
-		}).WithTimeout(patience).Should(HaveField("Message", And(ContainSubstring("cm-0"), ContainSubstring(w.ns+"/first"))))
-		Expect(w.read(ctx, "cm-0")).To(Equal(before))
+		}).WithTimeout(patience).Should(HaveField("Message", And(ContainSubstring("cm-0"), ContainSubstring(w.Namespace+"/first"))))
+		Expect(w.Read(ctx, "cm-0")).To(Equal(before))
 
 		By("the second goes, and takes only what is its own")
-		Expect(w.ls.Delete(ctx, w.key("second"))).To(Succeed())
-		Expect(w.read(ctx, "cm-0")).To(Equal(before))
-		Expect(w.read(ctx, "cm-1")).To(BeNil())
+		Expect(w.Landscaper.Delete(ctx, w.Key("second"))).To(Succeed())
+		Expect(w.Read(ctx, "cm-0")).To(Equal(before))
+		Expect(w.Read(ctx, "cm-1")).To(BeNil())
 	}, SpecTimeout(time.Minute))
 
 	It("goes to the item that is created again with the same name", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.deploy(ctx, "item", config(nil, w.configMap("cm-0", map[string]string{"key": "a", "old": "a"}), w.configMap("cm-1", map[string]string{"key": "a"})))
-		uid := w.read(ctx, "cm-0").UID
-		Expect(w.ls.Annotate(ctx, w.key("item"), map[string]string{lsv1alpha1.DeleteWithoutUninstallAnnotation: "true"})).To(Succeed())
-		Expect(w.ls.Delete(ctx, w.key("item"))).To(Succeed())
+		w := newEnv(ctx, contract.JobID).start()
+		w.Deploy(ctx, "item", config(nil, w.configMap("cm-0", map[string]string{"key": "a", "old": "a"}), w.configMap("cm-1", map[string]string{"key": "a"})))
+		uid := w.Read(ctx, "cm-0").UID
+		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{lsv1alpha1.DeleteWithoutUninstallAnnotation: "true"})).To(Succeed())
+		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 
-		di := w.deploy(ctx, "item", config(nil, w.configMap("cm-0", map[string]string{"key": "b"}), w.configMap("cm-1", map[string]string{"key": "a"})))
+		di := w.Deploy(ctx, "item", config(nil, w.configMap("cm-0", map[string]string{"key": "b"}), w.configMap("cm-1", map[string]string{"key": "a"})))
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
-		cm := w.read(ctx, "cm-0")
+		cm := w.Read(ctx, "cm-0")
 		Expect(cm.UID).To(Equal(uid))
 		Expect(cm.Data).To(Equal(map[string]string{"key": "b"}), "what the earlier life wanted and this one does not, goes")
 		Expect(cm.Labels).To(HaveKeyWithValue(ownership.LabelItem, string(di.UID)))
 		Eventually(w.notes(ctx, "TakenOver")).WithTimeout(patience).Should(ConsistOf(ContainSubstring("cm-0"), ContainSubstring("cm-1")))
 
-		Expect(w.ls.Delete(ctx, w.key("item"))).To(Succeed())
-		Expect(w.read(ctx, "cm-0")).To(BeNil())
-		Expect(w.read(ctx, "cm-1")).To(BeNil())
+		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
+		Expect(w.Read(ctx, "cm-0")).To(BeNil())
+		Expect(w.Read(ctx, "cm-1")).To(BeNil())
 	}, SpecTimeout(time.Minute))
 })

@@ -16,69 +16,69 @@ import (
 )
 
 // leave begins the deletion of an item.
-func (w *world) leave(ctx context.Context, name string) {
+func (w *env) leave(ctx context.Context, name string) {
 	GinkgoHelper()
-	Expect(w.ls.Mark(ctx, w.key(name))).To(Succeed())
-	_, err := w.ls.Trigger(ctx, w.key(name))
+	Expect(w.Landscaper.Mark(ctx, w.Key(name))).To(Succeed())
+	_, err := w.Landscaper.Trigger(ctx, w.Key(name))
 	Expect(err).NotTo(HaveOccurred())
 }
 
 // gone waits for the end of an item.
-func (w *world) gone(ctx context.Context, name string) {
+func (w *env) gone(ctx context.Context, name string) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	Expect(w.ls.AwaitGone(ctx, w.key(name))).To(Succeed())
+	Expect(w.Landscaper.AwaitGone(ctx, w.Key(name))).To(Succeed())
 }
 
-func (w *world) secret(ctx context.Context, name string) {
+func (w *env) secret(ctx context.Context, name string) {
 	GinkgoHelper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}}
-	Expect(w.client.Create(ctx, secret)).To(Succeed())
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
+	Expect(w.Client.Create(ctx, secret)).To(Succeed())
 }
 
 var _ = Describe("the examples of deletion groups", func() {
 	It("predefined: take what they are named after", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.succeed(ctx, "groups-predefined")
 		w.remove(ctx, "groups-predefined")
-		Expect(w.read(ctx, "groups-predefined")).To(BeNil())
+		Expect(w.Read(ctx, "groups-predefined")).To(BeNil())
 	}, SpecTimeout(time.Minute))
 
 	It("that match nothing leave everything, and the item says so [H-22]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.succeed(ctx, "groups-empty")
-		before := w.read(ctx, "groups-empty").ResourceVersion
+		before := w.Read(ctx, "groups-empty").ResourceVersion
 		w.remove(ctx, "groups-empty")
-		Expect(w.read(ctx, "groups-empty").ResourceVersion).To(Equal(before))
-		Eventually(w.events(ctx, "groups-empty")).WithTimeout(patience).Should(ContainElement(HavePrefix("Left: ConfigMap " + w.ns + "/groups-empty stays")))
+		Expect(w.Read(ctx, "groups-empty").ResourceVersion).To(Equal(before))
+		Eventually(w.events(ctx, "groups-empty")).WithTimeout(patience).Should(ContainElement(HavePrefix("Left: ConfigMap " + w.Namespace + "/groups-empty stays")))
 	}, SpecTimeout(time.Minute))
 
 	It("custom: go by kind, name and namespace, each when the one before is done", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.succeed(ctx, "groups-custom")
 		w.hold(ctx, "groups-custom-first")
 		w.leave(ctx, "groups-custom")
-		Eventually(w.data(ctx, "groups-custom-first")).WithTimeout(patience).Should(HaveField("DeletionTimestamp", Not(BeNil())))
+		Eventually(w.Data(ctx, "groups-custom-first")).WithTimeout(patience).Should(HaveField("DeletionTimestamp", Not(BeNil())))
 		Eventually(w.item(ctx, "groups-custom")).WithTimeout(patience).Should(WithTransform(waiting,
-			ContainSubstring("ConfigMap "+w.ns+"/groups-custom-first: is being deleted, held by finalizers [example.com/held]")))
+			ContainSubstring("ConfigMap "+w.Namespace+"/groups-custom-first: is being deleted, held by finalizers [example.com/held]")))
 		Expect(w.exists(ctx, &corev1.Secret{}, "groups-custom")).To(BeFalse())
-		Expect(w.read(ctx, "groups-custom-second").DeletionTimestamp).To(BeNil())
+		Expect(w.Read(ctx, "groups-custom-second").DeletionTimestamp).To(BeNil())
 		w.release(ctx, "groups-custom-first")
 		w.gone(ctx, "groups-custom")
-		Expect(w.read(ctx, "groups-custom-second")).To(BeNil())
+		Expect(w.Read(ctx, "groups-custom-second")).To(BeNil())
 	}, SpecTimeout(time.Minute))
 
 	It("with forceDelete: remove finalizers", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.succeed(ctx, "groups-force")
 		w.hold(ctx, "groups-force")
 		w.remove(ctx, "groups-force")
-		Expect(w.read(ctx, "groups-force")).To(BeNil())
+		Expect(w.Read(ctx, "groups-force")).To(BeNil())
 	}, SpecTimeout(time.Minute))
 
 	It("with deleteAllResources: delete what others made, also for an item that manages nothing [H-23]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.secret(ctx, "made-by-others")
 		w.secret(ctx, "not-named")
 		w.succeed(ctx, "groups-all")
@@ -88,26 +88,26 @@ var _ = Describe("the examples of deletion groups", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("with targetName: work in another target", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.target(ctx, "second", cp.Kubeconfig())
+		w := newEnv(ctx, contract.JobID).start()
+		w.CreateTarget(ctx, "second", cp.Kubeconfig())
 		w.secret(ctx, "made-by-others")
 		w.succeed(ctx, "groups-target")
 		w.remove(ctx, "groups-target")
 		Expect(w.exists(ctx, &corev1.Secret{}, "made-by-others")).To(BeFalse())
-		Expect(w.read(ctx, "groups-target")).To(BeNil())
+		Expect(w.Read(ctx, "groups-target")).To(BeNil())
 	}, SpecTimeout(time.Minute))
 
 	It("during an update: order what is no longer wanted", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.succeed(ctx, "groups-update")
 		deleted := w.record("delete")
 		config := w.example("groups-update").Spec.Configuration
-		w.update(ctx, "groups-update", without(config.Raw, "manifests"))
+		w.Update(ctx, "groups-update", without(config.Raw, "manifests"))
 		Expect(deleted()).To(Equal([]string{"secrets", "configmaps"}))
 	}, SpecTimeout(time.Minute))
 
 	It("with deleteTimeout: give up after it, and say what is still there [D10, H-21]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.succeed(ctx, "delete-timeout")
 		w.hold(ctx, "delete-timeout")
 		w.leave(ctx, "delete-timeout")

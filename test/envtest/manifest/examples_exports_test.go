@@ -16,7 +16,7 @@ import (
 
 var _ = Describe("the examples of exports", func() {
 	It("read values, follow references and nest keys; without exports the Secret goes [D14, H-33]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		di := w.succeed(ctx, "exports")
 		service := &corev1.Service{}
 		Expect(w.exists(ctx, service, "database")).To(BeTrue())
@@ -29,33 +29,33 @@ var _ = Describe("the examples of exports", func() {
 		Expect(w.exists(ctx, secret, "exports-export")).To(BeTrue())
 		Expect(secret.OwnerReferences).To(ConsistOf(HaveField("UID", di.UID)))
 
-		di = w.update(ctx, "exports", without(di.Spec.Configuration.Raw, "exports"))
+		di = w.Update(ctx, "exports", without(di.Spec.Configuration.Raw, "exports"))
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 		Expect(di.Status.ExportReference).To(BeNil())
 		Expect(w.exists(ctx, &corev1.Secret{}, "exports-export")).To(BeFalse())
 	}, SpecTimeout(time.Minute))
 
 	It("read from another target, and wait for what is not there yet [D14]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.target(ctx, "second", cp.Kubeconfig())
+		w := newEnv(ctx, contract.JobID).start()
+		w.CreateTarget(ctx, "second", cp.Kubeconfig())
 		w.begin(ctx, "export-elsewhere")
-		w.says(ctx, "export-elsewhere", `export "gate": ConfigMap `+w.ns+"-second/gate does not exist")
+		w.says(ctx, "export-elsewhere", `export "gate": ConfigMap `+w.Namespace+"-second/gate does not exist")
 		w.gate(ctx)
-		di := w.finished(ctx, "export-elsewhere")
+		di := w.Finished(ctx, "export-elsewhere")
 		Expect(w.exported(ctx, di)).To(Equal(map[string]any{"gate": map[string]any{"open": "yes"}}))
 	}, SpecTimeout(time.Minute))
 
 	It("fail after their time, with what is missing [D14]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		di := w.run(ctx, "export-timeout")
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
-		Expect(di.Status.LastError.Message).To(ContainSubstring("export address: not done within 1s: export \"address\": Service " + w.ns + "/database does not exist"))
+		Expect(di.Status.LastError.Message).To(ContainSubstring("export address: not done within 1s: export \"address\": Service " + w.Namespace + "/database does not exist"))
 		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
 		Expect(di.Status.ExportReference).To(BeNil())
 	}, SpecTimeout(time.Minute))
 
 	It("read what the item has just written, although the target lags behind [D14]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		network := faultnet.Start(GinkgoTB(), faultnet.Scenario{Rules: []faultnet.Rule{{
 			Match: faultnet.Match{Verb: "get", Resource: "configmaps", Name: "cm-0"}, Nth: 2, Fault: faultnet.Stale(1),
 		}}})
@@ -63,10 +63,10 @@ var _ = Describe("the examples of exports", func() {
 		w.start()
 		exporting := map[string]any{"exports": map[string]any{"exports": []any{map[string]any{
 			"key": "value", "jsonPath": ".data.key",
-			"fromResource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.ns, "name": "cm-0"},
+			"fromResource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.Namespace, "name": "cm-0"},
 		}}}}
-		Expect(w.exported(ctx, w.deploy(ctx, "item", config(exporting, w.configMaps(1, "a")...)))).To(Equal(map[string]any{"value": "a"}))
-		di := w.update(ctx, "item", config(exporting, w.configMaps(1, "b")...))
+		Expect(w.exported(ctx, w.Deploy(ctx, "item", config(exporting, w.configMaps(1, "a")...)))).To(Equal(map[string]any{"value": "a"}))
+		di := w.Update(ctx, "item", config(exporting, w.configMaps(1, "b")...))
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 		Expect(w.exported(ctx, di)).To(Equal(map[string]any{"value": "b"}))
 	}, SpecTimeout(time.Minute))

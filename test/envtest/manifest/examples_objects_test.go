@@ -16,53 +16,53 @@ import (
 
 var _ = Describe("the examples of objects", func() {
 	It("are read in the older version too [H-28]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.Annotation).start()
+		w := newEnv(ctx, contract.Annotation).start()
 		w.succeed(ctx, "old-version")
-		Expect(w.read(ctx, "old-version").Data).To(HaveKeyWithValue("level", "info"))
+		Expect(w.Read(ctx, "old-version").Data).To(HaveKeyWithValue("level", "info"))
 		w.remove(ctx, "old-version")
-		Expect(w.read(ctx, "old-version")).To(BeNil())
+		Expect(w.Read(ctx, "old-version")).To(BeNil())
 	}, SpecTimeout(time.Minute))
 
 	It("expand lists, each item with the policy of the list [D8]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.succeed(ctx, "list")
 		w.remove(ctx, "list")
-		Expect(w.read(ctx, "list-a")).NotTo(BeNil())
-		Expect(w.read(ctx, "list-b")).NotTo(BeNil())
+		Expect(w.Read(ctx, "list-a")).NotTo(BeNil())
+		Expect(w.Read(ctx, "list-b")).NotTo(BeNil())
 	}, SpecTimeout(time.Minute))
 
 	It("have policies for what is missing [D8]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.succeed(ctx, "policies")
 		for name, there := range map[string]bool{"managed": true, "fallback": true, "kept": true, "ignored": false, "immutable": true} {
-			Expect(w.read(ctx, name) != nil).To(Equal(there), name)
+			Expect(w.Read(ctx, name) != nil).To(Equal(there), name)
 		}
-		w.update(ctx, "policies", w.changed("policies", "level: info", "level: debug"))
+		w.Update(ctx, "policies", w.changed("policies", "level: info", "level: debug"))
 		for name, level := range map[string]string{"managed": "debug", "fallback": "debug", "kept": "debug", "immutable": "info"} {
-			Expect(w.read(ctx, name).Data).To(HaveKeyWithValue("level", level), name)
+			Expect(w.Read(ctx, name).Data).To(HaveKeyWithValue("level", level), name)
 		}
 		w.remove(ctx, "policies")
 		for name, there := range map[string]bool{"managed": false, "fallback": false, "kept": true, "immutable": false} {
-			Expect(w.read(ctx, name) != nil).To(Equal(there), name)
+			Expect(w.Read(ctx, name) != nil).To(Equal(there), name)
 		}
 	}, SpecTimeout(time.Minute))
 
 	It("have policies for what was there before [D8, H-18]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		for _, name := range []string{"managed", "fallback", "kept", "ignored", "immutable"} {
 			w.theirs(ctx, name, map[string]string{"level": "theirs"})
 		}
 		di := w.succeed(ctx, "policies")
 		for name, level := range map[string]string{"managed": "info", "fallback": "theirs", "kept": "info", "ignored": "theirs", "immutable": "theirs"} {
-			Expect(w.read(ctx, name).Data).To(HaveKeyWithValue("level", level), name)
+			Expect(w.Read(ctx, name).Data).To(HaveKeyWithValue("level", level), name)
 		}
 		Expect(managedNames(di)).To(ConsistOf("managed", "kept"))
-		for _, want := range []string{"Adopted: ConfigMap " + w.ns + "/managed", "LeftAlone: ConfigMap " + w.ns + "/fallback", "LeftAlone: ConfigMap " + w.ns + "/immutable"} {
+		for _, want := range []string{"Adopted: ConfigMap " + w.Namespace + "/managed", "LeftAlone: ConfigMap " + w.Namespace + "/fallback", "LeftAlone: ConfigMap " + w.Namespace + "/immutable"} {
 			Eventually(w.events(ctx, "policies")).WithTimeout(patience).Should(ContainElement(HavePrefix(want)))
 		}
 		w.remove(ctx, "policies")
 		for name, there := range map[string]bool{"managed": false, "fallback": true, "kept": true, "ignored": true, "immutable": true} {
-			Expect(w.read(ctx, name) != nil).To(Equal(there), name)
+			Expect(w.Read(ctx, name) != nil).To(Equal(there), name)
 		}
 		Eventually(w.events(ctx, "policies")).WithTimeout(patience).Should(ContainElement(HavePrefix("AdoptedDeleted: ")))
 	}, SpecTimeout(time.Minute))
@@ -76,50 +76,50 @@ var _ = Describe("the examples of objects", func() {
 		"mergeoverwrite": {"level": "info", "format": "json", "more": "theirs"},
 	} {
 		It("have the strategy "+strategy+" [D9]", func(ctx SpecContext) {
-			w := newWorld(ctx, contract.JobID).start()
+			w := newEnv(ctx, contract.JobID).start()
 			name := "strategy-" + strategy
 			w.theirs(ctx, name, map[string]string{"level": "theirs", "format": "", "more": "theirs"})
 			w.succeed(ctx, name)
-			Expect(w.read(ctx, name).Data).To(Equal(want))
+			Expect(w.Read(ctx, name).Data).To(Equal(want))
 
-			w.update(ctx, name, w.changed(name, "format: json", ""))
-			_, stays := w.read(ctx, name).Data["format"]
+			w.Update(ctx, name, w.changed(name, "format: json", ""))
+			_, stays := w.Read(ctx, name).Data["format"]
 			Expect(stays).To(Equal(strings.HasPrefix(strategy, "merge")), "a field that left the manifest")
 			w.remove(ctx, name)
-			Expect(w.read(ctx, name)).To(BeNil())
+			Expect(w.Read(ctx, name)).To(BeNil())
 		}, SpecTimeout(time.Minute))
 	}
 
 	It("are annotated and patched before and after [D8]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.succeed(ctx, "before-and-after")
-		cm := w.read(ctx, "before-and-after")
+		cm := w.Read(ctx, "before-and-after")
 		Expect(cm.Annotations).To(HaveKeyWithValue("example.com/origin", "landscape"))
 		Expect(cm.Annotations).NotTo(HaveKey("example.com/confirm-deletion"))
 		Expect(cm.Data).To(HaveKeyWithValue("state", "installed"))
 		Eventually(func() faultnet.Counts { // once the watch has caught up with the patch
-			before := w.counter.Snapshot()
-			w.again(ctx, "before-and-after")
-			return w.counter.Snapshot().Since(before)
+			before := w.Counter.Snapshot()
+			w.Again(ctx, "before-and-after")
+			return w.Counter.Snapshot().Since(before)
 		}).WithTimeout(patience).Should(BeEmpty(), "the patch is not drift")
 
 		w.hold(ctx, "before-and-after")
-		Expect(w.ls.Mark(ctx, w.key("before-and-after"))).To(Succeed())
-		_, err := w.ls.Trigger(ctx, w.key("before-and-after"))
+		Expect(w.Landscaper.Mark(ctx, w.Key("before-and-after"))).To(Succeed())
+		_, err := w.Landscaper.Trigger(ctx, w.Key("before-and-after"))
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(w.data(ctx, "before-and-after")).WithTimeout(patience).Should(HaveField("DeletionTimestamp", Not(BeNil())))
-		cm = w.read(ctx, "before-and-after")
+		Eventually(w.Data(ctx, "before-and-after")).WithTimeout(patience).Should(HaveField("DeletionTimestamp", Not(BeNil())))
+		cm = w.Read(ctx, "before-and-after")
 		Expect(cm.Annotations).To(HaveKeyWithValue("example.com/confirm-deletion", "true"))
 		Expect(cm.Data).To(HaveKeyWithValue("state", "leaving"))
 		w.release(ctx, "before-and-after")
-		Expect(w.ls.AwaitGone(ctx, w.key("before-and-after"))).To(Succeed())
+		Expect(w.Landscaper.AwaitGone(ctx, w.Key("before-and-after"))).To(Succeed())
 	}, SpecTimeout(time.Minute))
 
 	It("are reconciled on their schedule, indirect changes included [L3]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.succeed(ctx, "every-second")
-		w.edit(ctx, "every-second", func(cm *corev1.ConfigMap) { cm.Data["level"] = "by hand" })
-		Eventually(w.data(ctx, "every-second")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("level", "info")))
+		w.Edit(ctx, "every-second", func(cm *corev1.ConfigMap) { cm.Data["level"] = "by hand" })
+		Eventually(w.Data(ctx, "every-second")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("level", "info")))
 		w.succeed(ctx, "at-night")
 	}, SpecTimeout(time.Minute))
 })

@@ -16,30 +16,30 @@ import (
 )
 
 // says waits until an item waits for something.
-func (w *world) says(ctx context.Context, name, reason string) {
+func (w *env) says(ctx context.Context, name, reason string) {
 	GinkgoHelper()
 	Eventually(w.item(ctx, name)).WithTimeout(patience).Should(WithTransform(waiting, ContainSubstring(reason)))
 }
 
 // namespace makes another namespace; demo-NAME in the examples.
-func (w *world) namespace(ctx context.Context, name string) string {
+func (w *env) namespace(ctx context.Context, name string) string {
 	GinkgoHelper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns + "-" + name}}
-	Expect(w.client.Create(ctx, ns)).To(Succeed())
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-" + name}}
+	Expect(w.Client.Create(ctx, ns)).To(Succeed())
 	return ns.Name
 }
 
 var _ = Describe("the examples of readiness checks", func() {
 	It("do without the default check [D12]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.succeed(ctx, "not-checked")
 		w.remove(ctx, "not-checked")
 	}, SpecTimeout(time.Minute))
 
 	It("tell what is not ready while waiting and when time is up, and let other items go first [D12, H-24]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.begin(ctx, "readiness-timeout")
-		reason := "Service " + w.ns + "/readiness-timeout: the load balancer has no address yet"
+		reason := "Service " + w.Namespace + "/readiness-timeout: the load balancer has no address yet"
 		w.says(ctx, "readiness-timeout", reason)
 		Eventually(w.item(ctx, "readiness-timeout")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
 		last := w.item(ctx, "readiness-timeout")(NewGomega(Fail)).Status.LastError
@@ -49,44 +49,44 @@ var _ = Describe("the examples of readiness checks", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("look at fields of objects of the item and of others [D13]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.begin(ctx, "custom-checks")
-		w.says(ctx, "custom-checks", `check "database is up": ConfigMap `+w.ns+`/database: .data.phase does not exist`)
-		w.edit(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Down"} })
+		w.says(ctx, "custom-checks", `check "database is up": ConfigMap `+w.Namespace+`/database: .data.phase does not exist`)
+		w.Edit(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Down"} })
 		w.says(ctx, "custom-checks", `.data.phase is "Down", want ["Up" "Idle"]`)
-		w.edit(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Up", "error": "x"} })
+		w.Edit(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Up", "error": "x"} })
 		w.says(ctx, "custom-checks", ".data.error exists")
-		w.edit(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Up"} })
-		w.says(ctx, "custom-checks", `check "all shards are open": no ConfigMap has the labels shard-of=`+w.ns+"-database")
+		w.Edit(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Up"} })
+		w.says(ctx, "custom-checks", `check "all shards are open": no ConfigMap has the labels shard-of=`+w.Namespace+"-database")
 
 		shard := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace(ctx, "shards"), Name: "one"}}
-		shard.Labels, shard.Data = map[string]string{"shard-of": w.ns + "-database"}, map[string]string{"state": "open"}
-		Expect(w.client.Create(ctx, shard)).To(Succeed())
-		Expect(w.finished(ctx, "custom-checks").Status.Phase).To(Equal(phases.Succeeded))
+		shard.Labels, shard.Data = map[string]string{"shard-of": w.Namespace + "-database"}, map[string]string{"state": "open"}
+		Expect(w.Client.Create(ctx, shard)).To(Succeed())
+		Expect(w.Finished(ctx, "custom-checks").Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(2*time.Minute))
 
 	It("have these operators [D13]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.succeed(ctx, "operators")
 	}, SpecTimeout(time.Minute))
 
 	It("look into another target [D13]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.target(ctx, "second", cp.Kubeconfig())
+		w := newEnv(ctx, contract.JobID).start()
+		w.CreateTarget(ctx, "second", cp.Kubeconfig())
 		w.begin(ctx, "check-elsewhere")
-		w.says(ctx, "check-elsewhere", `check "gate is open": ConfigMap `+w.ns+"-second/gate: does not exist")
+		w.says(ctx, "check-elsewhere", `check "gate is open": ConfigMap `+w.Namespace+"-second/gate: does not exist")
 		w.gate(ctx)
-		Expect(w.finished(ctx, "check-elsewhere").Status.Phase).To(Equal(phases.Succeeded))
+		Expect(w.Finished(ctx, "check-elsewhere").Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(time.Minute))
 
 	It("leave the only worker free while an item waits [H-24]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.workers = 1
 		w.start()
 		for _, name := range []string{"custom-checks", "check-elsewhere"} {
 			di := w.example(name)
 			di.Spec.Target.Name = "cluster"
-			Expect(w.ls.Deploy(ctx, di)).To(Succeed())
+			Expect(w.Landscaper.Deploy(ctx, di)).To(Succeed())
 		}
 		w.says(ctx, "custom-checks", "does not exist")
 		before := time.Now()
@@ -97,8 +97,8 @@ var _ = Describe("the examples of readiness checks", func() {
 })
 
 // gate is what two examples look for in another target.
-func (w *world) gate(ctx context.Context) {
+func (w *env) gate(ctx context.Context) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace(ctx, "second"), Name: "gate"}, Data: map[string]string{"open": "yes"}}
-	Expect(w.client.Create(ctx, cm)).To(Succeed())
+	Expect(w.Client.Create(ctx, cm)).To(Succeed())
 }

@@ -29,7 +29,7 @@ import (
 var demo = regexp.MustCompile(`\bdemo\b`)
 
 // example reads a deploy item of examples/manifest-deployer, for the namespace of the world.
-func (w *world) example(name string) *lsv1alpha1.DeployItem {
+func (w *env) example(name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	files, err := fs.Glob(manifestdeployer.Files, "*.yaml")
 	Expect(err).NotTo(HaveOccurred())
@@ -38,9 +38,9 @@ func (w *world) example(name string) *lsv1alpha1.DeployItem {
 		Expect(err).NotTo(HaveOccurred())
 		for doc := range bytes.SplitSeq(body, []byte("\n---\n")) {
 			di := &lsv1alpha1.DeployItem{}
-			Expect(yaml.UnmarshalStrict(demo.ReplaceAll(doc, []byte(w.ns)), di)).To(Succeed(), file)
+			Expect(yaml.UnmarshalStrict(demo.ReplaceAll(doc, []byte(w.Namespace)), di)).To(Succeed(), file)
 			if di.Name == name {
-				di.Spec.Type = w.kind()
+				di.Spec.Type = w.Type
 				return di
 			}
 		}
@@ -50,20 +50,20 @@ func (w *world) example(name string) *lsv1alpha1.DeployItem {
 }
 
 // begin deploys an example and does not wait.
-func (w *world) begin(ctx context.Context, name string) {
+func (w *env) begin(ctx context.Context, name string) {
 	GinkgoHelper()
-	Expect(w.ls.Deploy(ctx, w.example(name))).To(Succeed())
+	Expect(w.Landscaper.Deploy(ctx, w.example(name))).To(Succeed())
 }
 
 // run deploys an example until its first run ends.
-func (w *world) run(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+func (w *env) run(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	w.begin(ctx, name)
-	return w.finished(ctx, name)
+	return w.Finished(ctx, name)
 }
 
 // succeed is run for an example that is to succeed.
-func (w *world) succeed(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+func (w *env) succeed(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := w.run(ctx, name)
 	Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
@@ -71,41 +71,41 @@ func (w *world) succeed(ctx context.Context, name string) *lsv1alpha1.DeployItem
 }
 
 // remove deletes an item, until it is gone.
-func (w *world) remove(ctx context.Context, name string) {
+func (w *env) remove(ctx context.Context, name string) {
 	GinkgoHelper()
-	Expect(w.ls.Delete(ctx, w.key(name))).To(Succeed())
+	Expect(w.Landscaper.Delete(ctx, w.Key(name))).To(Succeed())
 }
 
 // theirs makes a ConfigMap that belongs to nobody.
-func (w *world) theirs(ctx context.Context, name string, data map[string]string) {
+func (w *env) theirs(ctx context.Context, name string, data map[string]string) {
 	GinkgoHelper()
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}, Data: data}
-	Expect(w.client.Create(ctx, cm, client.FieldOwner("somebody"))).To(Succeed())
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Data: data}
+	Expect(w.Client.Create(ctx, cm, client.FieldOwner("somebody"))).To(Succeed())
 }
 
 // hold puts a finalizer on a ConfigMap; release takes it away.
-func (w *world) hold(ctx context.Context, name string) {
+func (w *env) hold(ctx context.Context, name string) {
 	GinkgoHelper()
-	w.edit(ctx, name, func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.com/held"} })
+	w.Edit(ctx, name, func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.com/held"} })
 }
 
-func (w *world) release(ctx context.Context, name string) {
+func (w *env) release(ctx context.Context, name string) {
 	GinkgoHelper()
-	w.edit(ctx, name, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
+	w.Edit(ctx, name, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
 }
 
 // exists tells whether the world's namespace has an object.
-func (w *world) exists(ctx context.Context, obj client.Object, name string) bool {
+func (w *env) exists(ctx context.Context, obj client.Object, name string) bool {
 	GinkgoHelper()
-	err := w.client.Get(ctx, w.key(name), obj)
+	err := w.Client.Get(ctx, w.Key(name), obj)
 	Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
 	return err == nil
 }
 
 // item reads an item for Eventually.
-func (w *world) item(ctx context.Context, name string) func(Gomega) *lsv1alpha1.DeployItem {
+func (w *env) item(ctx context.Context, name string) func(Gomega) *lsv1alpha1.DeployItem {
 	return func(g Gomega) *lsv1alpha1.DeployItem {
-		di, err := w.ls.Get(ctx, w.key(name))
+		di, err := w.Landscaper.Get(ctx, w.Key(name))
 		g.Expect(err).NotTo(HaveOccurred())
 		return di
 	}
@@ -120,10 +120,10 @@ func waiting(di *lsv1alpha1.DeployItem) string {
 }
 
 // events are the reasons and messages of the events of an item.
-func (w *world) events(ctx context.Context, name string) func(Gomega) []string {
+func (w *env) events(ctx context.Context, name string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		list := &corev1.EventList{}
-		g.Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+		g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
 		var out []string
 		for i := range list.Items {
 			if one := &list.Items[i]; one.InvolvedObject.Name == name && one.InvolvedObject.Kind == "DeployItem" {
@@ -135,10 +135,10 @@ func (w *world) events(ctx context.Context, name string) func(Gomega) []string {
 }
 
 // record notes the order of requests to the target with a verb: their resources, each once in a row.
-func (w *world) record(verb string) func() []string {
+func (w *env) record(verb string) func() []string {
 	var mu sync.Mutex
 	var order []string
-	w.counter.Inject(faultnet.When(func(r faultnet.Request) bool {
+	w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		if r.Verb == verb {
@@ -154,21 +154,21 @@ func (w *world) record(verb string) func() []string {
 }
 
 // exported reads the export Secret of an item; nil when it has none.
-func (w *world) exported(ctx context.Context, di *lsv1alpha1.DeployItem) map[string]any {
+func (w *env) exported(ctx context.Context, di *lsv1alpha1.DeployItem) map[string]any {
 	GinkgoHelper()
 	if di.Status.ExportReference == nil {
 		return nil
 	}
 	secret := &corev1.Secret{}
 	key := types.NamespacedName{Namespace: di.Status.ExportReference.Namespace, Name: di.Status.ExportReference.Name}
-	Expect(w.client.Get(ctx, key, secret)).To(Succeed())
+	Expect(w.Client.Get(ctx, key, secret)).To(Succeed())
 	values := map[string]any{}
 	Expect(yaml.Unmarshal(secret.Data["config"], &values)).To(Succeed())
 	return values
 }
 
 // changed is the configuration of an example with another text in it.
-func (w *world) changed(name, old, text string) map[string]any {
+func (w *env) changed(name, old, text string) map[string]any {
 	GinkgoHelper()
 	body, err := yaml.JSONToYAML(w.example(name).Spec.Configuration.Raw)
 	Expect(err).NotTo(HaveOccurred())

@@ -21,13 +21,13 @@ import (
 )
 
 // kubelet makes all Pods run, until the spec ends. There are no nodes, so nobody else does.
-func kubelet(ctx context.Context, w *world) {
+func kubelet(ctx context.Context, w *env) {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}})
 	Expect(err).NotTo(HaveOccurred())
 	run := func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		pod := &corev1.Pod{}
-		if err := mgr.GetClient().Get(ctx, req.NamespacedName, pod); err != nil || req.Namespace != w.ns || pod.Status.Phase == corev1.PodRunning {
+		if err := mgr.GetClient().Get(ctx, req.NamespacedName, pod); err != nil || req.Namespace != w.Namespace || pod.Status.Phase == corev1.PodRunning {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 		pod.Status.Phase = corev1.PodRunning
@@ -48,22 +48,22 @@ var _ = Describe("with the cluster's own controllers", Ordered, func() {
 	})
 
 	It("is applied, waits until it is ready and tells for what, heals, and is deleted [D12, L3]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		w.begin(ctx, "logging")
-		Eventually(w.item(ctx, "logging")).WithTimeout(patience).Should(WithTransform(waiting, ContainSubstring("Deployment.apps "+w.ns+"/logging: Available: 0/2")))
+		Eventually(w.item(ctx, "logging")).WithTimeout(patience).Should(WithTransform(waiting, ContainSubstring("Deployment.apps "+w.Namespace+"/logging: Available: 0/2")))
 		Expect(w.item(ctx, "logging")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
 		kubelet(ctx, w)
-		di := w.finished(ctx, "logging")
+		di := w.Finished(ctx, "logging")
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 		Expect(waiting(di)).To(BeEmpty())
 
 		live := &appsv1.Deployment{}
-		Expect(w.client.Get(ctx, w.key("logging"), live)).To(Succeed())
+		Expect(w.Client.Get(ctx, w.Key("logging"), live)).To(Succeed())
 		Expect(live.Status.AvailableReplicas).To(BeEquivalentTo(2))
 		body := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":1}}`))
-		Expect(w.client.Patch(ctx, live, body, client.FieldOwner("kubectl-scale"))).To(Succeed())
+		Expect(w.Client.Patch(ctx, live, body, client.FieldOwner("kubectl-scale"))).To(Succeed())
 		Eventually(func(g Gomega) int32 {
-			g.Expect(w.client.Get(ctx, w.key("logging"), live)).To(Succeed())
+			g.Expect(w.Client.Get(ctx, w.Key("logging"), live)).To(Succeed())
 			return *live.Spec.Replicas
 		}).WithTimeout(patience).Should(BeEquivalentTo(2), func() string { // what is needed to find out why
 			return fmt.Sprintf("managed fields: %v\nitem: %+v", live.ManagedFields, w.item(ctx, "logging")(NewGomega(Fail)).Status)
@@ -76,7 +76,7 @@ var _ = Describe("with the cluster's own controllers", Ordered, func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("goes by stages, and back, whatever the order of the manifests [D15]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		applied := w.record("patch")
 		w.succeed(ctx, "stages")
 		Expect(applied()).To(Equal([]string{"customresourcedefinitions", "namespaces", "clusterroles", "backups"}))

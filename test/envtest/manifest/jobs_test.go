@@ -28,13 +28,13 @@ type jobsSeen struct {
 }
 
 // watchJobs begins before anything happens and lasts until the spec ends.
-func (w *world) watchJobs() *jobsSeen {
+func (w *env) watchJobs() *jobsSeen {
 	GinkgoHelper()
 	seen := &jobsSeen{last: map[string]string{}, ended: map[string]int{}}
-	c, err := client.NewWithWatch(cp.Config, client.Options{Scheme: w.client.Scheme()})
+	c, err := client.NewWithWatch(cp.Config, client.Options{Scheme: w.Client.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.WithoutCancel(GinkgoTB().Context()))
-	items, err := c.Watch(ctx, &lsv1alpha1.DeployItemList{}, client.InNamespace(w.ns))
+	items, err := c.Watch(ctx, &lsv1alpha1.DeployItemList{}, client.InNamespace(w.Namespace))
 	Expect(err).NotTo(HaveOccurred())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -77,9 +77,9 @@ func (s *jobsSeen) endedOnce(job string, deletes bool) {
 }
 
 // inventory is what the item's status says about its objects.
-func (w *world) inventory(ctx context.Context, name string) []apply.Entry {
+func (w *env) inventory(ctx context.Context, name string) []apply.Entry {
 	GinkgoHelper()
-	di, err := w.ls.Get(ctx, w.key(name))
+	di, err := w.Landscaper.Get(ctx, w.Key(name))
 	Expect(err).NotTo(HaveOccurred())
 	status, err := manifest.DecodeStatus(di)
 	Expect(err).NotTo(HaveOccurred())

@@ -47,12 +47,12 @@ func newKiller(at int, before bool, only func(faultnet.Request) bool) *killer {
 func (k *killer) writes() int { return k.Report().Rules[0].Matched }
 
 // process starts the deployer as a process of its own.
-func (w *world) process(k *killer) *landscapertest.Manager {
+func (w *env) process(k *killer) *landscapertest.Manager {
 	GinkgoHelper()
 	options := w.options
 	options.WrapTransport = k.Transport
 	args := manifest.Args(nil, options)
-	args.Type = w.kind()
+	args.Type = w.Type
 	return landscapertest.StartManager(GinkgoTB(), k.Wrap(cp.Config), args)
 }
 
@@ -68,29 +68,29 @@ type job struct {
 const jobID = "the-job"
 
 // begin hands out the job.
-func (j job) begin(ctx context.Context, w *world) {
+func (j job) begin(ctx context.Context, w *env) {
 	GinkgoHelper()
 	switch {
 	case j.before == nil:
-		di := w.ls.Item(w.ns, "item", w.kind(), config(nil, j.after...))
+		di := w.Landscaper.Item(w.Namespace, "item", w.Type, config(nil, j.after...))
 		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
-		Expect(w.ls.Create(ctx, di)).To(Succeed())
+		Expect(w.Landscaper.Create(ctx, di)).To(Succeed())
 	case j.after == nil:
-		Expect(w.ls.Mark(ctx, w.key("item"))).To(Succeed())
+		Expect(w.Landscaper.Mark(ctx, w.Key("item"))).To(Succeed())
 	default:
-		Expect(w.ls.Update(ctx, w.key("item"), config(nil, j.after...))).To(Succeed())
+		Expect(w.Landscaper.Update(ctx, w.Key("item"), config(nil, j.after...))).To(Succeed())
 	}
-	Expect(w.ls.TriggerAs(ctx, w.key("item"), jobID)).To(Succeed())
+	Expect(w.Landscaper.TriggerAs(ctx, w.Key("item"), jobID)).To(Succeed())
 }
 
 // end waits for the end of the job.
-func (j job) end(ctx context.Context, w *world) error {
+func (j job) end(ctx context.Context, w *env) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if j.after == nil {
-		return w.ls.AwaitGone(ctx, w.key("item"))
+		return w.Landscaper.AwaitGone(ctx, w.Key("item"))
 	}
-	di, err := w.ls.AwaitJob(ctx, w.key("item"), jobID)
+	di, err := w.Landscaper.AwaitJob(ctx, w.Key("item"), jobID)
 	if err == nil && di.Status.Phase != phases.Succeeded {
 		return fmt.Errorf("phase %s: %+v", di.Status.Phase, di.Status.LastError)
 	}
@@ -99,23 +99,23 @@ func (j job) end(ctx context.Context, w *world) error {
 
 // run does the job with a process that a killer may kill, and with a fresh one after that. It checks the outcome and
 // returns how many writes the first one made.
-func (j job) run(ctx context.Context, manifests func(*world) job, k *killer) int {
+func (j job) run(ctx context.Context, manifests func(*env) job, k *killer) int {
 	GinkgoHelper()
-	w := newWorld(ctx, contract.JobID)
+	w := newEnv(ctx, contract.JobID)
 	j = manifests(w)
 	jobs := w.watchJobs()
 	foreign := w.foreign(ctx)
 	first := w.process(k)
 	var item *lsv1alpha1.DeployItem
 	if j.before != nil {
-		item = w.deploy(ctx, "item", config(nil, j.before...))
+		item = w.Deploy(ctx, "item", config(nil, j.before...))
 		Expect(item.Status.Phase).To(Equal(phases.Succeeded), "%+v", item.Status.LastError)
 	}
 	k.Arm()
 	j.begin(ctx, w)
 	if item == nil {
 		var err error
-		item, err = w.ls.Get(ctx, w.key("item"))
+		item, err = w.Landscaper.Get(ctx, w.Key("item"))
 		Expect(err).NotTo(HaveOccurred())
 	}
 	second := first
@@ -125,38 +125,38 @@ func (j job) run(ctx context.Context, manifests func(*world) job, k *killer) int
 		second = w.process(newKiller(0, false, nil))
 	}
 	if j.calledOff && k.at > 0 {
-		Expect(w.ls.Delete(ctx, w.key("item"))).To(Succeed())
+		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 		j = job{gone: j.names()}
 	}
 	Expect(j.end(ctx, w)).To(Succeed())
 	second.Stop()
 	j.check(ctx, w, item)
 	for _, cm := range foreign {
-		Expect(w.read(ctx, cm.Name)).To(Equal(cm), "an object that is not the item's")
+		Expect(w.Read(ctx, cm.Name)).To(Equal(cm), "an object that is not the item's")
 	}
 	jobs.endedOnce(jobID, j.after == nil)
 	return k.writes()
 }
 
 // check looks for what must be there, and for everything else that carries the item's label.
-func (j job) check(ctx context.Context, w *world, item *lsv1alpha1.DeployItem) {
+func (j job) check(ctx context.Context, w *env, item *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	wanted := map[string]map[string]string{}
 	for i, name := range j.names() {
 		wanted[name] = j.after[i].(map[string]any)["data"].(map[string]string)
 	}
 	list := &corev1.ConfigMapList{}
-	Expect(w.client.List(ctx, list, client.MatchingLabels{ownership.LabelItem: string(item.UID)})).To(Succeed())
+	Expect(w.Client.List(ctx, list, client.MatchingLabels{ownership.LabelItem: string(item.UID)})).To(Succeed())
 	got := map[string]map[string]string{}
 	for i := range list.Items {
 		got[list.Items[i].Name] = list.Items[i].Data
 	}
 	Expect(got).To(Equal(wanted))
 	for _, name := range j.gone {
-		Expect(w.read(ctx, name)).To(BeNil(), name)
+		Expect(w.Read(ctx, name)).To(BeNil(), name)
 	}
 	if j.after == nil {
-		_, err := w.ls.Get(ctx, w.key("item"))
+		_, err := w.Landscaper.Get(ctx, w.Key("item"))
 		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 		return
 	}
@@ -173,30 +173,30 @@ func (j job) names() []string {
 }
 
 // foreign makes objects that the item has no business with.
-func (w *world) foreign(ctx context.Context) []*corev1.ConfigMap {
+func (w *env) foreign(ctx context.Context) []*corev1.ConfigMap {
 	GinkgoHelper()
 	out := []*corev1.ConfigMap{}
 	for name, label := range map[string]string{"nobodys": "", "anothers": "00000000-0000-0000-0000-000000000001"} {
 		cm := &corev1.ConfigMap{Data: map[string]string{"key": "theirs"}}
-		cm.Namespace, cm.Name = w.ns, name
+		cm.Namespace, cm.Name = w.Namespace, name
 		if label != "" {
 			cm.Labels = map[string]string{ownership.LabelItem: label}
 		}
-		Expect(w.client.Create(ctx, cm)).To(Succeed())
-		out = append(out, w.read(ctx, name))
+		Expect(w.Client.Create(ctx, cm)).To(Succeed())
+		out = append(out, w.Read(ctx, name))
 	}
 	return out
 }
 
 // The jobs. Each writes, creates or deletes five objects, and the update does all of that.
-var killedJobs = map[string]func(*world) job{
-	"an install":                    func(w *world) job { return job{after: w.configMaps(5, "a")} },
-	"an install that is called off": func(w *world) job { return job{after: w.configMaps(5, "a"), calledOff: true} },
-	"an update with prune": func(w *world) job {
+var killedJobs = map[string]func(*env) job{
+	"an install":                    func(w *env) job { return job{after: w.configMaps(5, "a")} },
+	"an install that is called off": func(w *env) job { return job{after: w.configMaps(5, "a"), calledOff: true} },
+	"an update with prune": func(w *env) job {
 		after := append(w.configMaps(3, "b"), w.configMap("cm-5", map[string]string{"key": "b"}))
 		return job{before: w.configMaps(5, "a"), after: after, gone: []string{"cm-3", "cm-4"}}
 	},
-	"a delete": func(w *world) job {
+	"a delete": func(w *env) job {
 		return job{before: w.configMaps(5, "a"), gone: []string{"cm-0", "cm-1", "cm-2", "cm-3", "cm-4"}}
 	},
 }
@@ -219,22 +219,22 @@ var _ = Describe("a process that is killed", func() {
 	}
 
 	It("leaves what others made under a name that it was about to use", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		k := newKiller(1, true, func(r faultnet.Request) bool { return r.Resource == "configmaps" })
 		k.Arm()
 		first := w.process(k)
-		w.create(ctx, "item", config(nil, w.configMaps(3, "a")...))
+		w.Create(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		Eventually(k.Killed()).WithTimeout(patience).Should(BeClosed())
 		first.Kill()
 		Expect(w.inventory(ctx, "item")).To(HaveLen(3), "it is known what may have been written")
 		cm := &corev1.ConfigMap{Data: map[string]string{"key": "theirs"}}
-		cm.Namespace, cm.Name = w.ns, "cm-1"
-		Expect(w.client.Create(ctx, cm)).To(Succeed())
-		before := w.read(ctx, "cm-1")
+		cm.Namespace, cm.Name = w.Namespace, "cm-1"
+		Expect(w.Client.Create(ctx, cm)).To(Succeed())
+		before := w.Read(ctx, "cm-1")
 
 		w.process(newKiller(0, false, nil))
-		Expect(w.ls.Delete(ctx, w.key("item"))).To(Succeed())
-		Expect(w.read(ctx, "cm-1")).To(Equal(before))
+		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
+		Expect(w.Read(ctx, "cm-1")).To(Equal(before))
 	}, SpecTimeout(2*time.Minute))
 })
 

@@ -20,81 +20,81 @@ import (
 var _ = Describe("the manifest deployer", func() {
 	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
 		It("applies, changes, prunes and deletes ("+string(revision)+") [D8]", func(ctx SpecContext) {
-			w := newWorld(ctx, revision).start()
-			di := w.deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+			w := newEnv(ctx, revision).start()
+			di := w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
-			Expect(w.read(ctx, "cm-2")).To(HaveField("Data", HaveKeyWithValue("key", "a")))
+			Expect(w.Read(ctx, "cm-2")).To(HaveField("Data", HaveKeyWithValue("key", "a")))
 
-			di = w.update(ctx, "item", config(nil, w.configMaps(2, "b")...))
+			di = w.Update(ctx, "item", config(nil, w.configMaps(2, "b")...))
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
-			Expect(w.read(ctx, "cm-1")).To(HaveField("Data", HaveKeyWithValue("key", "b")))
-			Expect(w.read(ctx, "cm-2")).To(BeNil())
+			Expect(w.Read(ctx, "cm-1")).To(HaveField("Data", HaveKeyWithValue("key", "b")))
+			Expect(w.Read(ctx, "cm-2")).To(BeNil())
 
-			Expect(w.ls.Delete(ctx, w.key("item"))).To(Succeed())
-			Expect(w.read(ctx, "cm-0")).To(BeNil())
-			Expect(w.read(ctx, "cm-1")).To(BeNil())
+			Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
+			Expect(w.Read(ctx, "cm-0")).To(BeNil())
+			Expect(w.Read(ctx, "cm-1")).To(BeNil())
 		}, SpecTimeout(2*time.Minute))
 	}
 
 	It("writes N objects first, nothing for the same again, and one for one that changed", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.deploy(ctx, "item", config(nil, w.configMaps(20, "a")...))
-		_, writes := w.spent(nil)
+		w := newEnv(ctx, contract.JobID).start()
+		w.Deploy(ctx, "item", config(nil, w.configMaps(20, "a")...))
+		_, writes := w.Spent(nil)
 		Expect(writes).To(Equal(20))
 
-		before := w.counter.Snapshot()
-		w.again(ctx, "item")
-		reads, writes := w.spent(before)
-		Expect([]int{reads, writes}).To(Equal([]int{0, 0}), "%s", w.counter.Snapshot().Since(before))
+		before := w.Counter.Snapshot()
+		w.Again(ctx, "item")
+		reads, writes := w.Spent(before)
+		Expect([]int{reads, writes}).To(Equal([]int{0, 0}), "%s", w.Counter.Snapshot().Since(before))
 
-		before = w.counter.Snapshot()
+		before = w.Counter.Snapshot()
 		changed := w.configMaps(20, "a")
 		changed[7] = w.configMap("cm-7", map[string]string{"key": "b"})
-		w.update(ctx, "item", config(nil, changed...))
-		_, writes = w.spent(before)
-		Expect(writes).To(Equal(1), "%s", w.counter.Snapshot().Since(before))
-		Expect(w.read(ctx, "cm-7").Data).To(HaveKeyWithValue("key", "b"))
+		w.Update(ctx, "item", config(nil, changed...))
+		_, writes = w.Spent(before)
+		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
+		Expect(w.Read(ctx, "cm-7").Data).To(HaveKeyWithValue("key", "b"))
 	}, SpecTimeout(2*time.Minute))
 
 	It("writes nothing for the same again after a restart", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.deploy(ctx, "item", config(nil, w.configMaps(20, "a")...))
-		w.mgr.Stop()
-		_, err := w.ls.Trigger(ctx, w.key("item"))
+		w := newEnv(ctx, contract.JobID).start()
+		w.Deploy(ctx, "item", config(nil, w.configMaps(20, "a")...))
+		w.Manager.Stop()
+		_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
 		Expect(err).NotTo(HaveOccurred())
-		before := w.counter.Snapshot()
+		before := w.Counter.Snapshot()
 		w.start()
-		w.finished(ctx, "item")
-		_, writes := w.spent(before)
-		Expect(writes).To(BeZero(), "%s", w.counter.Snapshot().Since(before))
+		w.Finished(ctx, "item")
+		_, writes := w.Spent(before)
+		Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(2*time.Minute))
 
 	It("heals what others change, at once and without polling [L3]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
-		before := w.counter.Snapshot()
-		w.edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
-		Eventually(w.data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
-		_, writes := w.spent(before)
-		Expect(writes).To(Equal(1), "%s", w.counter.Snapshot().Since(before))
-		Expect(w.finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+		w := newEnv(ctx, contract.JobID).start()
+		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+		before := w.Counter.Snapshot()
+		w.Edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
+		Eventually(w.Data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
+		_, writes := w.Spent(before)
+		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
+		Expect(w.Finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 		Expect(w.metric("deployerkit_drift_total", "what", "Changed")).To(Equal(1.0))
 
-		Expect(w.client.Delete(ctx, w.read(ctx, "cm-2"))).To(Succeed())
-		Eventually(w.data(ctx, "cm-2")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
+		Expect(w.Client.Delete(ctx, w.Read(ctx, "cm-2"))).To(Succeed())
+		Eventually(w.Data(ctx, "cm-2")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
 
-		before = w.counter.Snapshot()
-		w.edit(ctx, "cm-0", func(cm *corev1.ConfigMap) { cm.Data["theirs"] = "stays" })
-		Consistently(func() int { _, writes := w.spent(before); return writes }).Should(BeZero())
+		before = w.Counter.Snapshot()
+		w.Edit(ctx, "cm-0", func(cm *corev1.ConfigMap) { cm.Data["theirs"] = "stays" })
+		Consistently(func() int { _, writes := w.Spent(before); return writes }).Should(BeZero())
 	}, SpecTimeout(2*time.Minute))
 
 	It("comes back when an object of somebody else is as a custom check and an export want it [D13, D14]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		theirs := &corev1.ConfigMap{Data: map[string]string{"state": "starting"}}
-		theirs.Namespace, theirs.Name = w.ns, "theirs"
-		Expect(w.client.Create(ctx, theirs)).To(Succeed())
-		ref := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.ns, "name": "theirs"}
-		w.create(ctx, "item", config(map[string]any{
+		theirs.Namespace, theirs.Name = w.Namespace, "theirs"
+		Expect(w.Client.Create(ctx, theirs)).To(Succeed())
+		ref := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.Namespace, "name": "theirs"}
+		w.Create(ctx, "item", config(map[string]any{
 			"readinessChecks": map[string]any{"custom": []any{map[string]any{
 				"name": "they are up", "resourceSelector": []any{ref},
 				"requirements": []any{map[string]any{"jsonPath": "data.state", "operator": "==", "values": []any{map[string]any{"value": "up"}}}},
@@ -103,46 +103,46 @@ var _ = Describe("the manifest deployer", func() {
 		}, w.configMap("mine", nil)))
 		waitsFor := func(text string) {
 			GinkgoHelper()
-			_, err := w.ls.Await(ctx, w.key("item"), func(di *lsv1alpha1.DeployItem) (bool, error) {
+			_, err := w.Landscaper.Await(ctx, w.Key("item"), func(di *lsv1alpha1.DeployItem) (bool, error) {
 				waiting := contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting)
 				return waiting != nil && strings.Contains(waiting.Message, text), nil
 			})
 			Expect(err).NotTo(HaveOccurred())
 		}
 		waitsFor("they are up")
-		w.edit(ctx, "theirs", func(cm *corev1.ConfigMap) { cm.Data["state"] = "up" })
+		w.Edit(ctx, "theirs", func(cm *corev1.ConfigMap) { cm.Data["state"] = "up" })
 		waitsFor(`export "url"`)
-		w.edit(ctx, "theirs", func(cm *corev1.ConfigMap) { cm.Data["url"] = "https://example.com" })
-		di := w.finished(ctx, "item")
+		w.Edit(ctx, "theirs", func(cm *corev1.ConfigMap) { cm.Data["url"] = "https://example.com" })
+		di := w.Finished(ctx, "item")
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 		Expect(di.Status.ExportReference).NotTo(BeNil())
 	}, SpecTimeout(2*time.Minute))
 
 	It("reads credentials again that are refused, and gives up when they are refused twice [H-15]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		refuse := faultnet.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
-		w.counter.Inject(faultnet.Times(1, refuse))
-		di := w.deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+		w.Counter.Inject(faultnet.Times(1, refuse))
+		di := w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 
-		w.counter.Inject(refuse)
-		di = w.update(ctx, "item", config(nil, w.configMaps(3, "b")...))
+		w.Counter.Inject(refuse)
+		di = w.Update(ctx, "item", config(nil, w.configMaps(3, "b")...))
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Codes).To(ConsistOf(lsv1alpha1.ErrorUnauthorized))
 
-		w.counter.Inject(nil)
-		Expect(w.again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+		w.Counter.Inject(nil)
+		Expect(w.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(2*time.Minute))
 
 	It("heals what was changed while it was down", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
-		w.mgr.Stop()
-		w.edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
-		before := w.counter.Snapshot()
+		w := newEnv(ctx, contract.JobID).start()
+		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
+		w.Manager.Stop()
+		w.Edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
+		before := w.Counter.Snapshot()
 		w.start()
-		Eventually(w.data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
-		_, writes := w.spent(before)
-		Expect(writes).To(Equal(1), "%s", w.counter.Snapshot().Since(before))
+		Eventually(w.Data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
+		_, writes := w.Spent(before)
+		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
 	}, SpecTimeout(2*time.Minute))
 })

@@ -21,126 +21,126 @@ import (
 
 var _ = Describe("the manifest deployer promises", func() {
 	It("to forget nothing when an apply fails half-way [D11, H-14]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
-		w.counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "cm-2" },
+		w := newEnv(ctx, contract.JobID).start()
+		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
+		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "cm-2" },
 			faultnet.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)))
 		// cm-0 left the manifests, cm-1 changed, cm-2 is refused, cm-3 is new.
-		di := w.update(ctx, "item", config(nil, w.configMaps(4, "b")[1:]...))
+		di := w.Update(ctx, "item", config(nil, w.configMaps(4, "b")[1:]...))
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
-		Expect(di.Status.LastError.Message).To(ContainSubstring("ConfigMap " + w.ns + "/cm-2"))
+		Expect(di.Status.LastError.Message).To(ContainSubstring("ConfigMap " + w.Namespace + "/cm-2"))
 		Expect(managedNames(di)).To(ConsistOf("cm-0", "cm-1", "cm-2", "cm-3"))
-		Expect(w.read(ctx, "cm-0")).NotTo(BeNil(), "nothing is deleted before all else succeeded")
-		Expect(w.read(ctx, "cm-3")).NotTo(BeNil())
+		Expect(w.Read(ctx, "cm-0")).NotTo(BeNil(), "nothing is deleted before all else succeeded")
+		Expect(w.Read(ctx, "cm-3")).NotTo(BeNil())
 
-		w.counter.Inject(nil)
+		w.Counter.Inject(nil)
 		w.remove(ctx, "item")
 		for _, name := range []string{"cm-0", "cm-1", "cm-2", "cm-3"} {
-			Expect(w.read(ctx, name)).To(BeNil(), name)
+			Expect(w.Read(ctx, name)).To(BeNil(), name)
 		}
 	}, SpecTimeout(time.Minute))
 
 	It("to remember what it was not allowed to delete [D11, H-21]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
-		w.counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
+		w := newEnv(ctx, contract.JobID).start()
+		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
+		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
 			faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
-		di, err := w.ls.Get(ctx, w.key("item"))
+		di, err := w.Landscaper.Get(ctx, w.Key("item"))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(w.ls.Update(ctx, w.key("item"), config(nil, w.configMaps(1, "a")...))).To(Succeed())
-		_, err = w.ls.Trigger(ctx, client.ObjectKeyFromObject(di))
+		Expect(w.Landscaper.Update(ctx, w.Key("item"), config(nil, w.configMaps(1, "a")...))).To(Succeed())
+		_, err = w.Landscaper.Trigger(ctx, client.ObjectKeyFromObject(di))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(w.item(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError", HaveField("Message", ContainSubstring("cm-1"))))
 		Expect(managedNames(w.item(ctx, "item")(NewGomega(Fail)))).To(ConsistOf("cm-0", "cm-1"))
-		w.counter.Inject(nil)
-		Expect(w.finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
-		Expect(w.read(ctx, "cm-1")).To(BeNil())
+		w.Counter.Inject(nil)
+		Expect(w.Finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
+		Expect(w.Read(ctx, "cm-1")).To(BeNil())
 	}, SpecTimeout(time.Minute))
 
 	It("to refuse a Target of another type [D16]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "other"}}
+		w := newEnv(ctx, contract.JobID).start()
+		target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "other"}}
 		target.Spec.Type = "landscaper.gardener.cloud/helm-repository"
 		target.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(`{"kubeconfig":"x"}`))
-		Expect(w.client.Create(ctx, target)).To(Succeed())
-		w.create(ctx, "item", config(nil, w.configMaps(1, "a")...), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "other" })
-		di := w.finished(ctx, "item")
+		Expect(w.Client.Create(ctx, target)).To(Succeed())
+		w.Create(ctx, "item", config(nil, w.configMaps(1, "a")...), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "other" })
+		di := w.Finished(ctx, "item")
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorConfigurationProblem))
 		Expect(di.Status.LastError.Message).To(ContainSubstring(`spec.target: target configuration: type: is not "landscaper.gardener.cloud/kubernetes-cluster"`))
 	}, SpecTimeout(time.Minute))
 
 	It("to say at the item's timeout what was not ready [D12]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		di := w.example("readiness-timeout")
 		raw, err := json.Marshal(without(di.Spec.Configuration.Raw, "readinessChecks"))
 		Expect(err).NotTo(HaveOccurred())
 		di.Spec.Configuration.Raw, di.Spec.Timeout = raw, &lsv1alpha1.Duration{Duration: 2 * time.Second}
-		Expect(w.ls.Deploy(ctx, di)).To(Succeed())
-		di = w.finished(ctx, "readiness-timeout")
+		Expect(w.Landscaper.Deploy(ctx, di)).To(Succeed())
+		di = w.Finished(ctx, "readiness-timeout")
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
-		Expect(di.Status.LastError.Message).To(ContainSubstring("Service " + w.ns + "/readiness-timeout: the load balancer has no address yet"))
+		Expect(di.Status.LastError.Message).To(ContainSubstring("Service " + w.Namespace + "/readiness-timeout: the load balancer has no address yet"))
 		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
 	}, SpecTimeout(time.Minute))
 
 	It("to cope with long names [H-17]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		name := strings.Repeat("long-", 40) + "name"
 		exports := map[string]any{"exports": []any{map[string]any{
-			"key": "k", "jsonPath": ".data.key", "fromResource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "cm-0", "namespace": w.ns},
+			"key": "k", "jsonPath": ".data.key", "fromResource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "cm-0", "namespace": w.Namespace},
 		}}}
-		di := w.deploy(ctx, name, config(map[string]any{"exports": exports}, w.configMaps(1, "a")...))
+		di := w.Deploy(ctx, name, config(map[string]any{"exports": exports}, w.configMaps(1, "a")...))
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 		Expect(w.exported(ctx, di)).To(HaveKeyWithValue("k", "a"))
-		w.edit(ctx, "cm-0", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
-		Eventually(w.data(ctx, "cm-0")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
+		w.Edit(ctx, "cm-0", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
+		Eventually(w.Data(ctx, "cm-0")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
 		w.remove(ctx, name)
-		Expect(w.read(ctx, "cm-0")).To(BeNil())
+		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 	}, SpecTimeout(time.Minute))
 
 	It("to leave an object of another item alone, and to name that item [H-17]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
-		w.deploy(ctx, "owner", config(nil, w.configMaps(1, "a")...))
-		w.create(ctx, "thief", config(nil, w.configMaps(1, "b")...))
+		w := newEnv(ctx, contract.JobID).start()
+		w.Deploy(ctx, "owner", config(nil, w.configMaps(1, "a")...))
+		w.Create(ctx, "thief", config(nil, w.configMaps(1, "b")...))
 		Eventually(w.item(ctx, "thief")).WithTimeout(patience).Should(HaveField("Status.LastError", HaveField("Message",
-			ContainSubstring("ConfigMap "+w.ns+"/cm-0: belongs to deploy item "+w.ns+"/owner"))))
-		Expect(w.read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "a"))
+			ContainSubstring("ConfigMap "+w.Namespace+"/cm-0: belongs to deploy item "+w.Namespace+"/owner"))))
+		Expect(w.Read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "a"))
 		w.remove(ctx, "thief")
-		Expect(w.read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "a"))
+		Expect(w.Read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "a"))
 	}, SpecTimeout(time.Minute))
 
 	It("to take over from Landscaper's own deployer, and to hand back [D11]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
-		old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "cm-0"}, Data: map[string]string{"key": "old", "gone": "x"}}
+		w := newEnv(ctx, contract.JobID)
+		old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "cm-0"}, Data: map[string]string{"key": "old", "gone": "x"}}
 		old.Labels = map[string]string{"manifest.deployer.landscaper.gardener.cloud/deployitem": "item"}
 		left, labelled := old.DeepCopy(), old.DeepCopy()
 		left.Name, labelled.Name = "left", "cm-1"
 		for _, cm := range []*corev1.ConfigMap{old, left, labelled} {
-			Expect(w.client.Create(ctx, cm, client.FieldOwner("manifest-deployer-controller"))).To(Succeed())
+			Expect(w.Client.Create(ctx, cm, client.FieldOwner("manifest-deployer-controller"))).To(Succeed())
 		}
-		di := w.ls.Item(w.ns, "item", w.kind(), config(nil, w.configMaps(2, "new")...))
+		di := w.Landscaper.Item(w.Namespace, "item", w.Type, config(nil, w.configMaps(2, "new")...))
 		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
-		Expect(w.ls.Create(ctx, di)).To(Succeed())
+		Expect(w.Landscaper.Create(ctx, di)).To(Succeed())
 		status, err := json.Marshal(map[string]any{"status": map[string]any{"observedGeneration": 0, "providerStatus": map[string]any{
 			"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderStatus",
 			"managedResources": []any{
-				map[string]any{"policy": "manage", "resource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.ns, "name": "cm-0", "uid": old.UID}},
-				map[string]any{"policy": "manage", "resource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.ns, "name": "left", "uid": left.UID}},
+				map[string]any{"policy": "manage", "resource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.Namespace, "name": "cm-0", "uid": old.UID}},
+				map[string]any{"policy": "manage", "resource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.Namespace, "name": "left", "uid": left.UID}},
 			},
 		}}})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(w.client.Status().Patch(ctx, di, client.RawPatch("application/merge-patch+json", status))).To(Succeed())
+		Expect(w.Client.Status().Patch(ctx, di, client.RawPatch("application/merge-patch+json", status))).To(Succeed())
 		w.start()
-		di = w.again(ctx, "item")
+		di = w.Again(ctx, "item")
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 		for name, was := range map[string]*corev1.ConfigMap{"cm-0": old, "cm-1": labelled} {
-			now := w.read(ctx, name)
+			now := w.Read(ctx, name)
 			Expect(now.UID).To(Equal(was.UID))
 			Expect(now.Data).To(Equal(map[string]string{"key": "new"}))
 			Expect(now.Labels).NotTo(HaveKey("manifest.deployer.landscaper.gardener.cloud/deployitem"))
 		}
-		Expect(w.read(ctx, "left")).To(BeNil())
-		Eventually(w.events(ctx, "item")).WithTimeout(patience).Should(ConsistOf(HavePrefix("TakenOver: ConfigMap " + w.ns + "/cm-1")))
+		Expect(w.Read(ctx, "left")).To(BeNil())
+		Eventually(w.events(ctx, "item")).WithTimeout(patience).Should(ConsistOf(HavePrefix("TakenOver: ConfigMap " + w.Namespace + "/cm-1")))
 
 		var back struct {
 			APIVersion, Kind string
@@ -157,22 +157,22 @@ var _ = Describe("the manifest deployer promises", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("to cost what the guide says", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.JobID).start()
 		calls := func(f func()) []int {
-			before := w.counter.Snapshot()
+			before := w.Counter.Snapshot()
 			f()
-			reads, writes := w.spent(before)
+			reads, writes := w.Spent(before)
 			return []int{reads, writes}
 		}
 		settled := func() { // the watches know the last write
-			Eventually(func() []int { return calls(func() { w.again(ctx, "item") }) }).WithTimeout(patience).Should(Equal([]int{0, 0}))
+			Eventually(func() []int { return calls(func() { w.Again(ctx, "item") }) }).WithTimeout(patience).Should(Equal([]int{0, 0}))
 		}
-		Expect(calls(func() { w.deploy(ctx, "item", config(nil, w.configMaps(10, "a")...)) })).To(Equal([]int{0, 10}), "install")
+		Expect(calls(func() { w.Deploy(ctx, "item", config(nil, w.configMaps(10, "a")...)) })).To(Equal([]int{0, 10}), "install")
 		settled()
-		Expect(calls(func() { w.update(ctx, "item", config(nil, append(w.configMaps(9, "a"), w.configMaps(10, "b")[9])...)) })).
+		Expect(calls(func() { w.Update(ctx, "item", config(nil, append(w.configMaps(9, "a"), w.configMaps(10, "b")[9])...)) })).
 			To(Equal([]int{0, 1}), "one changed")
 		settled()
-		Expect(calls(func() { w.update(ctx, "item", config(nil, w.configMaps(9, "a")...)) })).To(Equal([]int{1, 1}), "one removed")
+		Expect(calls(func() { w.Update(ctx, "item", config(nil, w.configMaps(9, "a")...)) })).To(Equal([]int{1, 1}), "one removed")
 		Expect(calls(func() { w.remove(ctx, "item") })).To(Equal([]int{9, 9}), "deletion")
 	}, SpecTimeout(time.Minute))
 })

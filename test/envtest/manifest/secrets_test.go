@@ -58,12 +58,12 @@ func (l *logbook) text() string {
 const verbosity = 7
 
 // loggingProcess starts the deployer with a log of its own.
-func (w *world) loggingProcess(log *logbook) {
+func (w *env) loggingProcess(log *logbook) {
 	GinkgoHelper()
 	args := manifest.Args(nil, w.options)
-	args.Type = w.kind()
+	args.Type = w.Type
 	logger := funcr.New(log.add, funcr.Options{Verbosity: verbosity})
-	w.mgr = landscapertest.StartManager(GinkgoTB(), cp.Config, args, landscapertest.WithLog(logger))
+	w.Manager = landscapertest.StartManager(GinkgoTB(), cp.Config, args, landscapertest.WithLog(logger))
 }
 
 // kubeconfig is one that works, with canaries where nobody needs to look; change may break it.
@@ -91,8 +91,8 @@ func asUser(user *clientcmdapi.AuthInfo) func(*clientcmdapi.Config) {
 }
 
 // secret is a manifest.
-func (w *world) secretManifest(name string, fields map[string]any) map[string]any {
-	out := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": w.ns, "name": name}}
+func (w *env) secretManifest(name string, fields map[string]any) map[string]any {
+	out := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": w.Namespace, "name": name}}
 	maps.Copy(out, fields)
 	return out
 }
@@ -106,7 +106,7 @@ type leaky struct {
 }
 
 // leakyItems have each a canary that ends with the item's name.
-func (w *world) leakyItems() map[string]leaky {
+func (w *env) leakyItems() map[string]leaky {
 	of := func(name string, fields map[string]any, more ...any) map[string]any {
 		return config(nil, append([]any{w.secretManifest(name, fields)}, more...)...)
 	}
@@ -114,7 +114,7 @@ func (w *world) leakyItems() map[string]leaky {
 		return map[string]any{"data": map[string]any{"x": encoded(canary + name)}}
 	}
 	ref := func(name string) map[string]any {
-		return map[string]any{"apiVersion": "v1", "kind": "Secret", "name": name, "namespace": w.ns}
+		return map[string]any{"apiVersion": "v1", "kind": "Secret", "name": name, "namespace": w.Namespace}
 	}
 	label := w.configMap("labelled", nil)
 	label["metadata"].(map[string]any)["labels"] = map[string]any{"x": canary + "label"}
@@ -159,30 +159,30 @@ func (w *world) leakyItems() map[string]leaky {
 }
 
 // leakyTargets are Targets with canaries.
-func (w *world) leakyTargets(ctx context.Context) {
+func (w *env) leakyTargets(ctx context.Context) {
 	GinkgoHelper()
-	w.target(ctx, "works", kubeconfig("works", nil))
-	w.target(ctx, "badtoken", kubeconfig("badtoken", asUser(&clientcmdapi.AuthInfo{Token: canary + "badtoken"})))
-	w.target(ctx, "badkey", kubeconfig("badkey", asUser(&clientcmdapi.AuthInfo{
+	w.CreateTarget(ctx, "works", kubeconfig("works", nil))
+	w.CreateTarget(ctx, "badtoken", kubeconfig("badtoken", asUser(&clientcmdapi.AuthInfo{Token: canary + "badtoken"})))
+	w.CreateTarget(ctx, "badkey", kubeconfig("badkey", asUser(&clientcmdapi.AuthInfo{
 		ClientCertificateData: []byte(canary + "badkey"), ClientKeyData: []byte(canary + "badkey"),
 	})))
-	w.target(ctx, "exec", kubeconfig("exec", asUser(&clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
+	w.CreateTarget(ctx, "exec", kubeconfig("exec", asUser(&clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
 		APIVersion: "client.authentication.k8s.io/v1", Command: canary + "exec", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
 	}})))
 	secret := &corev1.Secret{StringData: map[string]string{"kubeconfig": string(kubeconfig("ref", nil))}}
-	secret.Namespace, secret.Name = w.ns, "kubeconfig"
-	Expect(w.client.Create(ctx, secret)).To(Succeed())
+	secret.Namespace, secret.Name = w.Namespace, "kubeconfig"
+	Expect(w.Client.Create(ctx, secret)).To(Succeed())
 	target := &lsv1alpha1.Target{}
-	target.Namespace, target.Name, target.Spec.Type = w.ns, "ref", "landscaper.gardener.cloud/kubernetes-cluster"
+	target.Namespace, target.Name, target.Spec.Type = w.Namespace, "ref", "landscaper.gardener.cloud/kubernetes-cluster"
 	target.Spec.SecretRef = &lsv1alpha1.LocalSecretReference{Name: "kubeconfig", Key: "kubeconfig"}
-	Expect(w.client.Create(ctx, target)).To(Succeed())
+	Expect(w.Client.Create(ctx, target)).To(Succeed())
 }
 
 // arrives waits until an item is where its canary could show.
-func (w *world) arrives(ctx context.Context, name string, l leaky) {
+func (w *env) arrives(ctx context.Context, name string, l leaky) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		di, err := w.ls.Get(ctx, w.key(name))
+		di, err := w.Landscaper.Get(ctx, w.Key(name))
 		g.Expect(err).NotTo(HaveOccurred())
 		if l.says == "" {
 			g.Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%s: %+v", name, di.Status.LastError)
@@ -194,7 +194,7 @@ func (w *world) arrives(ctx context.Context, name string, l leaky) {
 }
 
 // public is all that people see who may not see the items' configuration and the Secrets: by where it is.
-func (w *world) public(ctx context.Context, log *logbook) map[string]string {
+func (w *env) public(ctx context.Context, log *logbook) map[string]string {
 	GinkgoHelper()
 	out := map[string]string{"log": log.text()}
 	note := func(where string, what any) {
@@ -205,7 +205,7 @@ func (w *world) public(ctx context.Context, log *logbook) map[string]string {
 	}
 	events, old, items := &eventsv1.EventList{}, &corev1.EventList{}, &lsv1alpha1.DeployItemList{}
 	for where, list := range map[string]client.ObjectList{"events": events, "old events": old, "items": items} {
-		Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+		Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
 		if where != "items" {
 			note(where, list)
 		}
@@ -217,7 +217,7 @@ func (w *world) public(ctx context.Context, log *logbook) map[string]string {
 		status.ProviderStatus = nil
 		note("status of "+items.Items[i].Name, status)
 	}
-	for where, from := range map[string]prometheus.Gatherer{"metrics": w.mgr.Registry, "global metrics": metrics.Registry} {
+	for where, from := range map[string]prometheus.Gatherer{"metrics": w.Manager.Registry, "global metrics": metrics.Registry} {
 		families, err := from.Gather()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(families).NotTo(BeEmpty(), where)
@@ -251,7 +251,7 @@ func leaks(texts map[string]string, names []string) []string {
 
 var _ = Describe("a secret", func() {
 	It("of any input shows nowhere", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.apiServerEchoes(ctx)
 		w.leakyTargets(ctx)
 		log := &logbook{}
@@ -260,7 +260,7 @@ var _ = Describe("a secret", func() {
 		names := []string{}
 		for name, l := range items {
 			names = append(names, name)
-			w.create(ctx, name, l.config, func(di *lsv1alpha1.DeployItem) {
+			w.Create(ctx, name, l.config, func(di *lsv1alpha1.DeployItem) {
 				di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "works"}
 				if l.target != "" {
 					di.Spec.Target.Name = l.target
@@ -273,14 +273,14 @@ var _ = Describe("a secret", func() {
 
 		By("drift")
 		secret := &corev1.Secret{}
-		Expect(w.client.Get(ctx, w.key("data"), secret)).To(Succeed())
+		Expect(w.Client.Get(ctx, w.Key("data"), secret)).To(Succeed())
 		secret.Data["x"] = []byte("by hand")
-		Expect(w.client.Update(ctx, secret, client.FieldOwner("kubectl-edit"))).To(Succeed())
+		Expect(w.Client.Update(ctx, secret, client.FieldOwner("kubectl-edit"))).To(Succeed())
 		Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).ShouldNot(BeEmpty())
 		Expect(leaks(w.public(ctx, log), names)).To(BeEmpty())
 
 		for _, name := range []string{"patched", "atdelete", "stringdata", "exported"} {
-			Expect(w.ls.Delete(ctx, w.key(name))).To(Succeed())
+			Expect(w.Landscaper.Delete(ctx, w.Key(name))).To(Succeed())
 		}
 		Expect(log.text()).NotTo(BeEmpty())
 		Expect(leaks(w.public(ctx, log), names)).To(BeEmpty())
@@ -288,12 +288,12 @@ var _ = Describe("a secret", func() {
 })
 
 // apiServerEchoes makes sure that there is something to hide.
-func (w *world) apiServerEchoes(ctx context.Context) {
+func (w *env) apiServerEchoes(ctx context.Context) {
 	GinkgoHelper()
 	body := w.secretManifest("echo", map[string]any{"data": map[string]any{"x": map[string]any{"y": canary}}})
 	raw, err := json.Marshal(body)
 	Expect(err).NotTo(HaveOccurred())
 	obj := &unstructured.Unstructured{Object: body}
-	err = w.client.Patch(ctx, obj, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner("test"))
+	err = w.Client.Patch(ctx, obj, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner("test"))
 	Expect(err).To(MatchError(ContainSubstring(canary)))
 }

@@ -23,10 +23,10 @@ func namespace(name, label string) map[string]any {
 }
 
 // liveNamespace reads a Namespace of the target.
-func (w *world) liveNamespace(ctx context.Context, name string) *corev1.Namespace {
+func (w *env) liveNamespace(ctx context.Context, name string) *corev1.Namespace {
 	GinkgoHelper()
 	out := &corev1.Namespace{}
-	Expect(w.client.Get(ctx, client.ObjectKey{Name: name}, out)).To(Succeed())
+	Expect(w.Client.Get(ctx, client.ObjectKey{Name: name}, out)).To(Succeed())
 	return out
 }
 
@@ -34,34 +34,34 @@ var _ = Describe("an object that several items hold", func() {
 	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
 		for _, strategy := range []string{"apply", "update", "patch"} {
 			It("belongs to all of them if it is a Namespace ("+string(revision)+", "+strategy+") [F62]", func(ctx SpecContext) {
-				w := newWorld(ctx, revision).start()
-				shared, how := w.ns+"-shared", map[string]any{"updateStrategy": strategy}
+				w := newEnv(ctx, revision).start()
+				shared, how := w.Namespace+"-shared", map[string]any{"updateStrategy": strategy}
 				for _, name := range []string{"one", "two"} {
-					di := w.deploy(ctx, name, config(how, namespace(shared, name), w.configMap("of-"+name, nil)))
+					di := w.Deploy(ctx, name, config(how, namespace(shared, name), w.configMap("of-"+name, nil)))
 					Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 				}
 				both := SatisfyAll(HaveKeyWithValue("one", "yes"), HaveKeyWithValue("two", "yes"))
 				Expect(w.liveNamespace(ctx, shared).Labels).To(both)
 				for _, name := range []string{"one", "two"} {
-					Expect(w.again(ctx, name).Status.Phase).To(Equal(phases.Succeeded))
+					Expect(w.Again(ctx, name).Status.Phase).To(Equal(phases.Succeeded))
 				}
 				version := w.liveNamespace(ctx, shared).ResourceVersion
 				Consistently(func() string { return w.liveNamespace(ctx, shared).ResourceVersion }, 2*time.Second, 100*time.Millisecond).
 					Should(Equal(version), "nobody fights")
 
-				Expect(w.ls.Delete(ctx, w.key("one"))).To(Succeed())
+				Expect(w.Landscaper.Delete(ctx, w.Key("one"))).To(Succeed())
 				live := w.liveNamespace(ctx, shared)
 				Expect(live.DeletionTimestamp).To(BeNil())
 				Expect(live.Labels).To(SatisfyAll(HaveKeyWithValue("two", "yes"), Not(HaveKey("one"))))
-				Expect(w.again(ctx, "two").Status.Phase).To(Equal(phases.Succeeded))
-				Expect(w.read(ctx, "of-one")).To(BeNil())
-				Expect(w.read(ctx, "of-two")).NotTo(BeNil())
+				Expect(w.Again(ctx, "two").Status.Phase).To(Equal(phases.Succeeded))
+				Expect(w.Read(ctx, "of-one")).To(BeNil())
+				Expect(w.Read(ctx, "of-two")).NotTo(BeNil())
 
-				two, err := w.ls.Get(ctx, w.key("two"))
+				two, err := w.Landscaper.Get(ctx, w.Key("two"))
 				Expect(err).NotTo(HaveOccurred())
 				Expect(live.Labels).To(HaveKeyWithValue(ownership.LabelItem, string(two.UID)))
-				Expect(w.client.Delete(ctx, two)).To(Succeed())
-				_, err = w.ls.Trigger(ctx, w.key("two"))
+				Expect(w.Client.Delete(ctx, two)).To(Succeed())
+				_, err = w.Landscaper.Trigger(ctx, w.Key("two"))
 				Expect(err).NotTo(HaveOccurred())
 				Eventually(func() bool { return w.liveNamespace(ctx, shared).DeletionTimestamp != nil }, patience).
 					Should(BeTrue(), "the last one deletes it")
@@ -70,32 +70,32 @@ var _ = Describe("an object that several items hold", func() {
 	}
 
 	It("is healed for the one that its label names, and moves on with the label [F62]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.options.SharedKinds = []schema.GroupKind{{Kind: "ConfigMap"}}
 		w.start()
-		w.deploy(ctx, "one", config(nil, w.configMap("shared", map[string]string{"key": "value", "one": "1"})))
-		w.deploy(ctx, "two", config(nil, w.configMap("shared", map[string]string{"key": "value", "two": "2"})))
-		w.edit(ctx, "shared", func(cm *corev1.ConfigMap) { cm.Data["one"] = "wrong" })
-		Eventually(w.data(ctx, "shared"), patience).Should(HaveField("Data", HaveKeyWithValue("one", "1")))
+		w.Deploy(ctx, "one", config(nil, w.configMap("shared", map[string]string{"key": "value", "one": "1"})))
+		w.Deploy(ctx, "two", config(nil, w.configMap("shared", map[string]string{"key": "value", "two": "2"})))
+		w.Edit(ctx, "shared", func(cm *corev1.ConfigMap) { cm.Data["one"] = "wrong" })
+		Eventually(w.Data(ctx, "shared"), patience).Should(HaveField("Data", HaveKeyWithValue("one", "1")))
 
-		Expect(w.ls.Delete(ctx, w.key("one"))).To(Succeed())
-		Expect(w.read(ctx, "shared").Data).To(Equal(map[string]string{"key": "value", "two": "2"}))
-		Expect(w.again(ctx, "two").Status.Phase).To(Equal(phases.Succeeded))
-		w.edit(ctx, "shared", func(cm *corev1.ConfigMap) { delete(cm.Data, "two") })
-		Eventually(w.data(ctx, "shared"), patience).Should(HaveField("Data", HaveKeyWithValue("two", "2")))
-		Expect(w.ls.Delete(ctx, w.key("two"))).To(Succeed())
-		Expect(w.read(ctx, "shared")).To(BeNil())
+		Expect(w.Landscaper.Delete(ctx, w.Key("one"))).To(Succeed())
+		Expect(w.Read(ctx, "shared").Data).To(Equal(map[string]string{"key": "value", "two": "2"}))
+		Expect(w.Again(ctx, "two").Status.Phase).To(Equal(phases.Succeeded))
+		w.Edit(ctx, "shared", func(cm *corev1.ConfigMap) { delete(cm.Data, "two") })
+		Eventually(w.Data(ctx, "shared"), patience).Should(HaveField("Data", HaveKeyWithValue("two", "2")))
+		Expect(w.Landscaper.Delete(ctx, w.Key("two"))).To(Succeed())
+		Expect(w.Read(ctx, "shared")).To(BeNil())
 	}, SpecTimeout(2*time.Minute))
 
 	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
 		It("fails the second at once, with the name of the first, if it is of another kind ("+string(revision)+") [F62]", func(ctx SpecContext) {
-			w := newWorld(ctx, revision).start()
-			Expect(w.deploy(ctx, "one", config(nil, w.configMap("mine", map[string]string{"key": "value"}))).Status.Phase).To(Equal(phases.Succeeded))
-			di := w.deploy(ctx, "two", config(nil, w.configMap("mine", map[string]string{"key": "other"})))
+			w := newEnv(ctx, revision).start()
+			Expect(w.Deploy(ctx, "one", config(nil, w.configMap("mine", map[string]string{"key": "value"}))).Status.Phase).To(Equal(phases.Succeeded))
+			di := w.Deploy(ctx, "two", config(nil, w.configMap("mine", map[string]string{"key": "other"})))
 			Expect(di.Status.Phase).To(Equal(phases.Failed))
-			Expect(di.Status.LastError.Message).To(ContainSubstring(w.ns + "/one"))
+			Expect(di.Status.LastError.Message).To(ContainSubstring(w.Namespace + "/one"))
 			Expect(di.Status.LastError.Codes).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))
-			Expect(w.read(ctx, "mine").Data).To(HaveKeyWithValue("key", "value"))
+			Expect(w.Read(ctx, "mine").Data).To(HaveKeyWithValue("key", "value"))
 		}, SpecTimeout(2*time.Minute))
 	}
 })

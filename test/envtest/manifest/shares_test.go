@@ -65,29 +65,29 @@ func trickling() []byte {
 
 var _ = Describe("An item of a healthy target", func() {
 	It("starts within two seconds beside 40 items of targets whose responses never end [F4]", func(ctx SpecContext) {
-		evil, good := newWorld(ctx, contract.JobID), newWorld(ctx, contract.JobID)
+		evil, good := newEnv(ctx, contract.JobID), newEnv(ctx, contract.JobID)
 		for i := range 5 {
 			name := fmt.Sprintf("evil-%d", i)
-			evil.target(ctx, name, trickling())
+			evil.CreateTarget(ctx, name, trickling())
 			for j := range 8 {
-				evil.create(ctx, fmt.Sprintf("%s-%d", name, j), config(nil, evil.configMap(fmt.Sprintf("c-%d-%d", i, j), nil)), func(di *lsv1alpha1.DeployItem) {
+				evil.Create(ctx, fmt.Sprintf("%s-%d", name, j), config(nil, evil.configMap(fmt.Sprintf("c-%d-%d", i, j), nil)), func(di *lsv1alpha1.DeployItem) {
 					di.Spec.Target.Name = name
 				})
 			}
 		}
 		evil.start()
-		Eventually(func() int { return evil.counter.Snapshot().Total() }).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">=", 3))
+		Eventually(func() int { return evil.Counter.Snapshot().Total() }).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">=", 3))
 		for i := range 5 {
 			name := fmt.Sprintf("item-%d", i)
 			began := time.Now()
-			good.create(ctx, name, config(nil, good.configMap(name, nil)), func(di *lsv1alpha1.DeployItem) { di.Spec.Type = evil.kind() })
+			good.Create(ctx, name, config(nil, good.configMap(name, nil)), func(di *lsv1alpha1.DeployItem) { di.Spec.Type = evil.Type })
 			Eventually(func(g Gomega) {
-				di, err := good.ls.Get(ctx, good.key(name))
+				di, err := good.Landscaper.Get(ctx, good.Key(name))
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(di.Status.Phase).NotTo(BeEmpty())
 			}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 			Expect(time.Since(began)).To(BeNumerically("<", 2*time.Second))
-			Expect(good.finished(ctx, name).Status.Phase).To(Equal(phases.Succeeded))
+			Expect(good.Finished(ctx, name).Status.Phase).To(Equal(phases.Succeeded))
 		}
 	})
 })

@@ -9,25 +9,19 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var cp *controlplane.ControlPlane
 
 func TestManifest(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-	RunSpecs(t, "manifest deployer")
+	world.Run(t, "manifest deployer")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	assets, err := controlplane.Assets(ctx, controlplane.AssetsOptions{ControllerManager: true, Progress: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
-	cp, err = controlplane.Start(ctx, controlplane.Options{Assets: assets, Progress: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return cp.Stop() })
+	cp = world.StartControlPlane(ctx, controlplane.Options{Assets: assets})
 })

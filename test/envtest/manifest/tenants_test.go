@@ -106,7 +106,7 @@ func (t *tunnel) answer() {
 }
 
 // tenants are Targets of different users of one API server; the last one is behind the tunnel.
-func (w *world) tenants(ctx context.Context, n int, last *tunnel) {
+func (w *env) tenants(ctx context.Context, n int, last *tunnel) {
 	GinkgoHelper()
 	for i := range n {
 		user, err := cp.User(fmt.Sprintf("tenant-%d", i), "system:masters")
@@ -120,16 +120,16 @@ func (w *world) tenants(ctx context.Context, n int, last *tunnel) {
 		}
 		raw, err := clientcmd.Write(*config)
 		Expect(err).NotTo(HaveOccurred())
-		w.target(ctx, tenant(i), raw)
+		w.CreateTarget(ctx, tenant(i), raw)
 	}
 }
 
 func tenant(i int) string { return fmt.Sprintf("tenant-%d", i) }
 
 // metric sums a metric of the deployer over all labels but one.
-func (w *world) metric(name, label, value string) float64 {
+func (w *env) metric(name, label, value string) float64 {
 	GinkgoHelper()
-	families, err := w.mgr.Registry.Gather()
+	families, err := w.Manager.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
 	sum := 0.0
 	for _, family := range families {
@@ -154,7 +154,7 @@ const (
 
 var _ = Describe("many items on many targets", func() {
 	It("share one client per target, and do not wait for one that does not answer", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		dead := newTunnel(ctx)
 		w.tenants(ctx, tenantCount, dead)
 		w.start()
@@ -180,7 +180,7 @@ var _ = Describe("many items on many targets", func() {
 		}
 		for _, name := range late {
 			Eventually(func(g Gomega) {
-				di, err := w.ls.Get(ctx, w.key(name))
+				di, err := w.Landscaper.Get(ctx, w.Key(name))
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(di.Status.LastError).To(HaveValue(HaveField("Message", ContainSubstring("target"))))
 			}).WithTimeout(patience).Should(Succeed())
@@ -188,7 +188,7 @@ var _ = Describe("many items on many targets", func() {
 		beside := w.allAgain(ctx, alive)
 		GinkgoWriter.Printf("%d items: %s; beside a target that does not answer: %s\n", len(alive), usual, beside)
 		Expect(beside).To(BeNumerically("<", 2*usual+2*time.Second))
-		w.edit(ctx, alive[0], func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
+		w.Edit(ctx, alive[0], func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
 		w.heals(ctx, alive[0], "a")
 
 		By("one client and one discovery each")
@@ -206,19 +206,19 @@ var _ = Describe("many items on many targets", func() {
 })
 
 // createOn creates an item with one ConfigMap of its name on a Target.
-func (w *world) createOn(ctx context.Context, target, name string) {
+func (w *env) createOn(ctx context.Context, target, name string) {
 	GinkgoHelper()
-	w.create(ctx, name, config(nil, w.configMap(name, map[string]string{"key": "a"})), func(di *lsv1alpha1.DeployItem) {
+	w.Create(ctx, name, config(nil, w.configMap(name, map[string]string{"key": "a"})), func(di *lsv1alpha1.DeployItem) {
 		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: target}
 	})
 }
 
 // allAgain tells how long another job of each of the items takes.
-func (w *world) allAgain(ctx context.Context, names []string) time.Duration {
+func (w *env) allAgain(ctx context.Context, names []string) time.Duration {
 	GinkgoHelper()
 	start := time.Now()
 	for _, name := range names {
-		_, err := w.ls.Trigger(ctx, w.key(name))
+		_, err := w.Landscaper.Trigger(ctx, w.Key(name))
 		Expect(err).NotTo(HaveOccurred())
 	}
 	w.allSucceed(ctx, names)
@@ -226,12 +226,12 @@ func (w *world) allAgain(ctx context.Context, names []string) time.Duration {
 }
 
 // allSucceed waits until the jobs of items are over.
-func (w *world) allSucceed(ctx context.Context, names []string) {
+func (w *env) allSucceed(ctx context.Context, names []string) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	for _, name := range names {
-		di, err := w.ls.AwaitFinished(ctx, w.key(name))
+		di, err := w.Landscaper.AwaitFinished(ctx, w.Key(name))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%s: %+v", name, di.Status.LastError)
 	}

@@ -35,8 +35,8 @@ func config(fields string) string {
 
 const ns = metav1.NamespaceDefault
 
-// world is one deployer and one Landscaper.
-type world struct {
+// env is one deployer and one Landscaper.
+type env struct {
 	ls       *landscapertest.Landscaper
 	requests *faultnet.Counter
 	prefix   string // of the names of its items
@@ -44,9 +44,9 @@ type world struct {
 }
 
 // start runs a mock deployer that serves the given Landscapers' items only.
-func start(revision contract.Revision, controller *mockv1alpha1.Configuration) *world {
+func start(revision contract.Revision, controller *mockv1alpha1.Configuration) *env {
 	GinkgoHelper()
-	w := &world{requests: &faultnet.Counter{}, prefix: string(revision) + "-", revision: revision}
+	w := &env{requests: &faultnet.Counter{}, prefix: string(revision) + "-", revision: revision}
 	w.ls = landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{
 		Revision: revision, DeployerType: revision == contract.JobID, // else items would start before they get their job
 	})
@@ -54,12 +54,12 @@ func start(revision contract.Revision, controller *mockv1alpha1.Configuration) *
 	return w
 }
 
-func (w *world) key(name string) types.NamespacedName {
+func (w *env) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: ns, Name: w.prefix + name}
 }
 
 // deploy creates an item and asks for its first run.
-func (w *world) deploy(ctx context.Context, name, fields string, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
+func (w *env) deploy(ctx context.Context, name, fields string, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
 	GinkgoHelper()
 	di := w.ls.Item(ns, w.prefix+name, mock.Type, config(fields))
 	for _, f := range change {
@@ -70,7 +70,7 @@ func (w *world) deploy(ctx context.Context, name, fields string, change ...func(
 }
 
 // again replaces the configuration and asks for a run.
-func (w *world) again(ctx context.Context, item types.NamespacedName, fields string) {
+func (w *env) again(ctx context.Context, item types.NamespacedName, fields string) {
 	GinkgoHelper()
 	replace := fmt.Sprintf(`[{"op":"replace","path":"/spec/config","value":%s}]`, config(fields))
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name}}
@@ -82,7 +82,7 @@ func (w *world) again(ctx context.Context, item types.NamespacedName, fields str
 }
 
 // finished waits for the end of the run.
-func (w *world) finished(ctx context.Context, item types.NamespacedName) *lsv1alpha1.DeployItem {
+func (w *env) finished(ctx context.Context, item types.NamespacedName) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di, err := w.ls.AwaitFinished(ctx, item)
 	Expect(err).NotTo(HaveOccurred())
@@ -102,7 +102,7 @@ func secretOf(ctx context.Context, item types.NamespacedName) *corev1.Secret {
 }
 
 // statusWrites are those to one item.
-func (w *world) statusWrites(item types.NamespacedName) int {
+func (w *env) statusWrites(item types.NamespacedName) int {
 	return w.requests.Snapshot()[faultnet.Request{
 		Verb: "patch", Resource: "deployitems", Subresource: "status", Namespace: ns, Name: item.Name,
 	}]
@@ -111,7 +111,7 @@ func (w *world) statusWrites(item types.NamespacedName) int {
 var _ = Describe("the mock deployer", func() {
 	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
 		Context(fmt.Sprintf("under the %s revision", revision), Ordered, ContinueOnFailure, func() {
-			var w *world
+			var w *env
 			BeforeAll(func() { w = start(revision, nil) })
 			phases(&w)
 			exports(&w)
@@ -123,8 +123,8 @@ var _ = Describe("the mock deployer", func() {
 })
 
 // phases are the specs of D1 and D6.
-func phases(of **world) {
-	var w *world
+func phases(of **env) {
+	var w *env
 	BeforeEach(func() { w = *of })
 
 	It("succeeds by default [D1]", func(ctx SpecContext) {
@@ -179,8 +179,8 @@ func phases(of **world) {
 func phaseIs(phase lsv1alpha1.DeployItemPhase) OmegaMatcher { return HaveField("Status.Phase", phase) }
 
 // exports are the specs of D2 and D3.
-func exports(of **world) {
-	var w *world
+func exports(of **env) {
+	var w *env
 	BeforeEach(func() { w = *of })
 
 	It("copies the provider status and writes the export to a Secret of the item [D2]", func(ctx SpecContext) {
@@ -219,7 +219,7 @@ func exports(of **world) {
 }
 
 // faults are the specs of D4.
-func faults(of **world) {
+func faults(of **env) {
 	DescribeTable("a wrong configuration fails the item with the path of the field [D4]", func(ctx SpecContext, name, fields, path string) {
 		w := *of
 		item := w.deploy(ctx, "wrong-"+name, fields)
@@ -245,7 +245,7 @@ func faults(of **world) {
 }
 
 // writes are the specs of D7.
-func writes(of **world) {
+func writes(of **env) {
 	It("writes the status once per run, besides its start [D7]", func(ctx SpecContext) {
 		w := *of
 		all := `"providerStatus":{"apiVersion":"v1","kind":"S","n":%d},"export":{"n":%d}`

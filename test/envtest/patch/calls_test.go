@@ -178,7 +178,8 @@ var _ = Describe("the calls", func() {
 		wire.reset()
 		p := &patch.Patch{}
 		p.Labels().Set("a", "1")
-		p.Status().Set("deployer", map[string]any{"name": "n"})
+		p.Status().Set("observedGeneration", 1)
+		p.Status().Set("deployer", map[string]any{"name": "n", "identity": "i", "version": "v"})
 		result, err := p.Apply(ctx, c, di)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(wire.sent()).To(Equal([]request{{"", merge}, {"status", merge}}))

@@ -17,21 +17,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/faultnet"
-	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/patch"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 func TestPatch(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-	RunSpecs(t, "patch")
+	world.Run(t, "patch")
 }
 
 // Two kinds that are the same but for the status: Apart has it as a subresource, Whole in the body.
@@ -48,20 +43,12 @@ var (
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	crds := append(controlplane.CRDs(), definition(apart, true), definition(whole, false))
-	cp, err := controlplane.Start(ctx, controlplane.Options{CRDs: crds, Progress: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return cp.Stop() })
+	cp := world.StartControlPlane(ctx, controlplane.Options{CRDs: crds})
 	cfg = cp.Config
 	c = newClient(wire.wrap(cfg))
 })
 
-func newClient(cfg *rest.Config) client.Client {
-	scheme, err := landscapertest.Scheme()
-	Expect(err).NotTo(HaveOccurred())
-	out, err := client.New(cfg, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return out
-}
+func newClient(cfg *rest.Config) client.Client { return world.NewClient(GinkgoTB(), cfg) }
 
 // definition has a spec and a status with an integer n, a nullable text, a list, and a free map.
 func definition(kind string, subresource bool) *apiextv1.CustomResourceDefinition {
@@ -71,6 +58,9 @@ func definition(kind string, subresource bool) *apiextv1.CustomResourceDefinitio
 		"text": {Type: "string", Nullable: true},
 		"list": {Type: "array", Items: &apiextv1.JSONSchemaPropsOrArray{Schema: &apiextv1.JSONSchemaProps{Type: "string"}}},
 		"free": {Type: "object", XPreserveUnknownFields: &preserve},
+		"items": {Type: "array", Items: &apiextv1.JSONSchemaPropsOrArray{Schema: &apiextv1.JSONSchemaProps{
+			Type: "object", XPreserveUnknownFields: &preserve,
+		}}},
 	}}
 	version := apiextv1.CustomResourceDefinitionVersion{
 		Name: "v1", Served: true, Storage: true,

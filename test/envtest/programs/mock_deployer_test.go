@@ -24,7 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployers/mock"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var _ = Describe("mock-deployer", func() {
@@ -129,8 +131,8 @@ var _ = Describe("mock-deployer", func() {
 	})
 
 	It("elects in the host cluster and works in the Landscaper cluster", func(ctx SpecContext) {
-		host := startControlPlane(ctx)
-		hostClient := clientOf(host)
+		host := world.StartControlPlane(ctx, controlplane.Options{})
+		hostClient := world.NewClient(GinkgoTB(), host.Config)
 		run("--kubeconfig="+fileOf(host), "--landscaper-kubeconfig="+kubeconfig, "--leader-election-id=two", "--item-selector=user=two")
 		ls := landscaper(c)
 		item := deploy(ctx, ls, "two", "", func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "two"} })

@@ -9,11 +9,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/controlplane"
-	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var (
@@ -26,9 +25,7 @@ var (
 )
 
 func TestPrograms(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	RunSpecs(t, "programs")
+	world.Run(t, "programs")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -38,27 +35,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	manifestProgram, err = gexec.Build("github.com/deployerkit/deployerkit/cmd/manifest-deployer", "-race")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(gexec.CleanupBuildArtifacts)
-	cp = startControlPlane(ctx)
-	c = clientOf(cp)
+	cp = world.StartControlPlane(ctx, controlplane.Options{})
+	c = world.NewClient(GinkgoTB(), cp.Config)
 	kubeconfig = fileOf(cp)
 })
-
-func startControlPlane(ctx SpecContext) *controlplane.ControlPlane {
-	GinkgoHelper()
-	cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(cp.Stop)
-	return cp
-}
-
-func clientOf(cp *controlplane.ControlPlane) client.Client {
-	GinkgoHelper()
-	scheme, err := landscapertest.Scheme()
-	Expect(err).NotTo(HaveOccurred())
-	c, err := client.New(cp.Config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return c
-}
 
 func fileOf(cp *controlplane.ControlPlane) string {
 	GinkgoHelper()

@@ -31,7 +31,7 @@ type victim struct {
 var common = []string{"json", "decoded", "conflict"}
 
 // victims are forms for all deployers.
-func (w *world) victims() []victim {
+func (w *env) victims() []victim {
 	out := []victim{}
 	for _, form := range common {
 		name := "mock-" + form
@@ -47,7 +47,7 @@ func (w *world) victims() []victim {
 		for _, form := range asked {
 			name := deployer + "-" + form
 			out = append(out, victim{name: name, deployer: deployer, form: form, config: func(password string) map[string]any {
-				return config(w.ns, name, password)
+				return config(w.Namespace, name, password)
 			}})
 		}
 	}
@@ -77,7 +77,7 @@ func (v *victim) faults(password string) []faultnet.Rule {
 
 var _ = Describe("a secret", func() {
 	It("of any input shows nowhere, whatever fails", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		victims := w.victims()
 		w.bystanders(ctx)
 		network := w.network(victims, canary+"1")
@@ -86,9 +86,9 @@ var _ = Describe("a secret", func() {
 
 		By("installation")
 		for _, v := range victims {
-			di := w.ls.Item(w.ns, v.name, w.typeOf(v.deployer), v.config(canary+"1"))
+			di := w.Landscaper.Item(w.Namespace, v.name, w.typeOf(v.deployer), v.config(canary+"1"))
 			di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
-			Expect(w.ls.Deploy(ctx, di)).To(Succeed())
+			Expect(w.Landscaper.Deploy(ctx, di)).To(Succeed())
 		}
 		w.arrive(ctx, victims)
 
@@ -101,11 +101,11 @@ var _ = Describe("a secret", func() {
 
 		By("a killed process, another one, and another password, under chaos")
 		for _, v := range victims {
-			Expect(w.ls.Update(ctx, w.key(v.name), v.config(canary+"2"))).To(Succeed())
+			Expect(w.Landscaper.Update(ctx, w.Key(v.name), v.config(canary+"2"))).To(Succeed())
 			w.again(ctx, v.name)
 		}
 		network.Kill()
-		w.mgr.Kill()
+		w.Manager.Kill()
 		Expect(leaks(w.public(ctx))).To(BeEmpty())
 		network = w.network(victims, canary+"2", faultnet.Chaos(7, faultnet.Match{Resource: "deployitems"}, 0.02).Rules...)
 		w.through(ctx, network, "token-2")
@@ -116,7 +116,7 @@ var _ = Describe("a secret", func() {
 
 		By("deletion")
 		for _, v := range victims {
-			Expect(w.ls.Mark(ctx, w.key(v.name))).To(Succeed())
+			Expect(w.Landscaper.Mark(ctx, w.Key(v.name))).To(Succeed())
 		}
 		w.leave(ctx)
 		Expect(leaks(w.public(ctx))).To(BeEmpty())
@@ -125,7 +125,7 @@ var _ = Describe("a secret", func() {
 })
 
 // network has the faults of all victims.
-func (w *world) network(victims []victim, password string, more ...faultnet.Rule) *faultnet.Network {
+func (w *env) network(victims []victim, password string, more ...faultnet.Rule) *faultnet.Network {
 	GinkgoHelper()
 	rules := []faultnet.Rule{}
 	for i := range victims {
@@ -135,28 +135,28 @@ func (w *world) network(victims []victim, password string, more ...faultnet.Rule
 }
 
 // bystanders are secrets that nobody needs: of registries, and in the Secret of a Target.
-func (w *world) bystanders(ctx context.Context) {
+func (w *env) bystanders(ctx context.Context) {
 	GinkgoHelper()
 	registry := &corev1.Secret{Type: corev1.SecretTypeDockerConfigJson, StringData: map[string]string{
 		corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths": {"example.org": {"password": %q}}}`, canary+"registry"),
 	}}
-	registry.Namespace, registry.Name = w.ns, "registry"
-	Expect(w.client.Create(ctx, registry)).To(Succeed())
+	registry.Namespace, registry.Name = w.Namespace, "registry"
+	Expect(w.Client.Create(ctx, registry)).To(Succeed())
 	lsCtx := &lsv1alpha1.Context{}
-	lsCtx.Namespace, lsCtx.Name = w.ns, lsv1alpha1.DefaultContextName
+	lsCtx.Namespace, lsCtx.Name = w.Namespace, lsv1alpha1.DefaultContextName
 	lsCtx.RegistryPullSecrets = []corev1.LocalObjectReference{{Name: registry.Name}}
-	Expect(w.client.Create(ctx, lsCtx)).To(Succeed())
+	Expect(w.Client.Create(ctx, lsCtx)).To(Succeed())
 }
 
 // arrive waits until all items are as they should be; what failed for good is asked for again.
-func (w *world) arrive(ctx context.Context, victims []victim) {
+func (w *env) arrive(ctx context.Context, victims []victim) {
 	GinkgoHelper()
 	for _, v := range victims {
 		Eventually(func(g Gomega) {
-			di, err := w.ls.Get(ctx, w.key(v.name))
+			di, err := w.Landscaper.Get(ctx, w.Key(v.name))
 			g.Expect(err).NotTo(HaveOccurred())
 			if di.Status.Phase == phases.Failed && di.Status.JobID == di.Status.JobIDFinished {
-				_, err := w.ls.Trigger(ctx, w.key(v.name))
+				_, err := w.Landscaper.Trigger(ctx, w.Key(v.name))
 				g.Expect(err).NotTo(HaveOccurred())
 			}
 			g.Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%s: %+v", v.name, di.Status.LastError)
@@ -166,11 +166,11 @@ func (w *world) arrive(ctx context.Context, victims []victim) {
 }
 
 // leave waits until all items are gone; who has no job gets one.
-func (w *world) leave(ctx context.Context) {
+func (w *env) leave(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		left := &lsv1alpha1.DeployItemList{}
-		g.Expect(w.client.List(ctx, left, client.InNamespace(w.ns))).To(Succeed())
+		g.Expect(w.Client.List(ctx, left, client.InNamespace(w.Namespace))).To(Succeed())
 		texts := map[string]string{"log": logbook.text()}
 		for i := range left.Items {
 			di := &left.Items[i]
@@ -178,7 +178,7 @@ func (w *world) leave(ctx context.Context) {
 			g.Expect(err).NotTo(HaveOccurred())
 			texts[di.Name] = string(status)
 			if di.Status.JobID == di.Status.JobIDFinished {
-				_, err := w.ls.Trigger(ctx, client.ObjectKeyFromObject(di))
+				_, err := w.Landscaper.Trigger(ctx, client.ObjectKeyFromObject(di))
 				g.Expect(client.IgnoreNotFound(err)).To(Succeed())
 			}
 		}
@@ -188,22 +188,22 @@ func (w *world) leave(ctx context.Context) {
 }
 
 // byHand changes a Secret in the target, if the item has one there.
-func (w *world) byHand(ctx context.Context, name string) {
+func (w *env) byHand(ctx context.Context, name string) {
 	GinkgoHelper()
 	secret := &corev1.Secret{}
-	secret.Namespace, secret.Name = w.ns, name
-	err := w.client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, []byte(`{"data": {"x": "YnkgaGFuZA=="}}`)), client.FieldOwner("kubectl-edit"))
+	secret.Namespace, secret.Name = w.Namespace, name
+	err := w.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, []byte(`{"data": {"x": "YnkgaGFuZA=="}}`)), client.FieldOwner("kubectl-edit"))
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
 }
 
 // passwords are what the Secrets in the target hold.
-func (w *world) passwords(ctx context.Context, victims []victim) func(Gomega) []string {
+func (w *env) passwords(ctx context.Context, victims []victim) func(Gomega) []string {
 	return func(g Gomega) []string {
 		out := []string{}
 		for _, v := range victims {
 			secret := &corev1.Secret{}
 			if v.deployer != "mock" {
-				g.Expect(w.client.Get(ctx, w.key(v.name), secret)).To(Succeed())
+				g.Expect(w.Client.Get(ctx, w.Key(v.name), secret)).To(Succeed())
 				out = append(out, string(secret.Data["x"]))
 			}
 		}

@@ -51,7 +51,7 @@ type example struct {
 }
 
 var _ = DescribeTable("an example needs all of its rbac.yaml in both revisions, and nothing else", func(ctx SpecContext, e example) {
-	w := newWorld(ctx)
+	w := newEnv(ctx)
 	rights := []right{}
 	for _, r := range rolesOf("../../../examples/" + e.directory + "/rbac.yaml") {
 		w.grant(ctx, r, w.user)
@@ -64,7 +64,7 @@ var _ = DescribeTable("an example needs all of its rbac.yaml in both revisions, 
 		w.under(revision)
 		w.start(e.args(), rule)
 		e.life(ctx, w, string(revision))
-		w.mgr.Stop()
+		w.Manager.Stop()
 	}
 	Eventually(unused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "what nobody needs nobody should have")
 	Expect(refused(w.user)(NewGomega(Fail))).To(BeEmpty())
@@ -89,10 +89,10 @@ var _ = DescribeTable("an example needs all of its rbac.yaml in both revisions, 
 )
 
 // life is a whole life of an item.
-func (e *example) life(ctx context.Context, w *world, name string) {
+func (e *example) life(ctx context.Context, w *env, name string) {
 	GinkgoHelper()
 	By("install, and the same drift twice while it waits")
-	w.create(ctx, name, "cluster", withKind(e.config(w.ns)))
+	w.create(ctx, name, "cluster", withKind(e.config(w.Namespace)))
 	Eventually(func(g Gomega) []string {
 		w.misdirect(ctx, g)
 		return w.events(ctx, name)(g)
@@ -100,7 +100,7 @@ func (e *example) life(ctx context.Context, w *world, name string) {
 	w.succeeds(ctx, name)
 
 	By("another configuration")
-	w.update(ctx, name, withKind(e.another(w.ns)))
+	w.update(ctx, name, withKind(e.another(w.Namespace)))
 	w.succeeds(ctx, name)
 
 	By("an error")
@@ -109,9 +109,9 @@ func (e *example) life(ctx context.Context, w *world, name string) {
 	Eventually(w.events(ctx, name)).WithTimeout(patience).Should(ContainElement(ContainSubstring("nonsense")))
 
 	By("deletion")
-	w.update(ctx, name, withKind(e.config(w.ns)))
+	w.update(ctx, name, withKind(e.config(w.Namespace)))
 	w.succeeds(ctx, name)
-	w.delete(ctx, name)
+	w.Delete(ctx, name)
 }
 
 // withKind is a configuration with what every embedded resource has.
@@ -127,23 +127,23 @@ func withKind(config any) map[string]any {
 
 // misdirect edits the selectors of all Services by hand. Each time somebody else does it: edits of the same field by the same one
 // are a fight, and what is fought about is put right ever more slowly.
-func (w *world) misdirect(ctx context.Context, g Gomega) {
+func (w *env) misdirect(ctx context.Context, g Gomega) {
 	list := &corev1.ServiceList{}
-	g.Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+	g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
 	by := "by-hand-" + strings.ToLower(rand.Text())
 	for i := range list.Items {
 		body := fmt.Appendf(nil, `{"spec": {"selector": {"app": %q}}}`, by)
-		err := w.client.Patch(ctx, &list.Items[i], client.RawPatch(types.MergePatchType, body), client.FieldOwner(by))
+		err := w.Client.Patch(ctx, &list.Items[i], client.RawPatch(types.MergePatchType, body), client.FieldOwner(by))
 		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
 	}
 }
 
 // succeeds plays the controllers of the target until the item is done.
-func (w *world) succeeds(ctx context.Context, name string) {
+func (w *env) succeeds(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		w.work(ctx, g)
-		di, err := w.ls.Get(ctx, w.key(name))
+		di, err := w.Landscaper.Get(ctx, w.Key(name))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(di.Status.ObservedGeneration).To(Equal(di.Generation))
 		g.Expect(di.Status.JobIDFinished).To(Equal(di.Status.JobID))
@@ -152,10 +152,10 @@ func (w *world) succeeds(ctx context.Context, name string) {
 }
 
 // work says that all workloads run, and answers requests for certificates.
-func (w *world) work(ctx context.Context, g Gomega) {
+func (w *env) work(ctx context.Context, g Gomega) {
 	deployments, sets, secrets := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.SecretList{}
 	for _, list := range []client.ObjectList{deployments, sets, secrets} {
-		g.Expect(w.client.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+		g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
 	}
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
@@ -164,7 +164,7 @@ func (w *world) work(ctx context.Context, g Gomega) {
 		d.Status.Conditions = []appsv1.DeploymentCondition{
 			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}, {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
 		}
-		g.Expect(w.client.Status().Update(ctx, d)).To(Succeed())
+		g.Expect(w.Client.Status().Update(ctx, d)).To(Succeed())
 	}
 	for i := range sets.Items {
 		s := &sets.Items[i]
@@ -173,12 +173,12 @@ func (w *world) work(ctx context.Context, g Gomega) {
 			ObservedGeneration: s.Generation, Replicas: n, ReadyReplicas: n, UpdatedReplicas: n, CurrentReplicas: n, AvailableReplicas: n,
 			CurrentRevision: "1", UpdateRevision: "1",
 		}
-		g.Expect(w.client.Status().Update(ctx, s)).To(Succeed())
+		g.Expect(w.Client.Status().Update(ctx, s)).To(Succeed())
 	}
 	for i := range secrets.Items {
 		if s := &secrets.Items[i]; s.Annotations["example.org/issue-for"] != "" && len(s.Data) == 0 {
 			s.Data = map[string][]byte{corev1.TLSCertKey: []byte("pem"), corev1.TLSPrivateKeyKey: []byte("pem")}
-			g.Expect(w.client.Update(ctx, s, client.FieldOwner("issuer"))).To(Succeed())
+			g.Expect(w.Client.Update(ctx, s, client.FieldOwner("issuer"))).To(Succeed())
 		}
 	}
 }

@@ -46,21 +46,21 @@ func manifests(more map[string]any, objects ...any) map[string]any {
 }
 
 // configMap is a manifest.
-func (w *world) configMap(name, value string) map[string]any {
-	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": w.ns, "name": name}, "data": map[string]any{"k": value}}
+func (w *env) configMap(name, value string) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": w.Namespace, "name": name}, "data": map[string]any{"k": value}}
 }
 
 // exports is the part of a configuration that exports the value of a ConfigMap.
-func (w *world) exports(from string) map[string]any {
-	ref := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.ns, "name": from}
+func (w *env) exports(from string) map[string]any {
+	ref := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.Namespace, "name": from}
 	return map[string]any{"exports": map[string]any{"exports": []any{map[string]any{"key": "k", "jsonPath": "data.k", "fromResource": ref}}}}
 }
 
 // value is what a ConfigMap of configMap holds; "gone" when it does not exist.
-func (w *world) value(ctx context.Context, name string) func(Gomega) string {
+func (w *env) value(ctx context.Context, name string) func(Gomega) string {
 	return func(g Gomega) string {
 		cm := &corev1.ConfigMap{}
-		if err := w.client.Get(ctx, w.key(name), cm); err != nil {
+		if err := w.Client.Get(ctx, w.Key(name), cm); err != nil {
 			g.Expect(client.IgnoreNotFound(err)).To(Succeed())
 			return "gone"
 		}
@@ -69,22 +69,22 @@ func (w *world) value(ctx context.Context, name string) func(Gomega) string {
 }
 
 // edit changes the value of a ConfigMap by hand.
-func (w *world) edit(ctx context.Context, name, value string) {
+func (w *env) edit(ctx context.Context, name, value string) {
 	GinkgoHelper()
 	w.merge(ctx, name, fmt.Appendf(nil, `{"data": {"k": %q}}`, value))
 }
 
 // merge changes a ConfigMap by hand.
-func (w *world) merge(ctx context.Context, name string, body []byte) {
+func (w *env) merge(ctx context.Context, name string, body []byte) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{}
-	cm.Namespace, cm.Name = w.ns, name
-	Expect(w.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner("kubectl-edit"))).To(Succeed())
+	cm.Namespace, cm.Name = w.Namespace, name
+	Expect(w.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, body), client.FieldOwner("kubectl-edit"))).To(Succeed())
 }
 
 var _ = Describe("the manifest deployer", func() {
 	It("needs all of its rbac.yaml in both revisions, and nothing else", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.elects = true
 		rights := []right{}
 		for _, r := range rolesOf(manifestRoles) {
@@ -97,7 +97,7 @@ var _ = Describe("the manifest deployer", func() {
 			w.under(revision)
 			w.start(manifestArgs(), rule)
 			w.manifestLife(ctx, string(revision))
-			w.mgr.Stop()
+			w.Manager.Stop()
 		}
 
 		By("targets that are reached with tokens")
@@ -111,7 +111,7 @@ var _ = Describe("the manifest deployer", func() {
 	}, SpecTimeout(3*time.Minute))
 
 	DescribeTable("fails without one of them", func(ctx SpecContext, gone, says string) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.elects = true
 		for _, r := range rolesOf(manifestRoles) {
 			w.grant(ctx, r.without(gone), w.user)
@@ -128,7 +128,7 @@ var _ = Describe("the manifest deployer", func() {
 })
 
 // manifestLife is a whole life of an item of the manifest deployer.
-func (w *world) manifestLife(ctx context.Context, name string) {
+func (w *env) manifestLife(ctx context.Context, name string) {
 	GinkgoHelper()
 	exports := w.exports("a")
 	By(name + ": install")
@@ -141,7 +141,7 @@ func (w *world) manifestLife(ctx context.Context, name string) {
 
 	By("saying the same at each look, while it waits")
 	for _, one := range []string{"-foreign", "-later"} {
-		Expect(w.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name + one}})).To(Succeed())
+		Expect(w.Client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name + one}})).To(Succeed())
 	}
 	later := manifests(w.exports(name+"-later"), w.configMap("a", "1"), w.configMap("b", "1"))
 	later["manifests"] = append(later["manifests"].([]any), map[string]any{"manifest": w.configMap(name+"-foreign", "1"), "policy": "fallback"})
@@ -168,29 +168,29 @@ func (w *world) manifestLife(ctx context.Context, name string) {
 	By("deletion")
 	w.update(ctx, name, manifests(exports, w.configMap("a", "3")))
 	w.ends(ctx, name, phases.Succeeded)
-	w.delete(ctx, name)
+	w.Delete(ctx, name)
 	Expect(w.value(ctx, "a")(NewGomega(Fail))).To(Equal("gone"))
 }
 
 // tokens uses a Target for a ServiceAccount of this cluster, and one that would give away a token for it.
-func (w *world) tokens(ctx context.Context) {
+func (w *env) tokens(ctx context.Context) {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{}
-	account.Namespace, account.Name = w.ns, "robot"
-	Expect(w.client.Create(ctx, account)).To(Succeed())
-	w.allow(ctx, "system:serviceaccount:"+w.ns+":robot", objects("", "configmaps"))
+	account.Namespace, account.Name = w.Namespace, "robot"
+	Expect(w.Client.Create(ctx, account)).To(Succeed())
+	w.allow(ctx, "system:serviceaccount:"+w.Namespace+":robot", objects("", "configmaps"))
 	w.target(ctx, "self", []byte(`{"selfConfig": {"serviceAccount": {"name": "robot"}}}`))
 	w.create(ctx, "self", "self", manifests(nil, w.configMap("by-token", "1")))
 	w.ends(ctx, "self", phases.Succeeded)
 
 	request := &authenticationv1.TokenRequest{}
-	Expect(w.client.SubResource("token").Create(ctx, account, request)).To(Succeed())
+	Expect(w.Client.SubResource("token").Create(ctx, account, request)).To(Succeed())
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: request.Status.Token}}
-	Expect(w.client.Create(ctx, review)).To(Succeed())
+	Expect(w.Client.Create(ctx, review)).To(Succeed())
 	audience, err := json.Marshal(review.Status.Audiences)
 	Expect(err).NotTo(HaveOccurred())
 	w.target(ctx, "oidc", fmt.Appendf(nil, `{"oidcConfig": {"server": "https://far.example.com", "serviceAccount": {"name": "robot"}, "audience": %s}}`, audience))
 	w.create(ctx, "oidc", "oidc", manifests(nil, w.configMap("elsewhere", "1")))
 	Eventually(w.lastError(ctx, "oidc")).WithTimeout(patience).Should(ContainSubstring("oidcConfig.audience"))
-	w.delete(ctx, "self")
+	w.Delete(ctx, "self")
 }

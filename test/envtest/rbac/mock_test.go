@@ -62,7 +62,7 @@ func older() faultnet.Rule {
 
 var _ = Describe("the mock deployer", func() {
 	It("needs all of its rbac.yaml in both revisions, and nothing else", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		w.elects = true
 		rights := []right{}
 		for _, r := range rolesOf(mockRoles) {
@@ -74,14 +74,14 @@ var _ = Describe("the mock deployer", func() {
 			w.under(revision)
 			w.start(mock.Args(nil), rule)
 			w.mockLife(ctx, string(revision))
-			w.mgr.Stop()
+			w.Manager.Stop()
 		}
 		Eventually(unused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "what nobody needs nobody should have")
 		Expect(refused(w.user)(NewGomega(Fail))).To(BeEmpty())
 	}, SpecTimeout(2*time.Minute))
 
-	DescribeTable("fails without one of them", func(ctx SpecContext, gone string, sign func(*world, context.Context)) {
-		w := newWorld(ctx)
+	DescribeTable("fails without one of them", func(ctx SpecContext, gone string, sign func(*env, context.Context)) {
+		w := newEnv(ctx)
 		w.elects = true
 		for _, r := range rolesOf(mockRoles) {
 			w.grant(ctx, r.without(gone), w.user)
@@ -92,22 +92,22 @@ var _ = Describe("the mock deployer", func() {
 		Eventually(refused(w.user)).WithTimeout(patience).Should(Equal([]string{gone}))
 		sign(w, ctx)
 	},
-		Entry("to write the status", "patch deployitems/status.landscaper.gardener.cloud", func(w *world, ctx context.Context) {
-			di, err := w.ls.Get(ctx, w.key("item"))
+		Entry("to write the status", "patch deployitems/status.landscaper.gardener.cloud", func(w *env, ctx context.Context) {
+			di, err := w.Landscaper.Get(ctx, w.Key("item"))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(di.Status.Phase).To(BeEmpty())
 		}),
-		Entry("to read the Secrets of Targets", "get secrets", func(w *world, ctx context.Context) {
+		Entry("to read the Secrets of Targets", "get secrets", func(w *env, ctx context.Context) {
 			Eventually(w.lastError(ctx, "item")).WithTimeout(patience).Should(ContainSubstring(`cannot get resource "secrets"`))
 		}),
-		Entry("to write exports", "create secrets", func(w *world, ctx context.Context) {
+		Entry("to write exports", "create secrets", func(w *env, ctx context.Context) {
 			Eventually(w.lastError(ctx, "item")).WithTimeout(patience).Should(ContainSubstring(`cannot create resource "secrets"`))
 		}),
 	)
 })
 
 // mockLife is a whole life of an item of the mock deployer.
-func (w *world) mockLife(ctx context.Context, name string) {
+func (w *env) mockLife(ctx context.Context, name string) {
 	GinkgoHelper()
 	By(name + ": install")
 	w.create(ctx, name, "some", mockConfig(map[string]any{"export": map[string]any{"a": 1}}))
@@ -125,5 +125,5 @@ func (w *world) mockLife(ctx context.Context, name string) {
 	By("deletion")
 	w.update(ctx, name, mockConfig(map[string]any{"export": map[string]any{"a": 3}}))
 	w.ends(ctx, name, phases.Succeeded)
-	w.delete(ctx, name)
+	w.Delete(ctx, name)
 }

@@ -76,7 +76,7 @@ func (r *role) without(gone string) role {
 }
 
 // grant gives the role to a user, under a name of the user's own: several specs have roles of one file.
-func (w *world) grant(ctx context.Context, r role, user string) {
+func (w *env) grant(ctx context.Context, r role, user string) {
 	GinkgoHelper()
 	name := strings.ReplaceAll(user, ":", ".") + "." + strings.ReplaceAll(r.Metadata.Name, ":", ".")
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: r.Kind, Name: name}
@@ -90,15 +90,15 @@ func (w *world) grant(ctx context.Context, r role, user string) {
 	for _, obj := range []client.Object{made, binding} {
 		obj.SetName(name)
 		obj.SetNamespace(r.Metadata.Namespace)
-		Expect(w.client.Create(ctx, obj)).To(Succeed())
+		Expect(w.Client.Create(ctx, obj)).To(Succeed())
 	}
 }
 
 // allow lets a user work on some resources in the world's namespace, as a target lets the user of its kubeconfig.
-func (w *world) allow(ctx context.Context, user string, rules ...rbacv1.PolicyRule) {
+func (w *env) allow(ctx context.Context, user string, rules ...rbacv1.PolicyRule) {
 	GinkgoHelper()
 	r := role{Kind: "Role", Rules: rules}
-	r.Metadata.Name, r.Metadata.Namespace = "objects", w.ns
+	r.Metadata.Name, r.Metadata.Namespace = "objects", w.Namespace
 	w.grant(ctx, r, user)
 }
 

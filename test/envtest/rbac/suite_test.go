@@ -15,9 +15,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var (
@@ -33,13 +33,12 @@ const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitSt
 "rules": [{"level": "Metadata", "userGroups": ["` + audited + `"]}, {"level": "None"}]}`
 
 func TestRBAC(t *testing.T) {
-	RegisterFailHandler(Fail)
 	flags := flag.NewFlagSet("klog", flag.PanicOnError)
 	klog.InitFlags(flags)
-	Expect(flags.Set("v", strconv.Itoa(verbosity))).To(Succeed())
-	klog.SetLogger(everything())
-	ctrl.SetLogger(everything())
-	RunSpecs(t, "rbac")
+	if err := flags.Set("v", strconv.Itoa(verbosity)); err != nil {
+		t.Fatal(err)
+	}
+	world.RunWithLog(t, "rbac", everything())
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -47,10 +46,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	policy := filepath.Join(dir, "policy.json")
 	auditLog = filepath.Join(dir, "audit.log")
 	Expect(os.WriteFile(policy, []byte(auditPolicy), 0o600)).To(Succeed())
-	var err error
-	cp, err = controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter, APIServerFlags: map[string][]string{
+	cp = world.StartControlPlane(ctx, controlplane.Options{APIServerFlags: map[string][]string{
 		"audit-policy-file": {policy}, "audit-log-path": {auditLog},
 	}})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return cp.Stop() })
 })

@@ -23,7 +23,7 @@ const (
 
 // actor plays Landscaper and the users for some items.
 type actor struct {
-	*world
+	*env
 
 	items  []*item
 	random *rand.Rand
@@ -135,11 +135,11 @@ func (a *actor) create(ctx context.Context, it *item) error {
 	}
 	it.want, it.exists, it.calledOff = it.newWant(a.random), true, false
 	err := a.insist(ctx, func(ctx context.Context) error {
-		di := a.ls.Item(a.ns, it.name, it.kind.t, a.config(it))
+		di := a.Landscaper.Item(a.Namespace, it.name, it.kind.t, a.config(it))
 		if it.kind.objects {
 			di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
 		}
-		return a.ls.Create(ctx, di)
+		return a.Landscaper.Create(ctx, di)
 	}, apierrors.IsAlreadyExists) // by an attempt before, whose answer was lost
 	if err != nil {
 		return err
@@ -151,13 +151,13 @@ func (a *actor) create(ctx context.Context, it *item) error {
 func (a *actor) trigger(ctx context.Context, it *item) error {
 	it.job, it.calledOff = fmt.Sprintf("%s-job-%d", it.name, a.jobs.Add(1)), false
 	a.history.handOut(it.name, it.job)
-	return a.insist(ctx, func(ctx context.Context) error { return a.ls.TriggerAs(ctx, a.key(it.name), it.job) })
+	return a.insist(ctx, func(ctx context.Context) error { return a.Landscaper.TriggerAs(ctx, a.Key(it.name), it.job) })
 }
 
 // configure changes the configuration of an item and hands out no job.
 func (a *actor) configure(ctx context.Context, it *item, want want) error {
 	it.want = want
-	if err := a.insist(ctx, func(ctx context.Context) error { return a.ls.Update(ctx, a.key(it.name), a.config(it)) }); err != nil {
+	if err := a.insist(ctx, func(ctx context.Context) error { return a.Landscaper.Update(ctx, a.Key(it.name), a.config(it)) }); err != nil {
 		return err
 	}
 	return a.setTimeout(ctx, it)
@@ -225,7 +225,7 @@ func (a *actor) interrupt(ctx context.Context, it *item) error {
 
 func (a *actor) interruptNow(ctx context.Context, it *item) error {
 	it.calledOff = true
-	return a.insist(ctx, func(ctx context.Context) error { return a.ls.Interrupt(ctx, a.key(it.name)) })
+	return a.insist(ctx, func(ctx context.Context) error { return a.Landscaper.Interrupt(ctx, a.Key(it.name)) })
 }
 
 func (a *actor) abort(ctx context.Context, it *item) error {
@@ -245,7 +245,9 @@ func (a *actor) abortNow(ctx context.Context, it *item) error {
 	if err != nil {
 		return err
 	}
-	err = a.insist(ctx, func(ctx context.Context) error { return a.ls.Operate(ctx, a.key(it.name), contract.AbortOperation) })
+	err = a.insist(ctx, func(ctx context.Context) error {
+		return a.Landscaper.Operate(ctx, a.Key(it.name), contract.AbortOperation)
+	})
 	if err != nil {
 		return err
 	}
@@ -268,15 +270,15 @@ func (a *actor) remove(ctx context.Context, it *item) error {
 		}
 	}
 	it.exists = false
-	if err := a.insist(ctx, func(ctx context.Context) error { return a.ls.Mark(ctx, a.key(it.name)) }); err != nil {
+	if err := a.insist(ctx, func(ctx context.Context) error { return a.Landscaper.Mark(ctx, a.Key(it.name)) }); err != nil {
 		return err
 	}
 	it.job = fmt.Sprintf("%s-job-%d", it.name, a.jobs.Add(1))
 	a.history.handOut(it.name, it.job)
-	return a.insist(ctx, func(ctx context.Context) error { return a.ls.TriggerAs(ctx, a.key(it.name), it.job) }, apierrors.IsNotFound)
+	return a.insist(ctx, func(ctx context.Context) error { return a.Landscaper.TriggerAs(ctx, a.Key(it.name), it.job) }, apierrors.IsNotFound)
 }
 
 func (a *actor) annotate(ctx context.Context, it *item) error {
 	note := map[string]string{"example.com/note": fmt.Sprint(a.random.IntN(10))}
-	return a.insist(ctx, func(ctx context.Context) error { return a.ls.Annotate(ctx, a.key(it.name), note) })
+	return a.insist(ctx, func(ctx context.Context) error { return a.Landscaper.Annotate(ctx, a.Key(it.name), note) })
 }

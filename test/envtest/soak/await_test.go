@@ -27,7 +27,7 @@ func isGone(di *lsv1alpha1.DeployItem) bool { return di == nil }
 
 // await waits until an item is as wanted; nil is an item that does not exist. It looks at the history, which costs
 // nothing but may be late, and asks the API server when that says yes.
-func (w *world) await(ctx context.Context, it *item, ok func(*lsv1alpha1.DeployItem) bool) error {
+func (w *env) await(ctx context.Context, it *item, ok func(*lsv1alpha1.DeployItem) bool) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -35,7 +35,7 @@ func (w *world) await(ctx context.Context, it *item, ok func(*lsv1alpha1.DeployI
 		if ok(di) {
 			err := w.insist(ctx, func(ctx context.Context) error {
 				var err error
-				if di, err = w.ls.Get(ctx, w.key(it.name)); apierrors.IsNotFound(err) {
+				if di, err = w.Landscaper.Get(ctx, w.Key(it.name)); apierrors.IsNotFound(err) {
 					di, err = nil, nil
 				}
 				return err
@@ -53,10 +53,10 @@ func (w *world) await(ctx context.Context, it *item, ok func(*lsv1alpha1.DeployI
 }
 
 // stored shows what the API server has of an item, for errors: the history may have lost its watch.
-func (w *world) stored(ctx context.Context, it *item) string {
+func (w *env) stored(ctx context.Context, it *item) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
-	di, err := w.ls.Get(ctx, w.key(it.name))
+	di, err := w.Landscaper.Get(ctx, w.Key(it.name))
 	if err != nil {
 		return err.Error()
 	}
@@ -77,7 +77,7 @@ func show(di *lsv1alpha1.DeployItem) string {
 }
 
 // setTimeout makes the timeout of an item what is wanted.
-func (w *world) setTimeout(ctx context.Context, it *item) error {
+func (w *env) setTimeout(ctx context.Context, it *item) error {
 	var value any
 	if it.want.timeout > 0 {
 		value = it.want.timeout.String()
@@ -88,8 +88,8 @@ func (w *world) setTimeout(ctx context.Context, it *item) error {
 	}
 	return w.insist(ctx, func(ctx context.Context) error {
 		di := &lsv1alpha1.DeployItem{}
-		di.Namespace, di.Name = w.ns, it.name
-		return w.client.Patch(ctx, di, client.RawPatch(types.MergePatchType, raw))
+		di.Namespace, di.Name = w.Namespace, it.name
+		return w.Client.Patch(ctx, di, client.RawPatch(types.MergePatchType, raw))
 	})
 }
 
@@ -102,11 +102,11 @@ func (a *actor) drift(ctx context.Context, it *item) error {
 	name, what := object(it.name, ends[a.random.IntN(len(ends))]), a.random.IntN(3)
 	return a.insist(ctx, func(ctx context.Context) error {
 		cm := &corev1.ConfigMap{}
-		cm.Namespace, cm.Name = a.ns, name
+		cm.Namespace, cm.Name = a.Namespace, name
 		if what == 0 {
-			return a.client.Delete(ctx, cm)
+			return a.Client.Delete(ctx, cm)
 		}
-		if err := a.client.Get(ctx, a.key(name), cm); err != nil {
+		if err := a.Client.Get(ctx, a.Key(name), cm); err != nil {
 			return err
 		}
 		if what == 1 {
@@ -114,7 +114,7 @@ func (a *actor) drift(ctx context.Context, it *item) error {
 		} else {
 			cm.Data = map[string]string{dataKey: "theirs"}
 		}
-		return a.client.Update(ctx, cm, client.FieldOwner("kubectl-edit"))
+		return a.Client.Update(ctx, cm, client.FieldOwner("kubectl-edit"))
 	}, apierrors.IsNotFound, apierrors.IsConflict)
 }
 

@@ -47,8 +47,8 @@ type crew struct {
 }
 
 // newCrew starts the replicas.
-func newCrew(t testing.TB, w *world, path string) *crew {
-	c := &crew{t: t, ns: w.ns, path: path, seed: w.seed}
+func newCrew(t testing.TB, w *env, path string) *crew {
+	c := &crew{t: t, ns: w.Namespace, path: path, seed: w.seed}
 	for slot := range c.slots {
 		c.running.Go(func() { c.keep(slot) })
 	}

@@ -27,7 +27,7 @@ type kind struct {
 	name string
 	t    lsv1alpha1.DeployItemType
 	// config is the configuration of what is wanted.
-	config func(w *world, item string, want want) map[string]any
+	config func(w *env, item string, want want) map[string]any
 	// objects: the items have objects in the target.
 	objects bool
 	// exports: the items export a value.
@@ -105,18 +105,18 @@ func (it *item) newWant(random *rand.Rand) want {
 // object is the name of an object of an item.
 func object(item, end string) string { return item + "-" + end }
 
-func mockConfig(_ *world, _ string, want want) map[string]any {
+func mockConfig(_ *env, _ string, want want) map[string]any {
 	return map[string]any{
 		"apiVersion": "mock.deployer.landscaper.gardener.cloud/v1alpha1", "kind": "ProviderConfiguration",
 		"phase": want.outcome, "export": map[string]any{dataKey: want.value},
 	}
 }
 
-func manifestConfig(w *world, item string, want want) map[string]any {
+func manifestConfig(w *env, item string, want want) map[string]any {
 	manifests := []any{}
 	for _, end := range sorted(want.objects) {
 		manifests = append(manifests, map[string]any{"manifest": map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": w.ns, "name": object(item, end)},
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": w.Namespace, "name": object(item, end)},
 			"data": map[string]any{dataKey: want.objects[end]},
 		}})
 	}
@@ -124,17 +124,17 @@ func manifestConfig(w *world, item string, want want) map[string]any {
 		"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration", "manifests": manifests,
 		"exports": map[string]any{"exports": []any{map[string]any{
 			"key": dataKey, "jsonPath": "data." + dataKey,
-			"fromResource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.ns, "name": object(item, "0")},
+			"fromResource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": w.Namespace, "name": object(item, "0")},
 		}}},
 	}
 }
 
-func newChildrenConfig(_ *world, _ string, want want) map[string]any {
+func newChildrenConfig(_ *env, _ string, want want) map[string]any {
 	return map[string]any{"apiVersion": "soak.deployerkit.dev/v1", "kind": "Children", "maps": want.objects}
 }
 
 // config is the configuration of an item.
-func (w *world) config(it *item) map[string]any {
+func (w *env) config(it *item) map[string]any {
 	out := it.kind.config(w, it.name, it.want)
 	if it.want.invalid {
 		out["nonsense"] = true

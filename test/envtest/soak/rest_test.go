@@ -25,10 +25,10 @@ type snapshot struct {
 }
 
 // look reads all that there is.
-func (w *world) look(ctx context.Context) (*snapshot, error) {
+func (w *env) look(ctx context.Context) (*snapshot, error) {
 	items, configMaps, secrets := &lsv1alpha1.DeployItemList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}
 	for _, list := range []client.ObjectList{items, configMaps, secrets} {
-		if err := w.client.List(ctx, list, client.InNamespace(w.ns)); err != nil {
+		if err := w.Client.List(ctx, list, client.InNamespace(w.Namespace)); err != nil {
 			return nil, err
 		}
 	}
@@ -61,7 +61,7 @@ func (s *snapshot) versions() map[string]string {
 }
 
 // problems are what is not as it was asked for.
-func (w *world) problems(ctx context.Context) ([]string, error) {
+func (w *env) problems(ctx context.Context) ([]string, error) {
 	s, err := w.look(ctx)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (s *snapshot) isGarbage(name string) bool {
 }
 
 // foreignProblems looks whether what belongs to nobody is untouched.
-func (w *world) foreignProblems(s *snapshot) (problems []string) {
+func (w *env) foreignProblems(s *snapshot) (problems []string) {
 	versions := s.versions()
 	for _, obj := range w.foreign {
 		kind := "ConfigMap "

@@ -46,9 +46,9 @@ func (r result) String() string {
 var _ = Describe("two replicas", func() {
 	It("bring everything to rest after whatever happened [decision 28] [C14]", func(ctx SpecContext) {
 		suiteContext = ctx
-		w := newWorld(ctx, seedOf(), *count)
+		w := newEnv(ctx, seedOf(), *count)
 		GinkgoWriter.Println("seed", w.seed)
-		w.history = newHistory(w.client, w.ns)
+		w.history = newHistory(w.Client, w.Namespace)
 		path, err := cp.KubeconfigFile(GinkgoT().TempDir())
 		Expect(err).NotTo(HaveOccurred())
 		r := result{seed: w.seed, items: len(w.items)}
@@ -84,7 +84,7 @@ func seedOf() uint64 {
 }
 
 // watch watches until the returned function is called, which looks at what was seen.
-func (w *world) watch(ctx context.Context) func() {
+func (w *env) watch(ctx context.Context) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -100,14 +100,14 @@ func (w *world) watch(ctx context.Context) func() {
 }
 
 // haveTrouble lets the actors play while things go wrong. When it returns all is asked for and nothing goes wrong any more.
-func (w *world) haveTrouble(ctx context.Context, c *crew, r *result) {
+func (w *env) haveTrouble(ctx context.Context, c *crew, r *result) {
 	GinkgoHelper()
 	trouble, cancel := context.WithTimeout(ctx, *duration)
 	defer cancel()
 	began := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
 	for number := range uint64(actors) {
-		a := &actor{world: w, random: w.dice(1 + number)}
+		a := &actor{env: w, random: w.dice(1 + number)}
 		for i := int(number); i < len(w.items); i += actors { //nolint:gosec // a small number
 			a.items = append(a.items, w.items[i])
 		}
@@ -125,7 +125,7 @@ func (w *world) haveTrouble(ctx context.Context, c *crew, r *result) {
 }
 
 // comeToRest waits until all is as it was asked for.
-func (w *world) comeToRest(ctx context.Context, c *crew) {
+func (w *env) comeToRest(ctx context.Context, c *crew) {
 	GinkgoHelper()
 	Eventually(func() (string, error) {
 		if c.leader() == nil {
@@ -137,7 +137,7 @@ func (w *world) comeToRest(ctx context.Context, c *crew) {
 }
 
 // stayAtRest looks whether anything is still written, or ends.
-func (w *world) stayAtRest(ctx context.Context, c *crew) {
+func (w *env) stayAtRest(ctx context.Context, c *crew) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		before, err := w.look(ctx)
@@ -154,7 +154,7 @@ func (w *world) stayAtRest(ctx context.Context, c *crew) {
 }
 
 // isClean looks whether the stopped replicas left anything in this process.
-func (w *world) isClean(r *result) {
+func (w *env) isClean(r *result) {
 	GinkgoHelper()
 	Eventually(func() int { r.after = runtime.NumGoroutine(); return r.after }).WithTimeout(patience).WithPolling(time.Second).
 		Should(BeNumerically("<=", r.goroutines+allowedGoroutines), stacks)
@@ -185,7 +185,7 @@ func stacks() string {
 }
 
 // tell prints what happened.
-func (w *world) tell(c *crew, r *result) {
+func (w *env) tell(c *crew, r *result) {
 	r.operations, r.jobs = w.operations.Load(), w.jobs.Load()
 	r.versions, r.gaps = w.history.versions, w.history.gaps
 	r.kills, r.losses, r.started, r.hits = c.kills, c.losses, c.started, c.hits

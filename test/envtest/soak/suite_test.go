@@ -10,12 +10,10 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/format"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var (
@@ -44,16 +42,10 @@ func TestMain(m *testing.M) {
 }
 
 func TestSoak(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
 	format.MaxLength = 0 // an item that is stuck is shown whole
-	RunSpecs(t, "soak")
+	world.RunWithLog(t, "soak", logr.Discard())
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
-	cp, err = controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return cp.Stop() })
+	cp = world.StartControlPlane(ctx, controlplane.Options{})
 })

@@ -49,7 +49,7 @@ func suffer(ctx context.Context, all []outage, began time.Time) error {
 
 // killLeaders kills the leader every few seconds, but not in the last quarter of the time: a new leader looks at all
 // items, and heals what the old one forgot. So the last one is that whose requests fail, and it must not forget.
-func (w *world) killLeaders(ctx context.Context, c *crew, began time.Time) {
+func (w *env) killLeaders(ctx context.Context, c *crew, began time.Time) {
 	random := w.dice(killerDice)
 	for time.Since(began) < *duration*3/4 {
 		pause(ctx, 4*time.Second+time.Duration(random.IntN(3000))*time.Millisecond)

@@ -19,18 +19,18 @@ func rule(verbs []string, resources ...string) rbacv1.PolicyRule {
 }
 
 // account is the kubeconfig of a user with nothing but some rights, in the whole cluster.
-func (w *world) account(ctx context.Context, name string, rules ...rbacv1.PolicyRule) []byte {
+func (w *env) account(ctx context.Context, name string, rules ...rbacv1.PolicyRule) []byte {
 	GinkgoHelper()
-	user := w.ns + "-" + name
+	user := w.Namespace + "-" + name
 	role := &rbacv1.ClusterRole{Rules: rules}
 	role.Name = user
-	Expect(w.client.Create(ctx, role)).To(Succeed())
+	Expect(w.Client.Create(ctx, role)).To(Succeed())
 	binding := &rbacv1.ClusterRoleBinding{
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
 	binding.Name = user
-	Expect(w.client.Create(ctx, binding)).To(Succeed())
+	Expect(w.Client.Create(ctx, binding)).To(Succeed())
 	config, err := cp.User(user)
 	Expect(err).NotTo(HaveOccurred())
 	out := clientcmdapi.NewConfig()

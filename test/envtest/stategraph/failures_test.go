@@ -17,7 +17,7 @@ import (
 
 var _ = Describe("a component that fails", func() {
 	It("blocks what is behind it and nothing else; all errors are told [Y2, Y9, Yx8, Yx9]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		broken := func(text string) stategraph.Resource {
 			return stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error { return errors.New(text) }})
 		}
@@ -29,7 +29,7 @@ var _ = Describe("a component that fails", func() {
 			Add("other", broken("the other one")).
 			Add("apart", configMap("apart"))))
 		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(w.item(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", And(
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", And(
 			ContainSubstring("component left: the left one"), ContainSubstring("component other: the other one"))))
 		Expect(w.states(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{
 			"top": "Ready", "left": "Failed", "right": "Ready", "bottom": "Blocked", "other": "Failed", "apart": "Ready",
@@ -40,38 +40,38 @@ var _ = Describe("a component that fails", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("for good ends the job only when nothing makes progress any more [Yx8]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		wrong := stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error {
 			return deployerlib.ConfigError("spec.config.value", "is wrong")
 		}})
 		w.start(build(stategraph.NewGraph().Add("wrong", wrong).Add("slow", signed("slow")).Add("behind", configMap("behind"), "slow")))
 		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(w.item(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("spec.config.value: is wrong")))
-		Expect(w.item(ctx, "item")(NewGomega(Fail)).Status.Phase).NotTo(Equal(phases.Failed))
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("spec.config.value: is wrong")))
+		Expect(w.Stored(ctx, "item")(NewGomega(Fail)).Status.Phase).NotTo(Equal(phases.Failed))
 		w.sign(ctx, "item-slow", true)
-		Eventually(w.item(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
 		Expect(w.value(ctx, "item-behind")(NewGomega(Fail))).To(Equal("a"))
 	}, SpecTimeout(time.Minute))
 
 	It("because its object cannot be, does not keep the others of its wave from running [Yx8]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.start(build(stategraph.NewGraph().
 			Add("good", configMap("good")).
 			Add("bad", stategraph.Object(unknownKind)).
 			Add("behind", configMap("behind"), "good")))
 		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(w.item(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
-		Expect(w.item(ctx, "item")(NewGomega(Fail)).Status.LastError.Message).To(ContainSubstring("component bad: "))
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
+		Expect(w.Stored(ctx, "item")(NewGomega(Fail)).Status.LastError.Message).To(ContainSubstring("component bad: "))
 		Expect(w.alive(ctx, "item-good", "item-behind")(NewGomega(Fail))).To(HaveLen(2))
 		Expect(w.states(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{"good": "Ready", "behind": "Ready", "bad": "Failed"}))
 	}, SpecTimeout(time.Minute))
 
 	It("by a panic is one that fails [Yx8]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		panics := stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error { panic("at the disco") }})
 		w.start(build(stategraph.NewGraph().Add("good", configMap("good")).Add("bad", panics)))
 		w.begin(ctx, "item", settings{Value: "a"})
-		Eventually(w.item(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("component bad: panic: at the disco")))
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("component bad: panic: at the disco")))
 		Eventually(w.value(ctx, "item-good")).WithTimeout(patience).Should(Equal("a"))
 	}, SpecTimeout(time.Minute))
 })

@@ -26,26 +26,26 @@ func galeraGraph() *stategraph.Graph {
 }
 
 // galeraConfig is the configuration of an item whose objects lie in the world's namespace.
-func (w *world) galeraConfig(replicas int, maxConnections string) galera.Config {
-	return galera.Config{Namespace: w.ns, Replicas: replicas, Image: "example.com/none:1", Settings: map[string]string{"max_connections": maxConnections}}
+func (w *env) galeraConfig(replicas int, maxConnections string) galera.Config {
+	return galera.Config{Namespace: w.Namespace, Replicas: replicas, Image: "example.com/none:1", Settings: map[string]string{"max_connections": maxConnections}}
 }
 
 // issue answers the request for certificates of an item, as the issuer does after a while.
-func (w *world) issue(ctx context.Context, name string) {
+func (w *env) issue(ctx context.Context, name string) {
 	GinkgoHelper()
 	request := &corev1.Secret{}
-	Eventually(func() error { return w.client.Get(ctx, w.key(name+"-tls"), request) }).WithTimeout(patience).Should(Succeed())
-	Expect(request.Annotations).To(HaveKeyWithValue("example.org/issue-for", "*."+name+"-db."+w.ns+".svc"))
+	Eventually(func() error { return w.Client.Get(ctx, w.Key(name+"-tls"), request) }).WithTimeout(patience).Should(Succeed())
+	Expect(request.Annotations).To(HaveKeyWithValue("example.org/issue-for", "*."+name+"-db."+w.Namespace+".svc"))
 	pem := []byte("pem")
 	answer := mergePatch(map[string]any{"data": map[string][]byte{corev1.TLSCertKey: pem, corev1.TLSPrivateKeyKey: pem}})
-	Expect(w.client.Patch(ctx, request, answer, client.FieldOwner("issuer"))).To(Succeed())
+	Expect(w.Client.Patch(ctx, request, answer, client.FieldOwner("issuer"))).To(Succeed())
 }
 
 // versions are the my.cnf of all configurations that there are, by the names of their ConfigMaps.
-func (w *world) versions(ctx context.Context) func(Gomega) map[string]string {
+func (w *env) versions(ctx context.Context) func(Gomega) map[string]string {
 	return func(g Gomega) map[string]string {
 		list := &corev1.ConfigMapList{}
-		g.Expect(w.client.List(ctx, list, client.InNamespace(w.ns), client.MatchingLabels{stategraph.LabelComponent: "configuration"})).To(Succeed())
+		g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{stategraph.LabelComponent: "configuration"})).To(Succeed())
 		out := map[string]string{}
 		for _, cm := range list.Items {
 			out[cm.Name] = cm.Data["my.cnf"]
@@ -55,7 +55,7 @@ func (w *world) versions(ctx context.Context) func(Gomega) map[string]string {
 }
 
 // states are the states of the components in the status, by name.
-func (w *world) states(ctx context.Context, name string) func(Gomega) map[string]string {
+func (w *env) states(ctx context.Context, name string) func(Gomega) map[string]string {
 	return func(g Gomega) map[string]string {
 		out := map[string]string{}
 		for _, one := range w.status(ctx, name)(g).Components {
@@ -66,9 +66,9 @@ func (w *world) states(ctx context.Context, name string) func(Gomega) map[string
 }
 
 // condition is the message of the summary condition.
-func (w *world) condition(ctx context.Context, name string) func(Gomega) string {
+func (w *env) condition(ctx context.Context, name string) func(Gomega) string {
 	return func(g Gomega) string {
-		found := contract.GetCondition(w.item(ctx, name)(g).Status.Conditions, stategraph.ConditionReady)
+		found := contract.GetCondition(w.Stored(ctx, name)(g).Status.Conditions, stategraph.ConditionReady)
 		if found == nil {
 			return ""
 		}
@@ -78,9 +78,9 @@ func (w *world) condition(ctx context.Context, name string) func(Gomega) string 
 
 var _ = Describe("galera", func() {
 	It("is installed in order, each part when what it requires is ready, and deleted in reverse [Y4, Y8, Y9, Y10, Y26, Y29, Yx9]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
-		stuck.set(w.ns, true)
-		DeferCleanup(stuck.set, w.ns, false)
+		w := newEnv(ctx, contract.JobID)
+		stuck.set(w.Namespace, true)
+		DeferCleanup(stuck.set, w.Namespace, false)
 		w.start(galeraGraph())
 		w.begin(ctx, "galera", w.galeraConfig(3, "100"))
 
@@ -90,24 +90,24 @@ var _ = Describe("galera", func() {
 		}
 		Eventually(w.status(ctx, "galera")).WithTimeout(patience).Should(HaveField("Components", Equal([]stategraph.ComponentStatus{
 			{Name: "service", State: stategraph.StateReady},
-			{Name: "certificates", State: stategraph.StateProgressing, Reason: "Secret " + w.ns + "/galera-tls: the issuer has not answered"},
+			{Name: "certificates", State: stategraph.StateProgressing, Reason: "Secret " + w.Namespace + "/galera-tls: the issuer has not answered"},
 			{Name: "configuration", State: stategraph.StateReady},
 			blocked("database"), blocked("haproxy"), blocked("public-service"),
 		})))
 		Expect(w.condition(ctx, "galera")(NewGomega(Fail))).To(Equal(
-			"False Progressing: database, haproxy, public-service blocked by certificates: Secret " + w.ns + "/galera-tls: the issuer has not answered"))
+			"False Progressing: database, haproxy, public-service blocked by certificates: Secret " + w.Namespace + "/galera-tls: the issuer has not answered"))
 		Consistently(func() bool { return w.exists(ctx, &appsv1.StatefulSet{}, "galera") }).WithTimeout(time.Second).Should(BeFalse())
 		w.issue(ctx, "galera")
 
 		By("the database starts, Pod by Pod")
 		Eventually(func() bool { return w.exists(ctx, &appsv1.StatefulSet{}, "galera") }).WithTimeout(time.Second).Should(BeTrue())
-		stuck.set(w.ns+"/galera-0", true)
+		stuck.set(w.Namespace+"/galera-0", true)
 		Eventually(w.condition(ctx, "galera")).WithTimeout(patience).Should(And(
-			HavePrefix("False Progressing: haproxy, "), ContainSubstring("blocked by database: StatefulSet.apps "+w.ns+"/galera: "), ContainSubstring("1/3")))
+			HavePrefix("False Progressing: haproxy, "), ContainSubstring("blocked by database: StatefulSet.apps "+w.Namespace+"/galera: "), ContainSubstring("1/3")))
 		Expect(w.exists(ctx, &appsv1.Deployment{}, "galera-haproxy")).To(BeFalse())
 
 		By("everything is ready")
-		stuck.set(w.ns, false)
+		stuck.set(w.Namespace, false)
 		w.succeeded(ctx, "galera")
 		Expect(w.condition(ctx, "galera")(NewGomega(Fail))).To(Equal("True AllReady: all 6 components are ready"))
 		Expect(w.exists(ctx, &corev1.Service{}, "galera")).To(BeTrue())
@@ -116,10 +116,10 @@ var _ = Describe("galera", func() {
 		Expect(request.Data).To(HaveLen(2), "what the issuer wrote stays")
 
 		By("deletion, while the database takes its time to go")
-		before := w.counter.Snapshot()
+		before := w.Counter.Snapshot()
 		w.hold(ctx, &appsv1.StatefulSet{}, "galera", true)
-		Expect(w.ls.Mark(ctx, w.key("galera"))).To(Succeed())
-		_, err := w.ls.Trigger(ctx, w.key("galera"))
+		Expect(w.Landscaper.Mark(ctx, w.Key("galera"))).To(Succeed())
+		_, err := w.Landscaper.Trigger(ctx, w.Key("galera"))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(w.states(ctx, "galera")).WithTimeout(patience).Should(Equal(map[string]string{
 			"database": "Removing", "service": "Blocked", "certificates": "Blocked", "configuration": "Blocked",
@@ -132,15 +132,15 @@ var _ = Describe("galera", func() {
 		w.hold(ctx, &appsv1.StatefulSet{}, "galera", false)
 		gone, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		Expect(w.ls.AwaitGone(gone, w.key("galera"))).To(Succeed())
+		Expect(w.Landscaper.AwaitGone(gone, w.Key("galera"))).To(Succeed())
 		Expect(w.exists(ctx, &corev1.Service{}, "galera-db")).To(BeFalse())
 		Expect(w.exists(ctx, &corev1.Secret{}, "galera-tls")).To(BeFalse())
 		Expect(w.versions(ctx)(NewGomega(Fail))).To(BeEmpty())
-		Expect(w.counter.Snapshot().Since(before).Writes().Total()).To(Equal(7), "one deletion for each object")
+		Expect(w.Counter.Snapshot().Since(before).Writes().Total()).To(Equal(7), "one deletion for each object")
 	}, SpecTimeout(2*time.Minute))
 
 	It("gets another ConfigMap when its configuration changes; the old one goes when nothing uses it any more [Yx4]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start(galeraGraph())
+		w := newEnv(ctx, contract.JobID).start(galeraGraph())
 		w.begin(ctx, "galera", w.galeraConfig(3, "100"))
 		w.issue(ctx, "galera")
 		w.succeeded(ctx, "galera")
@@ -148,10 +148,10 @@ var _ = Describe("galera", func() {
 		used := w.mounted(ctx)(NewGomega(Fail))
 
 		By("the members are restarted, one of which takes its time")
-		stuck.set(w.ns, true)
-		DeferCleanup(stuck.set, w.ns, false)
-		Expect(w.ls.Update(ctx, w.key("galera"), configured(w.galeraConfig(3, "200")))).To(Succeed())
-		_, err := w.ls.Trigger(ctx, w.key("galera"))
+		stuck.set(w.Namespace, true)
+		DeferCleanup(stuck.set, w.Namespace, false)
+		Expect(w.Landscaper.Update(ctx, w.Key("galera"), configured(w.galeraConfig(3, "200")))).To(Succeed())
+		_, err := w.Landscaper.Trigger(ctx, w.Key("galera"))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(w.mounted(ctx)).WithTimeout(patience).ShouldNot(Equal(used))
 		now := w.mounted(ctx)(NewGomega(Fail))
@@ -160,17 +160,17 @@ var _ = Describe("galera", func() {
 			HaveLen(2), HaveKeyWithValue(used, ContainSubstring("=100")), HaveKeyWithValue(now, ContainSubstring("=200"))))
 
 		By("all run with the new one")
-		stuck.set(w.ns, false)
+		stuck.set(w.Namespace, false)
 		w.succeeded(ctx, "galera")
 		Eventually(w.versions(ctx)).WithTimeout(patience).Should(And(HaveLen(1), HaveKey(now)))
 	}, SpecTimeout(2*time.Minute))
 })
 
 // mounted is the name of the ConfigMap that the database uses.
-func (w *world) mounted(ctx context.Context) func(Gomega) string {
+func (w *env) mounted(ctx context.Context) func(Gomega) string {
 	return func(g Gomega) string {
 		database := &appsv1.StatefulSet{}
-		g.Expect(w.client.Get(ctx, w.key("galera"), database)).To(Succeed())
+		g.Expect(w.Client.Get(ctx, w.Key("galera"), database)).To(Succeed())
 		return database.Spec.Template.Spec.Volumes[0].ConfigMap.Name
 	}
 }

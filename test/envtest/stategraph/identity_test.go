@@ -62,17 +62,17 @@ func theNames(ctx context.Context) ([]string, error) {
 }
 
 // found are the ConfigMaps of a component, by their labels.
-func (w *world) found(ctx context.Context, di *lsv1alpha1.DeployItem, component, instance string) func(Gomega) []corev1.ConfigMap {
+func (w *env) found(ctx context.Context, di *lsv1alpha1.DeployItem, component, instance string) func(Gomega) []corev1.ConfigMap {
 	return func(g Gomega) []corev1.ConfigMap {
 		list := &corev1.ConfigMapList{}
-		g.Expect(w.client.List(ctx, list, client.InNamespace(w.ns), client.MatchingLabelsSelector{Selector: stategraph.Selector(di.UID, component, instance)})).To(Succeed())
+		g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace), client.MatchingLabelsSelector{Selector: stategraph.Selector(di.UID, component, instance)})).To(Succeed())
 		return list.Items
 	}
 }
 
 var _ = Describe("objects", func() {
 	It("carry labels that tell component and parent, and are found by them whatever their names [Y14, Y20, Y21, Y22, Y23, Y24, Y25]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.start(build(stategraph.NewGraph().Add("one", stategraph.Object(nameless(theValue))).Add("two", stategraph.Object(nameless(theValue)))))
 		short, long := "short", strings.Repeat("long-", 15)+"name"
 		for _, name := range []string{short, long} {
@@ -87,7 +87,7 @@ var _ = Describe("objects", func() {
 					HaveKeyWithValue("state.deployerkit.dev/parent-group", "landscaper.gardener.cloud"),
 					HaveKeyWithValue("state.deployerkit.dev/parent-version", "v1alpha1"),
 					HaveKeyWithValue("state.deployerkit.dev/parent-plural", "deployitems"),
-					HaveKeyWithValue("state.deployerkit.dev/parent-namespace", w.ns),
+					HaveKeyWithValue("state.deployerkit.dev/parent-namespace", w.Namespace),
 					HaveKeyWithValue("state.deployerkit.dev/parent-uid", string(di.UID)),
 				))
 				if name == short {
@@ -99,9 +99,9 @@ var _ = Describe("objects", func() {
 			}
 		}
 		By("a change finds the same object")
-		di := w.item(ctx, short)(NewGomega(Fail))
+		di := w.Stored(ctx, short)(NewGomega(Fail))
 		before := w.found(ctx, di, "one", "")(NewGomega(Fail))[0]
-		Expect(w.ls.Update(ctx, w.key(short), configured(settings{Value: "changed"}))).To(Succeed())
+		Expect(w.Landscaper.Update(ctx, w.Key(short), configured(settings{Value: "changed"}))).To(Succeed())
 		w.again(ctx, short)
 		after := w.found(ctx, di, "one", "")(NewGomega(Fail))
 		Expect(after).To(HaveLen(1))
@@ -110,7 +110,7 @@ var _ = Describe("objects", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("may be one per element of a list, each with its instance; those whose element is gone are deleted [Yx6]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		name := func(element string) string { return element }
 		w.start(build(stategraph.NewGraph().
 			Add("each", stategraph.ForEach(theNames, name, stategraph.Object(nameless(theInstance)))).
@@ -119,7 +119,7 @@ var _ = Describe("objects", func() {
 		Expect(w.found(ctx, di, "each", "")(NewGomega(Fail))).To(HaveLen(3))
 		b := w.found(ctx, di, "each", "b")(NewGomega(Fail))
 		Expect(b).To(ConsistOf(HaveField("Data", HaveKeyWithValue("value", "b"))))
-		Expect(w.ls.Update(ctx, w.key("item"), configured(settings{Names: []string{"d", "c"}}))).To(Succeed())
+		Expect(w.Landscaper.Update(ctx, w.Key("item"), configured(settings{Names: []string{"d", "c"}}))).To(Succeed())
 		w.again(ctx, "item")
 		var left []string
 		for _, one := range w.found(ctx, di, "each", "")(NewGomega(Fail)) {
@@ -129,7 +129,7 @@ var _ = Describe("objects", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("may be made of templates beside the code; what those lack is told with component and file [Y16, Y17, Y26, Y27, Y28]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.start(build(stategraph.NewGraph().
 			Add("settings", stategraph.Versioned(nameless(theValue))).
 			Add("app", stategraph.Template(templates, "app.yaml"), "settings")))
@@ -139,21 +139,21 @@ var _ = Describe("objects", func() {
 			HaveField("Name", "item-app"), HaveField("Data", Equal(map[string]string{"value": "a: b", "settings": settingsName})))))
 
 		w.begin(ctx, "lacking", map[string]any{"names": []string{"a"}})
-		Eventually(w.item(ctx, "lacking")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", And(
+		Eventually(w.Stored(ctx, "lacking")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", And(
 			ContainSubstring("component app: "), ContainSubstring("app.yaml"), ContainSubstring("value"))))
 	}, SpecTimeout(time.Minute))
 
 	It("need no more rights than the graph lists [Yx5]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		rules, err := galeraGraph().RBAC()
 		Expect(err).NotTo(HaveOccurred())
-		w.target(ctx, "narrow", w.account(ctx, "narrow", rules...))
+		w.CreateTarget(ctx, "narrow", w.account(ctx, "narrow", rules...))
 		w.start(galeraGraph())
 		w.begin(ctx, "galera", w.galeraConfig(1, "100"), onTarget("narrow"))
 		w.issue(ctx, "galera")
 		di := w.succeeded(ctx, "galera")
 		Expect(contract.GetCondition(di.Status.Conditions, "DriftDetection")).To(BeNil(), "all is watched")
-		Expect(w.ls.Delete(ctx, w.key("galera"))).To(Succeed())
+		Expect(w.Landscaper.Delete(ctx, w.Key("galera"))).To(Succeed())
 		Expect(w.exists(ctx, &appsv1.StatefulSet{}, "galera")).To(BeFalse())
 	}, SpecTimeout(time.Minute))
 })

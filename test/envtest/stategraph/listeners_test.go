@@ -28,20 +28,20 @@ func signed(name string) stategraph.Resource {
 func isThere(*corev1.ConfigMap) (stategraph.Readiness, error) { return stategraph.Ready(), nil }
 
 // sign is what somebody else does.
-func (w *world) sign(ctx context.Context, name string, on bool) {
+func (w *env) sign(ctx context.Context, name string, on bool) {
 	GinkgoHelper()
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
 	var value any
 	if on {
 		value = "true"
 	}
 	body := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"signed": value}}}
-	Expect(w.client.Patch(ctx, cm, mergePatch(body), client.FieldOwner("signer"))).To(Succeed())
+	Expect(w.Client.Patch(ctx, cm, mergePatch(body), client.FieldOwner("signer"))).To(Succeed())
 }
 
 var _ = Describe("a listener", func() {
 	It("starts what waits for an object within a second, of its own item only, with no other trigger [Y8, Y12, Y37]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.options.Resync = -1
 		probe := newProbe()
 		w.start(build(stategraph.NewGraph().Add("count", probe.external()).Add("first", signed("first")).Add("second", configMap("second"), "first")))
@@ -49,7 +49,7 @@ var _ = Describe("a listener", func() {
 			w.begin(ctx, name, settings{Value: name})
 			Eventually(w.states(ctx, name)).WithTimeout(patience).Should(HaveKeyWithValue("second", "Blocked"))
 		}
-		w.quiet(ctx)
+		w.AwaitQuiet(ctx)
 		runs := probe.count("two")
 		w.sign(ctx, "one-first", true)
 		Eventually(w.value(ctx, "one-second")).WithTimeout(time.Second).WithPolling(10 * time.Millisecond).Should(Equal("one"))
@@ -60,14 +60,14 @@ var _ = Describe("a listener", func() {
 		By("it goes on when the item is finished: a node that is not ready any more is seen")
 		w.sign(ctx, "one-first", false)
 		Eventually(w.states(ctx, "one")).WithTimeout(patience).Should(Equal(map[string]string{"count": "Ready", "first": "Progressing", "second": "Blocked"}))
-		Expect(w.item(ctx, "one")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Succeeded), "a finished job stays what it is")
+		Expect(w.Stored(ctx, "one")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Succeeded), "a finished job stays what it is")
 		Expect(w.value(ctx, "one-second")(NewGomega(Fail))).To(Equal("one"), "blocked is left alone")
 		w.sign(ctx, "one-first", true)
 		Eventually(w.condition(ctx, "one")).WithTimeout(patience).Should(HavePrefix("True AllReady"))
 	}, SpecTimeout(time.Minute))
 
 	It("is heard through channels, for one item or all; several notifications are one run, for no reason that a run could see [Y37, Y38, Y40]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.options.Resync = -1
 		events := make(chan types.NamespacedName)
 		probe := newProbe()
@@ -80,9 +80,9 @@ var _ = Describe("a listener", func() {
 			Eventually(events).WithTimeout(patience).Should(BeSent(name))
 		}
 		one, two := probe.count("one"), probe.count("two")
-		send(w.key("one"))
+		send(w.Key("one"))
 		Eventually(func() int { return probe.count("one") }).WithTimeout(patience).Should(Equal(one + 2))
-		send(w.key("nobody"))
+		send(w.Key("nobody"))
 		Consistently(func() []int { return []int{probe.count("one"), probe.count("two")} }).WithTimeout(500 * time.Millisecond).Should(Equal([]int{one + 2, two}))
 		send(types.NamespacedName{})
 		Eventually(func() []int { return []int{probe.count("one"), probe.count("two")} }).WithTimeout(patience).Should(Equal([]int{one + 4, two + 2}))
@@ -93,20 +93,20 @@ var _ = Describe("a listener", func() {
 
 	It("that notifies while a run goes on leads to exactly one more [Y38, Y39]", func(ctx SpecContext) {
 		events := make(chan types.NamespacedName)
-		for what, notify := range map[string]func(w *world){
-			"channel": func(w *world) {
+		for what, notify := range map[string]func(w *env){
+			"channel": func(w *env) {
 				for range 5 {
-					Eventually(events).WithTimeout(patience).Should(BeSent(w.key("item")))
+					Eventually(events).WithTimeout(patience).Should(BeSent(w.Key("item")))
 				}
 			},
-			"object": func(w *world) {
+			"object": func(w *env) {
 				for _, on := range []bool{true, false, true} {
 					w.sign(ctx, "item-object", on)
 				}
 			},
 		} {
 			By(what)
-			w := newWorld(ctx, contract.JobID)
+			w := newEnv(ctx, contract.JobID)
 			w.options.Resync = -1
 			probe, entered, leave := newProbe(), make(chan struct{}), make(chan struct{})
 			slow := stategraph.External(stategraph.ExternalSpec{
@@ -136,7 +136,7 @@ var _ = Describe("a listener", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("does not hear what the run itself did [Y38]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.options.Resync = -1
 		probe := newProbe()
 		b := stategraph.NewGraph().Add("count", probe.external())
@@ -145,12 +145,12 @@ var _ = Describe("a listener", func() {
 		}
 		w.start(build(b))
 		w.deploy(ctx, "item", settings{Value: "a"})
-		w.quiet(ctx)
+		w.AwaitQuiet(ctx)
 		Consistently(func() int { return probe.count("item") }).WithTimeout(time.Second).Should(Equal(1))
 	}, SpecTimeout(time.Minute))
 
 	It("that is a timer or a poll asks again by itself [Y13, Y37]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.options.Resync = -1
 		gate, probe := newGate(), newProbe()
 		polled := stategraph.External(stategraph.ExternalSpec{Reconcile: probe.note, Ready: gate.ready, Listeners: []stategraph.Listener{stategraph.Poll(time.Second)}})
@@ -162,20 +162,20 @@ var _ = Describe("a listener", func() {
 		runs := probe.count("item")
 		Consistently(func() int { return probe.count("item") }).WithTimeout(1500*time.Millisecond).Should(Equal(runs), "a poll ends when the node is ready")
 
-		timed := newWorld(ctx, contract.JobID)
+		timed := newEnv(ctx, contract.JobID)
 		timed.start(build(stategraph.NewGraph().Add("timed", probe.external(stategraph.Timer(time.Second)))))
 		timed.deploy(ctx, "timed", settings{})
 		Eventually(func() int { return probe.count("timed") }).WithTimeout(patience).Should(BeNumerically(">=", 3))
 	}, SpecTimeout(time.Minute))
 
 	It("is replaced by a look now and then where the target lets nobody watch [Y13]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
-		w.target(ctx, "narrow", w.account(ctx, "narrow", rule([]string{"get", "create", "patch"}, "configmaps")))
+		w := newEnv(ctx, contract.JobID)
+		w.CreateTarget(ctx, "narrow", w.account(ctx, "narrow", rule([]string{"get", "create", "patch"}, "configmaps")))
 		w.start(build(stategraph.NewGraph().Add("first", signed("first")).Add("second", configMap("second"), "first")))
 		w.begin(ctx, "item", settings{Value: "a"}, onTarget("narrow"))
 		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("second", "Blocked"))
 		w.sign(ctx, "item-first", true)
 		w.succeeded(ctx, "item")
-		Expect(contract.GetCondition(w.item(ctx, "item")(NewGomega(Fail)).Status.Conditions, "DriftDetection")).To(HaveField("Reason", "NotWatched"))
+		Expect(contract.GetCondition(w.Stored(ctx, "item")(NewGomega(Fail)).Status.Conditions, "DriftDetection")).To(HaveField("Reason", "NotWatched"))
 	}, SpecTimeout(time.Minute))
 })

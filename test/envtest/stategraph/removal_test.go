@@ -17,24 +17,24 @@ import (
 )
 
 // hold puts a finalizer on an object, or takes it off.
-func (w *world) hold(ctx context.Context, obj client.Object, name string, on bool) {
+func (w *env) hold(ctx context.Context, obj client.Object, name string, on bool) {
 	GinkgoHelper()
 	var finalizers any
 	if on {
 		finalizers = []string{"test.deployerkit.dev/hold"}
 	}
-	obj.SetNamespace(w.ns)
+	obj.SetNamespace(w.Namespace)
 	obj.SetName(name)
-	Expect(w.client.Patch(ctx, obj, mergePatch(map[string]any{"metadata": map[string]any{"finalizers": finalizers}}))).To(Succeed())
+	Expect(w.Client.Patch(ctx, obj, mergePatch(map[string]any{"metadata": map[string]any{"finalizers": finalizers}}))).To(Succeed())
 }
 
 // alive are those ConfigMaps that nobody asked to go.
-func (w *world) alive(ctx context.Context, names ...string) func(Gomega) []string {
+func (w *env) alive(ctx context.Context, names ...string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		out := []string{}
 		for _, name := range names {
 			cm := &corev1.ConfigMap{}
-			if err := w.client.Get(ctx, w.key(name), cm); err == nil && cm.DeletionTimestamp == nil {
+			if err := w.Client.Get(ctx, w.Key(name), cm); err == nil && cm.DeletionTimestamp == nil {
 				out = append(out, name)
 			}
 		}
@@ -58,15 +58,15 @@ func chain(names ...string) *stategraph.Builder {
 
 var _ = Describe("removal", func() {
 	It("of an item goes in reverse, each step when the one before is gone, and undoes what is no object, whatever the configuration says [Yx7]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		done := newProbe()
 		w.start(build(chain("first", "second", "third").Add("outside", undo(done), "second").Add("inside", undo(done), "outside")))
 		w.deploy(ctx, "item", settings{Value: "a"})
 		w.hold(ctx, &corev1.ConfigMap{}, "item-third", true)
-		Expect(w.ls.Update(ctx, w.key("item"), configured(map[string]any{"unknown": "field"}))).To(Succeed())
+		Expect(w.Landscaper.Update(ctx, w.Key("item"), configured(map[string]any{"unknown": "field"}))).To(Succeed())
 
-		Expect(w.ls.Mark(ctx, w.key("item"))).To(Succeed())
-		_, err := w.ls.Trigger(ctx, w.key("item"))
+		Expect(w.Landscaper.Mark(ctx, w.Key("item"))).To(Succeed())
+		_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(w.condition(ctx, "item")).WithTimeout(patience).Should(And(HavePrefix("False Removing"), ContainSubstring("third: "), ContainSubstring("held by finalizers")))
 		Expect(w.alive(ctx, "item-first", "item-second", "item-third")(NewGomega(Fail))).To(Equal([]string{"item-first", "item-second"}))
@@ -75,17 +75,17 @@ var _ = Describe("removal", func() {
 		w.hold(ctx, &corev1.ConfigMap{}, "item-third", false)
 		ctxGone, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		Expect(w.ls.AwaitGone(ctxGone, w.key("item"))).To(Succeed())
+		Expect(w.Landscaper.AwaitGone(ctxGone, w.Key("item"))).To(Succeed())
 		Expect(w.alive(ctx, "item-first", "item-second", "item-third")(NewGomega(Fail))).To(BeEmpty())
 		Expect(done.components()).To(HaveLen(2), "once each")
 	}, SpecTimeout(time.Minute))
 
 	It("of what left the graph waits for a complete and error-free walk, and goes by the stored order [Yx7]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.options.StartWithin = -1
 		w.start(build(chain("zero", "one", "two").Add("stays", configMap("stays"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
-		w.mgr.Stop()
+		w.Manager.Stop()
 
 		By("a graph without them, one part of which fails")
 		gate := newGate()
@@ -112,16 +112,16 @@ var _ = Describe("removal", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("of a former component with something to undo needs to be told how [Yx7]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.options.StartWithin = -1
 		done := newProbe()
 		w.start(build(stategraph.NewGraph().Add("outside", undo(done)).Add("object", configMap("object"), "outside")))
 		w.deploy(ctx, "item", settings{Value: "a"})
-		w.mgr.Stop()
+		w.Manager.Stop()
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveField("Components", ContainElement(And(
 			HaveField("Name", "outside"), HaveField("Reason", ContainSubstring("component outside: it left the graph and has something to undo"))))))
-		w.mgr.Stop()
+		w.Manager.Stop()
 		Expect(done.components()).To(BeEmpty())
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object")).Removed("outside", done.note)))
 		Eventually(done.components).WithTimeout(patience).Should(Equal([]string{"outside"}))

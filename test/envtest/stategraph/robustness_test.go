@@ -62,33 +62,33 @@ var _ = Describe("a graph", func() {
 		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(apiextv1.AddToScheme(scheme)).To(Succeed())
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.start(build(stategraph.NewGraph().
 			Add("sample", stategraph.Object(sample), "definition").
 			Add("definition", stategraph.Object(definition, stategraph.WithScheme(scheme)))))
 		w.deploy(ctx, "item", settings{})
-		Expect(w.ls.Delete(ctx, w.key("item"))).To(Succeed())
+		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 	}, SpecTimeout(time.Minute))
 
 	It("that keeps no objects needs no target, and one that does says so", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		done, probe := newProbe(), newProbe()
 		w.start(build(stategraph.NewGraph().Add("outside", undo(done)).Add("count", probe.external(), "outside")))
 		w.begin(ctx, "item", settings{}, withoutTarget)
 		w.succeeded(ctx, "item")
 		w.again(ctx, "item")
 		Expect(probe.count("item")).To(Equal(2))
-		Expect(w.ls.Delete(ctx, w.key("item"))).To(Succeed())
+		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 		Expect(done.components()).To(Equal([]string{"outside"}))
-		w.mgr.Stop()
+		w.Manager.Stop()
 
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.begin(ctx, "objects", settings{}, withoutTarget)
-		Eventually(w.item(ctx, "objects")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("spec.target: required")))
+		Eventually(w.Stored(ctx, "objects")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("spec.target: required")))
 	}, SpecTimeout(time.Minute))
 
 	It("goes on where a killed process stopped, and leaves nothing behind [Y35, Yx7]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.options.StartWithin = -1
 		graph := func() *stategraph.Graph {
 			b := stategraph.NewGraph()
@@ -101,7 +101,7 @@ var _ = Describe("a graph", func() {
 			name := numbered("item", 3)[kill]
 			var writes atomic.Int32
 			killed := make(chan struct{})
-			w.counter.Inject(func(r *http.Request) (*http.Response, error) {
+			w.Counter.Inject(func(r *http.Request) (*http.Response, error) {
 				if r.Method == http.MethodPatch && writes.Add(1) == int32(kill*2+1) {
 					close(killed)
 					<-r.Context().Done()
@@ -112,21 +112,21 @@ var _ = Describe("a graph", func() {
 			w.start(graph())
 			w.begin(ctx, name, settings{Value: name})
 			Eventually(killed).WithTimeout(patience).Should(BeClosed())
-			w.mgr.Kill()
-			w.counter.Inject(nil)
+			w.Manager.Kill()
+			w.Counter.Inject(nil)
 			w.start(graph())
 			di := w.succeeded(ctx, name)
 			Expect(w.found(ctx, di, "", "")(NewGomega(Fail))).To(HaveLen(6), "none twice")
-			Expect(w.ls.Delete(ctx, w.key(name))).To(Succeed())
+			Expect(w.Landscaper.Delete(ctx, w.Key(name))).To(Succeed())
 			Expect(w.found(ctx, di, "", "")(NewGomega(Fail))).To(BeEmpty())
-			w.mgr.Stop()
+			w.Manager.Stop()
 		}
 	}, SpecTimeout(time.Minute))
 
 	It("takes it for one refusal when a target refuses several components at once, and reads the credentials again [H-15]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		refuse := faultnet.Times(2, faultnet.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
-		w.counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" }, refuse))
+		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" }, refuse))
 		w.start(build(stategraph.NewGraph().Add("one", configMap("one")).Add("two", configMap("two"))))
 		di := w.deploy(ctx, "item", settings{Value: "a"})
 		Expect(w.found(ctx, di, "", "")(NewGomega(Fail))).To(HaveLen(2))
@@ -134,7 +134,7 @@ var _ = Describe("a graph", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("takes hooks besides its own", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		recorder := &landscapertest.Recorder{}
 		w.hooks = []extension.ReconcileExtensionHookSetup{{Hook: recorder.Hook("mine"), HookTypes: []extension.HookType{extension.BeforeReconcileHook, extension.EndHook}}}
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
@@ -143,11 +143,11 @@ var _ = Describe("a graph", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("counts what its components are, and names no item [Yx9]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.start(build(stategraph.NewGraph().Add("first", signed("first")).Add("second", configMap("second"), "first")))
 		w.begin(ctx, "item", settings{Value: "a"})
 		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("second", "Blocked"))
-		families, err := w.mgr.Registry.Gather()
+		families, err := w.Manager.Registry.Gather()
 		Expect(err).NotTo(HaveOccurred())
 		counts := map[string]float64{}
 		for _, family := range families {

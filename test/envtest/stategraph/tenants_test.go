@@ -77,7 +77,7 @@ func (s *strangers) spy(required string) stategraph.Resource {
 
 var _ = Describe("several items", func() {
 	It("share one graph, and never see each other, however they are interleaved [Y31, Y32, Y33, Y34]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.args = func(args *deployerlib.DeployerArgs) { args.Options.MaxConcurrentReconciles = 5 }
 		s := &strangers{}
 		w.start(build(stategraph.NewGraph().
@@ -105,7 +105,7 @@ var _ = Describe("several items", func() {
 		for _, name := range names {
 			for _, part := range []string{"first", "second", "third"} {
 				cm := &corev1.ConfigMap{}
-				Expect(w.client.Get(ctx, w.key(name+"-"+part), cm)).To(Succeed())
+				Expect(w.Client.Get(ctx, w.Key(name+"-"+part), cm)).To(Succeed())
 				Expect(cm.Data).To(HaveKeyWithValue("value", name))
 				Expect(cm.Labels).To(HaveKeyWithValue(stategraph.LabelParentName, name))
 			}
@@ -113,7 +113,7 @@ var _ = Describe("several items", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("do not wait for each other: a component that is not ready keeps no worker [Y7]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.args = func(args *deployerlib.DeployerArgs) { args.Options.MaxConcurrentReconciles = 1 }
 		w.start(build(stategraph.NewGraph().Add("part", signed("part"))))
 		names := numbered("item", 5)
@@ -125,6 +125,6 @@ var _ = Describe("several items", func() {
 		}
 		w.sign(ctx, "item-4-part", true)
 		w.succeeded(ctx, "item-4")
-		Expect(w.item(ctx, "item-0")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
+		Expect(w.Stored(ctx, "item-0")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
 	}, SpecTimeout(time.Minute))
 })

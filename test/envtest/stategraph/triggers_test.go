@@ -18,7 +18,7 @@ import (
 
 var _ = Describe("a run is begun", func() {
 	It("for each item at the start of the process, which writes nothing when nothing changed [Y35]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.options.StartWithin = -1
 		probe := newProbe()
 		graph := func() *stategraph.Graph {
@@ -29,31 +29,31 @@ var _ = Describe("a run is begun", func() {
 		for _, name := range names {
 			w.deploy(ctx, name, settings{Value: "a"})
 		}
-		w.mgr.Stop()
+		w.Manager.Stop()
 		versions := map[string]string{}
 		for _, name := range names {
-			versions[name] = w.item(ctx, name)(NewGomega(Fail)).ResourceVersion
+			versions[name] = w.Stored(ctx, name)(NewGomega(Fail)).ResourceVersion
 			Expect(probe.count(name)).To(Equal(1))
 		}
-		before := w.counter.Snapshot()
+		before := w.Counter.Snapshot()
 		w.start(graph())
 		for _, name := range names {
 			Eventually(func() int { return probe.count(name) }).WithTimeout(patience).Should(Equal(2))
 		}
 		Consistently(func() int { return probe.count(names[0]) }).WithTimeout(time.Second).Should(Equal(2), "once")
-		_, writes := w.spent(before)
+		_, writes := w.Spent(before)
 		Expect(writes).To(BeZero())
 		for _, name := range names {
-			Expect(w.item(ctx, name)(NewGomega(Fail)).ResourceVersion).To(Equal(versions[name]), "the item is not written either")
+			Expect(w.Stored(ctx, name)(NewGomega(Fail)).ResourceVersion).To(Equal(versions[name]), "the item is not written either")
 		}
 	}, SpecTimeout(time.Minute))
 
 	It("after a restart with another code, which takes effect by that alone [Y41, Y26, Yx7]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.options.StartWithin = -1
 		w.start(build(stategraph.NewGraph().Add("old", configMap("old")).Add("part", configMap("part"), "old")))
 		w.deploy(ctx, "item", settings{Value: "a"})
-		w.mgr.Stop()
+		w.Manager.Stop()
 		w.start(build(stategraph.NewGraph().Add("first", configMap("first")).Add("part", configMap("part"), "first")))
 		Eventually(w.value(ctx, "item-first")).WithTimeout(patience).Should(Equal("a"))
 		Eventually(w.value(ctx, "item-old")).WithTimeout(patience).Should(BeEmpty())
@@ -62,29 +62,29 @@ var _ = Describe("a run is begun", func() {
 
 	It("by a change of the spec, not by one of the status [Y36]", func(ctx SpecContext) {
 		for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
-			w := newWorld(ctx, revision)
+			w := newEnv(ctx, revision)
 			probe := newProbe()
 			w.start(build(stategraph.NewGraph().Add("count", probe.external()).Add("object", configMap("object"), "count")))
 			w.deploy(ctx, "item", settings{Value: "a"})
 			runs := probe.count("item")
-			di := w.item(ctx, "item")(NewGomega(Fail))
+			di := w.Stored(ctx, "item")(NewGomega(Fail))
 			body := map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
 				"type": "Weather", "status": "True", "reason": "Sunny", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z",
 			}}}}
-			Expect(w.client.Status().Patch(ctx, di, mergePatch(body))).To(Succeed())
+			Expect(w.Client.Status().Patch(ctx, di, mergePatch(body))).To(Succeed())
 			Consistently(func() int { return probe.count("item") }).WithTimeout(time.Second).Should(Equal(runs))
 
-			Expect(w.ls.Update(ctx, w.key("item"), configured(settings{Value: "b"}))).To(Succeed())
+			Expect(w.Landscaper.Update(ctx, w.Key("item"), configured(settings{Value: "b"}))).To(Succeed())
 			if revision == contract.JobID {
 				w.again(ctx, "item")
 			}
 			Eventually(w.value(ctx, "item-object")).WithTimeout(patience).Should(Equal("b"))
-			w.mgr.Stop()
+			w.Manager.Stop()
 		}
 	}, SpecTimeout(time.Minute))
 
 	It("again after a failure, with growing pauses, and is never dropped [Yx1]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		var mu sync.Mutex
 		var times []time.Time
 		failing := stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error {
@@ -97,33 +97,33 @@ var _ = Describe("a run is begun", func() {
 		}})
 		w.start(build(stategraph.NewGraph().Add("failing", failing)))
 		w.begin(ctx, "item", settings{})
-		Eventually(w.item(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("component failing: not today")))
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("component failing: not today")))
 		w.succeeded(ctx, "item")
 		Expect(times).To(HaveLen(7))
 		Expect(times[6].Sub(times[5])).To(BeNumerically(">", 3*times[2].Sub(times[1])), "the pauses double")
 	}, SpecTimeout(time.Minute))
 
 	It("not while the item is paused [Yx2]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
+		w := newEnv(ctx, contract.JobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
-		Expect(w.ls.Annotate(ctx, w.key("item"), map[string]string{contract.PausedAnnotation: "true"})).To(Succeed())
+		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{contract.PausedAnnotation: "true"})).To(Succeed())
 		w.edit(ctx, "item-object", "by hand")
 		Consistently(w.value(ctx, "item-object")).WithTimeout(time.Second).Should(Equal("by hand"))
-		Expect(w.ls.Annotate(ctx, w.key("item"), map[string]string{contract.PausedAnnotation: ""})).To(Succeed())
+		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{contract.PausedAnnotation: ""})).To(Succeed())
 		Eventually(w.value(ctx, "item-object")).WithTimeout(patience).Should(Equal("a"))
 	}, SpecTimeout(time.Minute))
 
 	It("regularly, and then nothing is believed to be unchanged [Yx3]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.options.Resync = 2 * time.Second
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
-		before := w.counter.Snapshot()
-		Eventually(func() int { _, writes := w.spent(before); return writes }).WithTimeout(patience).Should(BeNumerically(">=", 2))
+		before := w.Counter.Snapshot()
+		Eventually(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(patience).Should(BeNumerically(">=", 2))
 	}, SpecTimeout(time.Minute))
 
 	It("by drift, at once [Yx3]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID)
+		w := newEnv(ctx, contract.JobID)
 		w.options.Resync = -1
 		w.start(build(stategraph.NewGraph().Add("first", configMap("first", stategraph.ReadyOnceApplied())).Add("second", configMap("second"), "first")))
 		w.deploy(ctx, "item", settings{Value: "a"})
@@ -134,10 +134,10 @@ var _ = Describe("a run is begun", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("by force for an item [Y36]", func(ctx SpecContext) {
-		w := newWorld(ctx, contract.JobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
+		w := newEnv(ctx, contract.JobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
-		before := w.counter.Snapshot()
-		Expect(w.ls.Operate(ctx, w.key("item"), lsv1alpha1.ForceReconcileOperation)).To(Succeed())
-		Eventually(func() int { _, writes := w.spent(before); return writes }).WithTimeout(patience).Should(Equal(1), "all is applied, whatever the watches say")
+		before := w.Counter.Snapshot()
+		Expect(w.Landscaper.Operate(ctx, w.Key("item"), lsv1alpha1.ForceReconcileOperation)).To(Succeed())
+		Eventually(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(patience).Should(Equal(1), "all is applied, whatever the watches say")
 	}, SpecTimeout(time.Minute))
 })

@@ -17,12 +17,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/controlplane"
-	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var (
@@ -32,24 +30,15 @@ var (
 )
 
 func TestSystematic(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-	RunSpecs(t, "systematic runs")
+	world.Run(t, "systematic runs")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	assets, err := controlplane.Assets(ctx, controlplane.AssetsOptions{ControllerManager: true, Progress: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	cp, err = controlplane.Start(ctx, controlplane.Options{ // the Secrets of exports are the garbage collector's
-		Assets: assets, ControllerManager: true, Controllers: []string{"garbage-collector-controller"}, Progress: GinkgoWriter,
+	cp = world.StartControlPlane(ctx, controlplane.Options{ // the Secrets of exports are the garbage collector's
+		ControllerManager: true, Controllers: []string{"garbage-collector-controller"},
 	})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return cp.Stop() })
-	scheme, err := landscapertest.Scheme()
-	Expect(err).NotTo(HaveOccurred())
-	c, err = client.NewWithWatch(cp.Config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
+	c = world.NewClient(GinkgoTB(), cp.Config)
+	var err error
 	records, err = newChronicle(ctx, c)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(records.stop)

@@ -8,26 +8,17 @@ import (
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var cp *controlplane.ControlPlane
 
 func TestUpkeep(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-	RunSpecs(t, "upkeep")
+	world.Run(t, "upkeep")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	assets, err := controlplane.Assets(ctx, controlplane.AssetsOptions{Progress: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	cp, err = controlplane.Start(ctx, controlplane.Options{Assets: assets, Progress: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() error { return cp.Stop() })
+	cp = world.StartControlPlane(ctx, controlplane.Options{})
 })

@@ -17,7 +17,7 @@ import (
 
 var _ = Describe("a wish for a background run", func() {
 	It("makes one run however often it comes, and no more", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		soon := time.Now().Add(time.Second)
 		for range 10 {
 			w.keeper.Wake(w.uid, soon)
@@ -27,7 +27,7 @@ var _ = Describe("a wish for a background run", func() {
 	})
 
 	It("that comes during a run makes exactly one more", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		var woken atomic.Bool
 		w.runsDo(func(context.Context, *lsv1alpha1.DeployItem) error {
 			if !woken.Swap(true) {
@@ -41,7 +41,7 @@ var _ = Describe("a wish for a background run", func() {
 	})
 
 	It("that comes during a job makes exactly one run after it", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		var woken atomic.Bool
 		w.runsDo(func(context.Context, *lsv1alpha1.DeployItem) error {
 			if !woken.Swap(true) {
@@ -49,13 +49,13 @@ var _ = Describe("a wish for a background run", func() {
 			}
 			return nil
 		})
-		_, err := w.ls.Trigger(ctx, w.key)
+		_, err := w.Landscaper.Trigger(ctx, w.key)
 		Expect(err).NotTo(HaveOccurred())
 		w.isQuietAfter(1)
 	})
 
 	It("waits for its time", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		begun := time.Now()
 		w.keeper.Wake(w.uid, begun.Add(2*time.Second))
 		Eventually(w.runs.Load).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(BeEquivalentTo(1))
@@ -64,7 +64,7 @@ var _ = Describe("a wish for a background run", func() {
 	})
 
 	It("survives runs that fail", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		var failures atomic.Int32
 		w.runsDo(func(context.Context, *lsv1alpha1.DeployItem) error {
 			if failures.Add(1) <= 2 {
@@ -77,22 +77,22 @@ var _ = Describe("a wish for a background run", func() {
 	})
 
 	It("waits while the owner wants no runs", func(ctx SpecContext) {
-		w := newWorld(ctx)
-		Expect(w.ls.Annotate(ctx, w.key, map[string]string{continuousreconcile.ActiveAnnotation: "false"})).To(Succeed())
+		w := newEnv(ctx)
+		Expect(w.Landscaper.Annotate(ctx, w.key, map[string]string{continuousreconcile.ActiveAnnotation: "false"})).To(Succeed())
 		Eventually(func() string {
 			di := &lsv1alpha1.DeployItem{}
-			_ = w.mgr.GetClient().Get(ctx, w.key, di)
+			_ = w.Manager.GetClient().Get(ctx, w.key, di)
 			return di.Annotations[continuousreconcile.ActiveAnnotation]
 		}).WithTimeout(patience).Should(Equal("false"))
 		w.keeper.Wake(w.uid, time.Time{})
 		w.isQuietAfter(0)
-		Expect(w.ls.Annotate(ctx, w.key, map[string]string{continuousreconcile.ActiveAnnotation: "true"})).To(Succeed())
+		Expect(w.Landscaper.Annotate(ctx, w.key, map[string]string{continuousreconcile.ActiveAnnotation: "true"})).To(Succeed())
 		w.isQuietAfter(1)
 	})
 
 	It("is heard by a new process as soon as it has seen the item", func(ctx SpecContext) {
-		w := newWorld(ctx)
-		w.mgr.Stop()
+		w := newEnv(ctx)
+		w.Manager.Stop()
 		w.start()
 		Eventually(func() int32 {
 			w.keeper.Wake(w.uid, time.Time{})
@@ -101,7 +101,7 @@ var _ = Describe("a wish for a background run", func() {
 	})
 
 	It("does not speed up a fight, which a job does not wait for", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		runs := w.runs.Load()
 		for range 2 { // the third edit in a short time is a fight
 			w.edit(ctx)
@@ -115,7 +115,7 @@ var _ = Describe("a wish for a background run", func() {
 		w.keeper.Wake(w.uid, time.Time{})
 		w.isQuietAfter(runs + 1)
 		Expect(w.data(ctx)).To(HaveKeyWithValue("a", "by hand"))
-		_, err := w.ls.Trigger(ctx, w.key)
+		_, err := w.Landscaper.Trigger(ctx, w.key)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(w.data).WithArguments(ctx).WithTimeout(patience).Should(HaveKeyWithValue("a", "b"))
 	})
@@ -123,11 +123,11 @@ var _ = Describe("a wish for a background run", func() {
 
 var _ = Describe("a goroutine of a target", func() {
 	It("ends with the manager, which waits for it", func(ctx SpecContext) {
-		w := newWorld(ctx)
+		w := newEnv(ctx)
 		var ended atomic.Bool
 		Expect(w.cluster.Load().Go(func(ctx context.Context) { <-ctx.Done(); ended.Store(true) })).To(BeTrue())
 		Consistently(ended.Load, quiet).Should(BeFalse())
-		w.mgr.Stop()
+		w.Manager.Stop()
 		Expect(ended.Load()).To(BeTrue())
 		Expect(w.cluster.Load().Go(func(context.Context) {})).To(BeFalse())
 	})

@@ -10,12 +10,11 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 const (
@@ -28,10 +27,7 @@ const (
 )
 
 func TestSpoiled(t *testing.T) {
-	RegisterFailHandler(Fail)
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	RunSpecs(t, "spoiled")
+	world.RunWithLog(t, "spoiled", logr.Discard())
 }
 
 // clusters are one for each revision, shared by all subjects.
@@ -39,14 +35,12 @@ var clusters = map[contract.Revision]string{}
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	for revision, o := range map[contract.Revision]controlplane.Options{
-		contract.JobID:      {Progress: GinkgoWriter},
-		contract.Annotation: {Progress: GinkgoWriter, CRDs: controlplane.ClassicCRDs()},
+		contract.JobID:      {},
+		contract.Annotation: {CRDs: controlplane.ClassicCRDs()},
 	} {
-		cp, err := controlplane.Start(ctx, o)
+		path, err := world.StartControlPlane(ctx, o).KubeconfigFile("")
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(cp.Stop)
-		clusters[revision], err = cp.KubeconfigFile("")
-		Expect(err).NotTo(HaveOccurred())
+		clusters[revision] = path
 	}
 	ctx2, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	DeferCleanup(func() {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
+)
+
+// revisionFeatures is what the checks know of a revision.
+type revisionFeatures struct {
+	// jobs is true if runs and deletions are asked for by handing out job IDs.
+	jobs bool
+	// definitions are those of Landscaper's types.
+	definitions func() []*apiextv1.CustomResourceDefinition
+	// statusField is a field of a deploy item's status by which its definition is told from those of older revisions.
+	statusField string
+}
+
+var features = map[contract.Revision]revisionFeatures{
+	contract.JobID:      {jobs: true, definitions: controlplane.CRDs, statusField: "jobID"},
+	contract.Annotation: {definitions: controlplane.ClassicCRDs, statusField: "phase"},
+}
+
+// revisionOf returns the newest revision that a definition of deploy items has the fields of, empty if there is none.
+func revisionOf(crd *apiextv1.CustomResourceDefinition) contract.Revision {
+	for _, r := range contract.Revisions() {
+		for _, v := range crd.Spec.Versions {
+			if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+				continue
+			}
+			if _, ok := v.Schema.OpenAPIV3Schema.Properties["status"].Properties[features[r].statusField]; ok {
+				return r
+			}
+		}
+	}
+	return ""
+}

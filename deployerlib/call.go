@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/utils/clock"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// callResult is what a deployer call came to, or what takes its place if none is needed.
+type callResult struct {
+	in        inputs
+	made      bool              // a call was made
+	outcome   *contract.Outcome // nil if the call was cancelled, or none was made
+	asked     bool              // the call returned WaitFor
+	wait      time.Duration     // when to call again, after WaitFor or to poll
+	unchanged bool              // the call returned ErrUnchanged
+	cause     error             // why the call was cancelled, or not even made
+}
+
+// verdict is how the phase of the action ends: End hooks follow a call that returned nil.
+func (c callResult) verdict() verdict {
+	if c.outcome == nil || c.outcome.Err != nil || c.asked {
+		return stop
+	}
+	return proceed
+}
+
+// caller calls the deployer.
+type caller struct {
+	clock        clock.PassiveClock
+	pollInterval time.Duration
+	telemetry    *telemetry
+}
+
+// inputs are what a call works with besides the item.
+type inputs struct {
+	context *lsv1alpha1.Context
+	target  *lsv1alpha1.ResolvedTarget
+}
+
+// call hands the working copy to the deployer and takes it back: it restores what the deployer must
+// not change and judges what came back.
+func (c *caller) call(ctx context.Context, a *attempt, do action, in inputs) callResult {
+	item := a.session.EnsureCopy()
+	if contract.CheckProviderStatus(item.Status.ProviderStatus) != nil {
+		item.Status.ProviderStatus = nil // another client stored it: no deployer could read it, and no call may fail over it
+	}
+	storedPhase, storedErr := item.Status.Phase, item.Status.LastError
+	item.Status.Phase = contract.HandedPhase(a.decision.Revision, a.decision.Action)
+	callCtx, end := c.telemetry.call(ctx, a.key, a.decision.Action)
+	err, unchanged := splitUnchanged(a.decision.Action, c.contained(callCtx, a, do, in))
+	end(err)
+	ret := contract.Return{
+		Revision: a.decision.Revision, Action: a.decision.Action, Deleting: a.session.Read().DeletionTimestamp != nil,
+		Phase: item.Status.Phase, LastError: item.Status.LastError, Cause: lastCause(a.session.Stored()), Now: c.clock.Now(),
+	}
+	item.Status.Phase, item.Status.LastError = storedPhase, storedErr
+	if faulty := a.session.Restore(a.log, "the deployer"); faulty != nil && err == nil {
+		err = faulty
+	}
+	res := callResult{in: in, made: true, unchanged: unchanged, cause: context.Cause(ctx)}
+	if res.cause == nil && errors.Is(err, ErrSuperseded) {
+		res.cause = ErrInterrupted
+	}
+	if res.cause != nil {
+		return res
+	}
+	return c.judge(res, ret, err, a)
+}
+
+// judge turns what came back into an outcome.
+func (c *caller) judge(res callResult, ret contract.Return, err error, a *attempt) callResult {
+	if w, ok := waitOf(err); ok {
+		ret.Waiting, ret.Message, res.wait = true, w.reason, w.delay()
+	} else {
+		ret.Err = err
+	}
+	status := &a.session.Working().Status
+	if faulty := contract.CheckProviderStatus(status.ProviderStatus); faulty != nil && ret.Err == nil {
+		status.ProviderStatus = a.session.Stored().Status.ProviderStatus
+		ret.Err = faulty
+	}
+	outcome := contract.Judge(ret)
+	res.outcome = &outcome
+	res.asked = ret.Waiting
+	if outcome.Waiting && res.wait == 0 {
+		res.wait = withJitter(c.pollInterval)
+	}
+	return res
+}
+
+// contained calls the deployer. A panic becomes an error.
+func (c *caller) contained(ctx context.Context, a *attempt, do action, in inputs) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			p := &PanicError{Value: v, Stack: debug.Stack()}
+			a.log.Error(p, "deployer panicked", "stack", string(p.Stack))
+			c.telemetry.panicked()
+			err = p
+		}
+	}()
+	ctx, item := a.session.UserCopy(context.WithValue(ctx, callKey{}, a))
+	return do(ctx, in.context, item, in.target)
+}
+
+// withJitter is d ±10 %.
+func withJitter(d time.Duration) time.Duration {
+	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d)) //nolint:gosec // spreads load, protects nothing
+}

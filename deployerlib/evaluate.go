@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/uuid"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// isPaused reports whether the item carries the pause annotation.
+func isPaused(a *attempt) bool { return contract.IsPaused(a.session.Read()) }
+
+// checkPause ends the attempt of an item on which the pause holds back whatever is wanted, before
+// hooks are asked what else is wanted. The event of the removal of the annotation leads to the next one.
+func (r *reconciler) checkPause(_ context.Context, a *attempt) (verdict, error) {
+	d := r.due(a.session.Working())
+	if !d.Paused {
+		return proceed, nil
+	}
+	a.decision = d
+	a.state.ClearAbort()
+	r.markPaused(a)
+	return stop, nil
+}
+
+// markPaused shows in memory that a pause holds something back, or is over.
+func (r *reconciler) markPaused(a *attempt) {
+	if contract.PauseMarked(a.session.Working(), a.decision) {
+		return
+	}
+	contract.MarkPaused(a.session.EnsureCopy(), a.decision, a.began)
+	a.session.Snapshot()
+}
+
+// evaluate asks the contract what is due. A start is applied in memory, so that the hooks that follow
+// see it. operate stores it.
+func (r *reconciler) evaluate(_ context.Context, a *attempt) (verdict, error) {
+	a.decision = r.due(a.session.Working())
+	r.markPaused(a)
+	if a.decision.Action != contract.Abort {
+		a.state.ClearAbort()
+	}
+	if a.decision.Due {
+		r.applyStart(a)
+	}
+	return proceed, nil
+}
+
+// due asks the contract what is due on an item.
+func (r *reconciler) due(item *lsv1alpha1.DeployItem) contract.Decision {
+	return contract.Evaluate(item, contract.Options{Revision: r.args.Revision, Now: r.args.Clock.Now()})
+}
+
+// applyStart applies the start of a run in memory, and limits the attempt to what is left of the run.
+func (r *reconciler) applyStart(a *attempt) {
+	item := a.session.EnsureCopy()
+	if a.decision.New {
+		contract.Start(item, a.decision, r.startInfo(a))
+	}
+	a.session.Snapshot()
+	a.inflight.Track(a.work())
+	if !a.decision.Expired {
+		r.limit(a)
+	}
+}
+
+// startInfo says who starts, when, and under which new job ID if one is needed.
+func (r *reconciler) startInfo(a *attempt) contract.StartInfo {
+	info := contract.StartInfo{Now: a.began, Deployer: r.args.info()}
+	if a.decision.NewJob {
+		info.JobID = uuid.NewString()
+	}
+	return info
+}
+
+// limit puts the deadline of the run on the attempt.
+func (r *reconciler) limit(a *attempt) {
+	now := r.args.Clock.Now()
+	if a.decision.Action == contract.Abort {
+		a.inflight.Limit(a.state.AbortDeadline(a.session.Read(), now).Sub(now))
+		return
+	}
+	if deadline, ok := contract.Deadline(a.session.Working(), a.decision); ok {
+		a.inflight.Limit(deadline.Sub(now))
+		return
+	}
+	if timeout, ok, _ := contract.Timeout(a.session.Working()); ok && a.decision.Background {
+		a.inflight.Limit(timeout)
+	}
+}
+
+// shouldReconcile is the verdict of the contract. A hook may still force work that was decided to be
+// skipped (updateOnChangeOnly).
+func (r *reconciler) shouldReconcile(_ context.Context, a *attempt) (verdict, error) {
+	if a.decision.Due && !a.decision.Unchanged {
+		return proceed, nil
+	}
+	return stop, nil
+}
+
+// force turns an attempt that has nothing to do into a run, because a hook asked for it. If the
+// contract forbids that, the attempt ends and the requeue of the hook is kept.
+func (r *reconciler) force(_ context.Context, a *attempt) (verdict, error) {
+	forced := a.decision.Force()
+	if !forced.Due {
+		a.log.V(1).Info("a hook asked for a run that the contract does not allow now", "reason", a.decision.Reason)
+		return stop, nil
+	}
+	begins := forced.New && !a.decision.New
+	a.decision = forced
+	if a.session.EnsureCopy(); begins || forced.Background {
+		r.applyStart(a)
+	}
+	return proceed, nil
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// staleRetry is how long an attempt waits for the event of the library's own last write.
+const staleRetry = time.Second
+
+// fetch reads the item. If it is gone, everything that is known about it is forgotten. If it is gone
+// at the API server but still in the cache, its event does that. If it is older than the library's own
+// last write, the attempt waits for the newer version.
+func (r *reconciler) fetch(ctx context.Context, a *attempt) (verdict, error) {
+	item, err := r.items.get(ctx, a.key)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return stop, err
+	}
+	if err != nil || !r.events.isMine(item) {
+		r.tracker.Forget(a.key)
+		return drop, nil
+	}
+	switch r.read(ctx, a, item) {
+	case itemstate.ReadingReleased:
+		return drop, nil
+	case itemstate.ReadingStale, itemstate.ReadingSuspect:
+		a.wait = staleRetry
+		return stop, nil
+	case itemstate.ReadingCurrent:
+	}
+	a.session = r.writer.Open(a.state, item)
+	a.log = a.log.WithValues("generation", item.Generation)
+	return proceed, nil
+}
+
+// read judges the version that the cache shows, with a live read if that is necessary.
+func (r *reconciler) read(ctx context.Context, a *attempt, cached *lsv1alpha1.DeployItem) itemstate.Reading {
+	reading := a.state.Read(cached, r.args.Clock.Now())
+	if reading != itemstate.ReadingSuspect {
+		return reading
+	}
+	if err := r.writer.CheckVersion(ctx, a.key, a.state); err != nil {
+		a.log.V(1).Info("the cache lags behind, and the API server does not say why", "error", err.Error())
+	}
+	return a.state.Read(cached, r.args.Clock.Now())
+}
+
+// checkResponsibility reads the target and compares it with the selectors. The target is kept also if
+// it does not match, because a hook may overrule the verdict.
+func (r *reconciler) checkResponsibility(ctx context.Context, a *attempt) (verdict, error) {
+	item := a.session.Read()
+	if item.Spec.Target == nil {
+		return proceed, nil
+	}
+	target := &lsv1alpha1.Target{}
+	key := client.ObjectKey{Namespace: a.key.Namespace, Name: item.Spec.Target.Name}
+	err := r.loader.client.Get(ctx, key, target)
+	if apierrors.IsNotFound(err) {
+		a.target.err = fmt.Errorf("target %q not found in namespace %q", key.Name, key.Namespace)
+		return r.responsibleWithoutTarget(item), nil
+	}
+	if err != nil {
+		return stop, fmt.Errorf("get Target %s: %w", key, err)
+	}
+	a.target.object = target
+	matches, err := targets.Matches(target, r.args.TargetSelectors)
+	if err != nil {
+		return stop, fmt.Errorf("target selectors: %w", err)
+	}
+	if !matches {
+		return stop, nil
+	}
+	return proceed, nil
+}
+
+// responsibleWithoutTarget decides for an item whose Target is missing. With selectors, only the
+// deployer that the item already knows takes it, so that fenced deployers do not compete for its status.
+func (r *reconciler) responsibleWithoutTarget(item *lsv1alpha1.DeployItem) verdict {
+	if len(r.args.TargetSelectors) == 0 || item.Status.Deployer.Name == r.args.Name {
+		return proceed
+	}
+	return stop
+}
+
+// markResponsible notes that the item is ours. From now on its status may be written.
+func markResponsible(a *attempt) { a.responsible = true }
+
+// labelSet returns the labels of an item.
+func labelSet(di *lsv1alpha1.DeployItem) labels.Set { return di.Labels }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package itempatch
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/internal/patching"
+)
+
+const (
+	fieldMetadata = "metadata"
+	fieldStatus   = "status"
+)
+
+// Members of metadata that Diff sends, and those that say which object it is. All others belong to the API server and are ignored.
+var (
+	metadataMaps  = []string{"labels", "annotations"}
+	metadataLists = []string{"finalizers", "ownerReferences"}
+	identity      = []string{"name", "namespace", "uid"}
+)
+
+// untouchable is why a difference in another place is refused.
+const untouchable = "it was changed, but only labels, annotations, finalizers, ownerReferences and status can be written"
+
+// Diff returns what makes wanted out of base: a metadata patch (labels, annotations, finalizers, ownerReferences) and a status patch.
+// base is the item as it was read, whose resourceVersion is the lock of the patches, wanted usually a changed deep copy of it. Both
+// have the same Go type, and neither is changed.
+//
+// A status of zero values counts as absent, since a Go object always shows one. The first stored status has an observedGeneration, and
+// status.deployer is sent whole or not at all: the API server refuses anything else.
+//
+// A difference outside of metadata and status is a *patching.FieldError, and so is another name, namespace or UID.
+func Diff(base, wanted client.Object) (Changes, error) {
+	if b, ok := base.(*lsv1alpha1.DeployItem); ok {
+		// The spec can be a megabyte, and is the same nearly always.
+		if w, ok := wanted.(*lsv1alpha1.DeployItem); ok && reflect.DeepEqual(b.Spec, w.Spec) {
+			base, wanted = withoutSpec(b), withoutSpec(w)
+		}
+	}
+	have, err := bodyOf(base)
+	if err != nil {
+		return Changes{}, err
+	}
+	want, err := bodyOf(wanted)
+	if err != nil {
+		return Changes{}, err
+	}
+	if err := checkUntouched(have, want); err != nil {
+		return Changes{}, err
+	}
+	out := Changes{Version: base.GetResourceVersion(), Metadata: diffMetadata(member(have, fieldMetadata), member(want, fieldMetadata))}
+	for _, body := range []map[string]any{have, want} {
+		if status, exists := body[fieldStatus]; exists && member(body, fieldStatus) == nil {
+			return Changes{}, &patching.FieldError{Path: fieldStatus, Reason: fmt.Sprintf("it is not an object but %T", status)}
+		}
+	}
+	out.Status = orNil(diffStatusOf(base)(member(have, fieldStatus), member(want, fieldStatus)))
+	if out.Version == "" && !out.Empty() {
+		return Changes{}, errNoResourceVersion
+	}
+	return out, nil
+}
+
+func withoutSpec(item *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
+	return &lsv1alpha1.DeployItem{TypeMeta: item.TypeMeta, ObjectMeta: item.ObjectMeta, Status: item.Status}
+}
+
+// bodyOf returns the JSON body of an item, without explicit nulls inside objects.
+func bodyOf(obj client.Object) (map[string]any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return patching.Encode(u.Object)
+	}
+	return patching.Encode(obj)
+}
+
+// member returns the member of body as an object, nil if it is absent or something else.
+func member(body map[string]any, key string) map[string]any {
+	out, _ := body[key].(map[string]any)
+	return out
+}
+
+// checkUntouched refuses differences in other places.
+func checkUntouched(base, wanted map[string]any) error {
+	baseMeta, wantedMeta := member(base, fieldMetadata), member(wanted, fieldMetadata)
+	for _, key := range identity {
+		if !patching.Equal(baseMeta[key], wantedMeta[key]) {
+			return &patching.FieldError{Path: patching.PathOf(fieldMetadata, key), Reason: untouchable}
+		}
+	}
+	if path := patching.FirstDifference(rest(base, wanted), rest(wanted, base)); path != "" {
+		return &patching.FieldError{Path: path, Reason: untouchable}
+	}
+	return nil
+}
+
+// rest returns what is neither metadata nor status. apiVersion and kind count only when both sides have them, since typed objects
+// often carry none.
+func rest(body, other map[string]any) map[string]any {
+	out := maps.Clone(body)
+	delete(out, fieldMetadata)
+	delete(out, fieldStatus)
+	for _, key := range []string{"apiVersion", "kind"} {
+		if other[key] == nil {
+			delete(out, key)
+		}
+	}
+	return out
+}
+
+func diffMetadata(base, wanted map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, key := range metadataMaps {
+		if change := patching.MergePatch(member(base, key), member(wanted, key)); len(change) > 0 {
+			out[key] = change
+		}
+	}
+	for _, key := range metadataLists {
+		have, _ := base[key].([]any)
+		want, _ := wanted[key].([]any)
+		switch {
+		case patching.Equal(have, want):
+		case len(want) == 0:
+			out[key] = nil
+		default:
+			out[key] = want
+		}
+	}
+	return orNil(out)
+}
+
+func orNil(patch map[string]any) map[string]any {
+	if len(patch) == 0 {
+		return nil
+	}
+	return patch
+}

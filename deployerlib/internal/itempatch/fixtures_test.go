@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package itempatch_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"sync/atomic"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
+)
+
+// item returns a DeployItem as the API server returns one that nobody processed yet.
+func item(change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
+	di := &lsv1alpha1.DeployItem{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", ResourceVersion: "7"},
+		Spec: lsv1alpha1.DeployItemSpec{
+			Type:          "deployerkit.dev/mock",
+			Configuration: &runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","foo":{"a/b":1},"kind":"C","list":[{"x":1}]}`)},
+		},
+	}
+	for _, f := range change {
+		f(di)
+	}
+	return di
+}
+
+// thing returns an unstructured object with the given members.
+func thing(t *testing.T, members string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	if err := json.Unmarshal([]byte(members), &u.Object); err != nil {
+		t.Fatalf("bad fixture: %v", err)
+	}
+	u.SetAPIVersion("example.org/v1")
+	u.SetKind("Thing")
+	u.SetName("web")
+	u.SetNamespace("default")
+	u.SetResourceVersion("7")
+	return u
+}
+
+// calls counts what reaches the API, and keeps the bodies.
+type calls struct {
+	main, status atomic.Int32
+	bodies       []string
+	types        []types.PatchType
+	// mainErr and statusErr are returned instead of a call, if set.
+	mainErr, statusErr error
+}
+
+func (c *calls) note(t *testing.T, obj client.Object, p client.Patch) {
+	t.Helper()
+	data, err := p.Data(obj)
+	if err != nil {
+		t.Errorf("patch data: %v", err)
+	}
+	c.bodies = append(c.bodies, string(data))
+	c.types = append(c.types, p.Type())
+}
+
+// newClient returns a fake API with the objects, that counts calls.
+func newClient(t *testing.T, objects ...client.Object) (client.Client, *calls) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := lsv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatalf("scheme: %v", err)
+	}
+	count := &calls{}
+	return fake.NewClientBuilder().WithScheme(scheme).
+		WithObjects(objects...).WithStatusSubresource(&lsv1alpha1.DeployItem{}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+				count.main.Add(1)
+				count.note(t, obj, p)
+				if count.mainErr != nil {
+					return count.mainErr
+				}
+				return c.Patch(ctx, obj, p, opts...)
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				count.status.Add(1)
+				count.note(t, obj, p)
+				if count.statusErr != nil {
+					return count.statusErr
+				}
+				return c.SubResource(sub).Patch(ctx, obj, p, opts...)
+			},
+		}).Build(), count
+}
+
+func mustDiff(t *testing.T, base, wanted client.Object) itempatch.Changes {
+	t.Helper()
+	changes, err := itempatch.Diff(base, wanted)
+	if err != nil {
+		t.Fatalf("Diff: %v", err)
+	}
+	return changes
+}
+
+func wantJSON(t *testing.T, what, want string, got []byte) {
+	t.Helper()
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// metadataJSON and statusJSON are what is sent to the two endpoints.
+func metadataJSON(t *testing.T, changes itempatch.Changes) []byte {
+	t.Helper()
+	if changes.Metadata == nil {
+		return nil
+	}
+	metadata := map[string]any{"resourceVersion": changes.Version}
+	maps.Copy(metadata, changes.Metadata)
+	return marshal(t, map[string]any{"metadata": metadata})
+}
+
+func statusJSON(t *testing.T, changes itempatch.Changes) []byte {
+	t.Helper()
+	if changes.Status == nil {
+		return nil
+	}
+	return marshal(t, map[string]any{"metadata": map[string]any{"resourceVersion": changes.Version}, "status": changes.Status})
+}
+
+func marshal(t *testing.T, value any) []byte {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatalf("encode: %v", err)
+	}
+	return data
+}

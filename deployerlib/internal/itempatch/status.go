@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package itempatch
+
+import (
+	"maps"
+	"reflect"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/internal/patching"
+)
+
+const (
+	fieldDeployer           = "deployer"
+	fieldObservedGeneration = "observedGeneration"
+)
+
+// diffStatusOf returns how the status of an object is compared. Only deploy items are special.
+func diffStatusOf(obj client.Object) func(base, wanted map[string]any) map[string]any {
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	if _, typed := obj.(*lsv1alpha1.DeployItem); typed || gvk.Group == lsv1alpha1.SchemeGroupVersion.Group && gvk.Kind == "DeployItem" {
+		return diffStatus
+	}
+	return patching.MergePatch
+}
+
+// diffStatus keeps the two demands of the schema: a stored status has an observedGeneration, and a stored deployer has all its
+// fields. A typed object does not show whether a zero status is stored, so it counts as absent. Sending a stored value again is
+// harmless.
+func diffStatus(base, wanted map[string]any) map[string]any {
+	base, wanted = withWholeDeployer(base), withWholeDeployer(wanted)
+	if isZeroStatus(base) {
+		if isZeroStatus(wanted) {
+			return nil
+		}
+		base = nil
+	}
+	if _, exists := wanted[fieldObservedGeneration]; !exists {
+		wanted[fieldObservedGeneration] = int64(0)
+	}
+	out := patching.MergePatch(base, wanted)
+	if _, changed := out[fieldDeployer].(map[string]any); changed {
+		out[fieldDeployer] = wanted[fieldDeployer]
+	}
+	return out
+}
+
+// withWholeDeployer returns a copy whose deployer is absent if all its fields are empty, and has all
+// fields otherwise.
+func withWholeDeployer(status map[string]any) map[string]any {
+	out := maps.Clone(status)
+	if out == nil {
+		out = map[string]any{}
+	}
+	deployer, ok := out[fieldDeployer].(map[string]any)
+	if !ok {
+		return out
+	}
+	whole := map[string]any{"identity": "", "name": "", "version": ""}
+	empty := maps.Clone(whole)
+	maps.Copy(whole, deployer)
+	if reflect.DeepEqual(whole, empty) {
+		delete(out, fieldDeployer)
+		return out
+	}
+	out[fieldDeployer] = whole
+	return out
+}
+
+// isZeroStatus reports whether a status holds nothing but an observedGeneration of 0.
+func isZeroStatus(status map[string]any) bool {
+	generation, exists := status[fieldObservedGeneration]
+	return len(status) == 0 || len(status) == 1 && exists && (generation == int64(0) || generation == float64(0))
+}

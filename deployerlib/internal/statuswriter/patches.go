@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statuswriter
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	lserrors "github.com/gardener/landscaper/apis/errors"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/guard"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
+	"github.com/deployerkit/deployerkit/patch"
+)
+
+// userPatches are the changes that hooks and the deployer note with patch.FromContext. Each write
+// takes along what was noted so far.
+type userPatches struct {
+	noted patch.Patch    // since the last write began
+	taken []*patch.Patch // by a write, and not stored so far
+}
+
+// take returns all that is not stored yet. What is noted from now on waits for the next write.
+func (p *userPatches) take() []*patch.Patch {
+	if noted := p.noted.Take(); !noted.Empty() {
+		p.taken = append(p.taken, noted)
+	}
+	return p.taken
+}
+
+// pending reports whether there is something to send.
+func (p *userPatches) pending() bool { return len(p.taken) > 0 || !p.noted.Empty() }
+
+// markStored forgets what a write took along.
+func (p *userPatches) markStored() { p.taken = nil }
+
+// drop forgets everything.
+func (p *userPatches) drop() {
+	p.taken = nil
+	p.noted.Clear()
+}
+
+// check reports whether the patches can be applied, right after user code noted something, so that
+// it fails before anything else is done. It drops patches that cannot be applied.
+func (p *userPatches) check(di *lsv1alpha1.DeployItem, who string) error {
+	if p.noted.Empty() {
+		return nil
+	}
+	if _, err := overlay(di, append(slices.Clone(p.taken), &p.noted)); err != nil {
+		p.drop()
+		return fmt.Errorf("the patch of %s: %w", who, err)
+	}
+	return nil
+}
+
+// overlay returns a copy of di with the patches applied. Its errors are of type *patchError.
+func overlay(di *lsv1alpha1.DeployItem, patches []*patch.Patch) (*lsv1alpha1.DeployItem, error) {
+	before := di.DeepCopy()
+	before.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
+	var err error
+	if before, err = patched(before, &patch.Patch{}); err != nil { // in the form that JSON gives it
+		return nil, &patchError{err: err}
+	}
+	after := before
+	for _, p := range patches {
+		if after, err = patched(after, p); err != nil {
+			return nil, &patchError{err: err}
+		}
+	}
+	if err := checkOverlay(before, after); err != nil {
+		return nil, &patchError{err: err}
+	}
+	guard.Protect(&before.Status, &after.Status)
+	after.TypeMeta = di.TypeMeta
+	di.Spec.DeepCopyInto(&after.Spec)
+	return after, nil
+}
+
+// patched applies one patch to a copy.
+func patched(di *lsv1alpha1.DeployItem, p *patch.Patch) (*lsv1alpha1.DeployItem, error) {
+	out, err := p.Preview(di)
+	if err != nil {
+		return nil, err
+	}
+	return out.(*lsv1alpha1.DeployItem), nil //nolint:forcetypeassert // Preview keeps the type
+}
+
+// checkOverlay refuses changes of what belongs to the contract or to the API server, and changes
+// that the API server would refuse after other parts are stored.
+func checkOverlay(before, after *lsv1alpha1.DeployItem) error {
+	if _, err := itempatch.Diff(before, after); err != nil {
+		return err
+	}
+	if !equality.Semantic.DeepEqual(foreignMetadata(before), foreignMetadata(after)) {
+		return &patch.FieldError{Path: "metadata"}
+	}
+	if path := guard.Trespass(before, after); path != "" {
+		return &patch.FieldError{Path: path, Reason: "it belongs to Landscaper's contract"}
+	}
+	if err := contract.CheckProviderStatus(after.Status.ProviderStatus); err != nil {
+		return err
+	}
+	return checkMetadata(before, after)
+}
+
+// foreignMetadata returns the metadata that only the API server writes.
+func foreignMetadata(di *lsv1alpha1.DeployItem) metav1.ObjectMeta {
+	meta := di.ObjectMeta
+	meta.Labels, meta.Annotations, meta.Finalizers, meta.OwnerReferences = nil, nil, nil, nil
+	return meta
+}
+
+// checkMetadata applies the rules of the API server to what the patches changed.
+func checkMetadata(before, after *lsv1alpha1.DeployItem) error {
+	path := field.NewPath("metadata")
+	faults := field.ErrorList{}
+	if !maps.Equal(before.Labels, after.Labels) {
+		faults = append(faults, metav1validation.ValidateLabels(after.Labels, path.Child("labels"))...)
+	}
+	if !maps.Equal(before.Annotations, after.Annotations) {
+		faults = append(faults, apivalidation.ValidateAnnotations(after.Annotations, path.Child("annotations"))...)
+	}
+	if !slices.Equal(before.Finalizers, after.Finalizers) {
+		faults = append(faults, apivalidation.ValidateFinalizers(after.Finalizers, path.Child("finalizers"))...)
+		if before.DeletionTimestamp != nil {
+			faults = append(faults, apivalidation.ValidateNoNewFinalizers(after.Finalizers, before.Finalizers, path.Child("finalizers"))...)
+		}
+	}
+	if !slices.EqualFunc(before.OwnerReferences, after.OwnerReferences, sameOwner) {
+		faults = append(faults, apivalidation.ValidateOwnerReferences(after.OwnerReferences, path.Child("ownerReferences"))...)
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return &patch.FieldError{Path: faults[0].Field, Reason: faults[0].Detail} // without the value
+}
+
+func sameOwner(a, b metav1.OwnerReference) bool { return a.String() == b.String() }
+
+// patchError is an error of user patches that cannot be applied.
+type patchError struct{ err error }
+
+func (e *patchError) Error() string { return e.err.Error() }
+func (e *patchError) Unwrap() error { return e.err }
+
+// IsPatchError reports whether err is about user patches that cannot be applied.
+func IsPatchError(err error) bool {
+	_, ok := errors.AsType[*patchError](err)
+	return ok
+}
+
+// RefusedPatch returns the error that an item shows for a patch that must not be applied. Other
+// errors, such as those of a function, are shown as they are.
+func RefusedPatch(err error) error {
+	if _, isField := errors.AsType[*patch.FieldError](err); !isField {
+		return err
+	}
+	return lserrors.NewError("CheckDeployItem", "PatchRefused", err.Error(), lsv1alpha1.ErrorInternalProblem)
+}
+
+// sameJSON reports whether two raw values mean the same.
+func sameJSON(a, b *runtime.RawExtension) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	left, right := any(nil), any(nil)
+	return json.Unmarshal(a.Raw, &left) == nil && json.Unmarshal(b.Raw, &right) == nil && equality.Semantic.DeepEqual(left, right)
+}

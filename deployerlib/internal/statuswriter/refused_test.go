@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statuswriter
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// TestErrorsQuoteNothing checks that a refusal may quote the item in any way.
+func TestErrorsQuoteNothing(t *testing.T) {
+	text := func(v any) string {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	for _, canary := range []string{"k4n4ry&<k4n4ry>", "k4n4ry\n  k4n4ry\n", `k4n4ry"'\k4n4ry`, "密码是这个k4n4ry", "k4n4ry1234567890\nk4n4ry1234567890\nk4n4ry1234567890"} {
+		document := []byte(text(map[string]any{"manifests": []any{map[string]any{"data": map[string]any{
+			"x": base64.StdEncoding.EncodeToString([]byte(canary)), "y": canary,
+		}}}}))
+		for quoting, quoted := range map[string]string{
+			"JSON": string(document), "JSON in JSON": text(string(document)), "words": strings.Join(strings.Fields(canary), " "),
+			"block":  "x: |\n    " + strings.ReplaceAll(canary, "\n", "\n    "),
+			"base64": base64.StdEncoding.EncodeToString(document), "Go": fmt.Sprintf("%q", canary), "bytes": fmt.Sprintf("%d", []byte(canary)),
+		} {
+			t.Run(text(canary)+" as "+quoting+" [F8]", func(t *testing.T) {
+				s := &Session{read: &lsv1alpha1.DeployItem{}}
+				s.read.Spec.Configuration = &runtime.RawExtension{Raw: document}
+				got := s.refused(errors.New("denied: " + quoted)).Error()
+				for _, part := range []string{"k4n4ry", "密码", "azRu", "NG40", "107 52 110 52"} {
+					if strings.Contains(got, part) {
+						t.Errorf("%q of %q", got, quoted)
+					}
+				}
+				if !strings.HasPrefix(got, "denied: ") {
+					t.Error(got)
+				}
+			})
+		}
+	}
+}
+
+// TestRefusedIsRedacted checks that an admission webhook that quotes the item does not disclose its configuration.
+func TestRefusedIsRedacted(t *testing.T) {
+	answer := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "denied: password=k4n4ry-secret",
+	}}
+	s := &Session{read: &lsv1alpha1.DeployItem{}}
+	if got := s.refused(answer).Error(); !strings.Contains(got, "k4n4ry") {
+		t.Errorf("the configuration is empty, so there is nothing to hide: %s", got)
+	}
+	s.read.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"password": "k4n4ry-secret"}`)}
+	err := s.refused(answer)
+	if text := fmt.Sprintf("%v %+v", err, err); strings.Contains(text, "k4n4ry") || !strings.Contains(text, "denied: password=***") {
+		t.Error(text)
+	}
+	if !apierrors.IsForbidden(err) || ResultOf(err).Kind != ResultRefused || !errors.Is(err, answer) {
+		t.Error("the error cannot be recognised any more")
+	}
+	if found, ok := errors.AsType[*writeError](fmt.Errorf("write: %w", err)); !ok || found != err {
+		t.Error("it is no writeError any more")
+	}
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statuswriter
+
+import (
+	"context"
+	"sync"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/guard"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
+	"github.com/deployerkit/deployerkit/patch"
+)
+
+// Session is the handle of one reconcile on its item. Only Checkpoint may be called while user code runs.
+type Session struct {
+	writer *Writer
+	state  *itemstate.Item
+	key    types.NamespacedName
+
+	mu        sync.Mutex                   // Checkpoint against the reconcile
+	read      *lsv1alpha1.DeployItem       // as the reconcile read it; shared, never changed
+	stored    *lsv1alpha1.DeployItem       // as the API server stored it last
+	working   *lsv1alpha1.DeployItem       // the copy that user code changes; read until there is one
+	protected *lsv1alpha1.DeployItemStatus // what user code must not change
+	patches   userPatches
+	decision  contract.Decision // of the last write
+	started   bool              // Start succeeded
+	foreign   bool              // a write met a change by another client
+	kept      *Update           // an update that was not confirmed
+}
+
+// Read returns the item as the reconcile read it. It must not be changed.
+func (s *Session) Read() *lsv1alpha1.DeployItem { return s.read }
+
+// Stored returns the item as the API server stored it last. It must not be changed.
+func (s *Session) Stored() *lsv1alpha1.DeployItem { return s.stored }
+
+// Working returns the item as user code sees it. It must not be changed before EnsureCopy.
+func (s *Session) Working() *lsv1alpha1.DeployItem { return s.working }
+
+// Decision returns the decision of the last write.
+func (s *Session) Decision() contract.Decision { return s.decision }
+
+// Started reports whether the start of the run is stored.
+func (s *Session) Started() bool { return s.started }
+
+// MetForeign reports whether a write met a change by another client, which the next attempt has to look at.
+func (s *Session) MetForeign() bool { return s.foreign }
+
+// noteForeign notes that a write met a change by another client.
+func (s *Session) noteForeign() {
+	s.foreign = true
+	s.state.MetForeign()
+}
+
+// Supersede notes that the next attempt has to look at the item again.
+func (s *Session) Supersede() { s.noteForeign() }
+
+// Start makes a run known before anything is done for it: the status first, then finalizer and
+// annotations. A run that another process began is fenced with a write that changes nothing. Start
+// gives up on a conflict.
+func (s *Session) Start(ctx context.Context, d contract.Decision) error {
+	s.decision = d
+	status := &s.stored.Status
+	if d.New || s.patches.pending() || showsOld(s.stored, d) {
+		s.working.Status.Conditions = contract.RemoveCondition(s.working.Status.Conditions, contract.ConditionDeployed)
+		status = &s.working.Status
+	}
+	metadata := MetadataPatch{AddFinalizer: s.read.DeletionTimestamp == nil, RemoveAnnotations: d.Remove}
+	wrote, err := s.store(ctx, Update{Status: status, Metadata: metadata}, conflictGivesUp)
+	if err != nil {
+		return err
+	}
+	mine := s.state.Claim(s.working)
+	if !wrote && !d.Background && !mine {
+		if err := s.fence(ctx); err != nil {
+			return err
+		}
+	}
+	s.started = true
+	return nil
+}
+
+// showsOld reports whether the item shows what is over with the first call.
+func showsOld(stored *lsv1alpha1.DeployItem, d contract.Decision) bool {
+	return contract.GetCondition(stored.Status.Conditions, contract.ConditionDeployed) != nil || !contract.PauseMarked(stored, d)
+}
+
+// Checkpoint stores progress in the middle of a call: never phase, errors or job fields.
+func (s *Session) Checkpoint(ctx context.Context) error {
+	status := s.working.Status.DeepCopy()
+	guard.Protect(s.protected, status)
+	if err := contract.CheckProviderStatus(status.ProviderStatus); err != nil {
+		return err
+	}
+	status.Phase, status.LastError = s.stored.Status.Phase, s.stored.Status.LastError
+	_, err := s.store(ctx, Update{Status: status}, conflictRebases)
+	if patch.Permanent(err) { // trying again is no help, and nothing of what was to be noted exists yet
+		return &contract.Fault{
+			Operation: "Checkpoint", Reason: ReasonTooLarge, Err: err, Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem},
+		}
+	}
+	return err
+}
+
+// ReasonTooLarge is the reason of an error about an item that the API server cannot store.
+const ReasonTooLarge = "StatusTooLarge"
+
+// Outcome stores the end of an attempt.
+func (s *Session) Outcome(ctx context.Context, u Update) Result {
+	s.decision = u.Decision
+	if u.Metadata.RemoveFinalizer && len(s.stored.Finalizers) <= 1 { // the status and the patches go with the item
+		u.Status = &s.stored.Status
+		s.patches.drop()
+	}
+	rule := conflictRebases
+	if !s.started {
+		rule = conflictGivesUp
+	}
+	return s.finish(ctx, u, rule)
+}
+
+// Replace stores another end of an attempt instead of one that was refused.
+func (s *Session) Replace(ctx context.Context, u Update) Result {
+	s.decision = u.Decision
+	return s.finish(ctx, u, conflictRebases)
+}
+
+// finish stores the end of an attempt and keeps it if need be.
+func (s *Session) finish(ctx context.Context, u Update, rule conflictRule) Result {
+	_, err := s.store(ctx, u, rule)
+	if err == nil && u.Decision.New && !s.started {
+		s.state.Claim(&lsv1alpha1.DeployItem{ObjectMeta: s.stored.ObjectMeta, Status: *u.Status})
+	}
+	res := ResultOf(err)
+	if res.Kind == ResultUnconfirmed && u.Keep {
+		s.kept = &u
+		s.state.KeepUnconfirmed(s)
+	}
+	return res
+}
+
+// KeepProviderStatus stores provider status and export reference alone, because the run is not the
+// current one any more and everything else is dropped. It reports whether the item still exists.
+func (s *Session) KeepProviderStatus(ctx context.Context, d contract.Decision) (exists bool, err error) {
+	s.decision = d
+	s.noteForeign()
+	fresh, err := s.readLive(ctx)
+	if err != nil || fresh == nil {
+		return false, err
+	}
+	return true, s.keepProviderStatus(ctx, fresh)
+}
+
+// Flush writes the update that was not confirmed onto the item as it is now. If it was written
+// already, the item is gone or the run is not the current one, nothing is left to do. An update that
+// is still not confirmed is kept for the next Flush.
+func (s *Session) Flush(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WriteTimeout)
+	defer cancel()
+	err := s.flush(ctx)
+	if ResultOf(err).Kind == ResultUnconfirmed {
+		s.state.KeepUnconfirmed(s)
+	}
+	return err
+}
+
+func (s *Session) flush(ctx context.Context) error {
+	wanted := withStatus(s.stored, s.kept.Status, s.decision.Revision)
+	own, err := itempatch.Diff(s.stored, wanted)
+	if err != nil {
+		return err
+	}
+	update := pendingUpdate{own: own, outcomeStatus: &wanted.Status, metadata: s.kept.Metadata, userPatches: s.patches.taken}
+	changes, err := s.rebase(ctx, update, false)
+	if err != nil || changes.Empty() {
+		return err
+	}
+	return s.send(ctx, changes, update, conflictRebases)
+}
+
+// StoreLive reads the item and stores the status that change makes of it. It works on copies of its
+// own, because a call that does not return still owns those of another session. It returns nil if
+// nothing was stored.
+func (s *Session) StoreLive(ctx context.Context, d contract.Decision, change func(fresh *lsv1alpha1.DeployItem) bool) (*lsv1alpha1.DeployItem, error) {
+	s.decision = d
+	fresh, err := s.readLive(ctx)
+	if err != nil || fresh == nil {
+		return nil, err
+	}
+	wanted := fresh.DeepCopy()
+	if !change(wanted) {
+		return nil, nil
+	}
+	changes, err := itempatch.Diff(fresh, withStatus(fresh, &wanted.Status, d.Revision))
+	if err != nil {
+		return nil, err
+	}
+	obj := fresh.DeepCopy()
+	_, err = itempatch.Send(ctx, s.writer.options.Client, obj, changes)
+	return obj, err
+}
+
+var _ itemstate.Unconfirmed = (*Session)(nil)

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statuswriter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
+)
+
+// conflictRule says what a write does when it meets a change by another client.
+type conflictRule int
+
+const (
+	conflictGivesUp conflictRule = iota // the attempt ends, the next one decides anew
+	conflictRebases                     // the write is carried over while the run is the same
+)
+
+// store writes a status, metadata and the user patches in at most two calls. It reports whether
+// anything had to be written.
+func (s *Session) store(ctx context.Context, u Update, rule conflictRule) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	update := pendingUpdate{metadata: u.Metadata, userPatches: s.patches.take()}
+	if u.Metadata.isEmpty() && len(update.userPatches) == 0 && equality.Semantic.DeepEqual(&s.stored.Status, u.Status) {
+		return false, nil
+	}
+	own := withStatus(s.stored, u.Status, s.decision.Revision)
+	u.Metadata.apply(own, s.read)
+	wanted, err := s.withUserPatches(own, update.userPatches)
+	if err != nil {
+		return false, err
+	}
+	changes, err := itempatch.Diff(s.stored, wanted)
+	if u.IsOutcome {
+		update.outcomeStatus = &own.Status
+	}
+	if update.own = changes; err == nil && len(update.userPatches) > 0 {
+		update.own, err = itempatch.Diff(s.stored, own)
+	}
+	if err != nil {
+		return false, fmt.Errorf("compare deploy item: %w", err)
+	}
+	if changes.Empty() {
+		s.patches.markStored()
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WriteTimeout)
+	defer cancel()
+	s.state.ExpectWrite(itemstate.DigestOf(halfWritten(s.stored, wanted)), itemstate.DigestOf(wanted))
+	before := s.stored
+	if err = s.send(ctx, changes, update, rule); err == nil && s.stored != before && len(update.userPatches) > 0 && s.working != s.read {
+		s.takeOverPatches()
+	}
+	return true, err
+}
+
+// send sends the changes and, as the rule allows, carries them over to newer versions of the item.
+func (s *Session) send(ctx context.Context, changes itempatch.Changes, update pendingUpdate, rule conflictRule) error {
+	for range maxRebases {
+		left, err := s.sendOnce(ctx, changes)
+		switch {
+		case err == nil || apierrors.IsNotFound(err):
+			s.patches.markStored()
+			return nil
+		case !apierrors.IsConflict(err):
+			return s.refused(err)
+		case rule == conflictGivesUp:
+			s.noteForeign()
+			return errConflict
+		}
+		statusStored := changes.Status != nil && left.Status == nil
+		if changes, err = s.rebase(ctx, update, statusStored); err != nil {
+			return err
+		}
+		if changes.Empty() {
+			s.patches.markStored()
+			return nil
+		}
+	}
+	return &writeError{err: fmt.Errorf("gave up after %d conflicts in a row", maxRebases)}
+}
+
+// sendOnce sends the changes and takes over the answer.
+func (s *Session) sendOnce(ctx context.Context, changes itempatch.Changes) (itempatch.Changes, error) {
+	obj := &lsv1alpha1.DeployItem{}
+	obj.Namespace, obj.Name = s.key.Namespace, s.key.Name
+	s.writer.options.Telemetry.Write(s.key, changes)
+	left, err := itempatch.Send(ctx, s.writer.options.Client, obj, changes)
+	if obj.ResourceVersion != "" {
+		s.setStored(obj)
+	}
+	return left, err
+}
+
+// rebase reads the item live and applies the update to it, without the status if that is stored
+// already, while the run is the same. Otherwise only what the deployer made known about the target is
+// kept, because losing it could lose track of deployed objects.
+func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored bool) (itempatch.Changes, error) {
+	s.noteForeign()
+	mine := s.stored
+	fresh, err := s.readLive(ctx)
+	if err != nil || fresh == nil {
+		return itempatch.Changes{}, err
+	}
+	wanted, err := update.on(s, fresh)
+	if err != nil {
+		return itempatch.Changes{}, err
+	}
+	if statusStored {
+		wanted.Status = fresh.Status
+	}
+	changes, err := itempatch.Diff(fresh, wanted)
+	if err != nil {
+		return itempatch.Changes{}, fmt.Errorf("carry changes over: %w", err)
+	}
+	if changes.Status != nil && !contract.SameRun(fresh, mine, s.decision) {
+		return itempatch.Changes{}, s.keepProviderStatus(ctx, fresh)
+	}
+	s.stored = fresh
+	return changes, nil
+}
+
+// readLive gets the item from the API server. It returns nil if the item is gone or another one. An
+// answer that is older than what is known is an error: it would say that the run is not the current
+// one, or that the item is gone, and neither is true.
+func (s *Session) readLive(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
+	fresh := &lsv1alpha1.DeployItem{}
+	o := s.writer.options
+	o.Telemetry.Request(RequestGet)
+	err := o.Live.Get(ctx, s.key, fresh)
+	if err == nil && !s.state.ConfirmRead(fresh.ResourceVersion, o.Clock.Now(), s.read.ResourceVersion, s.stored.ResourceVersion) {
+		return nil, &writeError{err: fmt.Errorf("the API server answered with version %s of the item, which is an old one", fresh.ResourceVersion)}
+	}
+	if apierrors.IsNotFound(err) || err == nil && fresh.UID != s.read.UID {
+		s.state.Released(s.read.UID)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &writeError{err: err}
+	}
+	fresh.ManagedFields = nil
+	return fresh, nil
+}
+
+// CheckVersion asks the API server which version of an item is the newest, and lets state judge the answer.
+func (w *Writer) CheckVersion(ctx context.Context, key types.NamespacedName, state *itemstate.Item) error {
+	fresh := &lsv1alpha1.DeployItem{}
+	w.options.Telemetry.Request(RequestGet)
+	if err := w.options.Live.Get(ctx, key, fresh); err != nil {
+		return err
+	}
+	state.ConfirmRead(fresh.ResourceVersion, w.options.Clock.Now())
+	return nil
+}
+
+// keepProviderStatus stores provider status and export reference onto a fresh version. It returns an
+// error in any case: errSuperseded if all went well.
+func (s *Session) keepProviderStatus(ctx context.Context, fresh *lsv1alpha1.DeployItem) error {
+	mine := &s.working.Status
+	if s.kept != nil {
+		mine = s.kept.Status
+	}
+	status := fresh.Status.DeepCopy()
+	status.ProviderStatus = mine.ProviderStatus
+	status.ExportReference = mine.ExportReference
+	changes, err := itempatch.Diff(fresh, withStatus(fresh, status, s.decision.Revision))
+	if err != nil || changes.Empty() {
+		return errors.Join(errSuperseded, err)
+	}
+	if _, err := s.sendOnce(ctx, changes); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		return s.refused(err)
+	}
+	return errSuperseded
+}
+
+// fence asks the API server whether the session works on the stored version.
+func (s *Session) fence(ctx context.Context) error {
+	obj := s.stored.DeepCopy()
+	s.writer.options.Telemetry.Request(RequestFence)
+	err := itempatch.Fence(ctx, s.writer.options.Client, obj)
+	if err == nil {
+		return nil
+	}
+	s.state.Unclaim()
+	if apierrors.IsConflict(err) {
+		return errConflict
+	}
+	return s.refused(err)
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statuswriter
+
+import (
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/guard"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
+	"github.com/deployerkit/deployerkit/patch"
+)
+
+// MetadataPatch is what a write changes in the metadata, whatever else is there.
+type MetadataPatch struct {
+	AddFinalizer      bool
+	RemoveFinalizer   bool
+	RemoveAnnotations []string
+}
+
+// apply changes di. It removes an annotation only while it has the value that it had in read.
+func (m MetadataPatch) apply(di, read *lsv1alpha1.DeployItem) {
+	if m.AddFinalizer {
+		controllerutil.AddFinalizer(di, lsv1alpha1.LandscaperFinalizer)
+	}
+	if m.RemoveFinalizer {
+		controllerutil.RemoveFinalizer(di, lsv1alpha1.LandscaperFinalizer)
+	}
+	for _, key := range m.RemoveAnnotations {
+		if value, ok := di.Annotations[key]; ok && value == read.Annotations[key] {
+			delete(di.Annotations, key)
+		}
+	}
+}
+
+// isEmpty reports whether there is nothing to change.
+func (m MetadataPatch) isEmpty() bool {
+	return !m.AddFinalizer && !m.RemoveFinalizer && len(m.RemoveAnnotations) == 0
+}
+
+// Update is the end of an attempt.
+type Update struct {
+	Decision contract.Decision
+	// Status is the status to store.
+	Status *lsv1alpha1.DeployItemStatus
+	// Metadata is what to change in the metadata.
+	Metadata MetadataPatch
+	// IsOutcome is set if Status is the outcome of a call or of a run. After a conflict it is
+	// insisted on.
+	IsOutcome bool
+	// Keep is set if the update must not be lost, because the deployer would do its work twice. If it
+	// is not confirmed, it is kept for Flush.
+	Keep bool
+}
+
+// pendingUpdate is what a write makes of the item. After a conflict it is applied to the newer version.
+type pendingUpdate struct {
+	own           itempatch.Changes            // the part of the library
+	outcomeStatus *lsv1alpha1.DeployItemStatus // nil if the write is no outcome
+	metadata      MetadataPatch
+	userPatches   []*patch.Patch // on top of both
+}
+
+// on applies the update to a fresh version.
+func (u pendingUpdate) on(s *Session, fresh *lsv1alpha1.DeployItem) (*lsv1alpha1.DeployItem, error) {
+	changed, err := u.own.On(fresh)
+	if err != nil {
+		return nil, fmt.Errorf("carry changes over: %w", err)
+	}
+	own, isItem := changed.(*lsv1alpha1.DeployItem)
+	if !isItem {
+		return nil, fmt.Errorf("carry changes over: %T is no deploy item", changed)
+	}
+	if u.own.Status != nil {
+		guard.Insist(u.outcomeStatus, &own.Status, s.decision)
+	}
+	fresh.ObjectMeta.DeepCopyInto(&own.ObjectMeta)
+	u.metadata.apply(own, s.read)
+	return s.withUserPatches(own, u.userPatches)
+}
+
+// withUserPatches applies user patches on top of the part of the library. It drops patches that cannot be applied.
+func (s *Session) withUserPatches(own *lsv1alpha1.DeployItem, users []*patch.Patch) (*lsv1alpha1.DeployItem, error) {
+	if len(users) == 0 {
+		return own, nil
+	}
+	patched, err := overlay(own, users)
+	if err != nil {
+		s.patches.drop()
+		return nil, err
+	}
+	wanted := withStatus(own, &patched.Status, s.decision.Revision)
+	wanted.ObjectMeta = patched.ObjectMeta
+	return wanted, nil
+}
+
+// halfWritten is the item between the two calls of a write: the status is stored, the metadata is not.
+func halfWritten(stored, wanted *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
+	return &lsv1alpha1.DeployItem{ObjectMeta: stored.ObjectMeta, Status: wanted.Status}
+}
+
+// withStatus returns base with another status. What the revision does not allow is taken back, sizes
+// are bounded, and a provider status that cannot be stored is never written. A stored one is removed.
+func withStatus(base *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus, revision contract.Revision) *lsv1alpha1.DeployItem {
+	wanted := base.DeepCopy()
+	status.DeepCopyInto(&wanted.Status)
+	contract.Mask(revision, &base.Status, &wanted.Status)
+	guard.Bound(&wanted.Status)
+	if contract.CheckProviderStatus(wanted.Status.ProviderStatus) != nil {
+		wanted.Status.ProviderStatus = nil
+	}
+	return wanted
+}
+
+// Changes reports whether a write of status would change the stored item.
+func Changes(stored *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus, revision contract.Revision) bool {
+	changes, err := itempatch.Diff(stored, withStatus(stored, status, revision))
+	return err != nil || !changes.Empty()
+}

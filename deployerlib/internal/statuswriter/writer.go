@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statuswriter
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
+	"github.com/deployerkit/deployerkit/internal/redact"
+	"github.com/deployerkit/deployerkit/patch"
+)
+
+const (
+	maxRebases = 5 // rebases of one write after conflicts
+
+	// WriteTimeout bounds one write with its rebases.
+	WriteTimeout = 30 * time.Second
+)
+
+// Requests that a Writer makes besides writes.
+const (
+	RequestGet   = "get"
+	RequestFence = "fence"
+)
+
+// Telemetry takes note of what a Writer is about to send.
+type Telemetry interface {
+	// Request is called before a request that changes nothing.
+	Request(name string)
+	// Write is called before a write.
+	Write(item types.NamespacedName, changes itempatch.Changes)
+}
+
+// Options configure a Writer. All fields are required.
+type Options struct {
+	Client    client.Client // writes
+	Live      client.Reader // reads from the API server
+	Clock     clock.PassiveClock
+	Telemetry Telemetry
+}
+
+// Writer writes deploy items. It is safe for concurrent use.
+type Writer struct{ options Options }
+
+// New returns a Writer.
+func New(o Options) *Writer { return &Writer{options: o} }
+
+// Open returns a Session for a version of an item, which is shared and is not changed.
+func (w *Writer) Open(state *itemstate.Item, read *lsv1alpha1.DeployItem) *Session {
+	return &Session{writer: w, state: state, key: client.ObjectKeyFromObject(read), read: read, stored: read, working: read}
+}
+
+// ErrSuperseded indicates that the run is not the current one any more.
+var ErrSuperseded = errors.New("the job of this call is no longer the current one")
+
+var (
+	// errSuperseded ends a write whose run is not the current one.
+	errSuperseded = fmt.Errorf("deployerlib: %w", ErrSuperseded)
+	// errConflict ends a start that met a change by another client. The next attempt sees the change.
+	errConflict = fmt.Errorf("the item changed while its run was being started: %w", ErrSuperseded)
+)
+
+// ResultKind says what became of a write.
+type ResultKind int
+
+// The kinds of results.
+const (
+	// ResultStored means that the item is as it should be, or gone.
+	ResultStored ResultKind = iota
+	// ResultSuperseded means that the item changed and the next attempt has to look at it.
+	ResultSuperseded
+	// ResultRefused means that the API server, or a check before the write, said no.
+	ResultRefused
+	// ResultUnconfirmed means that the API server did not answer, or did not confirm the write.
+	ResultUnconfirmed
+)
+
+// Result is the result of a write. Err is nil if it is stored.
+type Result struct {
+	Kind ResultKind
+	Err  error
+}
+
+// ResultOf classifies the error of a write.
+func ResultOf(err error) Result {
+	_, isWrite := errors.AsType[*writeError](err)
+	switch {
+	case err == nil:
+		return Result{}
+	case errors.Is(err, ErrSuperseded):
+		return Result{Kind: ResultSuperseded, Err: err}
+	case isRefusal(err) || !isWrite:
+		return Result{Kind: ResultRefused, Err: err}
+	}
+	return Result{Kind: ResultUnconfirmed, Err: err}
+}
+
+// writeError is the error of a write that the API server did not confirm.
+type writeError struct{ err error }
+
+func (e *writeError) Error() string { return e.err.Error() }
+func (e *writeError) Unwrap() error { return e.err }
+
+// IsWriteError reports whether err comes from a write. It must not be recorded in the status of the
+// item unless ResultOf says that the write was refused.
+func IsWriteError(err error) bool {
+	_, ok := errors.AsType[*writeError](err)
+	return ok
+}
+
+// isRefusal reports whether the API server understood a write and said no.
+func isRefusal(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || patch.Permanent(err)
+}
+
+// refused is the error of a write. The text may have quoted the item, and with it the secrets of its configuration.
+func (s *Session) refused(err error) *writeError {
+	if config := s.read.Spec.Configuration; config != nil && len(config.Raw) > 0 {
+		err = redact.Error(err, config.Raw)
+	}
+	return &writeError{err: err}
+}

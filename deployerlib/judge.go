@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
+	"github.com/deployerkit/deployerkit/patch"
+)
+
+// facts is what judge knows about an attempt. It changes nothing in them.
+type facts struct {
+	now, began    time.Time
+	start         contract.StartInfo
+	decision      contract.Decision
+	abortDeadline time.Time // set if the action is Abort
+
+	read    *lsv1alpha1.DeployItem // as the attempt read it
+	stored  *lsv1alpha1.DeployItem // as the API server stored it last
+	working *lsv1alpha1.DeployItem // as hooks and the deployer left it
+	started bool                   // the start of the run is stored
+
+	call    callResult
+	cause   error             // why the attempt was cancelled
+	err     error             // of a phase
+	refusal error             // of the write of the first outcome
+	refused *contract.Outcome // the run of the first outcome
+}
+
+// outcome is what an attempt means for the item.
+type outcome struct {
+	decision contract.Decision
+	run      *contract.Outcome // of the call or the run; nil if there was none
+	called   bool              // a call was made
+	kind     outcomeKind
+	err      error // of the attempt
+
+	status   *lsv1alpha1.DeployItemStatus // to store; nil if it was not changed
+	metadata statuswriter.MetadataPatch
+	event    *lsv1alpha1.Error // the error that a Warning event is about
+}
+
+// outcomeKind says what is to be done with an outcome.
+type outcomeKind int
+
+const (
+	outcomeWrite       outcomeKind = iota // it is written
+	outcomeFailed                         // nothing is written, and the attempt failed
+	outcomeSuperseded                     // nothing is written: the next attempt has to look at the item again
+	outcomeInterrupted                    // only what is known about the target is kept
+)
+
+// mustNotBeLost reports whether the deployer would do its work twice if the outcome was lost.
+func (o outcome) mustNotBeLost() bool {
+	return o.run != nil && (o.run.Final || o.run.Done) && o.called
+}
+
+// judge decides what an attempt means for the item.
+func judge(f facts) outcome {
+	o := outcome{decision: f.decision, run: f.call.outcome, called: f.call.made, err: f.err}
+	switch {
+	case f.refusal != nil:
+		return judgeRefusal(f, o)
+	case f.cause != nil:
+		return judgeCancelled(f, o)
+	case errors.Is(f.err, ErrSuperseded):
+		o.kind = outcomeSuperseded
+		return o
+	case statuswriter.IsWriteError(f.err) && statuswriter.ResultOf(f.err).Kind == statuswriter.ResultUnconfirmed:
+		o.kind = outcomeFailed
+		return o
+	}
+	return judgeEnd(f, o)
+}
+
+// judgeCancelled judges an attempt whose context was cancelled. The cause never becomes the error of the item.
+func judgeCancelled(f facts, o outcome) outcome {
+	o.run, o.err, f.err = nil, nil, nil
+	f.call.outcome = nil
+	switch {
+	case errors.Is(f.cause, ErrInterrupted):
+		o.kind = outcomeInterrupted
+		return o
+	case errors.Is(f.cause, ErrDeadline) && !f.decision.Due:
+		o.kind, o.err = outcomeFailed, errors.New("the hooks did not return in time")
+		return o
+	case errors.Is(f.cause, ErrDeadline) && f.decision.Action == contract.Abort:
+		o.run = timedOut(f, contract.AbortTimeoutError(lastCause(f.stored), f.now))
+	case errors.Is(f.cause, ErrDeadline):
+		o.run = timedOut(f, timeoutError(f, lastCause(f.stored)))
+	}
+	return judgeEnd(f, o)
+}
+
+// judgeRefusal judges an attempt whose outcome the API server refused. What the deployer or a hook put
+// into the status is given up, and a run ends with the refusal.
+func judgeRefusal(f facts, o outcome) outcome {
+	draft := f.afresh()
+	if o.run = f.refused; o.run == nil {
+		contract.HookFailed(draft, o.decision, f.refusal, f.now)
+	} else {
+		o.run = timedOut(f, refusedError(f))
+		contract.Apply(draft, o.decision, *o.run, f.now, f.began)
+	}
+	o.status, o.metadata = &draft.Status, o.metadataPatch(f.started)
+	return o
+}
+
+// judgeEnd judges an attempt that came to its end: with the outcome of a run, with the error of a
+// phase, or without anything to do.
+func judgeEnd(f facts, o outcome) outcome {
+	draft := f.base()
+	switch {
+	case f.err != nil && !f.decision.Due:
+		draft = copyStatus(draft)
+		contract.HookFailed(draft, f.decision, f.err, f.now)
+	case f.err != nil:
+		o.run = judgeError(f, o.run)
+	case !f.decision.Due && !f.decision.Paused && contract.ShowsHookFailure(draft, f.decision):
+		draft = copyStatus(draft)
+		contract.HookRecovered(draft, f.decision)
+	case o.run == nil && f.decision.Unchanged:
+		draft = copyStatus(f.read)
+		contract.FinishUnchanged(draft, f.decision, f.start)
+	}
+	switch {
+	case o.run == nil || o.deletes():
+	case f.leavesNothing(o.run, draft):
+		draft = f.stored
+	default:
+		draft = copyStatus(draft)
+		contract.Apply(draft, f.decision, *o.run, f.now, f.began)
+		if e := o.run.Err; e != nil && !f.knows(e) {
+			o.event = e
+		}
+	}
+	o.metadata = o.metadataPatch(f.started)
+	if draft != f.read || f.working != f.read {
+		o.status = &draft.Status
+	}
+	return o
+}
+
+// judgeError judges the error of a phase of a run.
+func judgeError(f facts, run *contract.Outcome) *contract.Outcome {
+	if run == nil {
+		if over := overdue(f, contract.NewError(f.err, "", "", f.now)); over != nil {
+			return over
+		}
+	}
+	judged := contract.Judge(contract.Return{
+		Revision: f.decision.Revision, Action: f.decision.Action, Deleting: f.read.DeletionTimestamp != nil,
+		Phase: contract.HandedPhase(f.decision.Revision, f.decision.Action), Err: f.err, Now: f.now,
+	})
+	return &judged
+}
+
+// withoutCall returns the outcome of a run that needs no deployer: one past its deadline, or a deletion
+// with nothing to uninstall. It returns nil if a call is needed.
+func withoutCall(f facts) *contract.Outcome {
+	if over := overdue(f, lastCause(f.read)); over != nil {
+		return over
+	}
+	if d := f.decision; d.Action == contract.Delete && (d.SkipUninstall || contract.NeverDeployed(f.read)) {
+		return &contract.Outcome{Done: true}
+	}
+	return nil
+}
+
+// overdue returns the outcome of a run whose time is over, and nil otherwise. A hook that goes on
+// failing must not keep the run alive.
+func overdue(f facts, cause *lsv1alpha1.Error) *contract.Outcome {
+	switch d := f.decision; {
+	case d.Action == contract.Abort && d.Due && !f.abortDeadline.After(f.now):
+		return timedOut(f, contract.AbortTimeoutError(cause, f.now))
+	case d.Expired:
+		return timedOut(f, timeoutError(f, cause))
+	}
+	return nil
+}
+
+// timeoutError is the error of a run whose time is over.
+func timeoutError(f facts, cause *lsv1alpha1.Error) *lsv1alpha1.Error {
+	timeout, _, _ := contract.Timeout(f.read)
+	return contract.TimeoutError(cause, timeout, f.now)
+}
+
+// timedOut is the outcome of a run that the library ends itself.
+func timedOut(f facts, e *lsv1alpha1.Error) *contract.Outcome {
+	o := contract.TimedOut(f.decision.Revision, f.read.DeletionTimestamp != nil, e)
+	return &o
+}
+
+// lastCause is why a run has not come to an end so far: its last error, or what it waits for. It is nil
+// if neither is known.
+func lastCause(di *lsv1alpha1.DeployItem) *lsv1alpha1.Error {
+	if di.Status.LastError != nil {
+		return di.Status.LastError
+	}
+	if waiting := contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting); waiting != nil {
+		return &lsv1alpha1.Error{Message: waiting.Message}
+	}
+	return nil
+}
+
+// base is what the outcome is based on: the item as hooks and the deployer left it, unless that goes. A
+// deletion without a call was not started, and a start that was refused is repeated without user code.
+func (f facts) base() *lsv1alpha1.DeployItem {
+	switch {
+	case statuswriter.IsWriteError(f.err):
+		return f.afresh()
+	case f.call.outcome != nil && f.call.outcome.Done && !f.call.made:
+		return f.read
+	}
+	return f.working
+}
+
+// afresh is the stored item with the start of a new run, without what user code put into the status.
+func (f facts) afresh() *lsv1alpha1.DeployItem {
+	draft := copyStatus(f.stored)
+	if f.decision.New && !f.started {
+		contract.Start(draft, f.decision, f.start)
+	}
+	return draft
+}
+
+// copyStatus copies an item with its status. The rest is shared.
+func copyStatus(di *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
+	draft := &lsv1alpha1.DeployItem{TypeMeta: di.TypeMeta, ObjectMeta: di.ObjectMeta, Spec: di.Spec}
+	di.Status.DeepCopyInto(&draft.Status)
+	return draft
+}
+
+// leavesNothing reports whether a background run found nothing to do and nothing is shown that is over,
+// so that what is stored stays.
+func (f facts) leavesNothing(run *contract.Outcome, draft *lsv1alpha1.DeployItem) bool {
+	quiet := f.call.unchanged && f.decision.Background && run.Done && run.Err == nil
+	return quiet && contract.BackgroundShowsSuccess(f.stored) && !statuswriter.Changes(f.stored, &draft.Status, f.decision.Revision)
+}
+
+// knows reports whether the item showed an error before the attempt, because there is one event per error.
+func (f facts) knows(e *lsv1alpha1.Error) bool {
+	return contract.ShowsError(f.stored, f.decision, e)
+}
+
+// refusedError says what the API server refused.
+func refusedError(f facts) *lsv1alpha1.Error {
+	action := string(f.decision.Action)
+	if statuswriter.IsPatchError(f.refusal) {
+		return contract.NewError(statuswriter.RefusedPatch(f.refusal), action, "PatchRefused", f.now)
+	}
+	reason := "StatusRefused"
+	if patch.Permanent(f.refusal) {
+		reason = statuswriter.ReasonTooLarge
+	}
+	e := contract.NewError(f.refusal, action, reason, f.now)
+	e.Codes = append(e.Codes, lsv1alpha1.ErrorConfigurationProblem)
+	return e
+}
+
+// leavesItem reports whether the outcome changes nothing.
+func (o outcome) leavesItem() bool {
+	m := o.metadata
+	return o.status == nil && !m.RemoveFinalizer && len(m.RemoveAnnotations) == 0
+}
+
+// deletes reports whether the item goes with the outcome.
+func (o outcome) deletes() bool {
+	return o.decision.Action == contract.Delete && o.run != nil && o.run.Done
+}
+
+// metadataPatch is what the outcome means for finalizer and annotations.
+func (o outcome) metadataPatch(started bool) statuswriter.MetadataPatch {
+	m := statuswriter.MetadataPatch{RemoveFinalizer: o.deletes()}
+	if !started {
+		m.RemoveAnnotations = o.decision.Remove
+	}
+	if o.run != nil && o.run.Consumed {
+		m.RemoveAnnotations = slices.Concat(m.RemoveAnnotations, []string{lsv1alpha1.OperationAnnotation, contract.AbortTimestampAnnotation})
+		slices.Sort(m.RemoveAnnotations)
+		m.RemoveAnnotations = slices.Compact(m.RemoveAnnotations)
+	}
+	return m
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"errors"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// operate runs exactly one action: it loads what the call needs, stores the start, and lets the phase
+// of the action do the rest.
+func (r *reconciler) operate(ctx context.Context, a *attempt) (verdict, error) {
+	if outcome := withoutCall(r.facts(a)); outcome != nil {
+		a.call = callResult{outcome: outcome}
+		return stop, nil
+	}
+	in, err := r.loader.load(ctx, a)
+	if err != nil {
+		markNeverDeployed(a)
+		return stop, err
+	}
+	if err := a.session.Start(ctx, a.decision); err != nil {
+		return stop, err
+	}
+	a.inflight.Track(a.work())
+	a.session.Snapshot()
+	return r.walker.walk(ctx, a, []phase{r.operation(in, a.decision.Action)})
+}
+
+// markNeverDeployed notes on a start without target or context that nothing was deployed so far, so
+// that a deletion needs neither.
+func markNeverDeployed(a *attempt) {
+	if contract.NeverDeployed(a.session.Read()) {
+		item := a.session.EnsureCopy()
+		item.Status.Conditions = contract.SetCondition(item.Status.Conditions, contract.ConditionDeployed,
+			lsv1alpha1.ConditionFalse, "NotStarted", "no deployer call was made yet", a.began)
+	}
+}
+
+// action is one method of a Deployer.
+type action func(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error
+
+// forceOr is ForceReconcile, or Reconcile for deployers that embed Base.
+func forceOr(d Deployer) action {
+	return func(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+		err := d.ForceReconcile(ctx, lsCtx, di, target)
+		if errors.Is(err, errForceIsReconcile) {
+			return d.Reconcile(ctx, lsCtx, di, target)
+		}
+		return err
+	}
+}
+
+// act returns the phase of an action: it makes the call and notes what came back.
+func (r *reconciler) act(do action, in inputs) func(context.Context, *attempt) (verdict, error) {
+	return func(ctx context.Context, a *attempt) (verdict, error) {
+		if cause := a.inflight.EnterCall(a.work()); cause != nil {
+			a.call = callResult{cause: cause}
+			return stop, nil
+		}
+		a.inflight.Unlimit() // the bound on hooks; a run without a deadline has none while the deployer works
+		r.limit(a)
+		a.call = r.caller.call(ctx, a, do, in)
+		a.inflight.LeaveCall()
+		return a.call.verdict(), nil
+	}
+}

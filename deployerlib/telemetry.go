@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// StepKind says what a Step is about.
+type StepKind string
+
+// The kinds of steps.
+const (
+	StepPhase StepKind = "phase" // a phase of the pipeline ended
+	StepHook  StepKind = "hook"  // a hook returned
+	StepCall  StepKind = "call"  // an action of the deployer returned
+	StepWrite StepKind = "write" // a write to the item is about to be sent
+)
+
+// Step is one thing that happened in a reconcile. DeployerArgs.Observe gets them in
+// order. They are what an explanation of a reconcile is made of.
+type Step struct {
+	Item types.NamespacedName
+	Kind StepKind
+	// Name is the phase, "<Type> <hook name>", the action, or "status" and "metadata".
+	Name string
+	// Outcome is the verdict of a phase ("proceed", "stop", "drop"), the effect of a hook ("", "abort", "continue"), or "".
+	Outcome string
+	// Reason is why the contract wanted a run or not; set on the contract phase, and on the pause phase when it stops.
+	Reason string
+	// Err is what went wrong, nil if nothing did.
+	Err error
+}
+
+// Labels of deployerkit_api_calls_total beside those of the statuswriter.
+const (
+	callStatus   = "status"
+	callMetadata = "metadata"
+)
+
+// telemetry tells metrics, spans and Observe what happens.
+type telemetry struct {
+	typ     string
+	clock   clock.PassiveClock
+	tracer  trace.Tracer
+	metrics *metricSet
+	observe func(Step)
+}
+
+func newTelemetry(args *DeployerArgs) (*telemetry, error) {
+	set, err := newMetrics(args.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	return &telemetry{
+		typ: string(args.Type), clock: args.Clock, metrics: set, observe: args.Observe,
+		tracer: args.TracerProvider.Tracer("github.com/deployerkit/deployerkit/deployerlib"),
+	}, nil
+}
+
+// step hands a step on.
+func (t *telemetry) step(s Step) {
+	if t.observe != nil {
+		t.observe(s)
+	}
+}
+
+// attempt begins the span of an attempt; the returned func ends it.
+func (t *telemetry) attempt(ctx context.Context, item types.NamespacedName) (context.Context, func(result)) {
+	ctx, span := t.tracer.Start(ctx, "reconcile")
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("deployItem", item.String()), attribute.String("deployerType", t.typ))
+	}
+	return ctx, func(res result) {
+		t.metrics.passes.WithLabelValues(t.typ, res.label()).Inc()
+		endSpan(span, res.err)
+	}
+}
+
+// label is the result of an attempt for the metric.
+func (r result) label() string {
+	switch {
+	case r.err != nil:
+		return "error"
+	case r.outcome == nil:
+		return "nothing"
+	case r.outcome.Err != nil:
+		return "failed"
+	case r.outcome.Waiting:
+		return "waiting"
+	}
+	return "done"
+}
+
+// phase begins a phase; the returned func ends it.
+func (t *telemetry) phase(ctx context.Context, a *attempt, name string) (context.Context, func(verdict, error)) {
+	began := t.clock.Now()
+	ctx, span := t.tracer.Start(ctx, name)
+	return ctx, func(v verdict, err error) {
+		t.metrics.phases.WithLabelValues(t.typ, name).Observe(t.clock.Since(began).Seconds())
+		s := Step{Item: a.key, Kind: StepPhase, Name: name, Outcome: v.String(), Err: err}
+		if name == "contract" || name == "pause" {
+			s.Reason = a.decision.Reason
+		}
+		t.step(s)
+		endSpan(span, err)
+	}
+}
+
+// call begins a deployer call; the returned func ends it.
+func (t *telemetry) call(ctx context.Context, item types.NamespacedName, action contract.Action) (context.Context, func(error)) {
+	began := t.clock.Now()
+	name := string(action)
+	ctx, span := t.tracer.Start(ctx, "call "+name)
+	return ctx, func(err error) {
+		t.metrics.calls.WithLabelValues(t.typ, name).Observe(t.clock.Since(began).Seconds())
+		t.step(Step{Item: item, Kind: StepCall, Name: name, Err: err})
+		endSpan(span, err)
+	}
+}
+
+// hooks puts the observation of hooks into the context.
+func (t *telemetry) hooks(ctx context.Context, item types.NamespacedName) context.Context {
+	return extension.WithObserver(ctx, extension.Observer{Now: t.clock.Now, Done: func(ctx context.Context, call extension.Call) {
+		t.metrics.hooks.WithLabelValues(t.typ, string(call.Type), call.Name).Observe(call.Duration.Seconds())
+		t.step(Step{Item: item, Kind: StepHook, Name: string(call.Type) + " " + call.Name, Outcome: effectOf(call.Result), Err: call.Err})
+		end := t.clock.Now()
+		_, span := t.tracer.Start(ctx, "hook "+call.Name, trace.WithTimestamp(end.Add(-call.Duration)))
+		endSpan(span, call.Err)
+	}})
+}
+
+// effectOf says what a hook asked for.
+func effectOf(res *extension.HookResult) string {
+	switch {
+	case res == nil:
+		return ""
+	case res.AbortReconcile:
+		return "abort"
+	}
+	return "continue"
+}
+
+// Write notes what is about to be sent.
+func (t *telemetry) Write(item types.NamespacedName, changes itempatch.Changes) {
+	if changes.Status != nil {
+		t.Request(callStatus)
+		t.step(Step{Item: item, Kind: StepWrite, Name: callStatus})
+	}
+	if changes.Metadata != nil {
+		t.Request(callMetadata)
+		t.step(Step{Item: item, Kind: StepWrite, Name: callMetadata})
+	}
+}
+
+// Request notes a request that is about to be sent.
+func (t *telemetry) Request(verb string) { t.metrics.apiCalls.WithLabelValues(t.typ, verb).Inc() }
+func (t *telemetry) panicked()           { t.metrics.panics.WithLabelValues(t.typ).Inc() }
+func (t *telemetry) quarantined(delta int) {
+	t.metrics.quarantined.WithLabelValues(t.typ).Add(float64(delta))
+}
+
+// waiting counts items that wait for a share of the workers.
+func (t *telemetry) waiting(delta int) {
+	t.metrics.waiting.WithLabelValues(t.typ).Add(float64(delta))
+}
+
+func (t *telemetry) retry(action contract.Action) {
+	t.metrics.retries.WithLabelValues(t.typ, string(action)).Inc()
+}
+
+// endSpan ends a span with its error. The text of an error may carry what a
+// deployer put there, so only its kind is recorded.
+func endSpan(span trace.Span, err error) {
+	if err != nil && span.IsRecording() {
+		span.SetStatus(codes.Error, "failed")
+	}
+	span.End()
+}
+
+// metricSet holds the metrics of the library. Labels are bounded: deployer type, phase, action, hook type
+// and name, never the name of an item.
+type metricSet struct {
+	passes      *prometheus.CounterVec
+	phases      *prometheus.HistogramVec
+	calls       *prometheus.HistogramVec
+	hooks       *prometheus.HistogramVec
+	apiCalls    *prometheus.CounterVec
+	retries     *prometheus.CounterVec
+	panics      *prometheus.CounterVec
+	quarantined *prometheus.GaugeVec
+	waiting     *prometheus.GaugeVec
+}
+
+// newMetrics registers the metrics; deployers on one registry share them.
+func newMetrics(reg prometheus.Registerer) (*metricSet, error) {
+	const typ = "deployer_type"
+	m := &metricSet{
+		passes:      counter("passes_total", "Reconciles of deploy items by result.", typ, "result"),
+		phases:      histogram("phase_duration_seconds", "How long the phases of a reconcile take.", typ, "phase"),
+		calls:       histogram("call_duration_seconds", "How long the actions of the deployer take.", typ, "action"),
+		hooks:       histogram("hook_duration_seconds", "How long extension hooks take.", typ, "hook_type", "hook"),
+		apiCalls:    counter("api_calls_total", "Requests about deploy items to the Landscaper API server.", typ, "call"),
+		retries:     counter("retries_total", "Actions that failed and are retried.", typ, "action"),
+		panics:      counter("panics_total", "Panics of deployers and hooks that were contained.", typ),
+		quarantined: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "deployerkit", Name: "quarantined_items", Help: "Items with a call that ignores its cancellation."}, []string{typ}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "deployerkit", Name: "share_waiting_items", Help: "Items that wait for a share of the workers.",
+		}, []string{typ}),
+	}
+	return m, errors.Join(
+		register(reg, &m.passes), register(reg, &m.phases), register(reg, &m.calls), register(reg, &m.hooks),
+		register(reg, &m.apiCalls), register(reg, &m.retries), register(reg, &m.panics), register(reg, &m.quarantined), register(reg, &m.waiting),
+	)
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "deployerkit", Name: name, Help: help}, labels)
+}
+
+func histogram(name, help string, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: "deployerkit", Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.0001, 4, 10),
+	}, labels)
+}
+
+// register registers a metric, or takes the one that is registered already.
+func register[T prometheus.Collector](reg prometheus.Registerer, metric *T) error {
+	err := reg.Register(*metric)
+	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if same, ok := already.ExistingCollector.(T); ok {
+			*metric = same
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("register metric: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command evidence compares the reports of the last test run with docs/behaviours.md and docs/evidence.txt, or writes the
+// latter:
+//
+//	go run ./hack/evidence check REPORTS
+//	go run ./hack/evidence update REPORTS
+//
+// check needs the reports of a run of all tests. It fails if a promise has no test that ran and passed, if a test names
+// a promise that is not listed, and if the file does not say what the reports say. update replaces what the file says
+// about the packages that have reports. It must run in the root of the repository.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/deployerkit/deployerkit/hack/internal/evidence"
+)
+
+const (
+	promisesFile = "docs/behaviours.md"
+	evidenceFile = "docs/evidence.txt"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "evidence:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) != 2 || args[0] != "check" && args[0] != "update" {
+		return errors.New("want `check` or `update`, and the directory of the reports")
+	}
+	doc, err := os.ReadFile(promisesFile)
+	if err != nil {
+		return err
+	}
+	promises, err := evidence.Promises(doc)
+	if err != nil {
+		return fmt.Errorf("%s: %w", promisesFile, err)
+	}
+	reports, err := evidence.Collect(args[1])
+	if err != nil {
+		return err
+	}
+	old, err := os.ReadFile(evidenceFile)
+	if err != nil {
+		return err
+	}
+	proofs, err := evidence.Parse(old)
+	if err != nil {
+		return fmt.Errorf("%s: %w", evidenceFile, err)
+	}
+	if args[0] == "check" {
+		return check(promises, proofs, evidence.Update(nil, reports))
+	}
+	proofs = slices.DeleteFunc(evidence.Update(proofs, reports), isGone)
+	return os.WriteFile(evidenceFile, evidence.Format(proofs), 0o644)
+}
+
+// isGone reports whether the package of a proof has no tests any more.
+func isGone(p evidence.Proof) bool {
+	tests, err := filepath.Glob(filepath.Join(p.Package, "*_test.go"))
+	return err != nil || len(tests) == 0
+}
+
+// check fails if the reported proofs do not fit the promises, or are not those of the file.
+func check(promises []string, file, reported []evidence.Proof) error {
+	faults := evidence.Check(promises, reported)
+	for _, p := range evidence.Missing(file, reported) {
+		faults = append(faults, fmt.Sprintf("%s does not have %s: %s in %s", evidenceFile, p.ID, p.Test, p.Package))
+	}
+	for _, p := range evidence.Missing(reported, file) {
+		faults = append(faults, fmt.Sprintf("%s has %s: %s in %s, which did not run and pass", evidenceFile, p.ID, p.Test, p.Package))
+	}
+	if len(faults) > 0 {
+		return errors.New("'make evidence' writes what the tests reported:\n\t" + strings.Join(faults, "\n\t"))
+	}
+	fmt.Printf("%d promises, each proved by a test that ran and passed\n", len(promises))
+	return nil
+}

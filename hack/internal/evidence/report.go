@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Proof is a test that proves a promise.
+type Proof struct {
+	ID      string
+	Package string // relative to the root of the repository
+	Test    string
+}
+
+// Report has the proofs of one package whose tests passed.
+type Report struct {
+	Package string
+	Proofs  []Proof
+}
+
+// module is the beginning of the import paths of this repository.
+const module = "github.com/deployerkit/deployerkit/"
+
+// naming finds IDs in brackets, one or several: [L1] or [L1, C2]. go test replaces spaces by underscores.
+var naming = regexp.MustCompile(`\[([A-Z][a-z]?[0-9]+(?:,[ _]?[A-Z][a-z]?[0-9]+)*)\]`)
+
+// NewReport returns the report of a package. tests are the tests that passed, as go test names them, and specs those of
+// Ginkgo: the texts of their containers and their own. The proof has the name of the test function, or the text of the
+// spec or container that names the ID. Names of subtests are left out: tables make hundreds of them, some from values.
+func NewReport(importPath string, tests []string, specs [][]string) Report {
+	r := Report{Package: strings.TrimPrefix(importPath, module)}
+	for _, test := range tests {
+		function, _, _ := strings.Cut(test, "/")
+		r.add(test, function)
+	}
+	for _, texts := range specs {
+		for _, text := range texts {
+			r.add(text, strings.Join(strings.Fields(naming.ReplaceAllString(text, "")), " "))
+		}
+	}
+	slices.SortFunc(r.Proofs, compare)
+	r.Proofs = slices.Compact(r.Proofs)
+	return r
+}
+
+// add adds a proof for each ID in a text.
+func (r *Report) add(text, test string) {
+	for _, found := range naming.FindAllStringSubmatch(text, -1) {
+		for id := range strings.SplitSeq(found[1], ",") {
+			r.Proofs = append(r.Proofs, Proof{ID: strings.Trim(id, " _"), Package: r.Package, Test: test})
+		}
+	}
+}
+
+// Write writes the report into a directory, instead of an earlier one of the same package.
+func (r Report) Write(dir string) error {
+	data, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, url.PathEscape(r.Package)+".json"), data, 0o644)
+}
+
+// Collect reads the reports in a directory.
+// Errors: a report cannot be read, or there is none.
+func Collect(dir string) ([]Report, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil || len(paths) == 0 {
+		return nil, fmt.Errorf("no reports of tests in %s", dir)
+	}
+	var out []Report
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read report: %w", err)
+		}
+		var r Report
+		if err := json.Unmarshal(data, &r); err != nil {
+			return nil, fmt.Errorf("read report %s: %w", path, err)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}

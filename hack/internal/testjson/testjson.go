@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package testjson reads what `go test -json` prints, and the JSON reports of Ginkgo.
+package testjson
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Event is one line of `go test -json` (see `go doc test2json`).
+type Event struct {
+	Action      string
+	Package     string
+	ImportPath  string // instead of Package in build output
+	Test        string
+	Output      string
+	Elapsed     float64
+	FailedBuild string
+}
+
+// Read calls event for each event, and other for each line that is not an event.
+// Errors: the reader fails.
+func Read(r io.Reader, event func(Event), other func(line string)) error {
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadBytes('\n')
+		var e Event
+		switch {
+		case json.Unmarshal(line, &e) == nil && e.Action != "":
+			event(e)
+		case len(line) > 0:
+			other(string(line))
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read go test's output: %w", err)
+		}
+	}
+}
+
+// Specs counts the specs of a Ginkgo suite.
+type Specs struct {
+	Passed, Failed int
+	// Skipped counts the pending ones too.
+	Skipped int
+}
+
+var (
+	ansi          = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+	ginkgoFailure = regexp.MustCompile(`^\s*\[(?:FAIL|PANICKED!|TIMEDOUT|INTERRUPTED)\] (.*\S)\s*$`)
+	ginkgoSummary = regexp.MustCompile(`-- (\d+) Passed \| (\d+) Failed \| (\d+) Pending \| (\d+) Skipped`)
+)
+
+// Specs reads the line that ends a Ginkgo suite. It reports whether the output is that line.
+func (e Event) Specs() (Specs, bool) {
+	m := ginkgoSummary.FindStringSubmatch(ansi.ReplaceAllString(e.Output, ""))
+	if m == nil {
+		return Specs{}, false
+	}
+	var n [4]int
+	for i := range n {
+		n[i], _ = strconv.Atoi(m[i+1]) // the pattern matches digits only
+	}
+	return Specs{Passed: n[0], Failed: n[1], Skipped: n[2] + n[3]}, true
+}
+
+// FailedSpec returns the spec that the output names as failed. It is empty if the output is something else.
+func (e Event) FailedSpec() string {
+	m := ginkgoFailure.FindStringSubmatch(ansi.ReplaceAllString(e.Output, ""))
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
+
+// PassedSpecs reads a JSON report of Ginkgo. For each spec that passed it returns the texts of its containers, outermost
+// first, and its own text.
+// Errors: the file cannot be read or is not a report.
+func PassedSpecs(path string) ([][]string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read Ginkgo report: %w", err)
+	}
+	var suites []struct {
+		SpecReports []struct {
+			ContainerHierarchyTexts []string
+			LeafNodeType            string
+			LeafNodeText            string
+			State                   string
+		}
+	}
+	if err := json.Unmarshal(data, &suites); err != nil {
+		return nil, fmt.Errorf("read Ginkgo report %s: %w", path, err)
+	}
+	var out [][]string
+	for _, suite := range suites {
+		for _, spec := range suite.SpecReports {
+			if spec.LeafNodeType == "It" && strings.EqualFold(spec.State, "passed") {
+				out = append(out, append(spec.ContainerHierarchyTexts, spec.LeafNodeText))
+			}
+		}
+	}
+	return out, nil
+}

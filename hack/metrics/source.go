@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// repository is what was read of the files.
+type repository struct {
+	files    int
+	packages map[string]*pkg // by directory
+	guides   map[string]int  // coined phrases by file
+}
+
+// pkg is a directory with Go files that are no tests.
+type pkg struct {
+	files    int
+	main     bool
+	lines    int // of code
+	phrases  map[string]int
+	exported []string
+	types    map[string]*typ
+}
+
+// typ is a declared type.
+type typ struct {
+	methods  map[string]bool // its own; of an interface, those that it lists
+	fields   int
+	embedded []reference
+}
+
+// reference is a type that another one embeds.
+type reference struct{ dir, name string }
+
+// modulePath begins the import paths of this repository.
+const modulePath = "github.com/deployerkit/deployerkit"
+
+// read reads the files of a repository. Paths are relative to root, with slashes.
+func read(root string, paths []string) (*repository, error) {
+	r := &repository{files: len(paths), packages: map[string]*pkg{}, guides: map[string]int{}}
+	for _, p := range paths {
+		isCode := strings.HasSuffix(p, ".go") && !strings.HasSuffix(p, "_test.go") && !strings.Contains(p, "testdata/")
+		isGuide := strings.HasSuffix(p, ".md")
+		if !isCode && !isGuide {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, p))
+		if os.IsNotExist(err) { // deleted, but not in the index
+			r.files--
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if isGuide {
+			r.guides[p] = len(coined.FindAllString(strings.ReplaceAll(string(text), "\n", " "), -1))
+			continue
+		}
+		if err := r.add(p, text); err != nil {
+			return nil, fmt.Errorf("read %s: %w", p, err)
+		}
+	}
+	return r, nil
+}
+
+// coined matches phrases that no English text about Kubernetes has.
+var coined = regexp.MustCompile(`(?i)\b(?:tells? (?:whether|that|of)|nobody|somebody|whoever|shall|for ever|of (?:ours|yours)|(?:is|are) told)\b|\bnil:`)
+
+func (r *repository) add(file string, text []byte) error {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, file, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil || ast.IsGenerated(f) {
+		return err
+	}
+	dir := path.Dir(file)
+	p := r.packages[dir]
+	if p == nil {
+		p = &pkg{phrases: map[string]int{}, types: map[string]*typ{}}
+		r.packages[dir] = p
+	}
+	p.files++
+	p.main = f.Name.Name == "main"
+	p.lines += codeLines(fset, text)
+	for _, group := range f.Comments {
+		var words []string
+		for _, c := range group.List {
+			words = append(words, strings.TrimPrefix(c.Text, "//")) // Text() of the group would leave out directives
+		}
+		p.phrases[file] += len(coined.FindAllString(strings.Join(words, ""), -1))
+	}
+	imports := importsOf(f)
+	for _, decl := range f.Decls {
+		p.declare(decl, dir, imports)
+	}
+	return nil
+}
+
+// codeLines counts the lines that have a token other than a comment.
+func codeLines(fset *token.FileSet, text []byte) int {
+	var s scanner.Scanner
+	file := fset.AddFile("", fset.Base(), len(text))
+	s.Init(file, text, nil, 0)
+	lines := map[int]bool{}
+	for {
+		pos, tok, lit := s.Scan()
+		if tok == token.EOF {
+			return len(lines)
+		}
+		if tok == token.SEMICOLON && lit == "\n" {
+			continue
+		}
+		line, n := file.Line(pos), 1
+		if tok == token.STRING {
+			n += bytes.Count([]byte(lit), []byte("\n"))
+		}
+		for i := range n {
+			lines[line+i] = true
+		}
+	}
+}
+
+// importsOf returns the directories of this repository that a file imports, by the name of the package.
+func importsOf(f *ast.File) map[string]string {
+	out := map[string]string{}
+	for _, spec := range f.Imports {
+		at, err := strconv.Unquote(spec.Path.Value)
+		dir, ours := strings.CutPrefix(at, modulePath+"/")
+		if err != nil || !ours {
+			continue
+		}
+		name := path.Base(dir)
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		out[name] = dir
+	}
+	return out
+}
+
+func (p *pkg) declare(decl ast.Decl, dir string, imports map[string]string) {
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			p.export(d.Name)
+			return
+		}
+		if name := baseName(d.Recv.List[0].Type); name != "" {
+			p.typ(name).methods[d.Name.Name] = true
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch s := spec.(type) {
+			case *ast.ValueSpec:
+				p.export(s.Names...)
+			case *ast.TypeSpec:
+				p.export(s.Name)
+				p.typ(s.Name.Name).describe(s.Type, dir, imports)
+			}
+		}
+	}
+}
+
+func (p *pkg) export(names ...*ast.Ident) {
+	for _, n := range names {
+		if n.IsExported() {
+			p.exported = append(p.exported, n.Name)
+		}
+	}
+}
+
+func (p *pkg) typ(name string) *typ {
+	if p.types[name] == nil {
+		p.types[name] = &typ{methods: map[string]bool{}}
+	}
+	return p.types[name]
+}
+
+// describe reads what a type is made of.
+func (t *typ) describe(expr ast.Expr, dir string, imports map[string]string) {
+	switch e := expr.(type) {
+	case *ast.StructType:
+		for _, field := range e.Fields.List {
+			t.fields += max(1, len(field.Names))
+			if len(field.Names) == 0 {
+				t.embed(field.Type, dir, imports)
+			}
+		}
+	case *ast.InterfaceType:
+		for _, method := range e.Methods.List {
+			for _, name := range method.Names {
+				t.methods[name.Name] = true
+			}
+			if len(method.Names) == 0 {
+				t.embed(method.Type, dir, imports)
+			}
+		}
+	}
+}
+
+func (t *typ) embed(expr ast.Expr, dir string, imports map[string]string) {
+	switch e := expr.(type) {
+	case *ast.StarExpr:
+		t.embed(e.X, dir, imports)
+	case *ast.IndexExpr:
+		t.embed(e.X, dir, imports)
+	case *ast.Ident:
+		t.embedded = append(t.embedded, reference{dir, e.Name})
+	case *ast.SelectorExpr:
+		if of, ok := e.X.(*ast.Ident); ok && imports[of.Name] != "" {
+			t.embedded = append(t.embedded, reference{imports[of.Name], e.Sel.Name})
+		}
+	}
+}
+
+// baseName returns the name of the type of a receiver.
+func baseName(expr ast.Expr) string {
+	switch e := expr.(type) {
+	case *ast.StarExpr:
+		return baseName(e.X)
+	case *ast.IndexExpr:
+		return baseName(e.X)
+	case *ast.IndexListExpr:
+		return baseName(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patching
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// attempt sends what is left, in at most two calls.
+func (a *applier) attempt(ctx context.Context) error {
+	todo, err := a.plan(ctx)
+	if err != nil || a.result.Gone || !todo.main && !todo.status {
+		return err
+	}
+	carry := todo.status && a.endpoint != StatusEndpointSubresource
+	if todo.main || carry && a.endpoint == StatusEndpointMain {
+		if done, err := a.sendMain(ctx, todo, carry); done || err != nil {
+			return err
+		}
+	}
+	if !todo.status {
+		return nil
+	}
+	return a.sendStatus(ctx, todo)
+}
+
+// sendMain writes the main resource, with the status if it may go there. It reports whether nothing else is to be sent.
+func (a *applier) sendMain(ctx context.Context, todo plan, carry bool) (bool, error) {
+	before := a.body
+	if err := a.send(ctx, "", todo, carry); err != nil || a.result.Gone {
+		return true, err
+	}
+	applied := carry && a.carried(before)
+	if applied || !todo.status || a.noStatus || a.options.Endpoint == StatusEndpointMain {
+		if applied {
+			kinds.Store(a.target.kind, StatusEndpointMain)
+		}
+		a.warn(todo, true, todo.status)
+		a.left = Content{}
+		return true, nil
+	}
+	a.warn(todo, true, false)
+	a.left = a.left.statusOnly()
+	return false, nil
+}
+
+// sendStatus writes the status subresource.
+func (a *applier) sendStatus(ctx context.Context, todo plan) error {
+	err := a.send(ctx, fieldStatus, todo, true)
+	switch {
+	case apierrors.IsNotFound(err) && a.options.Endpoint == StatusEndpointSubresource:
+		a.result.Gone = true
+		return nil
+	case apierrors.IsNotFound(err):
+		// Either the object is gone or the subresource does not exist. The main resource knows.
+		a.noStatus, a.endpoint = true, StatusEndpointMain
+		return a.attempt(ctx)
+	case err != nil:
+		return err
+	}
+	kinds.Store(a.target.kind, StatusEndpointSubresource)
+	a.warn(todo, false, true)
+	a.left = Content{}
+	return nil
+}
+
+// send makes one call and takes over what it returns as raw body, since no Go type shows what was left out. A main resource that is
+// not there is gone. Whether the status says the same is the caller's to judge.
+func (a *applier) send(ctx context.Context, subresource string, todo plan, status bool) error {
+	w, err := a.encode(todo, subresource, status)
+	if err != nil {
+		return err
+	}
+	answer := a.target.raw()
+	err = a.target.send(ctx, w, answer, &a.result)
+	if subresource == "" && apierrors.IsNotFound(err) {
+		a.result.Gone = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	before := &unstructured.Unstructured{Object: a.body}
+	a.take(answer)
+	a.result.Gone = len(before.GetFinalizers()) > 0 && isReleased(answer) && !isGraceful(answer)
+	return nil
+}
+
+// carried reports whether the main resource took the status, so the kind has no status subresource.
+func (a *applier) carried(before map[string]any) bool {
+	if len(a.left.Funcs) == 0 {
+		return Equal(a.body[fieldStatus], ApplyMerge(a.body, a.left.Changes)[fieldStatus])
+	}
+	return !Equal(before[fieldStatus], a.body[fieldStatus])
+}
+
+// warn notes what was sent and is not in the answer.
+func (a *applier) warn(todo plan, main, status bool) {
+	for _, path := range missing("", part(todo.base, main, status), part(todo.wanted, main, status), a.body) {
+		if !isWriteOnly(a.target.kind, path) {
+			a.result.Warnings = append(a.result.Warnings, path+" was not stored: the API server left it out, as it does with fields that it does not know")
+		}
+	}
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patching
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kjson "sigs.k8s.io/json"
+)
+
+const (
+	fieldMetadata        = "metadata"
+	fieldStatus          = "status"
+	fieldResourceVersion = "resourceVersion"
+	fieldUID             = "uid"
+)
+
+func decode(data []byte) (map[string]any, error) {
+	body := map[string]any{}
+	if err := utiljson.Unmarshal(data, &body); err != nil {
+		return nil, err
+	}
+	if body == nil {
+		body = map[string]any{}
+	}
+	return body, nil
+}
+
+// Body returns the JSON body that an object shows. An unstructured one keeps its explicit nulls. Those of a Go type are only unset
+// fields.
+func Body(obj client.Object) (map[string]any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return normal(u.Object)
+	}
+	return Encode(obj)
+}
+
+// ObjectOf returns an object of the same Go type as obj, with its TypeMeta, that is what body says.
+func ObjectOf(obj client.Object, body map[string]any) (client.Object, error) {
+	out, err := newLike(obj)
+	if err != nil {
+		return nil, err
+	}
+	if u, ok := out.(*unstructured.Unstructured); ok {
+		u.Object = Clone(body)
+		return u, nil
+	}
+	err = decodeInto(body, out)
+	out.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	return out, err
+}
+
+// setBody makes obj what body says. All else in it is forgotten.
+func setBody(obj client.Object, body map[string]any) error {
+	out, err := ObjectOf(obj, body)
+	if err == nil {
+		replace(obj, out)
+	}
+	return err
+}
+
+// replace makes obj what another object of its Go type is.
+func replace(obj, by client.Object) { reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(by).Elem()) }
+
+// newLike returns an empty object of the same Go type.
+func newLike(obj client.Object) (client.Object, error) {
+	fresh, ok := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(obj).Elem()))
+	if !ok {
+		return nil, fmt.Errorf("%T is no object", obj)
+	}
+	return fresh, nil
+}
+
+// checkKnown refuses fields that the Go type of obj does not have because they would be lost silently.
+func checkKnown(obj client.Object, body map[string]any) error {
+	probe, err := newLike(obj)
+	if _, raw := obj.(*unstructured.Unstructured); raw || err != nil {
+		return err
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return errors.New("the body cannot be expressed in JSON")
+	}
+	unknown, err := kjson.UnmarshalStrict(data, probe, kjson.DisallowUnknownFields)
+	if err != nil || len(unknown) == 0 {
+		return nil // a value of another type fails when it is decoded
+	}
+	path := ""
+	if field, ok := errors.AsType[kjson.FieldError](unknown[0]); ok {
+		path = field.FieldPath()
+	}
+	return &FieldError{Path: path, Reason: fmt.Sprintf("%T has no such field", obj)}
+}
+
+// isNil reports whether there is no object behind the interface.
+func isNil(obj client.Object) bool {
+	if obj == nil {
+		return true
+	}
+	v := reflect.ValueOf(obj)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// member returns the member of body as an object, nil if it is absent or something else.
+func member(body map[string]any, key string) map[string]any {
+	out, _ := body[key].(map[string]any)
+	return out
+}
+
+func versionOf(body map[string]any) string {
+	version, _ := member(body, fieldMetadata)[fieldResourceVersion].(string)
+	return version
+}
+
+func hasMember(body map[string]any, key string) bool {
+	_, exists := body[key]
+	return exists
+}
+
+// part returns a copy with the status only, all but the status, or everything.
+func part(body map[string]any, main, status bool) map[string]any {
+	out := map[string]any{}
+	for key, value := range body {
+		if key == fieldStatus && status || key != fieldStatus && main {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// samePart compares one part of two bodies.
+func samePart(a, b map[string]any, status bool) bool {
+	return Equal(part(a, !status, status), part(b, !status, status))
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patching
+
+import (
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Func changes the raw body of an object in place.
+type Func = func(body map[string]any) error
+
+// Content is what a patch consists of.
+type Content struct {
+	// Changes is a JSON merge patch.
+	Changes map[string]any
+	// Places are the paths of objects inside of Changes that changes were noted below one by one.
+	Places [][]string
+	// Funcs run after the changes, each on the result of the one before.
+	Funcs []Func
+}
+
+// Empty reports whether there is nothing to do.
+func (c Content) Empty() bool { return len(c.Changes) == 0 && len(c.Funcs) == 0 }
+
+// Fold returns what the content makes of a body. body is not changed.
+func (c Content) Fold(body map[string]any) (map[string]any, error) {
+	start, err := normal(body)
+	if err != nil {
+		return nil, err
+	}
+	return c.fold(start)
+}
+
+// Preview returns a changed copy of obj, of the same Go type.
+func (c Content) Preview(obj client.Object) (client.Object, error) {
+	if isNil(obj) {
+		return nil, errNoReference
+	}
+	body, err := Body(obj)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := c.fold(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkKnown(obj, wanted); err != nil {
+		return nil, err
+	}
+	return ObjectOf(obj, wanted)
+}
+
+// fold applies everything to a body of plain JSON values.
+func (c Content) fold(body map[string]any) (map[string]any, error) {
+	if err := c.checkPlaces(body); err != nil {
+		return nil, err
+	}
+	out := ApplyMerge(body, c.Changes)
+	for i, fn := range c.Funcs {
+		work := Clone(out)
+		err := fn(work)
+		if err == nil {
+			out, err = normal(work)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("patch function %d: %w", i, err)
+		}
+	}
+	return out, nil
+}
+
+// checkPlaces refuses paths through lists below the members of the object: the change would replace the whole list.
+func (c Content) checkPlaces(body map[string]any) error {
+	for _, path := range c.Places {
+		at := body
+		for depth, key := range path {
+			if _, isList := at[key].([]any); isList && depth > 0 {
+				return &FieldError{Path: PathOf(path[:depth+1]...), Reason: "it is a list, whose items only a function can change"}
+			}
+			at = member(at, key)
+		}
+	}
+	return nil
+}
+
+// statusOnly is what is left once everything but the status is applied.
+func (c Content) statusOnly() Content {
+	left := Content{Places: slices.Clone(c.Places)}
+	if status, exists := c.Changes[fieldStatus]; exists {
+		left.Changes = map[string]any{fieldStatus: status}
+	}
+	left.Places = slices.DeleteFunc(left.Places, func(path []string) bool { return path[0] != fieldStatus })
+	for _, fn := range c.Funcs {
+		left.Funcs = append(left.Funcs, onStatus(fn))
+	}
+	return left
+}
+
+// onStatus runs the function and keeps only what it did to the status.
+func onStatus(fn Func) Func {
+	return func(body map[string]any) error {
+		work := Clone(body)
+		if err := fn(work); err != nil {
+			return err
+		}
+		if status, exists := work[fieldStatus]; exists {
+			body[fieldStatus] = status
+		} else {
+			delete(body, fieldStatus)
+		}
+		return nil
+	}
+}

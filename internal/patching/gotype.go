@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patching
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// shape is what a Go type says about one member of its JSON form.
+type shape struct {
+	// elem is the type of the member, nil if nothing is known about it.
+	elem reflect.Type
+	// mergeKey is the key that tells the items of a list apart.
+	mergeKey string
+	// absent means that the member is not stored if the JSON form does not have it. A field that is left out when it is empty,
+	// and one that the type does not declare, may be stored.
+	absent bool
+	// inline means that Go cannot express the absence of the member.
+	inline bool
+}
+
+const defaultMergeKey = "name"
+
+var marshaler = reflect.TypeFor[json.Marshaler]()
+
+// isOpaque reports whether a type decides itself what its JSON form is.
+func isOpaque(t reflect.Type) bool {
+	return t == nil || t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler)
+}
+
+func pointedTo(t reflect.Type) reflect.Type {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// memberOf returns the shape of a member of t.
+func memberOf(t reflect.Type, key string) shape {
+	t = pointedTo(t)
+	out := shape{mergeKey: defaultMergeKey, absent: true}
+	if isOpaque(t) {
+		return out
+	}
+	switch t.Kind() {
+	case reflect.Map:
+		out.elem = t.Elem()
+	case reflect.Struct:
+		field, declared := fieldOf(t, key)
+		if !declared {
+			out.absent = false
+			return out
+		}
+		out.elem = field.Type
+		if mergeKey := field.Tag.Get("patchMergeKey"); mergeKey != "" {
+			out.mergeKey = mergeKey
+		}
+		kind := field.Type.Kind()
+		out.absent = kind == reflect.Pointer || kind == reflect.Interface || isStoredForm(t)
+		out.inline = kind == reflect.Struct && !isOpaque(field.Type)
+	default:
+	}
+	return out
+}
+
+// itemOf returns the type of the items of a list, nil if nothing is known about it.
+func itemOf(t reflect.Type) reflect.Type {
+	t = pointedTo(t)
+	if isOpaque(t) || t.Kind() != reflect.Slice && t.Kind() != reflect.Array {
+		return nil
+	}
+	return t.Elem()
+}
+
+// fieldOf finds a field by its name in JSON, in embedded structs too.
+func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if field.Anonymous && name == "" {
+			if inner := pointedTo(field.Type); inner.Kind() == reflect.Struct {
+				if found, ok := fieldOf(inner, key); ok {
+					return found, true
+				}
+			}
+			continue
+		}
+		if name == "" {
+			name = field.Name
+		}
+		if name == key && field.IsExported() {
+			return field, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// unproven reports what the JSON form of a Go object does not tell about merge changes that seem to change nothing: whether they must
+// be sent, or the object be read first, since a deletion would create its parent.
+func unproven(t reflect.Type, overlay, body map[string]any) (send, read bool) {
+	for key, change := range overlay {
+		if key == fieldMetadata && body[fieldMetadata] != nil {
+			continue // all of it is known
+		}
+		have, exists := body[key]
+		member := memberOf(t, key)
+		below, isObject := change.(map[string]any)
+		switch known, _ := have.(map[string]any); {
+		case change == nil:
+			send = send || !exists && !member.absent
+		case isObject && known != nil:
+			more, first := unproven(member.elem, below, known)
+			send, read = send || more, read || first
+		case isObject && !exists && deletesOnly(below):
+			read = read || !member.absent && !isMap(member.elem)
+		default:
+			send = send || exists && !member.absent && isZero(change)
+		}
+	}
+	return send, read
+}
+
+// isStoredForm reports whether the API server itself stores objects of this type, so what the type leaves out is not stored.
+func isStoredForm(t reflect.Type) bool { return strings.HasPrefix(t.PkgPath(), "k8s.io/api") }
+
+func isMap(t reflect.Type) bool { return t != nil && t.Kind() == reflect.Map }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patching
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// errChanged is the reason of a conflict that the API server did not call one.
+var errChanged = errors.New("the object has been modified")
+
+// Call is one write.
+type Call struct {
+	// Subresource is "status" or empty.
+	Subresource string
+	// Type is the content type of a patch, empty for an update.
+	Type types.PatchType
+	// Bytes is the size of the patch, 0 for an update.
+	Bytes int
+	// Err is the answer of the API server, nil if it accepted the write.
+	Err error
+}
+
+// target is the object that is written to, and how.
+type target struct {
+	client client.Client
+	reader client.Reader
+	kind   schema.GroupVersionKind
+	key    client.ObjectKey
+}
+
+// write is one patch, and what it makes of the stored body where patches are forbidden.
+type write struct {
+	subresource string
+	contentType types.PatchType
+	data        []byte
+	version     string // that the patch is bound to, if any
+	change      func(stored map[string]any) map[string]any
+}
+
+// send patches the object, or updates it where only that is allowed. answer becomes what the API server returns.
+func (t target) send(ctx context.Context, w write, answer client.Object, result *Result) error {
+	ban := newBan(t.client, t.kind, w.subresource)
+	if _, known := bans.Load(ban); known {
+		err := t.update(ctx, w, answer, result)
+		if !isMissingRight(err, "update") {
+			return explain(err)
+		}
+		bans.Delete(ban)
+	}
+	refused := t.patch(ctx, w, answer, result)
+	if !isMissingRight(refused, "patch") {
+		return explain(refused)
+	}
+	err := t.update(ctx, w, answer, result)
+	if isMissingRight(err, "update") || isMissingRight(err, "get") {
+		resource := t.kind.Kind
+		if w.subresource != "" {
+			resource += "/" + w.subresource
+		}
+		return &RightsError{Resource: resource, Err: refused}
+	}
+	bans.Store(ban, nil)
+	return explain(err)
+}
+
+func (t target) patch(ctx context.Context, w write, answer client.Object, result *Result) error {
+	var err error
+	if p := client.RawPatch(w.contentType, w.data); w.subresource == "" {
+		err = t.client.Patch(ctx, answer, p)
+	} else {
+		err = t.client.SubResource(w.subresource).Patch(ctx, answer, p)
+	}
+	result.note(w, w.contentType, len(w.data), err)
+	return err
+}
+
+// update makes the change in the raw object, which shows the fields that no Go type knows.
+func (t target) update(ctx context.Context, w write, answer client.Object, result *Result) error {
+	raw := t.raw()
+	result.Reads++
+	if err := t.reader.Get(ctx, t.key, raw); err != nil {
+		return err
+	}
+	if w.version != "" && raw.GetResourceVersion() != w.version {
+		return apierrors.NewConflict(schema.GroupResource{Group: t.kind.Group, Resource: t.kind.Kind}, t.key.Name, errChanged)
+	}
+	version := raw.GetResourceVersion()
+	raw.Object = Clone(w.change(raw.Object))
+	raw.SetResourceVersion(version)
+	var err error
+	if w.subresource == "" {
+		err = t.client.Update(ctx, raw)
+	} else {
+		err = t.client.SubResource(w.subresource).Update(ctx, raw)
+	}
+	result.note(w, "", 0, err)
+	if err != nil {
+		return err
+	}
+	return setBody(answer, raw.Object)
+}
+
+// Write sends one merge patch of an object that is bound to a version: to the status subresource or, if it is empty, to the main
+// resource. The answer replaces obj. A write that fails leaves it alone.
+func Write(ctx context.Context, c client.Client, obj client.Object, subresource, version string, change map[string]any) error {
+	to := target{client: c, reader: c, key: client.ObjectKeyFromObject(obj)}
+	var err error
+	if to.kind, err = c.GroupVersionKindFor(obj); err != nil {
+		return fmt.Errorf("find the kind of %T: %w", obj, err)
+	}
+	w := write{
+		subresource: subresource, contentType: types.MergePatchType, version: version,
+		change: func(stored map[string]any) map[string]any { return ApplyMerge(stored, change) },
+	}
+	if w.data, err = json.Marshal(bind(change, fieldResourceVersion, version)); err != nil {
+		return fmt.Errorf("encode patch of %s: %w", to.key, err)
+	}
+	// Decoding into the object itself would keep the map entries and fields that the answer no longer has.
+	answer, err := newLike(obj)
+	if err != nil {
+		return err
+	}
+	kind := obj.GetObjectKind().GroupVersionKind()
+	answer.GetObjectKind().SetGroupVersionKind(kind)
+	answer.SetNamespace(to.key.Namespace)
+	answer.SetName(to.key.Name)
+	if err := to.send(ctx, w, answer, &Result{}); err != nil {
+		return fmt.Errorf("patch %s of %T %s: %w", cmp.Or(subresource, fieldMetadata), obj, to.key, err)
+	}
+	answer.GetObjectKind().SetGroupVersionKind(kind)
+	replace(obj, answer)
+	return nil
+}
+
+// raw returns an empty unstructured object of the target's kind and name.
+func (t target) raw() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(t.kind)
+	u.SetNamespace(t.key.Namespace)
+	u.SetName(t.key.Name)
+	return u
+}
+
+// isMissingRight reports whether the user may not do this at all. What an admission plugin refuses is also forbidden, but another
+// verb does not help against it.
+func isMissingRight(err error, verb string) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), fmt.Sprintf("cannot %s resource", verb))
+}
+
+// isReleased reports whether nothing holds a terminating object any more.
+func isReleased(obj client.Object) bool {
+	return obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0
+}
+
+// isGraceful reports whether a terminating object stays for a while without any finalizer, as pods do.
+func isGraceful(obj client.Object) bool {
+	seconds := obj.GetDeletionGracePeriodSeconds()
+	return seconds != nil && *seconds > 0
+}

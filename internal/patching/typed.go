@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patching
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// Typed makes a Func out of a function on a Go type.
+func Typed[T any](fn func(*T) error) Func {
+	return func(body map[string]any) error {
+		value := new(T)
+		if err := decodeInto(body, value); err != nil {
+			return err
+		}
+		before, err := Encode(value)
+		if err != nil {
+			return err
+		}
+		if err := fn(value); err != nil {
+			return err
+		}
+		after, err := Encode(value)
+		if err != nil {
+			return err
+		}
+		carryObject(body, before, after, reflect.TypeFor[T]())
+		return nil
+	}
+}
+
+// decodeInto never shows the content of the body, as the errors of the decoder may.
+func decodeInto(body map[string]any, into any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return errors.New("the body cannot be expressed in JSON")
+	}
+	err = kjson.UnmarshalCaseSensitivePreserveInts(data, into)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return &FieldError{Path: wrong.Field, Reason: fmt.Sprintf("it does not fit %T", into)}
+	}
+	if err != nil {
+		return fmt.Errorf("the body does not fit %T", into)
+	}
+	return nil
+}
+
+// Encode returns the JSON form of a value that is a JSON object, without explicit nulls inside objects.
+func Encode(value any) (map[string]any, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("%T cannot be expressed in JSON", value)
+	}
+	body, err := decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("%T is no JSON object", value)
+	}
+	dropNulls(body, true)
+	return body, nil
+}
+
+// carryObject makes the change from before to after in raw, in place. What a Go value of type t does not show stays as it is.
+func carryObject(raw, before, after map[string]any, t reflect.Type) {
+	for key, have := range before {
+		if _, kept := after[key]; kept {
+			continue
+		}
+		stored, _ := raw[key].(map[string]any)
+		if known, isObject := have.(map[string]any); isObject && stored != nil && memberOf(t, key).inline {
+			if carryObject(stored, known, nil, memberOf(t, key).elem); len(stored) > 0 {
+				continue
+			}
+		}
+		delete(raw, key)
+	}
+	for key, want := range after {
+		have, existed := before[key]
+		if existed && Equal(have, want) {
+			continue
+		}
+		raw[key] = carry(raw[key], have, want, memberOf(t, key))
+	}
+}
+
+// carry returns the new value of a member.
+func carry(raw, before, after any, member shape) any {
+	switch want := after.(type) {
+	case map[string]any:
+		have, wasObject := before.(map[string]any)
+		stored, isObject := raw.(map[string]any)
+		if isObject && (wasObject || before == nil) {
+			carryObject(stored, have, want, member.elem)
+			return stored
+		}
+	case []any:
+		have, _ := before.([]any)
+		stored, _ := raw.([]any)
+		if len(stored) == len(have) && len(have) > 0 {
+			return carryList(stored, have, want, shape{elem: itemOf(member.elem), mergeKey: member.mergeKey})
+		}
+	}
+	return after
+}
+
+// carryList takes over the stored items of those that are still there, with the changes that were made to them.
+func carryList(raw, before, after []any, item shape) []any {
+	out := make([]any, len(after))
+	for j, i := range match(before, after, item.mergeKey) {
+		switch {
+		case i < 0:
+			out[j] = after[j]
+		case Equal(before[i], after[j]):
+			out[j] = raw[i]
+		default:
+			out[j] = carry(raw[i], before[i], after[j], shape{elem: item.elem, mergeKey: defaultMergeKey})
+		}
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patching
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// normal returns a deep copy of a body in which everything is a plain JSON value.
+func normal(body map[string]any) (map[string]any, error) {
+	value, err := Normal(body)
+	out, _ := value.(map[string]any)
+	if out == nil {
+		out = map[string]any{}
+	}
+	return out, err
+}
+
+// Clone returns a deep copy of a body of plain JSON values.
+func Clone(body map[string]any) map[string]any {
+	out, _ := normal(body) // plain values cannot fail
+	return out
+}
+
+// Normal returns a deep copy of a value that consists of nil, bool, string, int64, float64, []any and map[string]any only. A
+// *FieldError names, as seen from the value, what JSON cannot express.
+func Normal(value any) (any, error) {
+	switch v := value.(type) {
+	case nil, bool, string, int64:
+		return v, nil
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, &FieldError{Reason: "float64 without a value cannot be expressed in JSON"}
+		}
+		return v, nil
+	case map[string]any:
+		if v == nil {
+			return nil, nil
+		}
+		out := make(map[string]any, len(v))
+		for key, member := range v {
+			plain, err := Normal(member)
+			if err != nil {
+				return nil, Below(pathElement(key), err)
+			}
+			out[key] = plain
+		}
+		return out, nil
+	case []any:
+		if v == nil {
+			return nil, nil
+		}
+		out := make([]any, len(v))
+		for i, item := range v {
+			plain, err := Normal(item)
+			if err != nil {
+				return nil, Below("["+strconv.Itoa(i)+"]", err)
+			}
+			out[i] = plain
+		}
+		return out, nil
+	}
+	return recode(value)
+}
+
+// Below puts a path in front of the path of a *FieldError.
+func Below(path string, err error) error {
+	if field, ok := errors.AsType[*FieldError](err); ok {
+		return &FieldError{Path: joinPath(path, field.Path), Reason: field.Reason}
+	}
+	return err
+}
+
+// recode takes the way through JSON text, for all other Go types.
+func recode(value any) (any, error) {
+	data, err := json.Marshal(value)
+	var out any
+	if err == nil {
+		err = utiljson.Unmarshal(data, &out)
+	}
+	if err != nil { // whose text may show the value
+		return nil, &FieldError{Reason: fmt.Sprintf("a value of the type %T cannot be expressed in JSON", value)}
+	}
+	return out, nil
+}
+
+// isZero reports whether a value need not be stored: a Go type shows it also where nothing is stored, or leaves it out.
+func isZero(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, member := range v {
+			if !isZero(member) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(v) == 0
+	case string:
+		return v == ""
+	case bool:
+		return !v
+	}
+	return value == nil || Equal(value, int64(0))
+}
+
+// size estimates the length of a plain JSON value as text.
+func size(value any) int {
+	switch v := value.(type) {
+	case map[string]any:
+		sum := 2
+		for key, member := range v {
+			sum += len(key) + len(`"":,`) + size(member)
+		}
+		return sum
+	case []any:
+		sum := 2
+		for _, item := range v {
+			sum += 1 + size(item)
+		}
+		return sum
+	case string:
+		return len(v) + 2
+	}
+	return len("false")
+}
+
+// DropListNulls removes nulls from the objects inside of lists, where they delete nothing: the API server leaves them out of merge
+// patches.
+func DropListNulls(value any) { dropNulls(value, false) }
+
+// dropNulls removes the keys with a null from all objects below value, in place: from all, or from those inside of lists. Null items
+// of lists stay because they count.
+func dropNulls(value any, all bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, member := range v {
+			if member == nil && all {
+				delete(v, key)
+			}
+			dropNulls(member, all)
+		}
+	case []any:
+		for _, item := range v {
+			dropNulls(item, true)
+		}
+	}
+}

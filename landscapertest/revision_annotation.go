@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest
+
+import (
+	"context"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// annotationProtocol is the Landscaper of [contract.Annotation].
+type annotationProtocol struct{}
+
+func (annotationProtocol) jobs() bool { return false }
+
+func (annotationProtocol) create(di *lsv1alpha1.DeployItem) {
+	di.Annotations[lsv1alpha1.OperationAnnotation] = string(lsv1alpha1.ReconcileOperation)
+}
+
+func (annotationProtocol) update(di *lsv1alpha1.DeployItem, now string) {
+	metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.OperationAnnotation, string(lsv1alpha1.ReconcileOperation))
+	metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.ReconcileTimestampAnnotation, now)
+}
+
+func (annotationProtocol) finished(di *lsv1alpha1.DeployItem) (bool, error) {
+	s := di.Status
+	if hasPickupTimeout(di) && contract.IsFinal(s.Phase) {
+		return true, nil
+	}
+	asked := di.Annotations[lsv1alpha1.OperationAnnotation] == string(lsv1alpha1.ReconcileOperation)
+	return !asked && contract.IsFinal(s.Phase) && s.ObservedGeneration == di.Generation, nil
+}
+
+func (annotationProtocol) runSince(di *lsv1alpha1.DeployItem) *metav1.Time {
+	return di.Status.LastReconcileTime
+}
+
+func (annotationProtocol) fail(map[string]any, *lsv1alpha1.DeployItem, map[string]any, string) {}
+
+func (annotationProtocol) pendingSince(di *lsv1alpha1.DeployItem) (time.Time, bool) {
+	since, ok := annotationTime(di, lsv1alpha1.ReconcileTimestampAnnotation)
+	return since, ok && !hasPickupTimeout(di)
+}
+
+// enforce aborts a run that takes too long, and ends it if the abort takes too long as well.
+func (annotationProtocol) enforce(ctx context.Context, l *Landscaper, di *lsv1alpha1.DeployItem) error {
+	if contract.IsFinal(di.Status.Phase) {
+		return nil
+	}
+	if since, ok := annotationTime(di, contract.AbortTimestampAnnotation); ok {
+		if l.over(since, l.options.Abort) {
+			e := l.errorOf(contract.AbortingTimeoutOperation, contract.AbortingTimeoutReason,
+				"the deployer has not aborted this deployitem in time", lsv1alpha1.ErrorTimeout)
+			return l.fail(ctx, di, e, false)
+		}
+		return nil
+	}
+	if limit, ok := l.progressing(di); ok && l.over(di.Status.LastReconcileTime.Time, limit) {
+		return l.Operate(ctx, keyOf(di), contract.AbortOperation)
+	}
+	return nil
+}
+
+// hasPickupTimeout reports whether Landscaper ended the run because no deployer picked it up.
+func hasPickupTimeout(di *lsv1alpha1.DeployItem) bool {
+	e := di.Status.LastError
+	return e != nil && e.Reason == lsv1alpha1.PickupTimeoutReason
+}
+
+// annotationTime reads a time from an annotation.
+func annotationTime(di *lsv1alpha1.DeployItem, key string) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339, di.Annotations[key])
+	return t, err == nil
+}

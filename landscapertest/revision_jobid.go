@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// jobProtocol is the Landscaper of [contract.JobID].
+type jobProtocol struct{}
+
+func (jobProtocol) jobs() bool { return true }
+
+func (jobProtocol) create(di *lsv1alpha1.DeployItem) {
+	di.Finalizers = append(di.Finalizers, lsv1alpha1.LandscaperFinalizer)
+}
+
+func (jobProtocol) update(*lsv1alpha1.DeployItem, string) {}
+
+func (jobProtocol) finished(di *lsv1alpha1.DeployItem) (bool, error) {
+	s := di.Status
+	if s.JobID == "" || s.JobID != s.JobIDFinished {
+		return false, nil
+	}
+	if !contract.IsFinal(s.Phase) {
+		return false, fmt.Errorf("deploy item %s says that job %q is finished, with phase %q", keyOf(di), s.JobID, s.Phase)
+	}
+	return true, nil
+}
+
+func (jobProtocol) runSince(di *lsv1alpha1.DeployItem) *metav1.Time {
+	return di.Status.JobIDGenerationTime
+}
+
+func (jobProtocol) fail(status map[string]any, di *lsv1alpha1.DeployItem, e map[string]any, now string) {
+	status["jobIDFinished"] = di.Status.JobID
+	status["lastErrors"] = lastErrors(di.Status.LastErrors, e)
+	if di.Status.FirstError == nil {
+		status["firstError"] = e
+	}
+	status["transitionTimes"] = map[string]any{"finishedTime": now}
+}
+
+func (jobProtocol) pendingSince(di *lsv1alpha1.DeployItem) (time.Time, bool) {
+	s := di.Status
+	if s.JobID == s.JobIDFinished || s.JobIDGenerationTime == nil {
+		return time.Time{}, false
+	}
+	pickedUp := s.LastReconcileTime != nil && !s.LastReconcileTime.Before(s.JobIDGenerationTime)
+	return s.JobIDGenerationTime.Time, !pickedUp
+}
+
+// enforce does nothing: the deployer ends a job in time.
+func (jobProtocol) enforce(context.Context, *Landscaper, *lsv1alpha1.DeployItem) error { return nil }
+
+// keptErrors is how many errors the history of an item has at most.
+const keptErrors = 5
+
+// lastErrors returns the history with one more error.
+func lastErrors(history []*lsv1alpha1.Error, e map[string]any) []any {
+	var out []any
+	for _, old := range history[max(0, len(history)+1-keptErrors):] {
+		out = append(out, old)
+	}
+	return append(out, e)
+}

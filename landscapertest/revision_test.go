@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest_test
+
+import (
+	"testing"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/landscapertest"
+)
+
+// TestRevisions requires that a Landscaper speaks each revision, and none instead of one that it does not know.
+func TestRevisions(t *testing.T) {
+	for _, revision := range contract.Revisions() {
+		t.Run(string(revision)+" is spoken [F52]", func(t *testing.T) {
+			ls, _, _ := stage(t, landscapertest.LandscaperOptions{Revision: revision})
+			if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("another is an error [F52]", func(t *testing.T) {
+		ls, _, _ := stage(t, landscapertest.LandscaperOptions{Revision: "third"})
+		ctx, di := t.Context(), ls.Item("ns", "a", typ, nil)
+		_, getErr := ls.Get(ctx, key)
+		_, triggerErr := ls.Trigger(ctx, key)
+		_, awaitErr := ls.AwaitFinished(ctx, key)
+		for name, err := range map[string]error{
+			"Deploy": ls.Deploy(ctx, di), "Create": ls.Create(ctx, di), "Get": getErr, "Trigger": triggerErr,
+			"Update": ls.Update(ctx, key, "{}"), "Operate": ls.Operate(ctx, key, contract.AbortOperation),
+			"AwaitFinished": awaitErr, "Mark": ls.Mark(ctx, key), "Delete": ls.Delete(ctx, key), "Enforce": ls.Enforce(ctx, "ns"),
+		} {
+			if err == nil {
+				t.Errorf("%s: no error", name)
+			}
+		}
+	})
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/patch"
+)
+
+// The items of these lists are known in part by one Go type and in full by another. The same edits are made through both.
+type (
+	knownPort struct {
+		Name string `json:"name"`
+		Port int    `json:"port,omitempty"`
+	}
+	fullPort struct {
+		knownPort
+
+		Extra string `json:"extra,omitempty"`
+	}
+	knownItem[P any] struct {
+		Name  string `json:"name,omitempty"`
+		ID    string `json:"id,omitempty"`
+		Image string `json:"image,omitempty"`
+		Count int    `json:"count,omitempty"`
+		Ports []P    `json:"ports,omitempty"`
+	}
+	fullItem struct {
+		knownItem[fullPort]
+
+		Extra string         `json:"extra,omitempty"`
+		Deep  map[string]any `json:"deep,omitempty"`
+	}
+	named[I any] struct {
+		Items []I `json:"items,omitempty"`
+	}
+	tagged[I any] struct {
+		Items []I `json:"items,omitempty" patchMergeKey:"id"`
+	}
+)
+
+// step is one edit of a list of items.
+type step struct {
+	op   string
+	i, j int
+	text string
+}
+
+func run[I, P any](items []I, known func(*I) *knownItem[P], fresh func(string) I, steps []step) []I {
+	for _, s := range steps {
+		switch s.op {
+		case "change":
+			known(&items[s.i]).Image = s.text
+		case "swap":
+			items[s.i], items[s.j] = items[s.j], items[s.i]
+		case "remove":
+			items = slices.Delete(items, s.i, s.i+1)
+		case "insert":
+			items = slices.Insert(items, s.i, fresh(s.text))
+		case "reverse":
+			slices.Reverse(items)
+		}
+	}
+	return items
+}
+
+var listEdits = map[string][]step{
+	"change":                              {{op: "change", i: 1, text: "x"}},
+	"append":                              {{op: "insert", i: 4, text: "new"}},
+	"insert":                              {{op: "insert", i: 0, text: "new"}},
+	"remove":                              {{op: "remove", i: 1}},
+	"change all":                          {{op: "change", i: 0, text: "x"}, {op: "change", i: 1, text: "y"}, {op: "change", i: 2, text: "z"}, {op: "change", i: 3, text: "v"}},
+	"change and append":                   {{op: "change", i: 0, text: "x"}, {op: "insert", i: 4, text: "new"}},
+	"insert before a changed item":        {{op: "change", i: 1, text: "x"}, {op: "insert", i: 1, text: "new"}},
+	"remove one and change its neighbour": {{op: "change", i: 2, text: "x"}, {op: "remove", i: 1}},
+	"swap":                                {{op: "swap", i: 0, j: 2}},
+	"reverse":                             {{op: "reverse"}},
+	"shrink and append":                   {{op: "remove", i: 0}, {op: "remove", i: 0}, {op: "insert", i: 2, text: "new"}},
+	"swap and change both":                {{op: "swap", i: 0, j: 2}, {op: "change", i: 0, text: "x"}, {op: "change", i: 2, text: "y"}},
+}
+
+func TestTypedLists(t *testing.T) {
+	identity := func(name string) knownItem[fullPort] { return knownItem[fullPort]{Name: name} }
+	byID := func(name string) knownItem[fullPort] { return knownItem[fullPort]{ID: name, Name: "the same"} }
+	// Without a key, items are recognised by what they have in common.
+	alone := func(name string) knownItem[fullPort] {
+		return knownItem[fullPort]{Count: len(name)*1000 + int(name[0])}
+	}
+	for name, steps := range listEdits {
+		t.Run(name+" keeps what the type does not declare [F14]", func(t *testing.T) {
+			check[named[knownItem[knownPort]], named[fullItem]](t, "by name", identity, steps)
+			check[tagged[knownItem[knownPort]], tagged[fullItem]](t, "by patchMergeKey", byID, steps)
+			check[named[knownItem[knownPort]], named[fullItem]](t, "by known fields", alone, steps)
+		})
+	}
+}
+
+// check makes the steps through half and through full, on items that identify makes.
+func check[H named[knownItem[knownPort]] | tagged[knownItem[knownPort]], F named[fullItem] | tagged[fullItem]](
+	t *testing.T, how string, identify func(string) knownItem[fullPort], steps []step,
+) {
+	t.Helper()
+	items := []fullItem{}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		item := fullItem{knownItem: identify(name), Extra: "of " + name, Deep: map[string]any{"a": name}}
+		item.Image = "image of " + name
+		items = append(items, item)
+	}
+	stored := body(t, named[fullItem]{Items: slices.Clone(items)})
+	full := run(items, func(i *fullItem) *knownItem[fullPort] { return &i.knownItem },
+		func(name string) fullItem { return fullItem{knownItem: identify(name)} }, steps)
+	p := &patch.Patch{}
+	p.Append(patch.Typed(func(h *H) error {
+		list := named[knownItem[knownPort]](*h)
+		list.Items = run(list.Items, func(i *knownItem[knownPort]) *knownItem[knownPort] { return i },
+			func(name string) knownItem[knownPort] {
+				item := identify(name)
+				return knownItem[knownPort]{Name: item.Name, ID: item.ID, Image: item.Image, Count: item.Count}
+			}, steps)
+		*h = H(list)
+		return nil
+	}))
+	if diff := cmp.Diff(plain(t, body(t, named[fullItem]{Items: full})), plain(t, fold(t, p, stored))); diff != "" {
+		t.Errorf("%s (-edited in full +edited in part):\n%s", how, diff)
+	}
+}
+
+// body is the plain JSON of a value.
+func body(t *testing.T, value any) map[string]any {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatalf("encode: %v", err)
+	}
+	p := &patch.Patch{}
+	return fold(t, p, object(t, string(data)))
+}
+
+// edit makes random edits of items with names, and of their ports.
+func edit[I, P any](r *rand.Rand, items []I, item func(*I) *knownItem[P], port func(*P) *knownPort) []I {
+	for range 1 + r.IntN(4) {
+		kind, n := r.IntN(8), len(items)
+		if n == 0 {
+			kind = 0
+		}
+		switch kind {
+		case 0:
+			items = slices.Insert(items, r.IntN(n+1), *new(I))
+			for i := range items {
+				if known := item(&items[i]); known.Name == "" {
+					known.Name = fmt.Sprint("new-", r.Uint32())
+				}
+			}
+		case 1:
+			i := r.IntN(n)
+			items = slices.Delete(items, i, i+1)
+		case 2:
+			i, j := r.IntN(n), r.IntN(n)
+			items[i], items[j] = items[j], items[i]
+		case 3:
+			item(&items[r.IntN(n)]).Image = fmt.Sprint(r.IntN(3))
+		case 4:
+			item(&items[r.IntN(n)]).Count = r.IntN(2)
+		case 5:
+			slices.Reverse(items)
+		default:
+			known := item(&items[r.IntN(n)])
+			switch m := len(known.Ports); {
+			case m == 0 || r.IntN(3) == 0:
+				known.Ports = slices.Insert(known.Ports, r.IntN(m+1), *new(P))
+				for i := range known.Ports {
+					if p := port(&known.Ports[i]); p.Name == "" {
+						p.Name = fmt.Sprint("port-", r.Uint32())
+					}
+				}
+			case r.IntN(2) == 0:
+				port(&known.Ports[r.IntN(m)]).Port = r.IntN(3)
+			default:
+				i := r.IntN(m)
+				known.Ports = slices.Delete(known.Ports, i, i+1)
+			}
+		}
+	}
+	return items
+}
+
+// typedSequence edits one list through a type that knows half of the fields and through one that knows all.
+func typedSequence(t *testing.T, seed uint64) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 14))
+	items := []fullItem{}
+	for i := range r.IntN(6) {
+		item := fullItem{Extra: fmt.Sprint("extra-", i), Deep: map[string]any{"list": []any{"x", i}}}
+		item.Name, item.Image = fmt.Sprint("item-", i), fmt.Sprint(r.IntN(3))
+		for j := range r.IntN(4) {
+			item.Ports = append(item.Ports, fullPort{knownPort{fmt.Sprint("port-", j), r.IntN(3)}, fmt.Sprint("extra-", i, j)})
+		}
+		items = append(items, item)
+	}
+	stored := body(t, named[fullItem]{Items: items})
+	full := edit(rand.New(rand.NewPCG(seed, 0)), items,
+		func(i *fullItem) *knownItem[fullPort] { return &i.knownItem }, func(p *fullPort) *knownPort { return &p.knownPort })
+	p := &patch.Patch{}
+	p.Append(patch.Typed(func(h *named[knownItem[knownPort]]) error {
+		h.Items = edit(rand.New(rand.NewPCG(seed, 0)), h.Items,
+			func(i *knownItem[knownPort]) *knownItem[knownPort] { return i }, func(p *knownPort) *knownPort { return p })
+		return nil
+	}))
+	if diff := cmp.Diff(plain(t, body(t, named[fullItem]{Items: full})), plain(t, fold(t, p, stored))); diff != "" {
+		t.Fatalf("seed %d (-edited in full +edited in part):\n%s", seed, diff)
+	}
+}
+
+func TestTypedSequences(t *testing.T) {
+	t.Run("a type that knows half of the fields makes the same edits as one that knows all [F14]", func(t *testing.T) {
+		for seed := range uint64(2000) {
+			typedSequence(t, seed)
+		}
+	})
+}
+
+// FuzzTyped makes random edits of nested lists through a type that knows half of the fields.
+func FuzzTyped(f *testing.F) {
+	f.Add(uint64(0))
+	f.Fuzz(typedSequence)
+}

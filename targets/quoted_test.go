@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
+	"github.com/deployerkit/deployerkit/targets"
+)
+
+// TestQuotedToken: however a server quotes the token in an error, the error does not show it, and stays what it is.
+func TestQuotedToken(t *testing.T) {
+	const token = "k4n4ry.of-the/token+UxYzMqvTsa=="
+	for name, quote := range hostile.Quotings() {
+		t.Run(name+" [F8]", func(t *testing.T) {
+			cause := map[string]any{"reason": "FieldValueInvalid", "field": quote(token), "message": "is " + quote(token)}
+			for form, answer := range map[string]hostile.Behaviour{
+				"message": hostile.Echo(http.StatusForbidden, quote),
+				"cause": respond(http.StatusForbidden, map[string]any{
+					"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "denied",
+					"details": map[string]any{"name": "cm", "causes": []any{cause}},
+				}),
+				"text": func(http.Handler) http.Handler {
+					return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+						http.Error(w, "denied "+quote(token), http.StatusForbidden)
+					})
+				},
+			} {
+				s := hostileServer(t, hostile.When(hostile.Writes, answer))
+				c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", string(s.Kubeconfig(token))))
+				err := c.Create(t.Context(), named("cm"))
+				status, ok := errors.AsType[*apierrors.StatusError](err)
+				if !ok || !apierrors.IsForbidden(err) {
+					t.Fatalf("%s: got %v, want an error of the API server with its reason", form, err)
+				}
+				shown := fmt.Sprintf("%v %+v", err, status.Status())
+				if strings.Contains(shown, quote(token)) || !strings.Contains(shown, "denied") {
+					t.Errorf("%s: %s", form, shown)
+				}
+			}
+		})
+	}
+}
+
+// respond is a Behaviour that answers with JSON.
+func respond(code int, body any) hostile.Behaviour {
+	return func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { hostile.WriteJSON(w, code, body) })
+	}
+}

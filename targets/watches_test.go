@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
+)
+
+// pipes is a network within a test: connections without addresses, which know the clock of a bubble.
+type pipes struct {
+	open   chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.open <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.open:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
+
+// TestWatchesInAMinute lets an informer of client-go watch a target for a minute that ends each watch, and counts its requests.
+func TestWatchesInAMinute(t *testing.T) {
+	status := func(code int) hostile.Behaviour {
+		return func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { hostile.WriteStatus(w, code, "", "no") })
+		}
+	}
+	for name, behaviour := range map[string]hostile.Behaviour{
+		"an event with code 410 [F6]":     hostile.Expired(),
+		"nothing [F6]":                    hostile.Ending(),
+		"another format [F6]":             hostile.ContentType("application/yaml"),
+		"an answer with code 410 [F6]":    status(http.StatusGone),
+		"too many requests [F6]":          status(http.StatusTooManyRequests),
+		"an error of the server [F6]":     status(http.StatusInternalServerError),
+		"a redirect [F6]":                 hostile.Redirect("https://example.com"),
+		"an object that is no event [F6]": hostile.Deep(5),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if n := requestsInAMinute(t, hostile.When(hostile.Watches, behaviour)); n > 100 || n < 3 {
+					t.Errorf("%d requests in a minute, want 3 to 100", n)
+				} else {
+					t.Logf("%d requests in a minute", n)
+				}
+			})
+		})
+	}
+}
+
+// requestsInAMinute counts the requests of an informer, by the clock of a bubble.
+func requestsInAMinute(t *testing.T, behaviour hostile.Behaviour) (requests int) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	network := &pipes{open: make(chan net.Conn), closed: make(chan struct{})}
+	list := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		hostile.WriteJSON(w, http.StatusOK, metav1.PartialObjectMetadataList{
+			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+		})
+	})
+	hostile := behaviour(list)
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests++; requests > 1000 {
+			cancel() // the minute would never end: without pauses no time passes
+		}
+		hostile.ServeHTTP(w, r)
+	})}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(network) }()
+
+	w := &wire{
+		health: &health{first: time.Second, most: time.Minute}, clk: clock.RealClock{}, timeout: time.Minute, refused: func(*link, string) {},
+		count: func(string, string) {}, answers: testAnswers(Limits{}), slots: make(chan struct{}, 32), watches: newPacer(),
+	}
+	w.link.Store(&link{transport: &http.Transport{DialContext: network.dial}})
+	client, err := metadata.NewForConfigAndClient(&rest.Config{Host: "http://target"}, &http.Client{Transport: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	informer := metadatainformer.NewFilteredMetadataInformer(client, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "", 0, cache.Indexers{}, nil)
+	informer.Informer().RunWithContext(ctx)
+	w.link.Load().transport.CloseIdleConnections()
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
+	return requests
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
+
+	"github.com/google/uuid"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/faultnet"
+)
+
+// env is one item in a namespace of its own, seen by an engine that is counted.
+type env struct {
+	namespace string
+	owner     ownership.Owner
+	wire      *faultnet.Counter
+	client    client.Client
+	options   apply.Options
+
+	mu     sync.Mutex
+	events []apply.Event
+	// stored is the inventory as it would be found after a crash.
+	stored      apply.Inventory
+	checkpoints int
+}
+
+func newEnv(ctx context.Context) *env {
+	w := &env{
+		namespace: "w-" + uuid.NewString()[:8], wire: &faultnet.Counter{},
+		owner: ownership.Owner{UID: types.UID(uuid.NewString()), Landscape: "landscape", Namespace: "items", Name: "item"},
+	}
+	Expect(direct.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})).To(Succeed())
+	w.connect(nil)
+	w.options = apply.Options{Seen: lookup{w, ctx}, Concurrency: 4, Events: w.event, Checkpoint: func(_ context.Context, inv apply.Inventory) error {
+		w.checkpoints++
+		w.store(inv)
+		return nil
+	}}
+	return w
+}
+
+func (w *env) event(e apply.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, e)
+}
+
+// other is another item in the same namespace and cluster.
+func (w *env) other() *env {
+	out := &env{namespace: w.namespace, wire: w.wire, client: w.client, options: w.options}
+	out.owner = ownership.Owner{UID: types.UID(uuid.NewString()), Landscape: "landscape", Namespace: "items", Name: "other"}
+	out.options.Seen, out.options.Checkpoint = lookup{out, w.options.Seen.(lookup).ctx}, nil
+	out.options.Events = out.event
+	return out
+}
+
+// connect makes a new client; wrap may be nil.
+func (w *env) connect(wrap func(http.RoundTripper) http.RoundTripper) {
+	wrapped := w.wire.Wrap(rest.CopyConfig(cfg))
+	if wrap != nil {
+		wrapped.Wrap(wrap)
+	}
+	w.client = newClient(wrapped)
+}
+
+// store keeps the inventory the way a provider status does: as JSON.
+func (w *env) store(inv apply.Inventory) {
+	data, err := json.Marshal(inv)
+	Expect(err).NotTo(HaveOccurred())
+	w.stored = apply.Inventory{}
+	Expect(json.Unmarshal(data, &w.stored)).To(Succeed())
+}
+
+func (w *env) engine() *apply.Engine {
+	return apply.New(w.client, w.client.RESTMapper(), w.options)
+}
+
+// try applies and stores what comes out.
+func (w *env) try(ctx context.Context, desired ...apply.Desired) (apply.Report, error) {
+	inv, report, err := w.engine().Apply(ctx, w.owner, desired, w.stored)
+	w.store(inv)
+	return report, err
+}
+
+// apply succeeds, in as many calls as are needed.
+func (w *env) apply(ctx context.Context, desired ...apply.Desired) apply.Report {
+	GinkgoHelper()
+	var report apply.Report
+	Eventually(func(g Gomega) {
+		var err error
+		report, err = w.try(ctx, desired...)
+		if err != nil {
+			StopTrying("apply").Wrap(err).Now()
+		}
+		g.Expect(report.Waiting).To(BeEmpty())
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPolling).Should(Succeed())
+	return report
+}
+
+// delete succeeds, in as many calls as are needed.
+func (w *env) delete(ctx context.Context, groups ...apply.Group) apply.Report {
+	GinkgoHelper()
+	var report apply.Report
+	Eventually(func(g Gomega) {
+		inv, got, err := w.engine().Delete(ctx, w.owner, w.stored, groups)
+		w.store(inv)
+		report = got
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(report.Waiting).To(BeEmpty())
+	}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(waitPolling).Should(Succeed())
+	return report
+}
+
+// calls counts what f costs.
+func (w *env) calls(f func()) faultnet.Counts {
+	before := w.wire.Snapshot()
+	f()
+	return w.wire.Snapshot().Since(before)
+}
+
+// reasons of the events so far.
+func (w *env) reasons() []string {
+	out := []string{}
+	for _, e := range w.events {
+		out = append(out, e.Reason)
+	}
+	return out
+}
+
+// names of the inventory.
+func (w *env) names() []string {
+	out := []string{}
+	for _, e := range w.stored.Entries {
+		out = append(out, e.Name)
+	}
+	return out
+}
+
+// configMap is a desired ConfigMap.
+func (w *env) configMap(name string, pairs ...string) apply.Desired {
+	data := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		data[pairs[i]] = pairs[i+1]
+	}
+	return w.manifest("v1", "ConfigMap", name, map[string]any{"data": data})
+}
+
+func (w *env) configMaps(n int) []apply.Desired {
+	out := []apply.Desired{}
+	for i := range n {
+		out = append(out, w.configMap(fmt.Sprintf("c%d", i), "key", "value"))
+	}
+	return out
+}
+
+func (w *env) manifest(apiVersion, kind, name string, body map[string]any) apply.Desired {
+	object := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "namespace": w.namespace}}
+	maps.Copy(object, body)
+	return apply.Desired{Object: &unstructured.Unstructured{Object: object}}
+}
+
+// foreign creates a ConfigMap of somebody else.
+func (w *env) foreign(ctx context.Context, name string, pairs ...string) *unstructured.Unstructured {
+	GinkgoHelper()
+	obj := w.configMap(name, pairs...).Object
+	Expect(direct.Create(ctx, obj, client.FieldOwner("somebody"))).To(Succeed())
+	return obj
+}
+
+// get reads a ConfigMap; nil: it does not exist.
+func (w *env) get(ctx context.Context, name string) *corev1.ConfigMap {
+	GinkgoHelper()
+	out := &corev1.ConfigMap{}
+	err := direct.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, out)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	Expect(err).NotTo(HaveOccurred())
+	return out
+}
+
+// edit changes a ConfigMap by hand.
+func (w *env) edit(ctx context.Context, name, patch string) {
+	GinkgoHelper()
+	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	Expect(direct.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("hand"))).To(Succeed())
+}
+
+// lookup is a watch on objects with an owner label that is never late: it reads, uncounted.
+type lookup struct {
+	w   *env
+	ctx context.Context // of the spec
+}
+
+func (l lookup) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
+	gvk, err := direct.RESTMapper().KindFor(resource)
+	if err != nil {
+		return apply.Seen{}, false
+	}
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(gvk)
+	if err := direct.Get(l.ctx, name, obj); err != nil || obj.Labels[ownership.LabelItem] == "" {
+		return apply.Seen{}, false
+	}
+	return apply.Seen{UID: obj.UID, Item: types.UID(obj.Labels[ownership.LabelItem]), Key: ownership.KeyOf(obj, l.w.owner.Manager()), Deleting: obj.DeletionTimestamp != nil}, true
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative_test
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/targets"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
+)
+
+var phases = lsv1alpha1.DeployItemPhases
+
+// patience is how long anything may take on a slow machine.
+const patience = world.Patience
+
+// env is a world with a declarative deployer of its own. The children lie in its namespace.
+type env struct {
+	*world.World
+	options declarative.Options
+	workers int // 0: the default
+}
+
+func newEnv(ctx context.Context, kinds ...declarative.ChildKind) *env {
+	GinkgoHelper()
+	w := &env{World: world.New(ctx, GinkgoTB(), cp, world.Options{Name: "declarative", Landscaper: landscapertest.LandscaperOptions{ManagedBy: "exec"}})}
+	w.options = declarative.Options{
+		Children: kinds, MinInterval: 100 * time.Millisecond,
+		Targets: targets.Policy{AllowPrivateHosts: true}, WrapTransport: w.Counter.Transport,
+	}
+	return w
+}
+
+// start runs a deployer of the handler until the spec ends, or stop is called.
+func (w *env) start(handler declarative.Handler, hooks ...extension.ReconcileExtensionHookSetup) *env {
+	GinkgoHelper()
+	args := declarative.Args("echo.deployer.example.com", w.Type, handler, w.options, hooks...)
+	args.Backoff.Max = time.Second
+	args.Options.MaxConcurrentReconciles = w.workers
+	w.Start(args)
+	return w
+}
+
+// status polls the handler's status of an item.
+func (w *env) status(ctx context.Context, name string) func(Gomega) map[string]any {
+	return func(g Gomega) map[string]any {
+		di := w.Stored(ctx, name)(g)
+		out := map[string]any{}
+		if di.Status.ProviderStatus != nil {
+			g.Expect(json.Unmarshal(di.Status.ProviderStatus.Raw, &out)).To(Succeed())
+		}
+		return out
+	}
+}
+
+// notes polls the texts of the events with a reason.
+func (w *env) notes(ctx context.Context, reason string) func(Gomega) []string {
+	return func(g Gomega) []string {
+		list := &eventsv1.EventList{}
+		g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
+		notes := []string{}
+		for i := range list.Items {
+			if list.Items[i].Reason == reason {
+				notes = append(notes, list.Items[i].Type+" "+list.Items[i].Regarding.Name+": "+list.Items[i].Note)
+			}
+		}
+		return notes
+	}
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// squatter marks what others made under the name of a child.
+const squatter = "example.com/squatter"
+
+// createItem creates an item and asks for its first run.
+func (w *walk) createItem(ctx context.Context, name string, wanted map[string]data) error {
+	di := w.Landscaper.Item(w.Namespace, name, w.Type, config(wanted))
+	di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
+	return w.Landscaper.Deploy(ctx, di)
+}
+
+// contents are all ConfigMaps and Secrets of the world.
+func (w *walk) contents(ctx context.Context) ([]client.Object, error) {
+	configMaps, secrets := &corev1.ConfigMapList{}, &corev1.SecretList{}
+	if err := w.Client.List(ctx, configMaps, client.InNamespace(w.Namespace)); err != nil {
+		return nil, err
+	}
+	if err := w.Client.List(ctx, secrets, client.InNamespace(w.Namespace)); err != nil {
+		return nil, err
+	}
+	var out []client.Object
+	for i := range configMaps.Items {
+		out = append(out, &configMaps.Items[i])
+	}
+	for i := range secrets.Items {
+		out = append(out, &secrets.Items[i])
+	}
+	return out, nil
+}
+
+// values are the data of a ConfigMap or a Secret.
+func values(obj client.Object) data {
+	switch o := obj.(type) {
+	case *corev1.ConfigMap:
+		return o.Data
+	case *corev1.Secret:
+		out := data{}
+		for key, value := range o.Data {
+			out[key] = string(value)
+		}
+		return out
+	}
+	return nil
+}
+
+// set changes a value of a ConfigMap or a Secret.
+func set(obj client.Object, key, value string) {
+	switch o := obj.(type) {
+	case *corev1.ConfigMap:
+		if o.Data == nil {
+			o.Data = data{}
+		}
+		o.Data[key] = value
+	case *corev1.Secret:
+		if o.Data == nil {
+			o.Data = map[string][]byte{}
+		}
+		o.Data[key] = []byte(value)
+	}
+}
+
+// unset removes all values.
+func unset(obj client.Object) {
+	switch o := obj.(type) {
+	case *corev1.ConfigMap:
+		o.Data = nil
+	case *corev1.Secret:
+		o.Data = nil
+	}
+}
+
+// disturbChild edits or deletes a child by hand.
+func (w *walk) disturbChild(ctx context.Context, random *rand.Rand) error {
+	all, err := w.contents(ctx)
+	if err != nil {
+		return err
+	}
+	pick, what := random.IntN(1<<20), random.IntN(6)
+	if len(all) == 0 {
+		return nil
+	}
+	child := all[pick%len(all)]
+	if child.GetLabels()[ownership.LabelItem] == "" || !w.mayDisturb(child) {
+		return nil
+	}
+	switch what {
+	case 0:
+		set(child, "key", "theirs")
+	case 1:
+		set(child, "theirs", "value")
+	case 2:
+		unset(child)
+	case 3:
+		child.SetLabels(nil)
+	case 4:
+		child.SetAnnotations(map[string]string{"example.com/noticed": "true"}) // the library's own go
+	default:
+		return ignoreRaces(w.Client.Delete(ctx, child, client.Preconditions{UID: new(child.GetUID())}))
+	}
+	return ignoreRaces(w.Client.Update(ctx, child, client.FieldOwner("kubectl-edit")))
+}
+
+// mayDisturb allows two disturbances of a child: the third one in a short time is a fight, and the deployer would wait with
+// putting it right, longer each time, beyond the end of the walk.
+func (w *walk) mayDisturb(child client.Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := fmt.Sprintf("%T %s", child, child.GetName())
+	w.hurt[name]++
+	return w.hurt[name] <= 2
+}
+
+// forgive allows disturbances anew: a deployer that starts has seen no fights.
+func (w *walk) forgive() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.hurt)
+}
+
+// squat makes a ConfigMap under the name of a child, which may be wanted or not.
+func (w *walk) squat(ctx context.Context, random *rand.Rand) error {
+	cm := &corev1.ConfigMap{Data: data{"key": "squatted"}}
+	cm.Namespace, cm.Name = w.Namespace, w.item(random)+"-child-"+string(rune('0'+random.IntN(walkNames)))
+	cm.Annotations = map[string]string{squatter: "true"}
+	return ignoreRaces(w.Client.Create(ctx, cm, client.FieldOwner("squatter")))
+}
+
+// ignoreRaces is nil when somebody was faster.
+func ignoreRaces(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// isAsWanted polls whether each item has what it is configured for, and nothing is left of others.
+func (w *walk) isAsWanted(ctx context.Context) func(Gomega) {
+	return func(g Gomega) {
+		all, err := w.contents(ctx)
+		g.Expect(err).NotTo(HaveOccurred())
+		missing := map[string]data{} // by kind and name
+		owners := map[string]string{}
+		for item, wanted := range w.wanted {
+			di := w.Get(ctx, item)
+			g.Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%s: %+v", item, di.Status)
+			g.Expect(w.status(ctx, item)(g)).To(HaveKeyWithValue("children", BeNumerically("==", 2*len(wanted))), "the status of %s; %q", item, w.notes(ctx, "Drift")(g))
+			for name, values := range wanted {
+				for _, kind := range []string{"ConfigMap ", "Secret "} {
+					missing[kind+item+"-"+name] = values
+					owners[kind+item+"-"+name] = string(di.UID)
+				}
+			}
+		}
+		for _, obj := range all {
+			name := "Secret " + obj.GetName()
+			if _, isConfigMap := obj.(*corev1.ConfigMap); isConfigMap {
+				name = "ConfigMap " + obj.GetName()
+			}
+			wanted, isWanted := missing[name]
+			if !isWanted {
+				g.Expect(obj.GetLabels()).NotTo(HaveKey(ownership.LabelItem), "%s is nobody's", name)
+				isForeign := obj.GetAnnotations()[squatter] != "" || strings.HasPrefix(obj.GetName(), "kube-root-ca")
+				g.Expect(isForeign).To(BeTrue(), "%s was left behind: %v", name, obj)
+				continue
+			}
+			delete(missing, name)
+			g.Expect(obj.GetDeletionTimestamp()).To(BeNil(), name)
+			g.Expect(obj.GetLabels()).To(HaveKeyWithValue(ownership.LabelItem, owners[name]), name)
+			for key, value := range wanted {
+				g.Expect(values(obj)).To(HaveKeyWithValue(key, value), name)
+			}
+		}
+		g.Expect(missing).To(BeEmpty())
+	}
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow_test
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
+)
+
+// landscaperManager is the field manager of everything that the specs write.
+const landscaperManager = "landscaper"
+
+// env is what one spec has to itself: a namespace with a Context, a deploy
+// item type, a deployer and the history of all items.
+type env struct {
+	*cluster
+	ctx     context.Context
+	ns      string
+	typ     lsv1alpha1.DeployItemType
+	fake    *landscapertest.Fake
+	hooks   *landscapertest.Recorder
+	ls      *landscapertest.Landscaper
+	history *history
+}
+
+// begin makes the world of a spec. The deployer is not running yet: see run.
+func (e *cluster) begin(ctx context.Context) *env {
+	GinkgoHelper()
+	w := &env{
+		cluster: e, ctx: ctx, fake: landscapertest.NewFake(), hooks: &landscapertest.Recorder{},
+	}
+	w.ls = landscapertest.NewLandscaper(e.client, landscapertest.LandscaperOptions{Revision: e.revision})
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "flow-"}}
+	Expect(w.client.Create(ctx, ns)).To(Succeed())
+	w.ns = ns.Name
+	w.typ = lsv1alpha1.DeployItemType("flow.deployerkit.dev/" + strings.TrimPrefix(ns.Name, "flow-"))
+	w.history = w.record()
+	w.context(lsv1alpha1.DefaultContextName)
+	return w
+}
+
+// hookAll registers the recording hook for all hook types.
+func (w *env) hookAll() *env {
+	w.fake.Hook(w.hooks.Hook("hook"), extension.HookTypes()...)
+	return w
+}
+
+// on scripts the recording hook at one hook type.
+func (w *env) on(t extension.HookType, script landscapertest.Script) *env {
+	w.hooks.On("hook", t, script)
+	return w
+}
+
+// run starts a manager with the deployer. It is stopped when the spec ends, at the latest.
+func (w *env) run(changes ...func(*deployerlib.DeployerArgs)) *landscapertest.Manager {
+	GinkgoHelper()
+	args := w.args()
+	for _, change := range changes {
+		change(&args)
+	}
+	return w.start(args)
+}
+
+// args are those of a deployer with short waits.
+func (w *env) args() deployerlib.DeployerArgs {
+	return deployerlib.DeployerArgs{
+		Name: "flow.deployerkit.dev", Version: "v1", Identity: "flow", Type: w.typ, Deployer: w.fake,
+		PollInterval: 50 * time.Millisecond, Backoff: deployerlib.Backoff{Min: 50 * time.Millisecond, Max: 200 * time.Millisecond},
+	}
+}
+
+// start runs a manager with the given deployers.
+func (w *env) start(args deployerlib.DeployerArgs, more ...deployerlib.DeployerArgs) *landscapertest.Manager {
+	GinkgoHelper()
+	itemTypes := []lsv1alpha1.DeployItemType{args.Type}
+	options := []landscapertest.ManagerOption{landscapertest.WithLog(GinkgoLogr)}
+	for _, other := range more {
+		itemTypes = append(itemTypes, other.Type)
+		options = append(options, landscapertest.WithDeployer(other))
+	}
+	options = append(options, landscapertest.WithOptions(func(o *ctrl.Options) {
+		o.Cache.ByObject = deployerlib.CacheByObject(itemTypes...)
+	}))
+	return landscapertest.StartManager(GinkgoTB(), w.cp.Config, args, options...)
+}
+
+// context makes a Context object.
+func (w *env) context(name string) {
+	GinkgoHelper()
+	Expect(w.client.Create(w.ctx, &lsv1alpha1.Context{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}})).To(Succeed())
+}
+
+// target makes a Target with labels.
+func (w *env) target(name string, labels map[string]string) *lsv1alpha1.Target {
+	GinkgoHelper()
+	t := &lsv1alpha1.Target{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name, Labels: labels},
+		Spec:       lsv1alpha1.TargetSpec{Type: "flow.deployerkit.dev/target", Configuration: lsv1alpha1.NewAnyJSONPointer([]byte(`{"a":1}`))},
+	}
+	Expect(w.client.Create(w.ctx, t)).To(Succeed())
+	return t
+}
+
+// key is the name of an item.
+func (w *env) key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: w.ns, Name: name}
+}
+
+// get reads an item from the API server.
+func (w *env) get(name string) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	di := &lsv1alpha1.DeployItem{}
+	Expect(w.client.Get(w.ctx, w.key(name), di)).To(Succeed())
+	return di
+}
+
+// soon bounds a wait that has no bound of its own.
+func (w *env) soon() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(w.ctx, 30*time.Second)
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
+)
+
+// canaries are the values of Secrets that must show nowhere.
+var canaries = map[string]string{
+	"word":        "k4n4ry-wordsecret1",
+	"ampersands":  "k4n&4ry2&&amper&sands&",
+	"angles":      "<k4n4ry3>angles</k4n4ry3>",
+	"quotes":      `k4n"4ry4'quo"''tes"`,
+	"lines":       "k4n4ry5\nlines\r\n\tand more of it\n",
+	"backslashes": `C:\new\k4n4ry6\\x41 \u0026 back`,
+	"utf-8":       "pässwörd7-密码-🔑-ключ-k4n4ry",
+	"url":         "https://me:k4n%40ry8+s@host/?a=1&b=%zz&c=&lt;",
+	"pem":         "-----BEGIN RSA PRIVATE KEY-----\n" + pemLine + "\n" + strings.ToLower(pemLine) + "\n-----END RSA PRIVATE KEY-----\n",
+	"base64":      base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k4n4ry9-secret/?\xff\xfe", 40))),
+	"json":        `{"auths":{"r.example.com":{"auth":"azRuNHJ5OnNlY3JldA==","note":"k4n4ry0\nb \"c\" <d>"}}}`,
+	"all":         "&<>\"'\\\n%41\\n&amp; k4n4ry11 密码",
+}
+
+const pemLine = "MIIEowIBAAKCAQEAk4n4ryu1kZp0x9Qv5r7T2mYb8cHs6dFjGkLzXoNiEaWtRyPu"
+
+// window is how many letters and digits of a quoted canary make a leak; those of shorter ones count as a whole.
+const window = 16
+
+// detector finds canaries, and halves of them, in all quotings.
+type detector struct {
+	parts map[string]string // what has leaked, by some of its letters and digits
+	sizes map[int]bool      // of the parts
+}
+
+// newDetector looks for some values.
+func newDetector(values map[string]string) *detector {
+	d := &detector{parts: map[string]string{}, sizes: map[int]bool{}}
+	for name, value := range values {
+		half := len(value) / 2
+		for quoting, quote := range hostile.Quotings() {
+			added := letters(quote(strings.Repeat("~", len(value)))) // by the quoting, to any value
+			for part, text := range map[string]string{"": value, "the first half of ": value[:half], "the second half of ": value[half:]} {
+				found := letters(quote(text))
+				found = found[commonPrefix(found, added):]
+				size := min(window, len(found))
+				for i := 0; i+size <= len(found) && size >= window/2; i++ {
+					if one := found[i : i+size]; !strings.Contains(added, one) {
+						d.parts[one], d.sizes[size] = part+name+" as "+quoting, true
+					}
+				}
+			}
+		}
+	}
+	return d
+}
+
+// commonPrefix is how much two texts have in common at their beginning.
+func commonPrefix(a, b string) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// letters are the letters and digits of a text. What was masked separates them.
+func letters(text string) string {
+	out := make([]byte, 0, len(text))
+	for _, c := range []byte(strings.ReplaceAll(text, "***", "\x00")) {
+		if c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= 0x80 || c == 0 {
+			out = append(out, c)
+		}
+	}
+	return string(out)
+}
+
+// leaks are the canaries that a text shows, with what is around them. Texts within JSON are looked at, too.
+func (d *detector) leaks(where, text string) (found []string) {
+	plain := letters(text)
+	for i := range plain {
+		for size := range d.sizes {
+			if what, leaked := d.parts[plain[i:min(i+size, len(plain))]]; leaked && len(found) < 5 {
+				found = append(found, fmt.Sprintf("%s shows %s: …%s…", where, what, plain[max(0, i-80):min(len(plain), i+60)]))
+			}
+		}
+	}
+	return found
+}
+
+// leaksIn looks at an object, as JSON and at each of its texts.
+func (d *detector) leaksIn(where string, object any) []string {
+	raw, err := json.Marshal(object)
+	Expect(err).NotTo(HaveOccurred())
+	var tree any
+	Expect(json.Unmarshal(raw, &tree)).To(Succeed())
+	found := d.leaks(where, string(raw))
+	for _, text := range texts(tree) {
+		found = append(found, d.leaks(where, text)...)
+	}
+	return found
+}
+
+// texts are all texts within a value.
+func texts(value any) (out []string) {
+	switch v := value.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		for _, one := range v {
+			out = append(out, texts(one)...)
+		}
+	case map[string]any:
+		for key, one := range v {
+			out = append(append(out, key), texts(one)...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
+)
+
+// echoing is the namespace of items whose targets quote what they are sent.
+const echoing = "echoing"
+
+// token is what the deployer shows to these targets, which quote it too.
+const token = "k4n4ry12.of-the-token.UxYzMqvTsa"
+
+// echo starts a server that quotes Secrets in one way: those named "now-…" when they are written, and those named "later-…" when
+// the ConfigMap beside them is written, when a plan asks what a write would do, and when they are deleted.
+func echo(quote func(string) string) *hostile.Server {
+	GinkgoHelper()
+	now := func(r *http.Request) bool { return hostile.Writes(r) && strings.Contains(r.URL.Path, "/secrets/now-") }
+	later := func(r *http.Request) bool {
+		about := strings.Contains(r.URL.Path, "/configmaps/") || r.Method == http.MethodDelete || r.URL.Query().Get("dryRun") != ""
+		return hostile.Writes(r) && about
+	}
+	server := hostile.New(
+		hostile.When(now, hostile.Echo(http.StatusForbidden, quote)),
+		hostile.EchoLater(later, http.StatusForbidden, quote),
+	)
+	DeferCleanup(server.Close)
+	return server
+}
+
+// secretItem has a Secret with a value, and a ConfigMap of the same name if it is one of "later-…".
+func secretItem(name, target, value string) *lsv1alpha1.DeployItem {
+	secret := map[string]any{"manifest": map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "default", "name": name}, "stringData": map[string]any{"x": value},
+	}}
+	if strings.HasPrefix(name, "now-") {
+		return item(echoing, name, target, secret)
+	}
+	return item(echoing, name, target, secret, configMap(name))
+}
+
+var _ = Describe("a secret that targets quote", func() {
+	It("shows in no output, in whatever quoting [F8]", func(ctx SpecContext) {
+		quotings := hostile.Quotings()
+		namespace(ctx, echoing)
+		var stored, denied []*lsv1alpha1.DeployItem
+		for i, quoting := range slices.Sorted(maps.Keys(quotings)) {
+			name := fmt.Sprint("t", i)
+			target(ctx, echoing, name, echo(quotings[quoting]).Kubeconfig(token))
+			for j, canary := range slices.Sorted(maps.Keys(canaries)) {
+				stored = append(stored, secretItem(fmt.Sprintf("later-%s-c%d", name, j), name, canaries[canary]))
+				if (i+j)%2 == 0 {
+					denied = append(denied, secretItem(fmt.Sprintf("now-%s-c%d", name, j), name, canaries[canary]))
+				}
+			}
+		}
+		items := slices.Concat(stored, denied)
+		metrics := freeAddress()
+		process := start(manifestDeployer, "--namespace="+echoing, "--zap-log-level=7", "--metrics-bind-address="+metrics)
+		each(4, items, func(di *lsv1alpha1.DeployItem) { Expect(ls.Deploy(ctx, di)).To(Succeed()) })
+		secrets := maps.Clone(canaries)
+		secrets["token"] = token
+		detect := newDetector(secrets)
+		for _, quote := range quotings {
+			for _, value := range secrets {
+				Expect(detect.leaks("itself", quote(value))).NotTo(BeEmpty())
+			}
+		}
+
+		By("a denied write")
+		awaitDenied(ctx, len(items), func(name string) string {
+			if strings.HasPrefix(name, "now-") {
+				return "Secret"
+			}
+			return "ConfigMap"
+		})
+		found, texts := outputs(ctx, detect, metrics)
+
+		By("a plan")
+		var mu sync.Mutex
+		each(4, everyThird(stored), func(di *lsv1alpha1.DeployItem) {
+			out := planOf(ctx, di)
+			mu.Lock()
+			defer mu.Unlock()
+			texts++
+			Expect(out).To(ContainSubstring("denied the request"))
+			found = append(found, detect.leaks("the plan of "+di.Name, out)...)
+		})
+
+		By("a denied deletion")
+		leaving := everyThird(stored[1:])
+		each(4, leaving, func(di *lsv1alpha1.DeployItem) {
+			Expect(ls.Mark(ctx, client.ObjectKeyFromObject(di))).To(Succeed())
+			_, err := ls.Trigger(ctx, client.ObjectKeyFromObject(di))
+			Expect(client.IgnoreNotFound(err)).To(Succeed())
+		})
+		awaitDenied(ctx, len(items), func(name string) string {
+			isLeaving := slices.ContainsFunc(leaving, func(di *lsv1alpha1.DeployItem) bool { return di.Name == name })
+			if isLeaving || strings.HasPrefix(name, "now-") {
+				return "Secret"
+			}
+			return "ConfigMap"
+		})
+		more, count := outputs(ctx, detect, metrics)
+		found, texts = append(found, more...), texts+count
+		log := string(process.Out.Contents()) + string(process.Err.Contents())
+		Expect(process.Err).To(gbytes.Say("denied the request"))
+		found = append(found, detect.leaks("the log", log)...)
+		report(fmt.Sprintf("leaks of %d canaries and a token in %d quotings", len(canaries), len(quotings)), "0",
+			"%d (%d items, %d texts, %d KiB of log)", len(found), len(items), texts+1, len(log)>>10)
+		Expect(found).To(BeEmpty())
+	}, SpecTimeout(4*time.Minute))
+})
+
+// everyThird keeps the time short. With 12 canaries, all canaries and quotings are among them.
+func everyThird(items []*lsv1alpha1.DeployItem) (out []*lsv1alpha1.DeployItem) {
+	for i := range items {
+		if (i+i/12)%3 == 0 {
+			out = append(out, items[i])
+		}
+	}
+	return out
+}
+
+// each does something with all items, some at a time.
+func each(atOnce int, items []*lsv1alpha1.DeployItem, do func(*lsv1alpha1.DeployItem)) {
+	GinkgoHelper()
+	var workers sync.WaitGroup
+	for worker := range atOnce {
+		workers.Go(func() {
+			defer GinkgoRecover()
+			for i := worker; i < len(items); i += atOnce {
+				do(items[i])
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// isDenied reports whether an item says that its target denied the request for an object of a kind.
+func isDenied(di *lsv1alpha1.DeployItem, kind string) bool {
+	return di.Status.LastError != nil && strings.Contains(di.Status.LastError.Message, kind+" default/"+di.Name+": admission webhook denied the request")
+}
+
+func echoItems(ctx context.Context, g Gomega) []lsv1alpha1.DeployItem {
+	list := &lsv1alpha1.DeployItemList{}
+	g.Expect(c.List(ctx, list, client.InNamespace(echoing))).To(Succeed())
+	return list.Items
+}
+
+// awaitDenied waits until so many items say that their target denied the request for an object of a kind.
+func awaitDenied(ctx context.Context, count int, kind func(name string) string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		items, others := echoItems(ctx, g), []string{}
+		for i := range items {
+			if di := &items[i]; !isDenied(di, kind(di.Name)) {
+				others = append(others, fmt.Sprintf("%s: %+v", di.Name, di.Status.LastError))
+			}
+		}
+		g.Expect(items).To(HaveLen(count))
+		g.Expect(others).To(BeEmpty())
+	}).WithContext(ctx).WithTimeout(2 * patience).WithPolling(time.Second).Should(Succeed())
+}
+
+// outputs looks at all that a deployer shows but its log, and returns the leaks and how many texts it looked at.
+func outputs(ctx context.Context, detect *detector, metrics string) (found []string, texts int) {
+	GinkgoHelper()
+	items := echoItems(ctx, Default)
+	for i := range items {
+		found = append(found, detect.leaksIn("the metadata of "+items[i].Name, items[i].ObjectMeta)...)
+		found = append(found, detect.leaksIn("the status of "+items[i].Name, items[i].Status)...)
+	}
+	events, old := &eventsv1.EventList{}, &corev1.EventList{}
+	Expect(c.List(ctx, events, client.InNamespace(echoing))).To(Succeed())
+	Expect(c.List(ctx, old, client.InNamespace(echoing))).To(Succeed())
+	Expect(events.Items).NotTo(BeEmpty())
+	found = append(found, detect.leaksIn("an event", events.Items)...)
+	found = append(found, detect.leaksIn("an event", old.Items)...)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+metrics+"/metrics", http.NoBody)
+	Expect(err).NotTo(HaveOccurred())
+	resp, err := http.DefaultClient.Do(req)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(string(body)).To(ContainSubstring("deployerkit_"))
+	found = append(found, detect.leaks("the metrics", string(body))...)
+	return found, 2*len(items) + len(events.Items) + len(old.Items) + 1
+}
+
+// planOf is what `deployerkit plan` prints about an item.
+func planOf(ctx context.Context, di *lsv1alpha1.DeployItem) string {
+	out := &strings.Builder{}
+	cmd := plan.Command()
+	cmd.SetOut(out)
+	cmd.SetErr(out)
+	cmd.SetArgs([]string{di.Name, "-n", di.Namespace, "--kubeconfig=" + kubeconfig, "--allow-private-hosts"})
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(out, err)
+	}
+	return out.String()
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile_test
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// succeeded is the phase of an item that finished well.
+const succeeded = lsv1alpha1.PhaseStringSucceeded
+
+// quiet is the namespace of the control items.
+const quiet = "quiet"
+
+// stopwatch measures how long items wait: from the moment at which they get their job to the first write of the deployer.
+//
+// Each item has a twin, which gets its job right after it: a control item of the mock deployer, whose process has
+// nothing else to do. The time that the twin waits is what the machine, the API server and this test take at that moment,
+// for instance because other suites run. It is allowed in addition.
+type stopwatch struct {
+	mu              sync.Mutex
+	handed, started map[types.NamespacedName]time.Time
+	ended           map[types.NamespacedName]string // how: Succeeded, or else
+}
+
+// newStopwatch watches the items of some namespaces, and the control items, until the end of the spec.
+func newStopwatch(ctx context.Context, namespaces ...string) *stopwatch {
+	GinkgoHelper()
+	s := &stopwatch{
+		handed: map[types.NamespacedName]time.Time{}, started: map[types.NamespacedName]time.Time{}, ended: map[types.NamespacedName]string{},
+	}
+	for _, namespace := range append(namespaces, quiet) {
+		w, err := c.Watch(ctx, &lsv1alpha1.DeployItemList{}, client.InNamespace(namespace))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(w.Stop)
+		go func() {
+			for event := range w.ResultChan() {
+				if di, ok := event.Object.(*lsv1alpha1.DeployItem); ok {
+					s.see(di, time.Now())
+				}
+			}
+		}()
+	}
+	return s
+}
+
+// see notes a version of an item.
+func (s *stopwatch) see(di *lsv1alpha1.DeployItem, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key, status := client.ObjectKeyFromObject(di), di.Status
+	for when, is := range map[*map[types.NamespacedName]time.Time]bool{&s.handed: status.JobID != "", &s.started: status.Phase != ""} {
+		if _, known := (*when)[key]; is && !known {
+			(*when)[key] = now
+		}
+	}
+	if status.JobID != "" && status.JobID == status.JobIDFinished {
+		s.ended[key] = string(status.Phase)
+		if status.LastError != nil {
+			s.ended[key] += ": " + status.LastError.Message
+		}
+	}
+}
+
+// handOut deploys an item and its twin.
+func (s *stopwatch) handOut(ctx context.Context, di *lsv1alpha1.DeployItem) {
+	GinkgoHelper()
+	twin := mockItem(quiet, di.Namespace+"-"+di.Name)
+	Expect(ls.Create(ctx, di)).To(Succeed())
+	Expect(ls.Create(ctx, twin)).To(Succeed())
+	for _, item := range []*lsv1alpha1.DeployItem{di, twin} {
+		key := client.ObjectKeyFromObject(item)
+		_, err := ls.Trigger(ctx, key)
+		Expect(err).NotTo(HaveOccurred())
+		s.mu.Lock()
+		if now, seen := time.Now(), s.handed[key]; seen.IsZero() || now.Before(seen) {
+			s.handed[key] = now
+		}
+		s.mu.Unlock()
+	}
+}
+
+// finished counts the items of a namespace that have finished, by how.
+func (s *stopwatch) finished(namespace string) map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]int{}
+	for key, how := range s.ended {
+		if key.Namespace == namespace {
+			out[how]++
+		}
+	}
+	return out
+}
+
+// awaitAll waits until so many items of a namespace have finished, all of them well.
+func (s *stopwatch) awaitAll(ctx context.Context, namespace string, count int) {
+	GinkgoHelper()
+	Eventually(s.finished).WithArguments(namespace).WithContext(ctx).WithTimeout(patience).WithPolling(50 * time.Millisecond).
+		Should(Equal(map[string]int{succeeded: count}))
+}
+
+// longest is the longest time that an item of a namespace waited since the last call, if it has a twin, and how much longer
+// than its twin one waited at most.
+func (s *stopwatch) longest(namespace string) (wait, excess time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := func(key types.NamespacedName) time.Duration { return s.started[key].Sub(s.handed[key]) }
+	for key := range s.handed {
+		twin := types.NamespacedName{Namespace: quiet, Name: namespace + "-" + key.Name}
+		if _, has := s.handed[twin]; has && key.Namespace == namespace {
+			wait = max(wait, of(key))
+			excess = max(excess, of(key)-max(of(twin), 0))
+			delete(s.handed, twin)
+		}
+	}
+	return wait, excess
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/faultnet/hostile"
+)
+
+const (
+	// hostileItems are deployed to each hostile target, healthyItems to the healthy one.
+	hostileItems, healthyItems = 5, 20
+	// busyItems are what one namespace creates on a target of its own, which is healthy.
+	busyItems = 2000
+	// mostMemory is what the process may have had at any time.
+	mostMemory = 400 << 20
+	// mostWait is how much longer than its twin an item of a healthy target may wait for its start.
+	mostWait = 2 * time.Second
+	// mostRequests is what a target may be asked in a minute for one watch.
+	mostRequests = 100
+)
+
+// behaviours are targets that do harm, each in its own way.
+func behaviours() map[string]hostile.Behaviour {
+	objects := hostile.Not(hostile.Discovery)
+	when := hostile.When
+	return map[string]hostile.Behaviour{
+		"huge":              when(objects, hostile.Huge(120<<20)),
+		"huge-zipped":       when(objects, hostile.Gzip(), hostile.Huge(120<<20)),
+		"large-zipped":      when(objects, hostile.Gzip(), hostile.Huge(7<<20)),
+		"huge-lists":        when(hostile.Lists, hostile.Huge(120<<20)),
+		"huge-kinds":        when(hostile.Discovery, hostile.Huge(120<<20)),
+		"many-values":       when(objects, hostile.Nodes(2_000_000)),
+		"deep":              when(objects, hostile.Deep(1_000_000)),
+		"endless-pages":     when(hostile.Lists, hostile.EndlessPages(100, 10_000)),
+		"trickle":           when(objects, hostile.Trickle(time.Second)),
+		"trickle-large":     when(objects, hostile.Trickle(time.Millisecond), hostile.Huge(1<<20)),
+		"trickle-kinds":     when(hostile.Discovery, hostile.Trickle(time.Second)),
+		"silent":            when(objects, hostile.Silent()),
+		"silent-kinds":      hostile.Silent(),
+		"expired":           when(hostile.Watches, hostile.Expired()),
+		"ending":            when(hostile.Watches, hostile.Ending()),
+		"flood":             when(hostile.Watches, hostile.Flood()),
+		"groups":            hostile.Groups(200_000, false),
+		"groups-aggregated": hostile.Groups(200_000, true),
+		"redirect":          when(objects, hostile.Redirect("https://169.254.169.254/")),
+		"another-format":    when(objects, hostile.ContentType("application/vnd.kubernetes.protobuf")),
+		"foreign-uids":      when(objects, hostile.ForeignUIDs("00000000-0000-4000-8000-000000000000")),
+		"echo":              when(hostile.Writes, hostile.Echo(http.StatusForbidden, hostile.Quotings()["JSON in JSON"])),
+	}
+}
+
+var _ = Describe("a deployer with hostile targets", func() {
+	It("stays within its memory, and starts the items of the others within 2 s, also beside 2000 of one namespace [F2] [F3] [F4] [F6]", func(ctx SpecContext) {
+		servers := map[string]*hostile.Server{}
+		for name, behaviour := range behaviours() {
+			servers[name] = hostile.New(behaviour)
+			DeferCleanup(servers[name].Close)
+			namespace(ctx, name)
+			target(ctx, name, "target", servers[name].Kubeconfig("token"))
+			for i := range hostileItems {
+				Expect(ls.Deploy(ctx, item(name, fmt.Sprint("item-", i), "target", configMap(fmt.Sprint(name, i))))).To(Succeed())
+			}
+		}
+		for _, name := range []string{quiet, "healthy", "others", "busy"} {
+			namespace(ctx, name)
+		}
+		for _, name := range []string{"healthy", "others"} {
+			target(ctx, name, "target", cp.Kubeconfig())
+		}
+		busy := hostile.New()
+		DeferCleanup(busy.Close)
+		target(ctx, "busy", "target", busy.Kubeconfig("token"))
+
+		start(mockDeployer)
+		control := mockItem(quiet, "first")
+		Expect(ls.Deploy(ctx, control)).To(Succeed())
+		isWorking(ctx, control)
+		process, began := start(manifestDeployer), time.Now()
+		isWorking(ctx, item("expired", "item-0", "target"))
+		watch := newStopwatch(ctx, "healthy", "others")
+
+		By("targets that are new, until one item of each has run to its end")
+		Expect(ls.Deploy(ctx, item("busy", "first", "target", configMap("busy")))).To(Succeed())
+		for _, name := range []string{"healthy", "others"} {
+			watch.handOut(ctx, item(name, "first", "target", configMap(name)))
+		}
+		var longest time.Duration
+		for _, name := range []string{"healthy", "others"} {
+			watch.awaitAll(ctx, name, 1)
+			wait, _ := watch.longest(name)
+			longest = max(longest, wait)
+		}
+		report("from hand-out to start of the first item of a new target", "-", "%s", longest.Round(time.Millisecond))
+
+		By("items of a healthy target beside the hostile ones")
+		for i := range healthyItems {
+			watch.handOut(ctx, item("healthy", fmt.Sprint("item-", i), "target", configMap(fmt.Sprint("healthy-", i))))
+		}
+		watch.awaitAll(ctx, "healthy", 1+healthyItems)
+		check(watch, "healthy", fmt.Sprintf("beside %d hostile targets, %d items each", len(servers), hostileItems))
+
+		By("items of a healthy target beside those of a busy namespace")
+		count := besideBusy(ctx, watch, busy)
+		watch.awaitAll(ctx, "others", 1+count)
+		Eventually(unfinished).WithContext(ctx).WithArguments("busy").WithTimeout(patience).WithPolling(2 * time.Second).Should(BeEmpty())
+		check(watch, "others", fmt.Sprintf("beside these, and %d items of another namespace", busyItems))
+
+		most, err := peak(process)
+		Expect(err).NotTo(HaveOccurred())
+		report(fmt.Sprintf("peak memory with %d hostile targets", len(servers)), fmt.Sprintf("<= %d MiB", mostMemory>>20), "%d MiB", most>>20)
+		Expect(most).To(BeNumerically("<=", mostMemory), "bytes")
+		requests(servers, time.Since(began))
+	}, SpecTimeout(5*time.Minute))
+})
+
+// besideBusy lets one namespace create very many items, and another one an item from time to time until those of the
+// first one are on their target. It returns how many these are.
+func besideBusy(ctx context.Context, watch *stopwatch, busy *hostile.Server) (count int) {
+	GinkgoHelper()
+	var creators sync.WaitGroup
+	for creator := range 4 {
+		creators.Go(func() {
+			defer GinkgoRecover()
+			for i := creator; i < busyItems; i += 4 {
+				di := item("busy", fmt.Sprint("item-", i), "target", configMap(fmt.Sprint("busy-", i)))
+				Expect(ls.Create(ctx, di)).To(Succeed())
+				_, err := ls.Trigger(ctx, client.ObjectKeyFromObject(di))
+				Expect(err).NotTo(HaveOccurred())
+			}
+		})
+	}
+	Eventually(func(g Gomega) {
+		watch.handOut(ctx, item("others", fmt.Sprint("item-", count), "target", configMap(fmt.Sprint("others-", count))))
+		count++
+		written := busy.Count(func(r hostile.Request) bool { return r.Method == http.MethodPatch })
+		g.Expect(written).To(BeNumerically(">", busyItems))
+	}).WithContext(ctx).WithTimeout(3 * time.Minute).WithPolling(250 * time.Millisecond).Should(Succeed())
+	creators.Wait()
+	return count
+}
+
+// unfinished are the items of a namespace that have not finished well.
+func unfinished(g Gomega, ctx context.Context, namespace string) (out []string) { //nolint:revive // Gomega wants itself first
+	items := &lsv1alpha1.DeployItemList{}
+	g.Expect(c.List(ctx, items, client.InNamespace(namespace))).To(Succeed())
+	g.Expect(items.Items).NotTo(BeEmpty())
+	for i := range items.Items {
+		if status := items.Items[i].Status; string(status.Phase) != succeeded || status.JobID != status.JobIDFinished {
+			out = append(out, fmt.Sprintf("%s: %s %+v", items.Items[i].Name, status.Phase, status.LastError))
+		}
+	}
+	return out
+}
+
+// check holds that no item of a namespace waited too long.
+func check(watch *stopwatch, namespace, beside string) {
+	GinkgoHelper()
+	report(fmt.Sprintf("items of %s that finished well", namespace), "all", "all %d", watch.finished(namespace)[succeeded])
+	wait, excess := watch.longest(namespace)
+	report("from hand-out to start "+beside, fmt.Sprintf("<= %s", mostWait), "%s, of which %s the machine's", wait.Round(time.Millisecond), (wait - excess).Round(time.Millisecond))
+	Expect(excess).To(BeNumerically("<=", mostWait), "from hand-out to start, more than a control item takes")
+}
+
+// requests holds that no target was asked too often for one watch.
+func requests(servers map[string]*hostile.Server, time time.Duration) {
+	GinkgoHelper()
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		asked := servers[name].Count(func(r hostile.Request) bool {
+			return r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/configmaps")
+		})
+		perMinute := float64(asked) / time.Minutes()
+		if name == "expired" || name == "ending" {
+			report("requests in 60 s for a watch of the target "+name, fmt.Sprintf("<= %d", mostRequests), "%.0f (%d in %.0f s)", perMinute, asked, time.Seconds())
+		}
+		Expect(perMinute).To(BeNumerically("<=", mostRequests), "requests for the watch of %s, %d in %s", name, asked, time)
+	}
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"context"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/faultnet"
+)
+
+// Stored reads an item, for Eventually.
+func (w *World) Stored(ctx context.Context, name string) func(Gomega) *lsv1alpha1.DeployItem {
+	return func(g Gomega) *lsv1alpha1.DeployItem {
+		di, err := w.Landscaper.Get(ctx, w.Key(name))
+		g.Expect(err).NotTo(HaveOccurred())
+		return di
+	}
+}
+
+// Condition reads a condition of an item, for Eventually. It is nil if the item does not have it.
+func (w *World) Condition(ctx context.Context, name string, t lsv1alpha1.ConditionType) func(Gomega) *lsv1alpha1.Condition {
+	return func(g Gomega) *lsv1alpha1.Condition {
+		return contract.GetCondition(w.Stored(ctx, name)(g).Status.Conditions, t)
+	}
+}
+
+// Data reads a ConfigMap, for Eventually. It is nil if the ConfigMap does not exist.
+func (w *World) Data(ctx context.Context, name string) func(Gomega) *corev1.ConfigMap {
+	return func(g Gomega) *corev1.ConfigMap {
+		cm := &corev1.ConfigMap{}
+		err := w.Client.Get(ctx, w.Key(name), cm)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		g.Expect(err).NotTo(HaveOccurred())
+		return cm
+	}
+}
+
+// Read reads a ConfigMap once. It is nil if the ConfigMap does not exist.
+func (w *World) Read(ctx context.Context, name string) *corev1.ConfigMap {
+	w.t.Helper()
+	return w.Data(ctx, name)(NewWithT(w.t))
+}
+
+// Edit changes a ConfigMap by hand.
+func (w *World) Edit(ctx context.Context, name string, change func(*corev1.ConfigMap)) {
+	w.t.Helper()
+	cm := w.Read(ctx, name)
+	change(cm)
+	w.must(w.Client.Update(ctx, cm, client.FieldOwner("kubectl-edit")))
+}
+
+// Spent returns how many requests went through the Counter since a snapshot.
+func (w *World) Spent(before faultnet.Counts) (reads, writes int) {
+	got := w.Counter.Snapshot().Since(before)
+	return got.Reads().Total(), got.Writes().Total()
+}
+
+// AwaitQuiet waits until no request has gone through the Counter for half a second.
+func (w *World) AwaitQuiet(ctx context.Context) {
+	w.t.Helper()
+	last, since := w.Counter.Snapshot(), time.Now()
+	NewWithT(w.t).Eventually(func() bool {
+		now := w.Counter.Snapshot()
+		if now.Since(last).Total() > 0 {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) > 500*time.Millisecond
+	}).WithContext(ctx).WithTimeout(w.options.Patience).Should(BeTrue(), func() string { return w.Counter.Snapshot().String() })
+}

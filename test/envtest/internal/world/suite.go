@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package world is the base of the suites below test/envtest. It runs a suite, starts its control plane, and gives each
+// spec a [World]: a namespace with a Landscaper, a Target and a deployer of its own.
+package world
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/landscapertest"
+)
+
+// Patience is how long anything may take on a slow machine.
+const Patience = 30 * time.Second
+
+// Run runs the specs of a suite. The libraries log to the suite's output.
+func Run(t *testing.T, title string) { RunWithLog(t, title, GinkgoLogr) }
+
+// RunWithLog is Run with another destination for the logs of the libraries.
+func RunWithLog(t *testing.T, title string, log logr.Logger) {
+	RegisterFailHandler(Fail)
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+	RunSpecs(t, title)
+}
+
+// StartControlPlane starts a control plane that stops when the caller's container of specs ends, or the suite.
+func StartControlPlane(ctx context.Context, o controlplane.Options) *controlplane.ControlPlane {
+	GinkgoHelper()
+	o.Progress = GinkgoWriter
+	cp, err := controlplane.Start(ctx, o)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(cp.Stop)
+	return cp
+}
+
+// NewClient returns a client without a cache that knows the types of Kubernetes and Landscaper.
+func NewClient(t testing.TB, cfg *rest.Config) client.WithWatch {
+	t.Helper()
+	g := NewWithT(t)
+	scheme, err := landscapertest.Scheme()
+	g.Expect(err).NotTo(HaveOccurred())
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+	g.Expect(err).NotTo(HaveOccurred())
+	return c
+}

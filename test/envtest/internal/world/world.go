@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/gardener/landscaper/apis/core/v1alpha1/targettypes"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
+)
+
+// Cluster is the name of the Target that stands for the control plane.
+const Cluster = "cluster"
+
+// Options say what a World has.
+type Options struct {
+	// Name is the beginning of the names of the namespace and the item type.
+	Name string
+	// Landscaper is the Landscaper of the world.
+	Landscaper landscapertest.LandscaperOptions
+	// NoTarget leaves out the Target, and items have none.
+	NoTarget bool
+	// Patience is how long anything may take. Default: Patience.
+	Patience time.Duration
+}
+
+// World is what one spec, test or benchmark has for itself: a namespace with a Context and a Target for the control
+// plane, a Landscaper, and a type of items, so that the deployers of other specs leave its items alone. Its methods end
+// the spec when something fails that must not.
+type World struct {
+	Client     client.WithWatch
+	Landscaper *landscapertest.Landscaper
+	Namespace  string
+	// Type is the type of the items.
+	Type lsv1alpha1.DeployItemType
+	// Config is the access of the deployer that Start starts. Default: an administrator's.
+	Config *rest.Config
+	// Counter counts what goes through it: the requests to the Target, say.
+	Counter *faultnet.Counter
+	// Manager is the one that Start started last.
+	Manager *landscapertest.Manager
+
+	t       testing.TB
+	options Options
+}
+
+// New makes a world on a control plane.
+func New(ctx context.Context, t testing.TB, cp *controlplane.ControlPlane, o Options) *World {
+	t.Helper()
+	if o.Patience == 0 {
+		o.Patience = Patience
+	}
+	w := &World{t: t, options: o, Client: NewClient(t, cp.Config), Config: cp.Config, Counter: &faultnet.Counter{}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: o.Name + "-"}}
+	w.must(w.Client.Create(ctx, ns))
+	w.Namespace, w.Type = ns.Name, lsv1alpha1.DeployItemType(o.Name+".deployerkit.dev/"+ns.Name)
+	w.Landscaper = landscapertest.NewLandscaper(w.Client, o.Landscaper)
+	w.must(w.Landscaper.EnsureContext(ctx, w.Namespace))
+	if !o.NoTarget {
+		w.CreateTarget(ctx, Cluster, cp.Kubeconfig())
+	}
+	return w
+}
+
+// must ends the spec on an error.
+func (w *World) must(err error) {
+	w.t.Helper()
+	NewWithT(w.t).Expect(err).NotTo(HaveOccurred())
+}
+
+// CreateTarget creates a Target with a kubeconfig.
+func (w *World) CreateTarget(ctx context.Context, name string, kubeconfig []byte) {
+	w.t.Helper()
+	raw, err := json.Marshal(map[string]any{"kubeconfig": string(kubeconfig)})
+	w.must(err)
+	w.must(w.Client.Create(ctx, &lsv1alpha1.Target{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name},
+		Spec:       lsv1alpha1.TargetSpec{Type: targettypes.KubernetesClusterTargetType, Configuration: lsv1alpha1.NewAnyJSONPointer(raw)},
+	}))
+}
+
+// Start runs a deployer for the items of the world until the spec ends, or the manager is stopped.
+func (w *World) Start(args deployerlib.DeployerArgs, options ...landscapertest.ManagerOption) {
+	w.t.Helper()
+	args.Type = w.Type
+	w.Manager = landscapertest.StartManager(w.t, w.Config, args, options...)
+}
+
+// Key is the name of an item, or of another object of the namespace.
+func (w *World) Key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: w.Namespace, Name: name}
+}
+
+// Item makes an item in memory.
+func (w *World) Item(name string, config any, changes ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
+	di := w.Landscaper.Item(w.Namespace, name, w.Type, config)
+	if !w.options.NoTarget {
+		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: Cluster}
+	}
+	for _, change := range changes {
+		change(di)
+	}
+	return di
+}
+
+// Create creates an item and asks for its first run.
+func (w *World) Create(ctx context.Context, name string, config any, changes ...func(*lsv1alpha1.DeployItem)) {
+	w.t.Helper()
+	w.must(w.Landscaper.Deploy(ctx, w.Item(name, config, changes...)))
+}
+
+// Deploy creates an item and waits for the end of its first run.
+func (w *World) Deploy(ctx context.Context, name string, config any, changes ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
+	w.t.Helper()
+	w.Create(ctx, name, config, changes...)
+	return w.Finished(ctx, name)
+}
+
+// Finished waits for the end of an item's run.
+func (w *World) Finished(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+	w.t.Helper()
+	return w.await(ctx, func(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
+		return w.Landscaper.AwaitFinished(ctx, w.Key(name))
+	})
+}
+
+// Again asks for another run of an item and waits for its end.
+func (w *World) Again(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+	w.t.Helper()
+	job, err := w.Landscaper.Trigger(ctx, w.Key(name))
+	w.must(err)
+	return w.await(ctx, func(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
+		return w.Landscaper.AwaitJob(ctx, w.Key(name), job)
+	})
+}
+
+// Update replaces the configuration of an item and waits for the end of the run with it.
+func (w *World) Update(ctx context.Context, name string, config any) *lsv1alpha1.DeployItem {
+	w.t.Helper()
+	w.must(w.Landscaper.Update(ctx, w.Key(name), config))
+	if w.options.Landscaper.Revision == contract.Annotation {
+		return w.Finished(ctx, name) // the update itself asked for a run
+	}
+	return w.Again(ctx, name)
+}
+
+// Delete deletes an item and waits until it is gone.
+func (w *World) Delete(ctx context.Context, name string) {
+	w.t.Helper()
+	w.await(ctx, func(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
+		return nil, w.Landscaper.Delete(ctx, w.Key(name))
+	})
+}
+
+// Get reads an item.
+func (w *World) Get(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+	w.t.Helper()
+	return w.Stored(ctx, name)(NewWithT(w.t))
+}
+
+// await bounds what is waited for.
+func (w *World) await(ctx context.Context, f func(context.Context) (*lsv1alpha1.DeployItem, error)) *lsv1alpha1.DeployItem {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, w.options.Patience)
+	defer cancel()
+	di, err := f(ctx)
+	w.must(err)
+	return di
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
+)
+
+const (
+	// patience is how long anything may take on a slow machine.
+	patience = world.Patience
+	// secretKey is the key of the Secrets that Targets name.
+	secretKey = "kubeconfig"
+)
+
+var phases = lsv1alpha1.DeployItemPhases
+
+// env is a world with a deployer whose user has rights of its own.
+type env struct {
+	*world.World
+	user   string // of the deployer
+	starts int
+	elects bool // the examples do not
+}
+
+func newEnv(ctx context.Context) *env {
+	GinkgoHelper()
+	w := &env{World: world.New(ctx, GinkgoTB(), cp, world.Options{Name: "rbac", NoTarget: true})}
+	w.user = "system:serviceaccount:" + w.Namespace + ":deployer"
+	return w
+}
+
+// under plays the Landscaper of a revision from now on.
+func (w *env) under(revision contract.Revision) {
+	w.Landscaper = landscapertest.NewLandscaper(w.Client, landscapertest.LandscaperOptions{Revision: revision})
+}
+
+// access is the access of a user whose requests are in the audit log.
+func access(user string) *rest.Config {
+	GinkgoHelper()
+	config, err := cp.User(user, audited)
+	Expect(err).NotTo(HaveOccurred())
+	return config
+}
+
+// start runs the deployer as its user until the spec ends, as its program does: with an election or
+// without, and with the cache of the programs.
+func (w *env) start(args deployerlib.DeployerArgs, rules ...faultnet.Rule) {
+	GinkgoHelper()
+	w.starts++ // a lease of its own: that of a manager that ended runs on
+	network := faultnet.Start(GinkgoTB(), faultnet.Scenario{Rules: rules})
+	w.Config = network.Wrap(access(w.user))
+	w.Start(args, landscapertest.WithOptions(func(o *ctrl.Options) {
+		o.Cache = cache.Options{ByObject: deployerlib.CacheByObject(w.Type)}
+		o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = w.elects, fmt.Sprintf("%s-%d", w.Namespace, w.starts), metav1.NamespaceDefault
+		o.RetryPeriod = new(500 * time.Millisecond)
+	}))
+}
+
+// target creates a Target that names a Secret with the content.
+func (w *env) target(ctx context.Context, name string, content []byte) {
+	GinkgoHelper()
+	secret := &corev1.Secret{Data: map[string][]byte{secretKey: content}}
+	secret.Namespace, secret.Name = w.Namespace, name
+	Expect(w.Client.Create(ctx, secret)).To(Succeed())
+	target := &lsv1alpha1.Target{}
+	target.Namespace, target.Name, target.Spec.Type = w.Namespace, name, "landscaper.gardener.cloud/kubernetes-cluster"
+	target.Spec.SecretRef = &lsv1alpha1.LocalSecretReference{Name: name, Key: secretKey}
+	Expect(w.Client.Create(ctx, target)).To(Succeed())
+}
+
+// cluster creates a Target with the access of a user, and gives it some rights in the world's namespace.
+func (w *env) cluster(ctx context.Context) (user string) {
+	GinkgoHelper()
+	user = w.user + "-in-the-target"
+	content, err := faultnet.Kubeconfig(access(user))
+	Expect(err).NotTo(HaveOccurred())
+	w.target(ctx, "cluster", content)
+	return user
+}
+
+// create creates an item and asks for its first run.
+func (w *env) create(ctx context.Context, name, target string, config any) {
+	GinkgoHelper()
+	di := w.Landscaper.Item(w.Namespace, name, w.Type, config)
+	di.Spec.Target = &lsv1alpha1.ObjectReference{Name: target}
+	Expect(w.Landscaper.Deploy(ctx, di)).To(Succeed())
+}
+
+// update changes the configuration and asks for a run, in either revision.
+func (w *env) update(ctx context.Context, name string, config any) {
+	GinkgoHelper()
+	Expect(w.Landscaper.Update(ctx, w.Key(name), config)).To(Succeed())
+	di, err := w.Landscaper.Get(ctx, w.Key(name))
+	Expect(err).NotTo(HaveOccurred())
+	if di.Status.JobID != "" {
+		w.again(ctx, name)
+	}
+}
+
+// again asks for a run.
+func (w *env) again(ctx context.Context, name string) {
+	GinkgoHelper()
+	_, err := w.Landscaper.Trigger(ctx, w.Key(name))
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// ends waits until an item has nothing to do and is in a phase.
+func (w *env) ends(ctx context.Context, name string, phase lsv1alpha1.DeployItemPhase) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	var last *lsv1alpha1.DeployItem
+	Eventually(func(g Gomega) {
+		di, err := w.Landscaper.Get(ctx, w.Key(name))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(di.Status.ObservedGeneration).To(Equal(di.Generation))
+		g.Expect(di.Status.JobIDFinished).To(Equal(di.Status.JobID))
+		g.Expect(di.Annotations).NotTo(HaveKey(lsv1alpha1.OperationAnnotation))
+		g.Expect(di.Status.Phase).To(Equal(phase), "%+v", di.Status.LastError)
+		last = di
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	return last
+}
+
+// lastError is what an item shows.
+func (w *env) lastError(ctx context.Context, name string) func(Gomega) string {
+	return func(g Gomega) string {
+		di, err := w.Landscaper.Get(ctx, w.Key(name))
+		g.Expect(err).NotTo(HaveOccurred())
+		if di.Status.LastError == nil {
+			return ""
+		}
+		return di.Status.LastError.Message
+	}
+}
+
+// events are the events about an item, with how often each was repeated.
+func (w *env) events(ctx context.Context, name string) func(Gomega) []string {
+	return func(g Gomega) []string {
+		list := &eventsv1.EventList{}
+		g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
+		out := []string{}
+		for _, e := range list.Items {
+			if e.Regarding.Name == name {
+				out = append(out, fmt.Sprintf("%s repeated:%v", e.Note, e.Series != nil))
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+}

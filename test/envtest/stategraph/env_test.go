@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph_test
+
+import (
+	"context"
+	"encoding/json"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/stategraph"
+	"github.com/deployerkit/deployerkit/targets"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
+)
+
+var phases = lsv1alpha1.DeployItemPhases
+
+// patience is how long anything may take on a slow machine.
+const patience = world.Patience
+
+// env is a world with a deployer of its own. The objects lie in its namespace.
+type env struct {
+	*world.World
+	options stategraph.Options
+	args    func(*deployerlib.DeployerArgs)
+	hooks   []extension.ReconcileExtensionHookSetup
+}
+
+func newEnv(ctx context.Context, revision contract.Revision) *env {
+	GinkgoHelper()
+	options := landscapertest.LandscaperOptions{Revision: revision, DeployerType: revision == contract.JobID}
+	w := &env{World: world.New(ctx, GinkgoTB(), cp, world.Options{Name: "stategraph", Landscaper: options})}
+	w.options = stategraph.Options{Targets: targets.Policy{AllowPrivateHosts: true}, WrapTransport: w.Counter.Transport}
+	return w
+}
+
+// start runs a deployer of the graph until the spec ends, or stop is called.
+func (w *env) start(g *stategraph.Graph) *env {
+	GinkgoHelper()
+	args := stategraph.Args("stategraph.test.deployerkit.dev", w.Type, g, w.options, w.hooks...)
+	if w.args != nil {
+		w.args(&args)
+	}
+	w.Start(args)
+	return w
+}
+
+// configured is a configuration with apiVersion and kind, which each needs.
+func configured(config any) map[string]any {
+	GinkgoHelper()
+	out := map[string]any{}
+	raw, err := json.Marshal(config)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(json.Unmarshal(raw, &out)).To(Succeed())
+	if out == nil {
+		out = map[string]any{}
+	}
+	out["apiVersion"], out["kind"] = "graph.test.deployerkit.dev/v1", "Configuration"
+	return out
+}
+
+// begin creates an item and asks for its first run.
+func (w *env) begin(ctx context.Context, name string, config any, changes ...func(*lsv1alpha1.DeployItem)) {
+	GinkgoHelper()
+	w.Create(ctx, name, configured(config), changes...)
+}
+
+// deploy creates an item and waits until it succeeded.
+func (w *env) deploy(ctx context.Context, name string, config any) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	w.begin(ctx, name, config)
+	return w.succeeded(ctx, name)
+}
+
+// again hands out another job and waits until it succeeded.
+func (w *env) again(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	w.Again(ctx, name)
+	return w.succeeded(ctx, name)
+}
+
+// succeeded waits for the end of an item's job.
+func (w *env) succeeded(ctx context.Context, name string) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	di := w.Finished(ctx, name)
+	Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
+	return di
+}
+
+// status reads what the deployer keeps about an item.
+func (w *env) status(ctx context.Context, name string) func(Gomega) *stategraph.ProviderStatus {
+	return func(g Gomega) *stategraph.ProviderStatus {
+		di := w.Stored(ctx, name)(g)
+		out := &stategraph.ProviderStatus{}
+		if di.Status.ProviderStatus != nil {
+			g.Expect(json.Unmarshal(di.Status.ProviderStatus.Raw, out)).To(Succeed())
+		}
+		return out
+	}
+}
+
+// exists asks for an object by name.
+func (w *env) exists(ctx context.Context, obj client.Object, name string) bool {
+	GinkgoHelper()
+	err := w.Client.Get(ctx, w.Key(name), obj)
+	if apierrors.IsNotFound(err) {
+		return false
+	}
+	Expect(err).NotTo(HaveOccurred())
+	return true
+}
+
+// mergePatch is a JSON merge patch.
+func mergePatch(body map[string]any) client.Patch {
+	GinkgoHelper()
+	raw, err := json.Marshal(body)
+	Expect(err).NotTo(HaveOccurred())
+	return client.RawPatch(types.MergePatchType, raw)
+}
+
+// value reads the value of a ConfigMap, for Eventually; "" when it does not exist.
+func (w *env) value(ctx context.Context, name string) func(Gomega) string {
+	return func(g Gomega) string {
+		cm := &corev1.ConfigMap{}
+		err := w.Client.Get(ctx, w.Key(name), cm)
+		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+		return cm.Data["value"]
+	}
+}
+
+// edit changes the value of a ConfigMap by hand.
+func (w *env) edit(ctx context.Context, name, value string) {
+	GinkgoHelper()
+	w.Edit(ctx, name, func(cm *corev1.ConfigMap) { cm.Data["value"] = value })
+}

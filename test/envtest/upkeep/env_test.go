@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/targets"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
+	"github.com/deployerkit/deployerkit/upkeep"
+)
+
+// patience is how long anything may take on a slow machine.
+const patience = world.Patience
+
+// quiet is how long nothing must happen.
+const quiet = "500ms"
+
+// keeps is a deployer that keeps a ConfigMap per item, and counts its background runs.
+type keeps struct {
+	deployerlib.Base
+	keeper *upkeep.Keeper
+
+	runs    atomic.Int32
+	during  atomic.Pointer[func(ctx context.Context, di *lsv1alpha1.DeployItem) error] // what a run does besides
+	cluster atomic.Pointer[upkeep.Cluster]
+}
+
+func (k *keeps) UseRuntime(rt deployerlib.Runtime) error           { return k.keeper.UseRuntime(rt) }
+func (k *keeps) ExtensionHooks() extension.ReconcileExtensionHooks { return k.keeper.Hooks(nil) }
+
+type status struct {
+	Inventory apply.Inventory `json:"inventory"`
+}
+
+func (k *keeps) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*upkeep.Run, error) {
+	last := status{}
+	if stored := di.Status.ProviderStatus; stored != nil {
+		if err := json.Unmarshal(stored.Raw, &last); err != nil {
+			return nil, err
+		}
+	}
+	return k.keeper.Begin(ctx, di, last.Inventory, func(inventory apply.Inventory) error {
+		return deployerlib.SetProviderStatus(di, status{Inventory: inventory}, schema.GroupVersionKind{Group: "test.deployerkit.dev", Version: "v1", Kind: "Status"})
+	})
+}
+
+func (k *keeps) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) (err error) {
+	phase := deployerlib.StoredPhase(ctx)
+	if phase.IsFinal() {
+		k.runs.Add(1)
+	}
+	defer func() { GinkgoWriter.Println("run of an item in phase", phase, "returned:", err) }()
+	r, err := k.begin(ctx, di)
+	if err != nil {
+		return err
+	}
+	if err := r.Connect(ctx, target); err != nil {
+		return err
+	}
+	k.cluster.Store(r.Cluster)
+	_, giveBack := r.Take()
+	if during := k.during.Load(); during != nil {
+		if err := (*during)(ctx, di); err != nil {
+			giveBack()
+			return err
+		}
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": di.Namespace, "name": di.Name}, "data": map[string]any{"a": "b"},
+	}}
+	if _, err := r.Apply(ctx, []apply.Desired{{Object: object}}, apply.Options{}); err != nil {
+		return err
+	}
+	if err := r.AwaitReady(ctx, 0); err != nil {
+		return err
+	}
+	r.Finished()
+	return nil
+}
+
+func (k *keeps) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+	r, err := k.begin(ctx, di)
+	if err != nil {
+		return err
+	}
+	if err := r.Connect(ctx, target); err != nil {
+		return err
+	}
+	return r.Delete(ctx, apply.Options{}, nil, 0)
+}
+
+func (k *keeps) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+	r, err := k.begin(ctx, di)
+	if err != nil {
+		return err
+	}
+	return r.Resume(ctx, target)
+}
+
+// env is a world with a running deployer and a finished item "a".
+type env struct {
+	*world.World
+	*keeps
+	key types.NamespacedName
+	uid types.UID
+}
+
+func newEnv(ctx context.Context) *env {
+	GinkgoHelper()
+	w := &env{World: world.New(ctx, GinkgoTB(), cp, world.Options{Name: "upkeep"})}
+	w.key = w.Key("a")
+	w.start()
+	finished := w.Deploy(ctx, "a", map[string]any{"apiVersion": "test.deployerkit.dev/v1", "kind": "Config"})
+	Expect(finished.Status.Phase).To(Equal(lsv1alpha1.DeployItemPhases.Succeeded), "%v", finished.Status.LastError)
+	w.uid = finished.UID
+	w.isQuietAfter(0)
+	return w
+}
+
+// start runs a new deployer that knows nothing.
+func (w *env) start() {
+	GinkgoHelper()
+	w.keeps = &keeps{keeper: upkeep.New(upkeep.Options{Name: "test", Targets: targets.Policy{AllowPrivateHosts: true}})}
+	w.Start(deployerlib.DeployerArgs{Name: "test.deployerkit.dev", Deployer: w.keeps})
+}
+
+// isQuietAfter waits for a number of background runs, after which there are no more.
+func (w *env) isQuietAfter(runs int32) {
+	GinkgoHelper()
+	Eventually(w.runs.Load).WithTimeout(patience).Should(BeNumerically(">=", runs))
+	Consistently(w.runs.Load, quiet).Should(Equal(runs))
+}
+
+// runsDo has each run do something after Take.
+func (w *env) runsDo(f func(ctx context.Context, di *lsv1alpha1.DeployItem) error) {
+	w.during.Store(&f)
+}
+
+// data is what the item's ConfigMap has.
+func (w *env) data(ctx context.Context) map[string]string {
+	cm := &corev1.ConfigMap{}
+	if w.Client.Get(ctx, w.key, cm) != nil {
+		return nil
+	}
+	return cm.Data
+}
+
+// edit changes the ConfigMap by hand.
+func (w *env) edit(ctx context.Context) {
+	GinkgoHelper()
+	w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"a": "by hand"} })
+}
+
+func (w *env) finished(ctx context.Context) *lsv1alpha1.DeployItem {
+	GinkgoHelper()
+	return w.Finished(ctx, "a")
+}
