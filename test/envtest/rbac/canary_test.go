@@ -143,9 +143,9 @@ func (w *env) bystanders(ctx context.Context) {
 	registry.Namespace, registry.Name = w.Namespace, "registry"
 	Expect(w.Client.Create(ctx, registry)).To(Succeed())
 	lsCtx := &lsv1alpha1.Context{}
-	lsCtx.Namespace, lsCtx.Name = w.Namespace, lsv1alpha1.DefaultContextName
+	Expect(w.Client.Get(ctx, w.Key(lsv1alpha1.DefaultContextName), lsCtx)).To(Succeed())
 	lsCtx.RegistryPullSecrets = []corev1.LocalObjectReference{{Name: registry.Name}}
-	Expect(w.Client.Create(ctx, lsCtx)).To(Succeed())
+	Expect(w.Client.Update(ctx, lsCtx)).To(Succeed())
 }
 
 // arrive waits until all items are as they should be; what failed for good is asked for again.
