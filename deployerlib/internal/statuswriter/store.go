@@ -40,7 +40,7 @@ func (s *Session) store(ctx context.Context, u Update, rule conflictRule) (bool,
 	}
 	own := withStatus(s.stored, u.Status, s.decision.Revision)
 	u.Metadata.apply(own, s.read)
-	wanted, err := s.patches.on(own, update.userPatches, s.decision.Revision)
+	wanted, err := s.patches.on(s.raw, own, update.userPatches, s.decision.Revision)
 	if err != nil {
 		return false, err
 	}

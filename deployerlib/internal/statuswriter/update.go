@@ -82,15 +82,15 @@ func (u pendingUpdate) on(s *Session, fresh *lsv1alpha1.DeployItem) (*lsv1alpha1
 	}
 	fresh.ObjectMeta.DeepCopyInto(&own.ObjectMeta)
 	u.metadata.apply(own, s.read)
-	return s.patches.on(own, u.userPatches, s.decision.Revision)
+	return s.patches.on(s.raw, own, u.userPatches, s.decision.Revision)
 }
 
-// on applies user patches on top of the part of the library. It drops patches that cannot be applied.
-func (p *userPatches) on(own *lsv1alpha1.DeployItem, users []*patch.Patch, revision contract.Revision) (*lsv1alpha1.DeployItem, error) {
+// on applies user patches on top of the part of the library. Their functions see raw, the stored body. It drops patches that cannot be applied.
+func (p *userPatches) on(raw map[string]any, own *lsv1alpha1.DeployItem, users []*patch.Patch, revision contract.Revision) (*lsv1alpha1.DeployItem, error) {
 	if len(users) == 0 {
 		return own, nil
 	}
-	patched, err := overlay(s.raw, own, users)
+	patched, err := overlay(raw, own, users)
 	if err != nil {
 		p.drop()
 		return nil, err
