@@ -51,6 +51,9 @@ func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err er
 	} else if err != nil && a.decision.Revision == "" { // a hook failed before the contract was asked
 		_, _ = r.evaluate(ctx, a)
 	}
+	if a.decision.Revision == "" { // a hook ended the attempt before the contract was asked: its rules apply nevertheless
+		a.decision.Revision = r.due(a.session.Read()).Revision
+	}
 	f := r.facts(a)
 	f.cause, f.err = cause, err
 	o := judge(f)
