@@ -87,7 +87,7 @@ var _ = Describe("a program in the place of Landscaper's own deployer", func() {
 		host := world.StartControlPlane(ctx, controlplane.Options{})
 		user, err := host.User("system:serviceaccount:default:manifest-deployer")
 		Expect(err).NotTo(HaveOccurred())
-		hostClient := clientOf(host)
+		hostClient := world.NewClient(GinkgoTB(), host.Config)
 		for _, role := range rolesOf(manifestRBAC) {
 			if role.GetKind() == "Role" {
 				Expect(hostClient.Create(ctx, role)).To(Succeed())
