@@ -23,10 +23,9 @@ import (
 // third is a revision that only this test knows. Everything that it does can be told from the others.
 type third struct{}
 
-const (
-	thirdRevision Revision = "third"
-	thirdMark              = "third.example/item"
-)
+const thirdRevision Revision = "third"
+
+const thirdMark = "third.example/item"
 
 func (third) revision() Revision { return thirdRevision }
 func (third) claims(di *lsv1alpha1.DeployItem) bool {
@@ -49,13 +48,17 @@ func (third) runStart(*lsv1alpha1.DeployItem) *metav1.Time  { t := stamp(thirdTi
 func (third) start(status *lsv1alpha1.DeployItemStatus, _ Decision, _ StartInfo) {
 	status.JobID = "third-start"
 }
+
 func (third) finish(status *lsv1alpha1.DeployItemStatus, _ time.Time) {
 	status.JobIDFinished = "third-finish"
 }
+
 func (third) recordHistory(status *lsv1alpha1.DeployItemStatus) {
 	status.FirstError = &lsv1alpha1.Error{Reason: "third"}
 }
+
 func (third) mask(before, after *lsv1alpha1.DeployItemStatus) { after.JobID = before.JobID + "-third" }
+
 func (third) hookFailed(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error, _ time.Time) {
 	status.LastErrors = []*lsv1alpha1.Error{e}
 }
@@ -63,6 +66,7 @@ func (third) hookRecovered(status *lsv1alpha1.DeployItemStatus) { status.LastErr
 func (third) showsHookFailure(status *lsv1alpha1.DeployItemStatus) bool {
 	return len(status.LastErrors) > 0
 }
+
 func (third) showsHookError(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error) bool {
 	return len(status.LastErrors) > 0 && status.LastErrors[0].Message == e.Message
 }

@@ -37,4 +37,5 @@ func (unknown) mask(before, after *lsv1alpha1.DeployItemStatus) { before.DeepCop
 func (unknown) hookFailed(*lsv1alpha1.DeployItemStatus, *lsv1alpha1.Error, time.Time) {}
 func (unknown) hookRecovered(*lsv1alpha1.DeployItemStatus)                            {}
 func (unknown) showsHookFailure(*lsv1alpha1.DeployItemStatus) bool                    { return false }
-func (unknown) showsHookError(*lsv1alpha1.DeployItemStatus, *lsv1alpha1.Error) bool   { return false }
+
+func (unknown) showsHookError(*lsv1alpha1.DeployItemStatus, *lsv1alpha1.Error) bool { return false }

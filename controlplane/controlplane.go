@@ -78,13 +78,12 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
 	cp := &ControlPlane{assets: assets, dir: dir, logs: o.Logs, env: newEnvironment(assets, dir, o)}
-	started := make(chan error, 1)
-	go func() { started <- cp.start(ctx, o) }()
+	started := make(chan struct{})
+	go func() { defer close(started); err = cp.start(ctx, o) }()
 	select {
-	case err = <-started:
+	case <-started:
 	case <-ctx.Done():
-		err = cp.giveUp(started)
-		return nil, errors.Join(fmt.Errorf("start control plane: %w", context.Cause(ctx)), err)
+		return nil, errors.Join(fmt.Errorf("start control plane: %w", context.Cause(ctx)), cp.giveUp(started))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), cp.Stop())
@@ -94,7 +93,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 
 // giveUp ends the processes of a start whose caller has gone. The start itself cannot be stopped: without its processes
 // it fails, or it polls for a while and ends with this process.
-func (cp *ControlPlane) giveUp(started <-chan error) error {
+func (cp *ControlPlane) giveUp(started <-chan struct{}) error {
 	if !killChildren(cp.dir) {
 		<-started
 		return cp.Stop()

@@ -52,7 +52,9 @@ url: https://example.org
 	config.applyTo(&args)
 	got := []any{args.Identity, args.TargetSelectors, args.Options.MaxConcurrentReconciles, args.Options.CacheSyncTimeout, config.URL, config.noEffect()}
 	want := []any{
-		"me", []lsv1alpha1.TargetSelector{{Targets: []lsv1alpha1.ObjectReference{{Name: "a", Namespace: "b"}}}}, 30, 3 * time.Minute,
+		"me",
+		[]lsv1alpha1.TargetSelector{{Targets: []lsv1alpha1.ObjectReference{{Name: "a", Namespace: "b"}}}},
+		30, 3 * time.Minute,
 		"https://example.org", []string(nil),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -120,7 +120,7 @@ func (l *logFlags) setFormat(options *zap.Options) error {
 	if format != formatText && format != formatJSON {
 		return fmt.Errorf("--format %q: want %s or %s", l.format, formatJSON, formatText)
 	}
-	if options.NewEncoder == nil && !(l.zap.Development && !l.given("format")) {
+	if options.NewEncoder == nil && (!l.zap.Development || l.given("format")) {
 		options.NewEncoder = encoder(format)
 	}
 	withoutTime := l.choose("disable-timestamp", l.disableTimestamp, l.cli)

@@ -25,8 +25,10 @@ var budgets = []struct {
 	{row: "both, with functions, of a typed object", typed: true, note: func(p *patch.Patch) { p.Labels().Set("a", "1"); p.Append(setState) }},
 	{row: "nothing, with functions, of a typed object", typed: true, note: func(p *patch.Patch) { p.Append(setLabel("old", "1")) }},
 	{row: "the main resource, after one conflict", note: func(p *patch.Patch) { p.Append(setLabel("a", "1")) }, prepare: (*server).bump},
-	{row: "both, where only updates are allowed", note: func(p *patch.Patch) { p.Labels().Set("a", "1"); p.Append(setState) },
-		prepare: func(s *server) { s.refuse = forbid("patch") }},
+	{
+		row: "both, where only updates are allowed", note: func(p *patch.Patch) { p.Labels().Set("a", "1"); p.Append(setState) },
+		prepare: func(s *server) { s.refuse = forbid("patch") },
+	},
 }
 
 func setState(body map[string]any) error {

@@ -4,6 +4,7 @@ package targets_test
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -60,18 +61,14 @@ func TestHeldUntilDecoded(t *testing.T) {
 		}
 	}
 	want := withContext[client.Client]()
-	for name, one := range ofSubresource("SubResource", func(c *targets.Client) client.SubResourceClient { return c.SubResource("status") }) {
-		calls[name] = one
-	}
+	maps.Copy(calls, ofSubresource("SubResource", func(c *targets.Client) client.SubResourceClient { return c.SubResource("status") }))
 	for _, name := range withContext[client.SubResourceClient]() {
 		want = append(want, "SubResource."+name)
 	}
-	for name, one := range ofSubresource("Status", func(c *targets.Client) client.SubResourceClient {
+	maps.Copy(calls, ofSubresource("Status", func(c *targets.Client) client.SubResourceClient {
 		status, _ := c.Status().(client.SubResourceClient)
 		return status
-	}) {
-		calls[name] = one
-	}
+	}))
 	for _, name := range withContext[client.SubResourceWriter]() {
 		want = append(want, "Status."+name)
 	}

@@ -61,21 +61,32 @@ func shortestPath(a, b []any) []point {
 		for k := -edits; k <= edits; k += 2 {
 			at := limit + 1 + k
 			from := furthest[at-1] + 1
-			if k == -edits || k != edits && furthest[at-1] < furthest[at+1] {
+			if isAddition(furthest, at, k, edits) {
 				from = furthest[at+1]
 			}
-			to := from - k
-			for from < len(a) && to < len(b) && from >= 0 && to >= 0 && Equal(a[from], b[to]) {
-				from, to = from+1, to+1
-			}
+			from += equalItems(a, b, from, from-k)
 			furthest[at] = from
-			if from >= len(a) && to >= len(b) {
+			if from >= len(a) && from-k >= len(b) {
 				return backtrack(append(history, furthest), limit, len(a), len(b))
 			}
 		}
 		history = append(history, append([]int(nil), furthest...))
 	}
 	return nil
+}
+
+// isAddition reports whether the furthest path to a diagonal comes by an addition.
+func isAddition(furthest []int, at, diagonal, edits int) bool {
+	return diagonal == -edits || diagonal != edits && furthest[at-1] < furthest[at+1]
+}
+
+// equalItems counts the items from two places on that are equal.
+func equalItems(a, b []any, from, to int) int {
+	n := 0
+	for from >= 0 && to >= 0 && from+n < len(a) && to+n < len(b) && Equal(a[from+n], b[to+n]) {
+		n++
+	}
+	return n
 }
 
 // backtrack follows the furthest points of each number of edits from the end to the beginning.
@@ -85,7 +96,7 @@ func backtrack(history [][]int, limit, from, to int) []point {
 	for edits := len(history) - 1; edits > 0; edits-- {
 		furthest, k := history[edits-1], from-to
 		at := limit + 1 + k
-		if k == -edits || k != edits && furthest[at-1] < furthest[at+1] {
+		if isAddition(furthest, at, k, edits) {
 			from, to = furthest[at+1], furthest[at+1]-k-1
 			path[edits-1] = point{from, to + 1}
 		} else {

@@ -40,33 +40,41 @@ func Normal(value any) (any, error) {
 		}
 		return v, nil
 	case map[string]any:
-		if v == nil {
-			return nil, nil
-		}
-		out := make(map[string]any, len(v))
-		for key, member := range v {
-			plain, err := Normal(member)
-			if err != nil {
-				return nil, Below(pathElement(key), err)
-			}
-			out[key] = plain
-		}
-		return out, nil
+		return normalMap(v)
 	case []any:
-		if v == nil {
-			return nil, nil
-		}
-		out := make([]any, len(v))
-		for i, item := range v {
-			plain, err := Normal(item)
-			if err != nil {
-				return nil, Below("["+strconv.Itoa(i)+"]", err)
-			}
-			out[i] = plain
-		}
-		return out, nil
+		return normalList(v)
 	}
 	return recode(value)
+}
+
+func normalMap(value map[string]any) (any, error) {
+	if value == nil {
+		return nil, nil
+	}
+	out := make(map[string]any, len(value))
+	for key, member := range value {
+		plain, err := Normal(member)
+		if err != nil {
+			return nil, Below(pathElement(key), err)
+		}
+		out[key] = plain
+	}
+	return out, nil
+}
+
+func normalList(value []any) (any, error) {
+	if value == nil {
+		return nil, nil
+	}
+	out := make([]any, len(value))
+	for i, item := range value {
+		plain, err := Normal(item)
+		if err != nil {
+			return nil, Below("["+strconv.Itoa(i)+"]", err)
+		}
+		out[i] = plain
+	}
+	return out, nil
 }
 
 // Below puts a path in front of the path of a *FieldError.
