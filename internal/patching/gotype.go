@@ -3,6 +3,7 @@
 package patching
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -67,20 +68,17 @@ func memberOf(t reflect.Type, key string) shape {
 
 // fieldOf finds a field by its name in JSON, in embedded structs too.
 func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
+	if t.Kind() != reflect.Struct {
+		return reflect.StructField{}, false
+	}
 	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if field.Anonymous && name == "" {
-			if inner := pointedTo(field.Type); inner.Kind() == reflect.Struct {
-				if found, ok := fieldOf(inner, key); ok {
-					return found, true
-				}
+		switch {
+		case field.Anonymous && name == "":
+			if found, ok := fieldOf(pointedTo(field.Type), key); ok {
+				return found, true
 			}
-			continue
-		}
-		if name == "" {
-			name = field.Name
-		}
-		if name == key && field.IsExported() {
+		case cmp.Or(name, field.Name) == key && field.IsExported():
 			return field, true
 		}
 	}
@@ -95,21 +93,26 @@ func unproven(t reflect.Type, overlay, body map[string]any) (send, read bool) {
 			continue // all of it is known
 		}
 		have, exists := body[key]
-		member := memberOf(t, key)
-		below, isObject := change.(map[string]any)
-		switch known, _ := have.(map[string]any); {
-		case change == nil:
-			send = send || !exists && !member.absent
-		case isObject && known != nil:
-			more, first := unproven(member.elem, below, known)
-			send, read = send || more, read || first
-		case isObject && !exists && deletesOnly(below):
-			read = read || !member.absent && !isMap(member.elem)
-		default:
-			send = send || exists && !member.absent && IsZero(change)
-		}
+		more, first := unprovenMember(memberOf(t, key), change, have, exists)
+		send, read = send || more, read || first
 	}
 	return send, read
+}
+
+// unprovenMember is unproven for one member of an object.
+func unprovenMember(member shape, change, have any, exists bool) (send, read bool) {
+	below, isObject := change.(map[string]any)
+	known, _ := have.(map[string]any)
+	switch {
+	case change == nil:
+		return !exists && !member.absent, false
+	case isObject && known != nil:
+		return unproven(member.elem, below, known)
+	case isObject && !exists && deletesOnly(below):
+		return false, !member.absent && !isMap(member.elem)
+	default:
+		return exists && !member.absent && IsZero(change), false
+	}
 }
 
 // isStoredForm reports whether the API server itself stores objects of this type, so what the type leaves out is not stored.
