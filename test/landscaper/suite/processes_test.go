@@ -71,11 +71,11 @@ var deployers = map[string]func() *exec.Cmd{
 	"manifest": func() *exec.Cmd {
 		return command("cmd/manifest-deployer", slices.Concat(flags, []string{"--allow-private-hosts", "--enable-self-targets", "--default-strategy=update"})...)
 	},
-	"galera": func() *exec.Cmd { return command("examples/galera/galera-deployer", "-metrics-bind-address=0") },
+	"galera": func() *exec.Cmd { return command("examples/galera/galera-deployer", slices.Concat(flags)...) },
 	"redis": func() *exec.Cmd {
 		self, err := os.Executable()
 		Expect(err).NotTo(HaveOccurred())
-		cmd := exec.Command(self, "-kubeconfig="+access)
+		cmd := exec.Command(self, "--kubeconfig="+access)
 		cmd.Env = append(os.Environ(), deployerEnv+"=redis", "KUBECONFIG="+access)
 		return cmd
 	},
@@ -83,17 +83,13 @@ var deployers = map[string]func() *exec.Cmd{
 
 // command is a program of this module with the deployers' access.
 func command(program string, args ...string) *exec.Cmd {
-	return exec.Command(programs[program], append([]string{"-kubeconfig=" + access}, args...)...) //nolint:gosec // built here
+	return exec.Command(programs[program], append([]string{"--kubeconfig=" + access}, args...)...) //nolint:gosec // built here
 }
 
 // start starts a deployer under a name, so that there can be several of a kind.
 func start(name, kind string) {
 	GinkgoHelper()
-	cmd := deployers[kind]()
-	if kind != "galera" && kind != "redis" {
-		cmd.Args[1] = "-" + cmd.Args[1] // pflag wants two dashes
-	}
-	session, err := gexec.Start(cmd, GinkgoWriter, GinkgoWriter)
+	session, err := gexec.Start(deployers[kind](), GinkgoWriter, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	processes[name] = session
 }
