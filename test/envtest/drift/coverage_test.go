@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var _ = Describe("coverage", func() {
@@ -28,17 +29,7 @@ var _ = Describe("coverage", func() {
 		Expect(err).NotTo(HaveOccurred())
 		_, err = clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		_, err = clients.RbacV1().Roles(namespace).Create(ctx, &rbacv1.Role{
-			ObjectMeta: metav1.ObjectMeta{Name: user},
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}},
-		}, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		_, err = clients.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: user},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
-		}, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		world.Grant(ctx, cp.Config, user, namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs})
 	}
 
 	It("falls from the cluster to the namespaces that are allowed", func(ctx SpecContext) {

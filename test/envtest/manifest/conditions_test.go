@@ -16,18 +16,13 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // limited is a kubeconfig of a user who may do these things with ConfigMaps of the namespace, and nothing else.
 func (w *env) limited(ctx context.Context, verbs ...string) []byte {
 	GinkgoHelper()
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "limited"}}
-	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}}
-	Expect(w.Client.Create(ctx, role)).To(Succeed())
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "limited"}}
-	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}
-	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: w.Namespace}}
-	Expect(w.Client.Create(ctx, binding)).To(Succeed())
+	world.Grant(ctx, cp.Config, w.Namespace, w.Namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs})
 	user, err := cp.User(w.Namespace)
 	Expect(err).NotTo(HaveOccurred())
 	out := clientcmdapi.NewConfig()

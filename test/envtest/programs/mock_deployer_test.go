@@ -198,6 +198,7 @@ func grant(ctx SpecContext, path, user string, but ...string) {
 		}
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "granted-"}, Subjects: subjects(user), RoleRef: ref}
 		Expect(c.Create(ctx, binding)).To(Succeed())
+		awaitRole(ctx, "", ref, user)
 	}
 }
 
@@ -206,6 +207,21 @@ func bind(ctx SpecContext, namespace string, ref rbacv1.RoleRef, user string) {
 	GinkgoHelper()
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "granted-"}, Subjects: subjects(user), RoleRef: ref}
 	Expect(c.Create(ctx, binding)).To(Succeed())
+	awaitRole(ctx, namespace, ref, user)
+}
+
+// awaitRole waits until a role is in force for a user.
+func awaitRole(ctx SpecContext, namespace string, ref rbacv1.RoleRef, user string) {
+	GinkgoHelper()
+	role := &rbacv1.Role{}
+	if ref.Kind == "ClusterRole" {
+		cluster := &rbacv1.ClusterRole{}
+		Expect(c.Get(ctx, client.ObjectKey{Name: ref.Name}, cluster)).To(Succeed())
+		role.Rules = cluster.Rules
+	} else {
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, role)).To(Succeed())
+	}
+	world.AwaitRights(ctx, c, user, namespace, role.Rules...)
 }
 
 func subjects(user string) []rbacv1.Subject {

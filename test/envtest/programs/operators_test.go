@@ -145,11 +145,7 @@ func goesThrough(ctx SpecContext, ls *landscapertest.Landscaper, name string) {
 func restricted(ctx context.Context, name string, rules ...rbacv1.PolicyRule) string {
 	GinkgoHelper()
 	user := "system:serviceaccount:default:" + name
-	Expect(c.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})).To(Succeed())
-	Expect(c.Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects(user),
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-	})).To(Succeed())
+	world.Grant(ctx, cp.Config, user, "", rules...)
 	access, err := cp.User(user)
 	Expect(err).NotTo(HaveOccurred())
 	return writeKubeconfig(access)

@@ -12,6 +12,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // role is a Role or a ClusterRole of a file.
@@ -92,6 +94,7 @@ func (w *env) grant(ctx context.Context, r role, user string) {
 		obj.SetNamespace(r.Metadata.Namespace)
 		Expect(w.Client.Create(ctx, obj)).To(Succeed())
 	}
+	world.AwaitRights(ctx, w.Client, user, r.Metadata.Namespace, r.Rules...)
 }
 
 // allow lets a user work on some resources in the world's namespace, as a target lets the user of its kubeconfig.

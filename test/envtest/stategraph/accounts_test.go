@@ -11,6 +11,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // rule is a right to do something with kinds of the core group.
@@ -22,15 +24,7 @@ func rule(verbs []string, resources ...string) rbacv1.PolicyRule {
 func (w *env) account(ctx context.Context, name string, rules ...rbacv1.PolicyRule) []byte {
 	GinkgoHelper()
 	user := w.Namespace + "-" + name
-	role := &rbacv1.ClusterRole{Rules: rules}
-	role.Name = user
-	Expect(w.Client.Create(ctx, role)).To(Succeed())
-	binding := &rbacv1.ClusterRoleBinding{
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}
-	binding.Name = user
-	Expect(w.Client.Create(ctx, binding)).To(Succeed())
+	world.Grant(ctx, cp.Config, user, "", rules...)
 	config, err := cp.User(user)
 	Expect(err).NotTo(HaveOccurred())
 	out := clientcmdapi.NewConfig()

@@ -45,21 +45,14 @@ var (
 var _ = BeforeSuite(func(ctx SpecContext) {
 	cp = world.StartControlPlane(ctx, controlplane.Options{})
 	admin = world.NewClient(GinkgoTB(), cp.Config)
-	Expect(admin.Create(ctx, &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "configmaps"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}},
-	})).To(Succeed())
 })
 
 // account makes a service account that may do everything with ConfigMaps in the namespace.
 func account(ctx context.Context, name string) *corev1.ServiceAccount {
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	ExpectWithOffset(1, admin.Create(ctx, sa)).To(Succeed())
-	ExpectWithOffset(1, admin.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "configmaps"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: name}},
-	})).To(Succeed())
+	world.Grant(ctx, cp.Config, "system:serviceaccount:"+namespace+":"+name, namespace,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}})
 	return sa
 }
 
@@ -151,12 +144,7 @@ func landscaper(ctx context.Context, name string, reviews bool) (client.Client, 
 	if reviews {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}})
 	}
-	Expect(admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})).To(Succeed())
-	Expect(admin.Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: name}},
-	})).To(Succeed())
+	world.Grant(ctx, cp.Config, name, "", rules...)
 	cfg, err := cp.User(name)
 	Expect(err).NotTo(HaveOccurred())
 	c, err := client.New(cfg, client.Options{Scheme: admin.Scheme()})
