@@ -15,7 +15,7 @@ type revisionFeatures struct {
 	jobs bool
 	// definitions are those of Landscaper's types.
 	definitions func() []*apiextv1.CustomResourceDefinition
-	// statusField is a field of a deploy item's status by which its definition is told from those of older revisions.
+	// statusField is a field of a deploy item's status that the definitions of older revisions do not have.
 	statusField string
 }
 

@@ -25,7 +25,7 @@ type stage struct {
 	subject  Subject
 	revision contract.Revision
 
-	own        *controlplane.ControlPlane // nil: the cluster is the caller's
+	own        *controlplane.ControlPlane // nil if the caller brought the cluster
 	config     *rest.Config
 	kubeconfig string
 	client     client.Client // reads live; writes as Landscaper

@@ -3,6 +3,7 @@
 package contract
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -60,7 +61,7 @@ func NewError(err error, operation, reason string, now time.Time) *lsv1alpha1.Er
 			return
 		}
 		found = true
-		operation, reason = either(e.Operation, operation), either(e.Reason, reason)
+		operation, reason = cmp.Or(e.Operation, operation), cmp.Or(e.Reason, reason)
 	})
 	if isNil(err) {
 		text = fmt.Sprintf("nil %T returned as an error", err)
@@ -143,11 +144,4 @@ func appendNew(codes, more []lsv1alpha1.ErrorCode) []lsv1alpha1.ErrorCode {
 		}
 	}
 	return codes
-}
-
-func either(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -3,6 +3,7 @@
 package contract
 
 import (
+	"cmp"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -74,7 +75,7 @@ func applyBackground(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, star
 
 // waitMessage is one line that says what the deployer waits for.
 func waitMessage(o Outcome) string {
-	return either(OneLine(o.Message, MaxMessage), "the deployer is not done yet")
+	return cmp.Or(OneLine(o.Message, MaxMessage), "the deployer is not done yet")
 }
 
 // BackgroundShowsSuccess reports whether [ConditionBackground] has nothing to take back: it is not there, or says that

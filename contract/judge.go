@@ -3,6 +3,7 @@
 package contract
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -151,5 +152,5 @@ func (r Return) ownError() *lsv1alpha1.Error {
 		return newError(r.operation(), ReasonDeployerFailed,
 			fmt.Sprintf("the deployer set phase %s and gave no error", r.Phase), r.Now)
 	}
-	return newError(either(e.Operation, r.operation()), either(e.Reason, ReasonDeployerFailed), e.Message, r.Now, e.Codes...)
+	return newError(cmp.Or(e.Operation, r.operation()), cmp.Or(e.Reason, ReasonDeployerFailed), e.Message, r.Now, e.Codes...)
 }

@@ -102,7 +102,7 @@ type DeployerArgs struct {
 	// It must be fast and safe for concurrent use.
 	Observe func(Step)
 	// CountCalls is called with +1 before code of the deployer or of a hook runs for an item, and with -1 after it has
-	// returned, also if it was given up before; nil: not at all. It must be fast and safe for concurrent use. A process
+	// returned, even if it was abandoned before. nil counts nothing. It must be fast and safe for concurrent use. A process
 	// whose calls have not all returned must not hand over its lease.
 	CountCalls func(delta int)
 

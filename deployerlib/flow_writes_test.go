@@ -165,7 +165,7 @@ func TestReturns(t *testing.T) {
 	})
 	t.Run("no wait outlives the deadline", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
-		w.fake.Always(contract.Reconcile, landscapertest.Wait("for ever", 100*time.Hour))
+		w.fake.Always(contract.Reconcile, landscapertest.Wait("the other side", 100*time.Hour))
 		w.on(extension.EndHook, result(false, 100*time.Hour), nil)
 		if got := w.pass().Queue.RequeueAfter; got != contract.DefaultTimeout {
 			t.Errorf("comes back after %s, want %s", got, contract.DefaultTimeout)
@@ -173,7 +173,7 @@ func TestReturns(t *testing.T) {
 		w.clock.Step(contract.DefaultTimeout)
 		w.reconcile()
 		s := status(w)
-		if s.Phase != phases.Failed || s.LastError.Reason != lsv1alpha1.ProgressingTimeoutReason || !strings.Contains(s.LastError.Message, "for ever") {
+		if s.Phase != phases.Failed || s.LastError.Reason != lsv1alpha1.ProgressingTimeoutReason || !strings.Contains(s.LastError.Message, "the other side") {
 			t.Errorf("after the deadline: %+v", s.LastError)
 		}
 		w.wantCalls(contract.Reconcile)

@@ -163,7 +163,7 @@ func (l *lock) own() (*resourcelock.LeaderElectionRecord, []byte, error) {
 	return record, raw, err
 }
 
-// hopeless reports whether a request fails until somebody changes something. That there is no lease yet is not a fault.
+// hopeless reports whether a request fails until rights or settings change. A lease that does not exist yet is not a fault.
 func hopeless(verb string, err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) && verb != "get"
 }

@@ -71,7 +71,7 @@ func TestLockWhereLeasesAreForbidden(t *testing.T) {
 		}
 		record, _, err := l.Get(t.Context())
 		if err != nil || record.HolderIdentity != "me" || l.fault() != nil {
-			t.Fatalf("Get(...): want a record of ours, ready, got %+v, %v, %v", record, err, l.fault())
+			t.Fatalf("Get(...): want our own record, ready, got %+v, %v, %v", record, err, l.fault())
 		}
 		before := lease.requests
 		if err := errors.Join(l.Update(t.Context(), *record), l.Create(t.Context(), *record)); err != nil || lease.requests != before {

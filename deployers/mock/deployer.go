@@ -103,12 +103,5 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 	return deployerlib.DeleteExport(ctx, d.secrets, di)
 }
 
-// Abort has nothing to stop and deletes nothing: the call that it ends was
-// cancelled by then, and an export that it may have written belongs to the
-// item and goes with it.
-func (d *deployer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
-	return nil
-}
-
 // ExtensionHooks returns the schedule and what New was given.
 func (d *deployer) ExtensionHooks() extension.ReconcileExtensionHooks { return d.hooks }

@@ -88,7 +88,7 @@ func (a *applier) begin() error {
 	if a.target.kind, err = a.target.client.GroupVersionKindFor(a.obj); err != nil {
 		return fmt.Errorf("find the kind of %T: %w", a.obj, err)
 	}
-	if found, known := kinds.Load(a.target.kind); known && a.endpoint == StatusEndpointUnknown {
+	if found, known := kinds.Get(a.target.kind); known && a.endpoint == StatusEndpointUnknown {
 		a.endpoint, _ = found.(StatusEndpoint)
 	}
 	a.uid = a.obj.GetUID()

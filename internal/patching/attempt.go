@@ -36,7 +36,7 @@ func (a *applier) sendMain(ctx context.Context, todo plan, carry bool) (bool, er
 	applied := carry && a.carried(before)
 	if applied || !todo.status || a.options.Endpoint == StatusEndpointMain {
 		if applied {
-			kinds.Store(a.target.kind, StatusEndpointMain)
+			kinds.Add(a.target.kind, StatusEndpointMain)
 		}
 		a.warn(todo, true, todo.status)
 		a.left = Content{}
@@ -61,7 +61,7 @@ func (a *applier) sendStatus(ctx context.Context, todo plan) error {
 	case err != nil:
 		return err
 	}
-	kinds.Store(a.target.kind, StatusEndpointSubresource)
+	kinds.Add(a.target.kind, StatusEndpointSubresource)
 	a.warn(todo, false, true)
 	a.left = Content{}
 	return nil

@@ -4,9 +4,9 @@ package patching
 
 import (
 	"reflect"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -21,8 +21,14 @@ const (
 )
 
 // kinds remembers where the status of a kind was found, and bans where patches were refused and updates were not. Both are hints:
-// what turns out to be wrong costs a call and is corrected. They are bounded by the number of kinds that a program writes to.
-var kinds, bans sync.Map
+// what turns out to be wrong, or was forgotten, costs a call and is corrected. A ban keeps the mapper of its client from being freed,
+// so there are few.
+var (
+	kinds = lru.New(1024)
+	bans  = lru.New(maxBans)
+)
+
+const maxBans = 64
 
 // ban names the endpoint of a kind in a cluster.
 type ban struct {
@@ -32,7 +38,7 @@ type ban struct {
 }
 
 func newBan(c client.Client, kind schema.GroupVersionKind, subresource string) ban {
-	if mapper := c.RESTMapper(); mapper != nil && reflect.TypeOf(mapper).Comparable() {
+	if mapper := c.RESTMapper(); mapper != nil && reflect.ValueOf(mapper).Comparable() {
 		return ban{mapper, kind, subresource}
 	}
 	return ban{nil, kind, subresource}

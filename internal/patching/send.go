@@ -52,12 +52,12 @@ type write struct {
 // send patches the object, or updates it where only that is allowed. answer becomes what the API server returns.
 func (t target) send(ctx context.Context, w write, answer client.Object, result *Result) error {
 	ban := newBan(t.client, t.kind, w.subresource)
-	if _, known := bans.Load(ban); known {
+	if _, known := bans.Get(ban); known {
 		err := t.update(ctx, w, answer, result)
 		if !isMissingRight(err, "update") {
 			return explain(err)
 		}
-		bans.Delete(ban)
+		bans.Remove(ban)
 	}
 	refused := t.patch(ctx, w, answer, result)
 	if !isMissingRight(refused, "patch") {
@@ -71,7 +71,7 @@ func (t target) send(ctx context.Context, w write, answer client.Object, result 
 		}
 		return &RightsError{Resource: resource, Err: refused}
 	}
-	bans.Store(ban, nil)
+	bans.Add(ban, nil)
 	return explain(err)
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 )
 
-// item returns a DeployItem as the API server returns one that nobody processed yet.
+// item returns a DeployItem as the API server returns it before a deployer has processed it.
 func item(change ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", ResourceVersion: "7"},

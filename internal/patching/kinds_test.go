@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patching
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// mapped is a client with a mapper of its own.
+type mapped struct {
+	client.Client
+	mapper meta.RESTMapper
+}
+
+func (m mapped) RESTMapper() meta.RESTMapper { return m.mapper }
+
+// counted is a mapper that can be compared as a type, but not with every value.
+type counted struct {
+	meta.RESTMapper
+	value any
+}
+
+func TestBansAreBounded(t *testing.T) {
+	kind := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	for i := range 10 * maxBans {
+		bans.Add(newBan(mapped{mapper: counted{value: i}}, kind, ""), nil)
+	}
+	if got := bans.Len(); got != maxBans {
+		t.Errorf("%d mappers are kept, want %d", got, maxBans)
+	}
+}
+
+func TestMappersThatCannotBeCompared(t *testing.T) {
+	ban := newBan(mapped{mapper: counted{value: []int{1}}}, schema.GroupVersionKind{}, "")
+	if bans.Add(ban, nil); ban.cluster != nil {
+		t.Errorf("the ban names %v, which cannot be a key", ban.cluster)
+	}
+}
