@@ -2,7 +2,7 @@
 
 //go:build unix && !linux
 
-package conformance
+package process
 
 import "syscall"
 

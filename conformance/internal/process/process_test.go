@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package conformance
+package process
 
 import (
 	"bufio"
@@ -16,22 +16,16 @@ import (
 )
 
 // launched starts a shell that waits for a child of its own. What both write can be read: it ends when both have ended.
-func launched(t *testing.T, script string) (*process, *bufio.Reader) {
+func launched(t *testing.T, script string) (*Process, *bufio.Reader) {
 	t.Helper()
 	read, written, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = read.Close() })
-	s := Subject{
-		Bounds: Bounds{Stop: 30 * time.Second},
-		Command: func(string) *exec.Cmd {
-			command := exec.Command("sh", "-c", script)
-			command.Stdout = written
-			return command
-		},
-	}
-	p, err := launch(t.Context(), s, &rest.Config{}, "")
+	command := exec.Command("sh", "-c", script)
+	command.Stdout = written
+	p, err := Exec(command, io.Discard, 30*time.Second)
 	if err := errors.Join(err, written.Close(), read.SetReadDeadline(time.Now().Add(30*time.Second))); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +37,7 @@ func launched(t *testing.T, script string) (*process, *bufio.Reader) {
 }
 
 func TestACommandEndsWithItsChildren(t *testing.T) {
-	for name, end := range map[string]func(*process) error{"stop": (*process).stop, "kill": (*process).kill} {
+	for name, end := range map[string]func(*Process) error{"stop": (*Process).Stop, "kill": (*Process).Kill} {
 		t.Run(name, func(t *testing.T) {
 			p, output := launched(t, "sh -c 'echo up; exec sleep 600' & wait")
 			if err := end(p); err != nil {
@@ -59,30 +53,24 @@ func TestACommandEndsWithItsChildren(t *testing.T) {
 func TestACommandThatEndsByItselfIsAnError(t *testing.T) {
 	p, _ := launched(t, "echo up; exit 3")
 	<-p.ended
-	if err := p.stop(); err == nil || err.Error() != "the deployer ended by itself: exit status 3" {
-		t.Errorf("stop(): got %v", err)
+	if err := p.Stop(); err == nil || err.Error() != "the deployer ended by itself: exit status 3" {
+		t.Errorf("Stop(): got %v", err)
 	}
 }
 
 func TestACommandThatCannotBeStarted(t *testing.T) {
-	s := Subject{Command: func(string) *exec.Cmd { return exec.Command("/does/not/exist") }}
-	p, err := launch(t.Context(), s, &rest.Config{}, "")
-	if err == nil {
-		t.Fatal("launch(...): want an error")
+	if _, err := Exec(exec.Command("/does/not/exist"), io.Discard, time.Second); err == nil {
+		t.Fatal("Exec(...): want an error")
 	}
-	<-p.ended
 }
 
 func TestADeployerInProcessEndsWithItsContext(t *testing.T) {
-	s := Subject{Bounds: Bounds{Stop: 30 * time.Second}, Start: func(ctx context.Context, _ *rest.Config) error {
+	run := func(ctx context.Context, _ *rest.Config) error {
 		<-ctx.Done()
 		return nil
-	}}
-	for name, end := range map[string]func(*process) error{"stop": (*process).stop, "kill": (*process).kill} {
-		p, err := launch(t.Context(), s, &rest.Config{}, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+	}
+	for name, end := range map[string]func(*Process) error{"stop": (*Process).Stop, "kill": (*Process).Kill} {
+		p := Start(t.Context(), run, &rest.Config{}, 30*time.Second)
 		if err := end(p); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

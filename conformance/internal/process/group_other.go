@@ -2,7 +2,7 @@
 
 //go:build !unix
 
-package conformance
+package process
 
 import (
 	"os/exec"
