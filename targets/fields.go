@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/deployerkit/deployerkit/targets/internal/document"
 )
 
 // maxData is the most that a certificate, a bundle of them, or a key may have, in bytes of base64. A bundle of all
@@ -130,6 +132,15 @@ func data(object map[string]any, name string) []byte {
 		return nil // isBase64 passed it before
 	}
 	return decoded
+}
+
+// parse reads a document at a path of the configuration.
+func parse(path string, text []byte) (any, error) {
+	tree, err := document.Read(text)
+	if err != nil {
+		return nil, fault(path, err.Error())
+	}
+	return tree, nil
 }
 
 // ignored is for what kubeconfigs hold for other programs.

@@ -103,7 +103,7 @@ func (f *flags) openTarget(ctx context.Context, ls *landscaper, di *lsv1alpha1.D
 		return nil, err
 	}
 	pool := targets.NewPool(targets.PoolOptions{
-		Policy: f.options.Targets, Resolver: resolver, Landscaper: ls.config, LandscaperClient: ls, Patience: patience, ConnectTimeout: patience,
+		Policy: f.options.Targets, Resolver: resolver, Landscaper: ls.config, LandscaperClient: ls, GetTimeout: patience, ConnectTimeout: patience,
 		Limits: f.options.TargetLimits,
 	})
 	c, err := pool.Get(ctx, resolved)

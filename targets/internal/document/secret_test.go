@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package targets
+package document
 
 import (
 	"encoding/json"
@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// FuzzContent: any value gives either one JSON object or an error that shows nothing of it.
-func FuzzContent(f *testing.F) {
+// FuzzOfSecret: any value gives either one JSON object or an error that shows nothing of it.
+func FuzzOfSecret(f *testing.F) {
 	for _, seed := range []string{"", "a: b", "[", "*x", "&a [*a]", "\xff", ".nan", "? [a]: b", "a: 1\na: 2", "!!binary x", "- - -", "{\"a\":1}"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
 		const mark = "# CANARY-4711\n"
-		text, err := content(map[string][]byte{"k": append([]byte(mark), value...)}, "")
+		text, err := OfSecret(map[string][]byte{"k": append([]byte(mark), value...)}, "")
 		if err != nil {
 			if strings.Contains(err.Error(), "CANARY") || strings.ContainsAny(err.Error(), "\r\n") {
 				t.Errorf("unexpected error %q", err)
@@ -24,7 +24,7 @@ func FuzzContent(f *testing.F) {
 		}
 		out := map[string]any{}
 		if err := json.Unmarshal([]byte(text), &out); err != nil || len(out) != 1 {
-			t.Errorf("content %q is no JSON object with one key: %v", strings.ToValidUTF8(text, "?"), err)
+			t.Errorf("secret %q is no JSON object with one key: %v", strings.ToValidUTF8(text, "?"), err)
 		}
 	})
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package targets
+package document
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"slices"
 )
 
-// content returns the raw value of the key, or without a key all values as one JSON object.
-// Errors name keys only: the texts of the YAML parser quote what they stumble over.
-func content(data map[string][]byte, key string) (string, error) {
+// OfSecret returns the value of a key in the data of a secret, or all values as one JSON object if key is empty. Its errors
+// name keys only.
+func OfSecret(data map[string][]byte, key string) (string, error) {
 	if key != "" {
 		value, exists := data[key]
 		if !exists {
@@ -37,7 +37,7 @@ func content(data map[string][]byte, key string) (string, error) {
 
 // writeJSON writes a document as JSON. What is JSON already stays as it is.
 func writeJSON(out *bytes.Buffer, text []byte) error {
-	tree, err := readDocument(text)
+	tree, err := Read(text)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func writeJSON(out *bytes.Buffer, text []byte) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false) // which would make the text longer
 	if err := encoder.Encode(tree); err != nil {
-		return errDocumentSyntax
+		return errSyntax
 	}
 	out.Truncate(out.Len() - 1) // the encoder ends with a line break
 	return nil

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package targets
+// Package document reads YAML and JSON documents of untrusted origin. The memory that this takes depends on the size of the
+// text only.
+package document
 
 import (
 	"bytes"
@@ -26,34 +28,25 @@ const (
 	maxDepth = 50
 )
 
-// Reasons why a document cannot be used. They contain nothing of it.
+// Reasons why a document cannot be used.
 var (
-	errDocumentSize   = fmt.Errorf("is too large: more than %d KiB, or %d KiB of YAML", maxConfig>>10, maxYAML>>10)
-	errDocumentValues = fmt.Errorf("has more than %d values", maxValues)
-	errDocumentDepth  = fmt.Errorf("is nested more than %d levels deep", maxDepth)
-	errDocumentSyntax = errors.New("is neither valid YAML nor JSON, or has a key twice")
-	errDocumentAlias  = errors.New("has an anchor, an alias or a merge key, which are not supported")
-	errDocumentSecond = errors.New("has more than one document")
+	errSize   = fmt.Errorf("is too large: more than %d KiB, or %d KiB of YAML", maxConfig>>10, maxYAML>>10)
+	errValues = fmt.Errorf("has more than %d values", maxValues)
+	errDepth  = fmt.Errorf("is nested more than %d levels deep", maxDepth)
+	errSyntax = errors.New("is neither valid YAML nor JSON, or has a key twice")
+	errAlias  = errors.New("has an anchor, an alias or a merge key, which are not supported")
+	errSecond = errors.New("has more than one document")
 )
 
-// parse reads a document at a path of the configuration.
-func parse(path string, text []byte) (any, error) {
-	tree, err := readDocument(text)
-	if err != nil {
-		return nil, fault(path, err.Error())
-	}
-	return tree, nil
-}
-
-// readDocument reads one YAML or JSON document. It refuses what is costly or ambiguous before it builds anything:
-// too many values, aliases, a key that occurs twice in one object, a second document. The memory that it takes depends
-// on the size of the text only.
-func readDocument(text []byte) (any, error) {
+// Read reads one YAML or JSON document. It refuses what is costly or ambiguous before it builds anything: too many values,
+// aliases, a key that occurs twice in one object, a second document. An empty document is nil. The texts of its errors
+// contain nothing of the document.
+func Read(text []byte) (any, error) {
 	switch {
 	case len(text) > maxConfig:
-		return nil, errDocumentSize
+		return nil, errSize
 	case !utf8.Valid(text):
-		return nil, errDocumentSyntax
+		return nil, errSyntax
 	}
 	if err := checkIndicators(text); err != nil {
 		return nil, err
@@ -62,7 +55,7 @@ func readDocument(text []byte) (any, error) {
 		return tree, err
 	}
 	if len(text) > maxYAML {
-		return nil, errDocumentSize
+		return nil, errSize
 	}
 	return readYAML(text)
 }
@@ -81,7 +74,7 @@ func checkIndicators(text []byte) error {
 			}
 		}
 		if count > maxValues {
-			return errDocumentValues
+			return errValues
 		}
 	}
 	return nil
@@ -93,11 +86,11 @@ func readJSON(text []byte) (tree any, ok bool, err error) {
 		return nil, false, nil
 	}
 	if tooDeep(text) {
-		return nil, true, errDocumentDepth
+		return nil, true, errDepth
 	}
 	strict, err := kjson.UnmarshalStrict(text, &tree, kjson.DisallowDuplicateFields)
 	if err != nil || len(strict) > 0 {
-		return nil, true, errDocumentSyntax
+		return nil, true, errSyntax
 	}
 	return tree, true, nil
 }
@@ -132,12 +125,12 @@ func readYAML(text []byte) (any, error) {
 		if errors.Is(err, io.EOF) {
 			return nil, nil
 		}
-		return nil, errDocumentSyntax
+		return nil, errSyntax
 	}
 	if err := decoder.Decode(&second); err == nil {
-		return nil, errDocumentSecond
+		return nil, errSecond
 	} else if !errors.Is(err, io.EOF) {
-		return nil, errDocumentSyntax
+		return nil, errSyntax
 	}
 	return valueOf(&document, 0)
 }
@@ -145,9 +138,9 @@ func readYAML(text []byte) (any, error) {
 func valueOf(n *yaml.Node, depth int) (any, error) {
 	switch {
 	case depth > maxDepth:
-		return nil, errDocumentDepth
+		return nil, errDepth
 	case n.Kind == yaml.AliasNode || n.Anchor != "" || n.Tag == "!!merge":
-		return nil, errDocumentAlias
+		return nil, errAlias
 	}
 	switch n.Kind {
 	case yaml.DocumentNode:
@@ -159,13 +152,13 @@ func valueOf(n *yaml.Node, depth int) (any, error) {
 	case yaml.ScalarNode:
 		return scalarOf(n)
 	default:
-		return nil, errDocumentSyntax
+		return nil, errSyntax
 	}
 }
 
 func listOf(n *yaml.Node, depth int) (any, error) {
 	if n.ShortTag() != "!!seq" {
-		return nil, errDocumentSyntax
+		return nil, errSyntax
 	}
 	list := make([]any, 0, len(n.Content))
 	for _, item := range n.Content {
@@ -181,19 +174,19 @@ func listOf(n *yaml.Node, depth int) (any, error) {
 // objectOf compares keys as the text that they are in JSON.
 func objectOf(n *yaml.Node, depth int) (any, error) {
 	if n.ShortTag() != "!!map" {
-		return nil, errDocumentSyntax
+		return nil, errSyntax
 	}
 	object := make(map[string]any, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		switch {
 		case key.Kind == yaml.AliasNode || key.Anchor != "" || key.ShortTag() == "!!merge":
-			return nil, errDocumentAlias
+			return nil, errAlias
 		case key.Kind != yaml.ScalarNode:
-			return nil, errDocumentSyntax
+			return nil, errSyntax
 		}
 		if _, taken := object[key.Value]; taken {
-			return nil, errDocumentSyntax
+			return nil, errSyntax
 		}
 		value, err := valueOf(n.Content[i+1], depth+1)
 		if err != nil {
@@ -224,17 +217,17 @@ func scalarOf(n *yaml.Node) (any, error) {
 		return nil, nil
 	case "!!bool", "!!int", "!!float", "!!binary":
 		if err := n.Decode(&value); err != nil {
-			return nil, errDocumentSyntax
+			return nil, errSyntax
 		}
 	default:
-		return nil, errDocumentSyntax
+		return nil, errSyntax
 	}
 	switch v := value.(type) {
 	case int:
 		return int64(v), nil
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, errDocumentSyntax
+			return nil, errSyntax
 		}
 	}
 	return value, nil

@@ -13,12 +13,14 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/deployerkit/deployerkit/targets/internal/token"
 )
 
-// means is all that a client is made of.
-type means struct {
+// clientConfig is what a client is made of.
+type clientConfig struct {
 	access *access
-	tokens *tokenSource // nil: the credentials are in access
+	tokens *token.Source // nil: the credentials are in access
 	// key of the client in the pool: two Targets with the same key share one. Of kubeconfigs it covers the
 	// credentials too; of service accounts the account, since its tokens come and go.
 	key string
@@ -33,17 +35,17 @@ func sumOf(t *lsv1alpha1.ResolvedTarget) contentSum {
 	return sha256.Sum256([]byte(string(t.Spec.Type) + "\x00" + t.Content))
 }
 
-// means reads a Target's content. No target is asked anything.
-func (p *Pool) means(ctx context.Context, t *lsv1alpha1.ResolvedTarget) (*means, error) {
+// clientConfig reads the content of a Target. It sends no request to the target.
+func (p *Pool) clientConfig(ctx context.Context, t *lsv1alpha1.ResolvedTarget) (*clientConfig, error) {
 	c, err := readContent(t, p.o.Policy)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case c.oidc != nil:
-		return p.oidcMeans(t.Namespace, c.oidc)
+		return p.oidcClientConfig(t.Namespace, c.oidc)
 	case c.self != nil:
-		return p.selfMeans(t.Namespace, c.self)
+		return p.selfClientConfig(t.Namespace, c.self)
 	case c.secret != nil:
 		if c.kubeconfig, err = p.readSecret(ctx, t.Target, c.secret); err != nil {
 			return nil, err
@@ -55,7 +57,7 @@ func (p *Pool) means(ctx context.Context, t *lsv1alpha1.ResolvedTarget) (*means,
 	}
 	place := a.place()
 	key := hash("kubeconfig", place, a.token, string(a.cert), string(a.key))
-	return &means{access: a, place: place, key: key, legacy: c.secret != nil}, nil
+	return &clientConfig{access: a, place: place, key: key, legacy: c.secret != nil}, nil
 }
 
 func (p *Pool) readSecret(ctx context.Context, t *lsv1alpha1.Target, ref *secretKey) (any, error) {
@@ -69,22 +71,23 @@ func (p *Pool) readSecret(ctx context.Context, t *lsv1alpha1.Target, ref *secret
 	return parse("kubeconfig", text)
 }
 
-func (p *Pool) oidcMeans(namespace string, c *oidcConfig) (*means, error) {
+func (p *Pool) oidcClientConfig(namespace string, c *oidcConfig) (*clientConfig, error) {
 	if p.o.LandscaperClient == nil {
 		return nil, fault("oidcConfig", "this deployer cannot create tokens")
 	}
 	a := &access{server: c.server, ca: c.ca}
-	m := &means{access: a, place: a.place()}
-	m.tokens = newTokenSource(p.o.LandscaperClient, p.o.Clock, types.NamespacedName{Namespace: namespace, Name: c.serviceAccount})
-	m.tokens.audience, m.tokens.expiration = c.audience, c.expiration
-	m.tokens.review = len(p.o.Policy.LandscaperAudiences) == 0
+	m := &clientConfig{access: a, place: a.place()}
+	m.tokens = token.New(p.o.LandscaperClient, p.o.Clock, token.Options{
+		Account:  types.NamespacedName{Namespace: namespace, Name: c.serviceAccount},
+		Audience: c.audience, Expiration: c.expiration, Review: len(p.o.Policy.LandscaperAudiences) == 0,
+	})
 	audience := slices.Sorted(slices.Values(c.audience))
 	m.key = hash(append([]string{"oidc", m.place, namespace, c.serviceAccount}, audience...)...)
 	return m, nil
 }
 
-// selfMeans takes the address and the CA from the Landscaper's access, and nothing that proves who the deployer is.
-func (p *Pool) selfMeans(namespace string, c *selfConfig) (*means, error) {
+// selfClientConfig takes the address and the CA from the Landscaper's access, and nothing that proves who the deployer is.
+func (p *Pool) selfClientConfig(namespace string, c *selfConfig) (*clientConfig, error) {
 	if p.o.LandscaperClient == nil || p.o.Landscaper == nil {
 		return nil, fault("selfConfig", "this deployer cannot create tokens")
 	}
@@ -92,9 +95,10 @@ func (p *Pool) selfMeans(namespace string, c *selfConfig) (*means, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &means{access: a, place: a.place()}
-	m.tokens = newTokenSource(p.o.LandscaperClient, p.o.Clock, types.NamespacedName{Namespace: namespace, Name: c.serviceAccount})
-	m.tokens.expiration = c.expiration
+	m := &clientConfig{access: a, place: a.place()}
+	m.tokens = token.New(p.o.LandscaperClient, p.o.Clock, token.Options{
+		Account: types.NamespacedName{Namespace: namespace, Name: c.serviceAccount}, Expiration: c.expiration,
+	})
 	m.key = hash("self", m.place, namespace, c.serviceAccount)
 	return m, nil
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package targets
+// Package pacer slows watches down that end early.
+package pacer
 
 import (
 	"context"
@@ -24,9 +25,9 @@ const (
 	watchesKnown = 2000
 )
 
-// pacer slows watches down that end early, for whatever reason. client-go itself does not wait after some of them. It is
+// Pacer slows watches down that end early, for whatever reason. After some reasons client-go itself does not wait. It is
 // safe for concurrent use.
-type pacer struct {
+type Pacer struct {
 	mu      sync.Mutex
 	watches *lru.Cache // by what is watched; of *pace
 }
@@ -38,10 +39,12 @@ type pace struct {
 	next   time.Time
 }
 
-func newPacer() *pacer { return &pacer{watches: lru.New(watchesKnown)} }
+// New returns a Pacer that knows no watch.
+func New() *Pacer { return &Pacer{watches: lru.New(watchesKnown)} }
 
-// watchOf names what a request watches. Where it begins, and for how long it goes on, makes no other watch of it.
-func watchOf(req *http.Request) string {
+// WatchOf identifies what a request watches. Requests that differ only in where the watch begins, or in how long it takes,
+// are the same watch.
+func WatchOf(req *http.Request) string {
 	query := req.URL.Query()
 	for _, name := range []string{"resourceVersion", "timeoutSeconds", "timeout", "allowWatchBookmarks", "resourceVersionMatch"} {
 		query.Del(name)
@@ -49,7 +52,7 @@ func watchOf(req *http.Request) string {
 	return req.URL.Path + "?" + query.Encode()
 }
 
-func (p *pacer) of(watch string) *pace {
+func (p *Pacer) of(watch string) *pace {
 	if known, ok := p.watches.Get(watch); ok {
 		if it, ok := known.(*pace); ok {
 			return it
@@ -61,15 +64,15 @@ func (p *pacer) of(watch string) *pace {
 }
 
 // begin returns how long to wait before the watch is opened.
-func (p *pacer) begin(watch string, now time.Time) time.Duration {
+func (p *Pacer) begin(watch string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	it := p.of(watch)
 	return max(it.next.Sub(now), it.starts.ReserveN(now, 1).DelayFrom(now), 0)
 }
 
-// end says how a watch ended: failed unless it was the client that ended it.
-func (p *pacer) end(watch string, began, now time.Time, failed bool) {
+// End records how a watch ended: failed unless it was the client that ended it.
+func (p *Pacer) End(watch string, began, now time.Time, failed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	it := p.of(watch)
@@ -82,8 +85,8 @@ func (p *pacer) end(watch string, began, now time.Time, failed bool) {
 	}
 }
 
-// wait waits until the watch of a request may be opened.
-func (p *pacer) wait(ctx context.Context, watch string, now time.Time) error {
+// Wait waits until the watch of a request may be opened.
+func (p *Pacer) Wait(ctx context.Context, watch string, now time.Time) error {
 	pause := p.begin(watch, now)
 	if pause == 0 {
 		return nil
