@@ -20,7 +20,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/deployerkit/deployerkit/faultnet/hostile"
-
 	"github.com/deployerkit/deployerkit/targets/internal/pacer"
 )
 

@@ -5,12 +5,15 @@ package deployerlib_test
 import (
 	"flag"
 	"fmt"
-	"path/filepath"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -20,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// scenario is one situation whose passes are written down in testdata/cycles.
+// scenario is one situation whose reconciles testdata/reconciles.txtar records.
 type scenario struct {
 	objects []client.Object
 	setups  []setup
@@ -35,7 +38,7 @@ func hookFails(t extension.HookType) func(*world) {
 	return func(w *world) { w.on(t, result(false, time.Hour), errBoom) }
 }
 
-func TestCycles(t *testing.T) {
+func TestReconciles(t *testing.T) {
 	noFinalizer := func(di *lsv1alpha1.DeployItem) { di.Finalizers = []string{"example.com/other"} }
 	scenarios := map[string]scenario{
 		"annotation first run":          {objects: items(operation(lsv1alpha1.ReconcileOperation))},
@@ -115,7 +118,7 @@ func objectsFor(t extension.HookType) []client.Object {
 	}
 }
 
-// run writes down the passes, and what they left behind.
+// run compares the steps of the reconciles, and the item after each, with the golden file.
 func (s scenario) run(t *testing.T, name string) {
 	w := newWorld(t, s.objects, append([]setup{withHooks()}, s.setups...)...)
 	if s.script != nil {
@@ -134,7 +137,30 @@ func (s scenario) run(t *testing.T, name string) {
 		b.WriteString(summary(w.stored()))
 		w.clock.Step(time.Second)
 	}
-	landscapertest.Golden(t, filepath.Join("testdata", "cycles", strings.ReplaceAll(name, " ", "-")+".golden"), b.String(), *update)
+	golden(t, strings.ReplaceAll(name, " ", "-"), b.String())
+}
+
+// golden compares got with the part of testdata/reconciles.txtar that has the name, or writes that part with -update.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	const path = "testdata/reconciles.txtar"
+	archive, err := txtar.ParseFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, found := slices.BinarySearchFunc(archive.Files, name, func(f txtar.File, name string) int { return strings.Compare(f.Name, name) })
+	if !found {
+		archive.Files = slices.Insert(archive.Files, i, txtar.File{Name: name})
+	}
+	if *update {
+		archive.Files[i].Data = []byte(got)
+		if err := os.WriteFile(path, txtar.Format(archive), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(string(archive.Files[i].Data), got); diff != "" {
+		t.Errorf("%s in %s differs (-want +got, run with -update to accept):\n%s", name, path, diff)
+	}
 }
 
 // summary is the state of an item after a pass.
