@@ -47,7 +47,7 @@ type Client struct {
 
 	mu         sync.Mutex
 	connected  bool
-	connecting context.Context // of the attempt that is under way: done when it, or all patience with it, ends
+	connecting context.Context // of the attempt that is under way: done when the attempt or GetTimeout ends
 	forgotten  time.Time       // when its credentials were last refused
 }
 
@@ -84,7 +84,7 @@ func (c *Client) Invalidate() {
 	c.pool.forget(c)
 }
 
-// refused is told about answers with code 401.
+// refused handles an answer with code 401.
 func (c *Client) refused(l *link, token string) {
 	c.pool.metrics.event("unauthorized")
 	if l.tokens != nil {

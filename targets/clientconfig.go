@@ -20,7 +20,7 @@ import (
 // clientConfig is what a client is made of.
 type clientConfig struct {
 	access *access
-	tokens *token.Source // nil: the credentials are in access
+	tokens *token.Source // nil if the credentials are in access
 	// key of the client in the pool: two Targets with the same key share one. Of kubeconfigs it covers the
 	// credentials too; of service accounts the account, since its tokens come and go.
 	key string

@@ -49,7 +49,7 @@ func (f fields) object(path string, value any, p Policy) (map[string]any, error)
 	return object, nil
 }
 
-// unknown does not repeat the name of a field that nobody knows: it may be anything, a misplaced token too.
+// unknown does not repeat the name of an unknown field: it may be anything, a misplaced token too.
 func (f fields) unknown(path, name string) error {
 	for known := range f {
 		if strings.EqualFold(known, name) {
@@ -59,7 +59,7 @@ func (f fields) unknown(path, name string) error {
 	return fault(orConfig(path), "has a field that is not known")
 }
 
-// saysNothing tells that a field might as well be absent. An empty object does say something: exec: {} is a request
+// saysNothing reports whether a field might as well be absent. An empty object does say something: exec: {} is a request
 // to run a program.
 func saysNothing(value any) bool {
 	switch v := value.(type) {

@@ -21,34 +21,34 @@ import (
 
 // PoolOptions say how a Pool makes clients. The zero value serves targets with kubeconfigs.
 type PoolOptions struct {
-	// Policy is what Targets may ask for. Zero: the strictest.
+	// Policy is what Targets may ask for. Default: the strictest.
 	Policy Policy
-	// Resolver reads the secrets of the old form {"kubeconfig": {"secretRef": …}}, and is told to read again when a
-	// target refuses credentials. Give it the one that resolves the Targets. nil: the old form is refused, and
-	// changed secrets are seen after the Resolver's own time.
+	// Resolver reads the secrets of the old form {"kubeconfig": {"secretRef": …}}, and reads them again when a target
+	// refuses credentials. Use the one that resolves the Targets. Without a Resolver, the old form is refused, and changed
+	// secrets are seen after the Resolver's own time.
 	Resolver *Resolver
 	// Landscaper is the access to the Landscaper cluster; of it, self targets get the address and the CA, never
 	// the credentials. Needed with EnableSelf.
 	Landscaper *rest.Config
 	// LandscaperClient creates (and reviews) tokens there. Needed with EnableOIDC and EnableSelf.
 	LandscaperClient client.Client
-	// Scheme of the clients. nil: client-go's.
+	// Scheme of the clients. Default: the scheme of client-go.
 	Scheme *runtime.Scheme
-	// Clock tells the age of what is kept. nil: the real one.
+	// Clock is the source of time. Default: the real clock.
 	Clock clock.PassiveClock
-	// MaxClients are kept, at most; those that were not used for longest go first, pinned ones never. 0: 200.
+	// MaxClients is how many clients are kept. The least recently used ones end first, pinned ones never. Default: 200.
 	MaxClients int
-	// GetTimeout is how long Get waits for the first answer of a target. 0: 1 s. The attempt goes on without the caller.
+	// GetTimeout is how long Get waits for the first answer of a target. The attempt goes on without the caller. Default: 1 s.
 	GetTimeout time.Duration
-	// ConnectTimeout bounds an attempt to connect, and a discovery. 0: 10 s.
+	// ConnectTimeout bounds an attempt to connect, and a discovery. Default: 10 s.
 	ConnectTimeout time.Duration
-	// RequestTimeout bounds every request that is not a watch. 0: 60 s, what an API server takes at most.
+	// RequestTimeout bounds every request that is not a watch. Default: 60 s, the limit of an API server.
 	RequestTimeout time.Duration
-	// MinPause and MaxPause bound the pauses between attempts to reach a target that is down. 0: 1 s and 1 min.
+	// MinPause and MaxPause bound the pauses between attempts to reach a target that is down. Defaults: 1 s and 1 min.
 	MinPause, MaxPause time.Duration
-	// Limits bound what targets can cost. Zero: the defaults.
+	// Limits bound what targets can cost.
 	Limits Limits
-	// WrapTransport sees every request of every client, without credentials. nil: nobody does.
+	// WrapTransport sees every request of every client, without credentials. Optional.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
@@ -222,7 +222,7 @@ func (c *Client) canRotate(m *clientConfig) bool {
 	return c.fixed && m.tokens == nil && c.place == m.place && len(c.ties) == 1
 }
 
-// bind notes that the Target uses the client; a former one that nobody uses any more ends.
+// bind records that the Target uses the client. Its former client ends if no other Target uses it.
 func (p *Pool) bind(id types.NamespacedName, now *tied) {
 	former := p.ties[id]
 	p.ties[id] = now

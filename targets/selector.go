@@ -15,7 +15,7 @@ import (
 // selectorsPath is the name of the list in error messages, as in deployerlib's arguments.
 const selectorsPath = "targetSelectors"
 
-// Matches tells whether a deployer with these selectors is responsible for the Target: whether one of
+// Matches reports whether a deployer with these selectors is responsible for the Target: whether one of
 // the selectors matches. A selector matches when all of its parts do that are not empty (targets: one
 // of the references; annotations, labels: all requirements); a selector without parts matches every
 // Target, and so does an empty list.

@@ -47,8 +47,8 @@ type link struct {
 	tokens    *token.Source // nil with fixed credentials
 }
 
-// newLink makes the connections from what the choke point allows. Its own transport, not client-go's: that keeps
-// each transport for ever.
+// newLink makes the connections from what the choke point allows. It does not use the transports of client-go,
+// which never releases one.
 func newLink(cfg *rest.Config, tokens *token.Source) (*link, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure}
 	if len(cfg.CAData) > 0 {

@@ -48,7 +48,7 @@ func openLandscaper(kubeconfig string) (*landscaper, error) {
 }
 
 // newClient is not throttled, and reads live. Warnings about requests that
-// change nothing are nobody's concern.
+// change nothing are not shown.
 func newClient(cfg *rest.Config) (client.Client, error) {
 	scheme, err := deployerlib.Scheme()
 	if err != nil {
