@@ -9,33 +9,33 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"runtime"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/internal/process"
 )
 
 // Process is a running deployer. Exactly one of command and network is set.
 type Process struct {
-	command *exec.Cmd
+	command *process.Process
 	network *faultnet.Network
 	cancel  context.CancelFunc
-	bound   time.Duration
+	timeout time.Duration // of Stop, and in this process of Kill
 
-	ended chan struct{}
-	err   error // once ended
+	ended <-chan struct{}
+	err   error // of a deployer in this process, once ended
 }
 
-// Start runs a deployer in this process. It runs until Stop or Kill, which wait at most for bound; only the values of ctx
-// are used.
-func Start(ctx context.Context, run func(context.Context, *rest.Config) error, cfg *rest.Config, bound time.Duration) *Process {
-	p := &Process{network: faultnet.NewNetwork(), ended: make(chan struct{}), bound: bound}
+// Start runs a deployer in this process. It runs until Stop or Kill, which return an error if it does not end within
+// timeout; only the values of ctx are used.
+func Start(ctx context.Context, run func(context.Context, *rest.Config) error, cfg *rest.Config, timeout time.Duration) *Process {
+	ended := make(chan struct{})
+	p := &Process{network: faultnet.NewNetwork(), ended: ended, timeout: timeout}
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
-		defer close(p.ended)
+		defer close(ended)
 		p.err = run(ctx, p.network.Wrap(cfg))
 	}()
 	return p
@@ -43,29 +43,12 @@ func Start(ctx context.Context, run func(context.Context, *rest.Config) error, c
 
 // Exec starts a command in a process group of its own, so that its children end with it. Its output goes to logs unless
 // the command has writers of its own.
-func Exec(command *exec.Cmd, logs io.Writer, bound time.Duration) (*Process, error) {
-	p := &Process{command: command, ended: make(chan struct{}), bound: bound}
-	if command.Stdout == nil && command.Stderr == nil {
-		command.Stdout, command.Stderr = logs, logs
-	}
-	command.WaitDelay = p.bound
-	ownGroup(command)
-	started := make(chan error)
-	go func() {
-		// Where the kernel ends a child with its parent, it does so when the thread that started it ends.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := command.Start()
-		started <- err
-		if err == nil {
-			p.err = command.Wait()
-		}
-		close(p.ended)
-	}()
-	if err := <-started; err != nil {
+func Exec(command *exec.Cmd, logs io.Writer, timeout time.Duration) (*Process, error) {
+	started, err := process.Start(command, logs)
+	if err != nil {
 		return nil, fmt.Errorf("start deployer: %w", err)
 	}
-	return p, nil
+	return &Process{command: started, ended: started.Done, timeout: timeout}, nil
 }
 
 // Ended returns a channel that is closed when the deployer has ended.
@@ -75,10 +58,17 @@ func (p *Process) Ended() <-chan struct{} { return p.ended }
 func (p *Process) Failure() error {
 	select {
 	case <-p.ended:
-		return fmt.Errorf("the deployer ended by itself: %w", orUnknown(p.err))
 	default:
 		return nil
 	}
+	err := p.err
+	if p.command != nil {
+		err = p.command.Err()
+	}
+	if err == nil {
+		err = errors.New("without an error")
+	}
+	return fmt.Errorf("the deployer ended by itself: %w", err)
 }
 
 // Stop ends the deployer as a user does, with SIGTERM or the end of its context. Errors: the deployer has ended before, or
@@ -88,47 +78,31 @@ func (p *Process) Stop() error {
 		return err
 	}
 	if p.command != nil {
-		if err := signalGroup(p.command, syscall.SIGTERM); err != nil {
-			return fmt.Errorf("stop deployer: %w", err)
-		}
-	} else {
-		p.cancel()
+		return p.command.StopWithin(p.timeout)
 	}
-	return p.await()
+	return p.cancelAndWait()
 }
 
-// Kill ends the deployer without giving it a chance to write anything.
+// Kill ends the deployer without giving it a chance to write anything. Errors are those of Stop.
 func (p *Process) Kill() error {
-	if p.command != nil {
-		if err := signalGroup(p.command, syscall.SIGKILL); err != nil {
-			return fmt.Errorf("kill deployer: %w", err)
-		}
-	} else {
-		p.network.Kill()
-		p.cancel()
+	if err := p.Failure(); err != nil {
+		return err
 	}
-	return p.await()
+	if p.command != nil {
+		return p.command.Kill()
+	}
+	p.network.Kill()
+	return p.cancelAndWait()
 }
 
-// await waits for the end. It kills a command that does not end in time.
-func (p *Process) await() error {
-	timer := time.NewTimer(p.bound)
+func (p *Process) cancelAndWait() error {
+	p.cancel()
+	timer := time.NewTimer(p.timeout)
 	defer timer.Stop()
 	select {
 	case <-p.ended:
 		return nil
 	case <-timer.C:
+		return fmt.Errorf("the deployer did not end within %s", p.timeout)
 	}
-	err := fmt.Errorf("the deployer did not end within %s", p.bound)
-	if p.command != nil {
-		err = errors.Join(err, signalGroup(p.command, syscall.SIGKILL))
-	}
-	return err
-}
-
-func orUnknown(err error) error {
-	if err == nil {
-		return errors.New("without an error")
-	}
-	return err
 }
