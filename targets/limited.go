@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/targets/internal/budget"
 )
 
 // limited holds what an answer takes until it has been decoded, and reads lists page by page.
@@ -119,10 +121,43 @@ func moved(list client.ObjectList, items []runtime.Object) ([]runtime.Object, er
 
 // page reads one page, and returns how many bytes it had.
 func (c *limited) page(ctx context.Context, list client.ObjectList, opts []client.ListOption) (int64, error) {
-	h := &hold{}
-	defer h.release()
+	ctx, h := budget.WithHold(ctx)
+	defer h.Release()
 	list.SetContinue("") // decoding leaves what the page does not say
 	list.SetRemainingItemCount(nil)
-	err := c.Client.List(context.WithValue(ctx, holdKey{}, h), list, opts...)
-	return h.size(), err
+	err := c.Client.List(ctx, list, opts...)
+	return h.Size(), err
+}
+
+// limitedPart is limited for a subresource.
+type limitedPart struct{ client.SubResourceClient }
+
+func (c *limitedPart) Get(ctx context.Context, obj, part client.Object, opts ...client.SubResourceGetOption) error {
+	ctx, release := Hold(ctx)
+	defer release()
+	return c.SubResourceClient.Get(ctx, obj, part, opts...)
+}
+
+func (c *limitedPart) Create(ctx context.Context, obj, part client.Object, opts ...client.SubResourceCreateOption) error {
+	ctx, release := Hold(ctx)
+	defer release()
+	return c.SubResourceClient.Create(ctx, obj, part, opts...)
+}
+
+func (c *limitedPart) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+	ctx, release := Hold(ctx)
+	defer release()
+	return c.SubResourceClient.Update(ctx, obj, opts...)
+}
+
+func (c *limitedPart) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	ctx, release := Hold(ctx)
+	defer release()
+	return c.SubResourceClient.Patch(ctx, obj, patch, opts...)
+}
+
+func (c *limitedPart) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+	ctx, release := Hold(ctx)
+	defer release()
+	return c.SubResourceClient.Apply(ctx, obj, opts...)
 }

@@ -20,7 +20,7 @@ const redraw = 100 * time.Millisecond
 // place. Elsewhere each change of a row is a line. It is safe for concurrent use.
 type screen struct {
 	out  io.Writer
-	size func() (width, height int) // of the terminal; nil: out is none
+	size func() (width, height int) // of the terminal; nil if out is not a terminal
 
 	mu    sync.Mutex
 	table []row

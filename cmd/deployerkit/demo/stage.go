@@ -35,7 +35,7 @@ import (
 // namespace is where the items of examples/deploy-items live.
 const namespace = "demo"
 
-// Times that are shorter than a real deployer's, so that nobody has to wait.
+// Times that are shorter than a real deployer's, so that the demo is short.
 const (
 	pollInterval = 500 * time.Millisecond
 	gracePeriod  = 2 * time.Second
