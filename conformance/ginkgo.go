@@ -25,14 +25,14 @@ func Run(t *testing.T, subjects ...Subject) {
 		if err := s.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		Specs(s)
+		specs(s)
 	}
 	ginkgo.RunSpecs(t, "conformance")
 }
 
-// Specs adds the specs of a subject, which has to be valid, to a suite that the caller runs. Call it where containers may
+// specs adds the specs of a valid subject. Call it where containers may
 // be made: in a variable of the package, or before RunSpecs.
-func Specs(s Subject) bool {
+func specs(s Subject) bool {
 	if s.Logs == nil {
 		s.Logs = ginkgo.GinkgoWriter
 	}

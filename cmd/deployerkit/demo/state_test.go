@@ -28,7 +28,7 @@ func itemIn(phase lsv1alpha1.DeployItemPhase, change ...func(*lsv1alpha1.DeployI
 	return di
 }
 
-func TestBoardShowsItems(t *testing.T) {
+func TestStateShowsItems(t *testing.T) {
 	job := func(id, finished string) func(*lsv1alpha1.DeployItem) {
 		return func(di *lsv1alpha1.DeployItem) {
 			di.Annotations = map[string]string{lsv1alpha1.DeployerTypeAnnotation: "mock"}
@@ -51,7 +51,7 @@ func TestBoardShowsItems(t *testing.T) {
 		}), want: row{phase: "Failed", job: "generation 2", event: "Why: one; two"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBoard()
+			b := newState()
 			b.observe(tc.item)
 			tc.want.order, tc.want.name = "a", "a"
 			if diff := cmp.Diff([]row{tc.want}, b.snapshot(), cmp.AllowUnexported(row{})); diff != "" {
@@ -61,7 +61,7 @@ func TestBoardShowsItems(t *testing.T) {
 	}
 }
 
-func TestBoardShowsLandscaper(t *testing.T) {
+func TestStateShowsLandscaper(t *testing.T) {
 	const job, other = "7379ebf1-0000-4000-8000-000000000000", "45a9a004-0000-4000-8000-000000000000"
 	lastError := &lsv1alpha1.Error{Reason: "Why", Message: "text"}
 	in, exec := &lsv1alpha1.Installation{}, &lsv1alpha1.Execution{}
@@ -73,7 +73,7 @@ func TestBoardShowsLandscaper(t *testing.T) {
 		di.Labels = map[string]string{lsv1alpha1.ExecutionManagedByLabel: "db", lsv1alpha1.ExecutionManagedNameLabel: "server"}
 		di.Status.JobID = other
 	})
-	b := newBoard()
+	b := newState()
 	b.step(deployerlib.Step{Item: item("a"), Kind: deployerlib.StepCall, Name: "reconcile"})
 	for _, obj := range []any{di, exec, in, &lsv1alpha1.Target{}} {
 		b.observe(obj)
@@ -88,12 +88,12 @@ func TestBoardShowsLandscaper(t *testing.T) {
 	}
 }
 
-func TestBoardNotesWhatIsGone(t *testing.T) {
+func TestStateNotesWhatIsGone(t *testing.T) {
 	for name, obj := range map[string]any{
 		"seen":   itemIn("Succeeded"),
 		"missed": toolscache.DeletedFinalStateUnknown{Obj: itemIn("Succeeded")},
 	} {
-		b := newBoard()
+		b := newState()
 		b.gone(obj)
 		if rows := b.snapshot(); len(rows) != 1 || rows[0].phase != "(gone)" {
 			t.Errorf("%s: want one row that is gone, got %v", name, rows)
@@ -101,8 +101,8 @@ func TestBoardNotesWhatIsGone(t *testing.T) {
 	}
 }
 
-func TestBoardCountsHooks(t *testing.T) {
-	b := newBoard()
+func TestStateCountsHooks(t *testing.T) {
+	b := newState()
 	for _, ht := range extension.HookTypes() {
 		var di *lsv1alpha1.DeployItem
 		if ht != extension.StartHook {
@@ -126,8 +126,8 @@ func TestBoardCountsHooks(t *testing.T) {
 	}
 }
 
-func TestBoardNotesCalls(t *testing.T) {
-	b := newBoard()
+func TestStateNotesCalls(t *testing.T) {
+	b := newState()
 	b.step(deployerlib.Step{Item: item("a"), Kind: deployerlib.StepPhase, Name: "fetch"})
 	if rows := b.snapshot(); len(rows) != 0 {
 		t.Errorf("phases are not shown, got %v", rows)

@@ -8,7 +8,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// What the story changes in the manifests of the Installations.
+// What the scenario changes in the manifests of the Installations.
 var (
 	newHost      = edit{"host: db-1.example.com", "host: db-2.example.com"}
 	noMetrics    = edit{"          - {name: metrics, type: GoTemplate, file: /metrics.yaml}\n", ""}
@@ -27,15 +27,15 @@ var (
 	failed    = lsv1alpha1.InstallationPhases.Failed
 )
 
-// landscaperStory is what the demo shows with the real Landscaper, in order.
-var landscaperStory = []step{
+// landscaperScenario is what the demo shows with the real Landscaper, in order.
+var landscaperScenario = []step{
 	{
 		title: `Create a namespace and a Target "workload", which is this cluster`, do: furnish,
-		promises: []promise{{text: "Landscaper gives the namespace a Context", holds: hasContext}},
+		checks: []check{{text: "Landscaper gives the namespace a Context", holds: hasContext}},
 	},
 	{
 		title: "Install database, with the deploy items server, address and metrics", do: install("database.yaml"),
-		promises: []promise{
+		checks: []check{
 			{text: "Installation database succeeds", holds: ends("database", succeeded)},
 			{text: "its server runs in the cluster", holds: isThere("Deployment", targetNamespace, "database")},
 			{text: "its metrics are configured", holds: isThere("ConfigMap", targetNamespace, "database-metrics")},
@@ -45,14 +45,14 @@ var landscaperStory = []step{
 	},
 	{
 		title: "Install app, which imports the host", do: install("app.yaml"),
-		promises: []promise{
+		checks: []check{
 			{text: "Installation app succeeds", holds: ends("app", succeeded)},
 			{text: "its ConfigMap has the host", holds: appHas("url", "postgres://db-1.example.com:5432/app")},
 		},
 	},
 	{
 		title: "Change the host in the blueprint of database", do: install("database.yaml", newHost),
-		promises: []promise{
+		checks: []check{
 			{text: "Installation database succeeds", holds: ends("database", succeeded)},
 			{text: "the DataObject has the new host", holds: dataObjectIs("database-host", "db-2.example.com")},
 			{text: "Landscaper reconciles Installation app as well, since it imports from database", holds: ends("app", succeeded)},
@@ -61,7 +61,7 @@ var landscaperStory = []step{
 	},
 	{
 		title: "Remove the item metrics from the blueprint of database", do: install("database.yaml", newHost, noMetrics),
-		promises: []promise{
+		checks: []check{
 			{text: "Installation database succeeds", holds: ends("database", succeeded)},
 			{item: "metrics", text: "is gone", holds: gone},
 			{text: "so is its ConfigMap", holds: isGone("ConfigMap", targetNamespace, "database-metrics")},
@@ -71,7 +71,7 @@ var landscaperStory = []step{
 	},
 	{
 		title: "Make a mistake in app: more connections, but as a number without quotes", do: install("app.yaml", moreUnquoted),
-		promises: []promise{
+		checks: []check{
 			{text: "Installation app fails", holds: ends("app", failed)},
 			{item: "settings", text: "says: " + mistake, holds: hasError(mistake)},
 			{text: "the ConfigMap is as before", holds: appHas("connections", "10")},
@@ -79,21 +79,21 @@ var landscaperStory = []step{
 	},
 	{
 		title: "Add the quotes", do: install("app.yaml", more),
-		promises: []promise{
+		checks: []check{
 			{text: "Installation app succeeds", holds: ends("app", succeeded)},
 			{text: "its ConfigMap has the new value", holds: appHas("connections", "20")},
 		},
 	},
 	{
 		title: "Delete app", do: uninstall("app"),
-		promises: []promise{
+		checks: []check{
 			{text: "Installation app is gone", holds: isUninstalled("app")},
 			{text: "so is its ConfigMap", holds: isGone("ConfigMap", targetNamespace, "app")},
 		},
 	},
 	{
 		title: "Delete database, which no other Installation needs any more", do: uninstall("database"),
-		promises: []promise{
+		checks: []check{
 			{text: "Installation database is gone", holds: isUninstalled("database")},
 			{text: "so is its server", holds: isGone("Deployment", targetNamespace, "database")},
 			{text: "no Execution, deploy item or DataObject is left", holds: nothingIsLeft},
@@ -102,7 +102,7 @@ var landscaperStory = []step{
 }
 
 // furnish creates the namespace and the Target.
-func furnish(ctx context.Context, st *stage) error {
+func furnish(ctx context.Context, st *env) error {
 	if err := st.client.Create(ctx, demoNamespace()); err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestScreenWithoutTerminal(t *testing.T) {
+func TestTerminalWithoutTerminal(t *testing.T) {
 	out := &bytes.Buffer{}
-	s := newScreen(out)
+	s := newTerminal(out)
 	s.show([]row{{name: "a", phase: "Init", job: "job-1"}})
 	s.show([]row{{name: "a", phase: "Init", job: "job-1", hooks: 7, event: "only this changed"}})
 	s.printf("a line")
@@ -29,9 +29,9 @@ func TestScreenWithoutTerminal(t *testing.T) {
 	}
 }
 
-func TestScreenOnTerminal(t *testing.T) {
+func TestTerminalOnTerminal(t *testing.T) {
 	out := &bytes.Buffer{}
-	s := newScreen(out)
+	s := newTerminal(out)
 	s.size = func() (int, int) { return 34, 25 }
 	s.show([]row{{name: "a", phase: "Init", event: "long enough to be cut"}})
 	s.printf("a line")
@@ -50,9 +50,9 @@ func TestScreenOnTerminal(t *testing.T) {
 	}
 }
 
-func TestScreenFitsALowTerminal(t *testing.T) {
+func TestTerminalFitsALowTerminal(t *testing.T) {
 	out := &bytes.Buffer{}
-	s := newScreen(out)
+	s := newTerminal(out)
 	s.size = func() (int, int) { return 80, 3 }
 	s.show([]row{{name: "a"}, {name: "b"}, {name: "c"}})
 	if lines := strings.Count(out.String(), "\n"); lines != 2 || s.drawn != 2 {

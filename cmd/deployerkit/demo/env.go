@@ -41,11 +41,11 @@ const (
 	gracePeriod  = 2 * time.Second
 )
 
-// stage is what the story is played on.
-type stage struct {
+// env is what the scenario is played on.
+type env struct {
 	cp     *controlplane.ControlPlane
 	client client.Client // reads live
-	board  *board
+	state  *state
 
 	// The Landscaper's part, in both revisions of the contract.
 	classic, modern *landscapertest.Landscaper
@@ -58,12 +58,12 @@ type stage struct {
 }
 
 // setUp starts the control plane, the real Landscaper if it is wanted, and the deployers.
-func setUp(ctx context.Context, out io.Writer, withLandscaper bool) (*stage, error) {
+func setUp(ctx context.Context, out io.Writer, withLandscaper bool) (*env, error) {
 	cp, err := controlplane.Start(ctx, controlplane.Options{Progress: out, ControllerManager: true})
 	if err != nil {
 		return nil, err
 	}
-	st := &stage{cp: cp, board: newBoard(), jobs: map[string]string{}, stopManager: func() error { return nil }}
+	st := &env{cp: cp, state: newState(), jobs: map[string]string{}, stopManager: func() error { return nil }}
 	if withLandscaper {
 		st.landscaper, err = landscaper.Start(ctx, cp, landscaper.Options{Progress: out})
 	}
@@ -77,7 +77,7 @@ func setUp(ctx context.Context, out io.Writer, withLandscaper bool) (*stage, err
 }
 
 // populate makes the clients and runs the deployer.
-func (st *stage) populate(ctx context.Context) error {
+func (st *env) populate(ctx context.Context) error {
 	config := rest.CopyConfig(st.cp.Config)
 	config.WarningHandlerWithContext = deployermain.NewWarningLog(ctrl.Log)
 	scheme, err := deployerlib.Scheme()
@@ -96,13 +96,13 @@ func (st *stage) populate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make manager: %w", err)
 	}
-	hook := extension.ReconcileExtensionHookSetup{Hook: extension.Named("demo", st.board.hook), HookTypes: extension.HookTypes()}
+	hook := extension.ReconcileExtensionHookSetup{Hook: extension.Named("demo", st.state.hook), HookTypes: extension.HookTypes()}
 	for _, args := range []deployerlib.DeployerArgs{
 		mock.Args(nil, hook),
 		manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}}, hook),
 	} {
 		args.PollInterval, args.GracePeriod = pollInterval, gracePeriod
-		args.Registerer, args.Observe = prometheus.NewRegistry(), st.board.step
+		args.Registerer, args.Observe = prometheus.NewRegistry(), st.state.step
 		if err := deployerlib.Add(ctrl.Log, mgr, nil, args); err != nil {
 			return err
 		}
@@ -113,12 +113,12 @@ func (st *stage) populate(ctx context.Context) error {
 	return st.run(ctx, mgr)
 }
 
-// run starts the manager and lets the board follow the objects.
-func (st *stage) run(ctx context.Context, mgr manager.Manager) error {
+// run starts the manager and updates the state with the objects.
+func (st *env) run(ctx context.Context, mgr manager.Manager) error {
 	for _, obj := range []client.Object{&lsv1alpha1.DeployItem{}, &lsv1alpha1.Installation{}, &lsv1alpha1.Execution{}} {
 		informer, err := mgr.GetCache().GetInformer(ctx, obj, cache.BlockUntilSynced(false))
 		if err == nil {
-			_, err = informer.AddEventHandler(st.board.handler())
+			_, err = informer.AddEventHandler(st.state.handler())
 		}
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", obj, err)
@@ -138,7 +138,7 @@ func (st *stage) run(ctx context.Context, mgr manager.Manager) error {
 }
 
 // close stops the deployers, Landscaper, and the control plane.
-func (st *stage) close() error {
+func (st *env) close() error {
 	err := st.stopManager()
 	if st.landscaper != nil {
 		err = errors.Join(err, st.landscaper.Stop())
@@ -147,7 +147,7 @@ func (st *stage) close() error {
 }
 
 // get reads an item; nil if there is none. The items that Landscaper makes are known by the names in their blueprint.
-func (st *stage) get(ctx context.Context, name string) (*lsv1alpha1.DeployItem, error) {
+func (st *env) get(ctx context.Context, name string) (*lsv1alpha1.DeployItem, error) {
 	if st.landscaper != nil {
 		items := &lsv1alpha1.DeployItemList{}
 		err := st.client.List(ctx, items, client.InNamespace(namespace), client.MatchingLabels{lsv1alpha1.ExecutionManagedNameLabel: name})

@@ -16,9 +16,9 @@ import (
 // redraw is the shortest time between two drawings of the table.
 const redraw = 100 * time.Millisecond
 
-// screen shows lines and, on a terminal, a table below them that is redrawn in
+// terminal shows lines and, on a terminal, a table below them that is redrawn in
 // place. Elsewhere each change of a row is a line. It is safe for concurrent use.
-type screen struct {
+type terminal struct {
 	out  io.Writer
 	size func() (width, height int) // of the terminal; nil if out is not a terminal
 
@@ -28,8 +28,8 @@ type screen struct {
 	known map[string]string // without a terminal: what was last said about an item
 }
 
-func newScreen(out io.Writer) *screen {
-	s := &screen{out: out, known: map[string]string{}}
+func newTerminal(out io.Writer) *terminal {
+	s := &terminal{out: out, known: map[string]string{}}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		s.size = func() (int, int) {
 			if width, height, err := term.GetSize(int(f.Fd())); err == nil {
@@ -42,7 +42,7 @@ func newScreen(out io.Writer) *screen {
 }
 
 // printf shows a line above the table.
-func (s *screen) printf(format string, args ...any) {
+func (s *terminal) printf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
@@ -50,9 +50,9 @@ func (s *screen) printf(format string, args ...any) {
 	s.draw()
 }
 
-// follow shows the board until the returned func is called. The table stays
+// follow shows the state until the returned func is called. The table stays
 // where it stands then.
-func (s *screen) follow(b *board) (stop func()) {
+func (s *terminal) follow(b *state) (stop func()) {
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -79,8 +79,8 @@ func (s *screen) follow(b *board) (stop func()) {
 	}
 }
 
-// show brings the rows to the screen.
-func (s *screen) show(rows []row) {
+// show brings the rows to the terminal.
+func (s *terminal) show(rows []row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.size != nil {
@@ -98,14 +98,14 @@ func (s *screen) show(rows []row) {
 }
 
 // leave makes the table part of what was said.
-func (s *screen) leave() {
+func (s *terminal) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.table, s.drawn = nil, 0
 }
 
 // erase takes the table off the terminal; the caller holds mu.
-func (s *screen) erase() {
+func (s *terminal) erase() {
 	if s.drawn > 0 {
 		fmt.Fprintf(s.out, "\x1b[%dA\x1b[J", s.drawn)
 		s.drawn = 0
@@ -113,7 +113,7 @@ func (s *screen) erase() {
 }
 
 // draw puts the table on the terminal; the caller holds mu.
-func (s *screen) draw() {
+func (s *terminal) draw() {
 	if s.size == nil || len(s.table) == 0 {
 		return
 	}

@@ -19,21 +19,21 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// board knows what happened so far: what the API server tells, what the hooks
+// state is what happened so far: the events of the API server, what the hooks
 // were called for, what the deployer did. It is safe for concurrent use.
-type board struct {
+type state struct {
 	mu      sync.Mutex
 	rows    map[string]*row                       // by the key of rowOf
 	calls   map[string]map[extension.HookType]int // by item; "" is the Start hook's, which knows none
 	changed chan struct{}                         // holds one token when something changed
 }
 
-func newBoard() *board {
-	return &board{rows: map[string]*row{}, calls: map[string]map[extension.HookType]int{}, changed: make(chan struct{}, 1)}
+func newState() *state {
+	return &state{rows: map[string]*row{}, calls: map[string]map[extension.HookType]int{}, changed: make(chan struct{}, 1)}
 }
 
 // hook is called at every hook point. It counts, logs, and has no opinion.
-func (b *board) hook(_ context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
+func (b *state) hook(_ context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
 	log.Info("hook", "hookType", string(t))
 	name := ""
 	if di != nil {
@@ -53,14 +53,14 @@ func (b *board) hook(_ context.Context, log logr.Logger, di *lsv1alpha1.DeployIt
 }
 
 // called is how often the hook was called at a point, for one item.
-func (b *board) called(name string, t extension.HookType) int {
+func (b *state) called(name string, t extension.HookType) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.calls[name][t]
 }
 
 // silent are the hook points that were never reached.
-func (b *board) silent() []extension.HookType {
+func (b *state) silent() []extension.HookType {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.DeleteFunc(extension.HookTypes(), func(t extension.HookType) bool {
@@ -74,7 +74,7 @@ func (b *board) silent() []extension.HookType {
 }
 
 // summary is how often each hook point was reached, in the order of the flow.
-func (b *board) summary() string {
+func (b *state) summary() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var parts []string
@@ -89,7 +89,7 @@ func (b *board) summary() string {
 }
 
 // step notes the calls of the deployer.
-func (b *board) step(s deployerlib.Step) {
+func (b *state) step(s deployerlib.Step) {
 	if s.Kind != deployerlib.StepCall {
 		return
 	}
@@ -109,7 +109,7 @@ func (b *board) step(s deployerlib.Step) {
 const maxEvent = 100
 
 // handler follows the objects as the API server tells about them.
-func (b *board) handler() toolscache.ResourceEventHandler {
+func (b *state) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    b.observe,
 		UpdateFunc: func(_, obj any) { b.observe(obj) },
@@ -118,14 +118,14 @@ func (b *board) handler() toolscache.ResourceEventHandler {
 }
 
 // observe notes what the object says now.
-func (b *board) observe(obj any) {
+func (b *state) observe(obj any) {
 	if key, now, ok := rowOf(obj); ok {
 		b.update(key, now)
 	}
 }
 
 // gone notes that the object does not exist any more.
-func (b *board) gone(obj any) {
+func (b *state) gone(obj any) {
 	if late, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 		obj = late.Obj
 	}
@@ -136,7 +136,7 @@ func (b *board) gone(obj any) {
 }
 
 // update changes a row. That of an item keeps the count of hooks, and the last event if there is no new one.
-func (b *board) update(key string, now row) {
+func (b *state) update(key string, now row) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.row(key)
@@ -148,7 +148,7 @@ func (b *board) update(key string, now row) {
 }
 
 // snapshot is the table, in order.
-func (b *board) snapshot() []row {
+func (b *state) snapshot() []row {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	rows := make([]row, 0, len(b.rows))
@@ -160,15 +160,15 @@ func (b *board) snapshot() []row {
 }
 
 // row finds or makes the row of an object; the caller holds mu.
-func (b *board) row(key string) *row {
+func (b *state) row(key string) *row {
 	if b.rows[key] == nil {
 		b.rows[key] = &row{order: key, name: key, phase: "(new)"}
 	}
 	return b.rows[key]
 }
 
-// notify leaves a token for the screen.
-func (b *board) notify() {
+// notify leaves a token for the terminal.
+func (b *state) notify() {
 	select {
 	case b.changed <- struct{}{}:
 	default:

@@ -21,36 +21,36 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// patience is how long a promise may take to come true.
-const patience = time.Minute
+// timeout is how long a check may take to hold.
+const timeout = time.Minute
 
 // look is the time between two looks.
 const look = 50 * time.Millisecond
 
-// promise is an outcome that must come about.
-type promise struct {
+// check is an outcome that the demo waits for and verifies.
+type check struct {
 	item  string // "": about no single item
 	text  string
-	holds check
-	// within is how long it may take to come true. Zero: patience.
+	holds condition
+	// within is how long the check may take to hold. Default: timeout.
 	within time.Duration
 }
 
-// check tells why a promise does not hold, yet. di is nil if the item does not exist.
-type check func(ctx context.Context, st *stage, di *lsv1alpha1.DeployItem) error
+// condition returns why a check does not hold yet. di is nil if the item does not exist.
+type condition func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error
 
-// String is the promise as a sentence.
-func (p promise) String() string {
+// String returns the check as a sentence.
+func (p check) String() string {
 	if p.item == "" {
 		return p.text
 	}
 	return p.item + " " + p.text
 }
 
-// await looks until the promise holds, shows that it does, or why not.
-func (p promise) await(ctx context.Context, st *stage, sc *screen) error {
+// await looks until the check holds, shows that it does, or why not.
+func (p check) await(ctx context.Context, st *env, sc *terminal) error {
 	began := time.Now()
-	limit := time.NewTimer(cmp.Or(p.within, patience))
+	limit := time.NewTimer(cmp.Or(p.within, timeout))
 	defer limit.Stop()
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
@@ -73,7 +73,7 @@ func (p promise) await(ctx context.Context, st *stage, sc *screen) error {
 }
 
 // verify looks once.
-func (p promise) verify(ctx context.Context, st *stage) error {
+func (p check) verify(ctx context.Context, st *env) error {
 	if p.item == "" {
 		return p.holds(ctx, st, nil)
 	}
@@ -85,8 +85,8 @@ func (p promise) verify(ctx context.Context, st *stage) error {
 }
 
 // existing makes a check of one that needs the item to exist.
-func existing(f func(ctx context.Context, st *stage, di *lsv1alpha1.DeployItem) error) check {
-	return func(ctx context.Context, st *stage, di *lsv1alpha1.DeployItem) error {
+func existing(f func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error) condition {
+	return func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error {
 		if di == nil {
 			return errors.New("the item does not exist")
 		}
@@ -95,11 +95,11 @@ func existing(f func(ctx context.Context, st *stage, di *lsv1alpha1.DeployItem) 
 }
 
 // status makes a check that looks at nothing but the item.
-func status(f func(di *lsv1alpha1.DeployItem) error) check {
-	return existing(func(_ context.Context, _ *stage, di *lsv1alpha1.DeployItem) error { return f(di) })
+func status(f func(di *lsv1alpha1.DeployItem) error) condition {
+	return existing(func(_ context.Context, _ *env, di *lsv1alpha1.DeployItem) error { return f(di) })
 }
 
-func hasPhase(want lsv1alpha1.DeployItemPhase) check {
+func hasPhase(want lsv1alpha1.DeployItemPhase) condition {
 	return status(func(di *lsv1alpha1.DeployItem) error {
 		if di.Status.Phase != want {
 			return fmt.Errorf("its phase is %q, not %q%s", di.Status.Phase, want, because(di))
@@ -116,7 +116,7 @@ func because(di *lsv1alpha1.DeployItem) string {
 	return ": " + di.Status.LastError.Message
 }
 
-func failedWith(code lsv1alpha1.ErrorCode) check {
+func failedWith(code lsv1alpha1.ErrorCode) condition {
 	return status(func(di *lsv1alpha1.DeployItem) error {
 		e := di.Status.LastError
 		if di.Status.Phase != lsv1alpha1.DeployItemPhases.Failed || e == nil || !slices.Contains(e.Codes, code) {
@@ -141,7 +141,7 @@ var operationGone = status(func(di *lsv1alpha1.DeployItem) error {
 	return nil
 })
 
-func observed(generation int64) check {
+func observed(generation int64) condition {
 	return status(func(di *lsv1alpha1.DeployItem) error {
 		if di.Generation != generation || di.Status.ObservedGeneration != generation {
 			return fmt.Errorf("its generation is %d, observed is %d, expected is %d", di.Generation, di.Status.ObservedGeneration, generation)
@@ -150,7 +150,7 @@ func observed(generation int64) check {
 	})
 }
 
-func finishedJob(id string) check {
+func finishedJob(id string) condition {
 	return status(func(di *lsv1alpha1.DeployItem) error {
 		s := di.Status
 		if s.JobID != id || s.JobIDFinished != id || s.Phase != lsv1alpha1.DeployItemPhases.Succeeded {
@@ -160,7 +160,7 @@ func finishedJob(id string) check {
 	})
 }
 
-func hasProviderStatus(kind string) check {
+func hasProviderStatus(kind string) condition {
 	return status(func(di *lsv1alpha1.DeployItem) error {
 		var meta metav1.TypeMeta
 		if raw := di.Status.ProviderStatus; raw != nil {
@@ -176,8 +176,8 @@ func hasProviderStatus(kind string) check {
 }
 
 // exports compares the values in the export Secret.
-func exports(want string) check {
-	return existing(func(ctx context.Context, st *stage, di *lsv1alpha1.DeployItem) error {
+func exports(want string) condition {
+	return existing(func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error {
 		ref := di.Status.ExportReference
 		if ref == nil {
 			return fmt.Errorf("it exports nothing%s", because(di))
@@ -194,23 +194,23 @@ func exports(want string) check {
 }
 
 // calledFor counts the calls of the demo's hook at a hook point, at least.
-func calledFor(t extension.HookType, times int) check {
-	return existing(func(_ context.Context, st *stage, di *lsv1alpha1.DeployItem) error {
-		if got := st.board.called(di.Name, t); got < times {
+func calledFor(t extension.HookType, times int) condition {
+	return existing(func(_ context.Context, st *env, di *lsv1alpha1.DeployItem) error {
+		if got := st.state.called(di.Name, t); got < times {
 			return fmt.Errorf("the hook point %s was reached %d times, not %d", t, got, times)
 		}
 		return nil
 	})
 }
 
-func gone(_ context.Context, _ *stage, di *lsv1alpha1.DeployItem) error {
+func gone(_ context.Context, _ *env, di *lsv1alpha1.DeployItem) error {
 	if di != nil {
 		return fmt.Errorf("it still exists, in phase %q%s", di.Status.Phase, because(di))
 	}
 	return nil
 }
 
-func secretGone(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+func secretGone(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 	secret := &corev1.Secret{}
 	err := st.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "ingress-export"}, secret)
 	switch {
@@ -222,8 +222,8 @@ func secretGone(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error 
 	return fmt.Errorf("the Secret %s still exists", secret.Name)
 }
 
-func allHooks(_ context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
-	if silent := st.board.silent(); len(silent) > 0 {
+func allHooks(_ context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
+	if silent := st.state.silent(); len(silent) > 0 {
 		return fmt.Errorf("never reached: %q", silent)
 	}
 	return nil
