@@ -262,7 +262,7 @@ var _ = Describe("waits", func() {
 		w := newEnv(ctx, contract.RevisionJobID)
 		n := 0
 		w.args.Options.MaxConcurrentReconciles = 1
-		w.args.Backoff = deployerlib.Backoff{Min: deployerlib.DefaultBackoffMin, Max: deployerlib.DefaultBackoffMax}
+		w.args.Backoff = deployerlib.Backoff{Min: time.Second, Max: 5 * time.Minute}
 		w.fake.Always(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 			n++
 			return fmt.Errorf("failure %d", n)
