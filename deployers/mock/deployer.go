@@ -19,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// ValidationCondition tells whether the configuration of an item is valid.
+// ValidationCondition is the condition that says whether the configuration of an item is valid.
 const ValidationCondition lsv1alpha1.ConditionType = "DeployItemValidation"
 
 // Reasons of ValidationCondition.
