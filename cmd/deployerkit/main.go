@@ -20,6 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/demo"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
+	"github.com/deployerkit/deployerkit/cmd/deployerkit/run"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/scaffold"
 	"github.com/deployerkit/deployerkit/internal/buildinfo"
 	"github.com/deployerkit/deployerkit/internal/terminal"
@@ -35,7 +36,7 @@ func command(out, err io.Writer) *cobra.Command {
 	root := &cobra.Command{Use: "deployerkit", Short: "Writes, runs and checks deployers", SilenceUsage: true}
 	root.SetOut(out)
 	root.SetErr(terminal.Writer(err))
-	for _, shows := range []*cobra.Command{planCommand(), conformanceCommand()} {
+	for _, shows := range []*cobra.Command{quiet(plan.Command()), quiet(conformance.Command()), quiet(run.Command())} {
 		shows.SetOut(terminal.Writer(out))
 		root.AddCommand(shows)
 	}
@@ -48,7 +49,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, plan.ErrToDo), errors.Is(err, conformance.ErrUsage), errors.Is(err, scaffold.ErrUsage):
+	case errors.Is(err, plan.ErrToDo), errors.Is(err, conformance.ErrUsage), errors.Is(err, scaffold.ErrUsage), errors.Is(err, run.ErrUsage):
 		return 2
 	}
 	return 1
@@ -75,16 +76,8 @@ func demoCommand() *cobra.Command {
 	return cmd
 }
 
-// planCommand logs nothing: what goes wrong is in its errors.
-func planCommand() *cobra.Command {
-	cmd := plan.Command()
-	cmd.PreRunE = func(*cobra.Command, []string) error { return logTo("") }
-	return cmd
-}
-
-// conformanceCommand logs nothing: the deployer's log is its own.
-func conformanceCommand() *cobra.Command {
-	cmd := conformance.Command()
+// quiet makes a command log nothing: what goes wrong is in its errors, and a deployer has a log of its own.
+func quiet(cmd *cobra.Command) *cobra.Command {
 	cmd.PreRunE = func(*cobra.Command, []string) error { return logTo("") }
 	return cmd
 }
