@@ -13,11 +13,11 @@ import (
 // Interval is how long a command may be silent.
 const Interval = 5 * time.Second
 
-// Writer writes to another writer, and writes a line there after each Interval without output. It is safe for concurrent
-// use.
+// Writer passes on what it gets, and writes a line after each Interval without output. It is safe for concurrent use.
 type Writer struct {
-	w    io.Writer
-	text func(elapsed time.Duration) string
+	out   io.Writer
+	lines io.Writer
+	text  func(elapsed time.Duration) string
 
 	mu    sync.Mutex
 	quiet *time.Timer
@@ -25,9 +25,10 @@ type Writer struct {
 	begin time.Time
 }
 
-// Start returns a Writer to w that is at work until Stop is called. text returns the line to write, without its end.
-func Start(w io.Writer, text func(elapsed time.Duration) string) *Writer {
-	h := &Writer{w: w, text: text, begin: time.Now()}
+// Start returns a Writer to out, and writes the lines to lines until Stop is called. Both may be the same. text returns the
+// line, without its end; it must not write to the Writer.
+func Start(out, lines io.Writer, text func(elapsed time.Duration) string) *Writer {
+	h := &Writer{out: out, lines: lines, text: text, begin: time.Now()}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.quiet = time.AfterFunc(Interval, h.beat)
@@ -41,7 +42,7 @@ func (h *Writer) Write(p []byte) (int, error) {
 	if !h.ended {
 		h.quiet.Reset(Interval)
 	}
-	return h.w.Write(p)
+	return h.out.Write(p)
 }
 
 // Stop ends the lines. Write can still be called.
@@ -59,6 +60,6 @@ func (h *Writer) beat() {
 	if h.ended {
 		return
 	}
-	fmt.Fprintln(h.w, h.text(time.Since(h.begin).Round(time.Second)))
+	fmt.Fprintln(h.lines, h.text(time.Since(h.begin).Round(time.Second)))
 	h.quiet.Reset(Interval)
 }

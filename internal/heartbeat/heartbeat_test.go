@@ -14,8 +14,8 @@ import (
 
 func TestWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		h := Start(&out, func(elapsed time.Duration) string { return "at work, " + elapsed.String() })
+		var out, lines bytes.Buffer
+		h := Start(&out, &lines, func(elapsed time.Duration) string { return "at work, " + elapsed.String() })
 		after := func(d time.Duration) {
 			timer := time.NewTimer(d)
 			<-timer.C
@@ -29,9 +29,7 @@ func TestWriter(t *testing.T) {
 		h.Stop()
 		after(2 * Interval)
 		fmt.Fprintln(h, "the end")
-		want := "news\nat work, 9s\nat work, 14s\nthe end\n"
-		after(0)
-		if diff := cmp.Diff(want, out.String()); diff != "" {
+		if diff := cmp.Diff([]string{"news\nthe end\n", "at work, 9s\nat work, 14s\n"}, []string{out.String(), lines.String()}); diff != "" {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
 	})

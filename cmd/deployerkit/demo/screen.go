@@ -50,6 +50,12 @@ func (s *screen) printf(format string, args ...any) {
 	s.draw()
 }
 
+// Write implements io.Writer: it shows whole lines above the table.
+func (s *screen) Write(lines []byte) (int, error) {
+	s.printf("%s", strings.TrimSuffix(string(lines), "\n"))
+	return len(lines), nil
+}
+
 // follow shows the board until the returned func is called. The table stays
 // where it stands then.
 func (s *screen) follow(b *board) (stop func()) {

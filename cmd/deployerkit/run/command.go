@@ -8,12 +8,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/internal/heartbeat"
+	"github.com/deployerkit/deployerkit/landscapertest/landscaper"
 )
 
 // ErrUsage indicates that a flag or a file is wrong. Nothing was started.
@@ -91,7 +94,10 @@ func (o *options) read() (*files, error) {
 func (o *options) run(cmd *cobra.Command, files *files) (err error) {
 	ctx := cmd.Context()
 	state := &state{}
-	progress := heartbeat.Start(cmd.ErrOrStderr(), state.text)
+	if err := o.programs(ctx, cmd.ErrOrStderr()); err != nil {
+		return interrupted(ctx, err)
+	}
+	progress := heartbeat.Start(cmd.ErrOrStderr(), cmd.ErrOrStderr(), state.text)
 	defer progress.Stop()
 	env, err := start(ctx, o, files, progress, state)
 	if err != nil {
@@ -103,6 +109,15 @@ func (o *options) run(cmd *cobra.Command, files *files) (err error) {
 		progress.Stop() // from here on it may be quiet for hours
 	}
 	return interrupted(ctx, env.follow(ctx, cmd.OutOrStdout(), state))
+}
+
+// programs finds or makes the control plane and Landscaper. These show their own progress.
+func (o *options) programs(ctx context.Context, progress io.Writer) error {
+	_, err := controlplane.Assets(ctx, controlplane.AssetsOptions{ControllerManager: o.installation != "", Progress: progress})
+	if err == nil && o.installation != "" {
+		_, err = landscaper.Programs(ctx, progress)
+	}
+	return err
 }
 
 // interrupted returns an error, unless it comes from Ctrl-C.

@@ -118,7 +118,7 @@ func (o *options) run(ctx context.Context) error {
 
 // tidy runs go mod tidy, which may download modules.
 func (o *options) tidy(ctx context.Context) error {
-	beat := heartbeat.Start(o.err, func(elapsed time.Duration) string {
+	beat := heartbeat.Start(o.err, o.err, func(elapsed time.Duration) string {
 		return fmt.Sprintf("init: go mod tidy is running, %s", elapsed)
 	})
 	defer beat.Stop()
