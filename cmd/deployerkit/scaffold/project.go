@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Styles are the kinds of deployers that can be written.
+// styles are the kinds of deployers that can be written.
 var styles = []string{"plain", "declarative", "graph"}
 
 // licenses are the licences that can be chosen, with their names and their SPDX identifiers.

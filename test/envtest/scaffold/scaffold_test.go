@@ -28,7 +28,7 @@ func TestRepositories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "KUBEBUILDER_ASSETS="+assets, "DEPLOYERKIT_LANDSCAPER="+programs, "GOFLAGS=-mod=mod", "GOWORK=off")
+	env := append(os.Environ(), "KUBEBUILDER_ASSETS="+assets, "DEPLOYERKIT_LANDSCAPER="+programs, "GOFLAGS=-mod=readonly", "GOWORK=off")
 	for style, license := range map[string]string{"plain": "apache-2.0", "declarative": "mit", "graph": "none"} {
 		t.Run(style, func(t *testing.T) {
 			t.Parallel()
