@@ -176,3 +176,18 @@ func joinedWithoutUnchanged(joined error, errs []error) error {
 	}
 	return errors.Join(rest...)
 }
+
+// keptPhase is what a call of a ported deployer came to: its error, which may be nil, and the request to keep the phase that
+// it left.
+type keptPhase struct{ err error }
+
+func (k *keptPhase) Error() string { return fmt.Sprint(k.err) }
+func (k *keptPhase) Unwrap() error { return k.err }
+
+// splitKeptPhase returns the error of a call, and reports whether the phase is to be kept.
+func splitKeptPhase(err error) (rest error, keep bool) {
+	if k, ok := errors.AsType[*keptPhase](err); ok {
+		return k.err, true
+	}
+	return err, false
+}
