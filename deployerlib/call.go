@@ -68,7 +68,7 @@ func (c *caller) call(ctx context.Context, a *attempt, do action, in inputs) cal
 	if faulty := a.session.Restore(ctx, a.log, "the deployer"); faulty != nil && err == nil {
 		err = faulty
 	}
-	res := callResult{in: in, made: true, unchanged: unchanged, cause: context.Cause(ctx)}
+	res := callResult{in: in, made: true, unchanged: unchanged, cause: causeOf(ctx, err)}
 	if res.cause == nil && errors.Is(err, ErrSuperseded) {
 		res.cause = ErrInterrupted
 	}

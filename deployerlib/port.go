@@ -60,31 +60,34 @@ type ClassicOptions struct {
 // operation force-reconcile calls Reconcile. See docs/porting.md for everything
 // that changes.
 func Port(d PortedDeployer, hooks PortedHooks) Deployer {
-	p := &ported{
-		reconcile: d.Reconcile, forceReconcile: d.Reconcile, delete: d.Delete, abort: d.Abort,
-		hooks: ownHooks(d), deployer: d, clock: clock.RealClock{},
+	if d == nil {
+		return nil // Add reports it
 	}
-	return p.withHooks(hooks)
+	return newPorted(&ported{
+		reconcile: d.Reconcile, forceReconcile: d.Reconcile, delete: d.Delete, abort: d.Abort, deployer: d, hooks: hooks,
+	})
 }
 
 // PortClassic makes a Deployer of one written for Landscaper's library up to
 // v0.27, by the rules of [Port]. What a Target gets from a Secret is handed
 // over as its configuration.
 func PortClassic(d ClassicDeployer, o ClassicOptions) Deployer {
-	p := &ported{
-		reconcile: withTarget(d.Reconcile), forceReconcile: withTarget(d.ForceReconcile), delete: withTarget(d.Delete), abort: withTarget(d.Abort),
-		hooks: d.ExtensionHooks(), failAfter: o.FailAfter, deployer: d, clock: clock.RealClock{},
+	if d == nil {
+		return nil
 	}
-	return p.withHooks(nil)
+	return newPorted(&ported{
+		reconcile: withTarget(d.Reconcile), forceReconcile: withTarget(d.ForceReconcile), delete: withTarget(d.Delete), abort: withTarget(d.Abort),
+		deployer: d, failAfter: o.FailAfter,
+	})
 }
 
 // ported calls a deployer by the rules of Landscaper's library.
 type ported struct {
 	reconcile, forceReconcile, delete, abort action
 
-	hooks     extension.ReconcileExtensionHooks
-	failAfter time.Duration // zero means never
 	deployer  any
+	hooks     PortedHooks // besides those of the deployer
+	failAfter time.Duration
 	clock     clock.PassiveClock
 }
 
@@ -94,13 +97,9 @@ type resuming struct {
 	Resumer
 }
 
-// withHooks adds hooks and returns the deployer with all its optional methods.
-func (p *ported) withHooks(hooks PortedHooks) Deployer {
-	own := p.hooks
-	p.hooks = hooks.convert()
-	for t, list := range own {
-		p.hooks[t] = slices.Concat(list, p.hooks[t])
-	}
+// newPorted returns the deployer with the optional methods that it has.
+func newPorted(p *ported) Deployer {
+	p.clock = clock.RealClock{}
 	if r, ok := p.deployer.(Resumer); ok {
 		return resuming{ported: p, Resumer: r}
 	}
@@ -109,11 +108,32 @@ func (p *ported) withHooks(hooks PortedHooks) Deployer {
 
 // UseRuntime hands the runtime on.
 func (p *ported) UseRuntime(rt Runtime) error {
-	p.clock = rt.Clock
+	if rt.Clock != nil {
+		p.clock = rt.Clock
+	}
 	if user, ok := p.deployer.(RuntimeUser); ok {
 		return user.UseRuntime(rt)
 	}
 	return nil
+}
+
+// ExtensionHooks returns the hooks of the deployer, and then those of Port.
+func (p *ported) ExtensionHooks() extension.ReconcileExtensionHooks {
+	var own extension.ReconcileExtensionHooks
+	switch d := p.deployer.(type) {
+	case interface {
+		ExtensionHooks() extension.ReconcileExtensionHooks
+	}:
+		own = d.ExtensionHooks().DeepCopy()
+	case interface{ ExtensionHooks() PortedHooks }:
+		own = d.ExtensionHooks().convert()
+	}
+	for t, hooks := range p.hooks.convert() {
+		for _, h := range hooks {
+			own = own.RegisterHook(h, t)
+		}
+	}
+	return own
 }
 
 // Reconcile calls Reconcile.
@@ -144,9 +164,6 @@ func (p *ported) Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1a
 	handOver(ctx, di)
 	return p.abort(ctx, lsCtx, di, target)
 }
-
-// ExtensionHooks returns the hooks of the deployer and those of Port.
-func (p *ported) ExtensionHooks() extension.ReconcileExtensionHooks { return p.hooks }
 
 // handOver shows the phase of the run in the item, and returns the error that it shows.
 func handOver(ctx context.Context, di *lsv1alpha1.DeployItem) *lsv1alpha1.Error {
@@ -183,9 +200,11 @@ func backgroundPhase(a *attempt, di *lsv1alpha1.DeployItem) lsv1alpha1.DeployIte
 func (p *ported) takeBack(ctx context.Context, di *lsv1alpha1.DeployItem, last *lsv1alpha1.Error, err error) error {
 	if a := callFrom(ctx); a != nil {
 		if field := a.session.Foreign(ctx); field != "" {
-			return errors.Join(statusWritten(field), err)
+			return errors.Join(&statusWrittenError{field: field}, err)
 		}
-		a.state.KeepPhase(di.Status.Phase)
+		if a.decision.Background {
+			a.state.KeepPhase(di.Status.Phase)
+		}
 	}
 	if p.isLasting(last, err) {
 		di.Status.Phase = lsv1alpha1.DeployItemPhases.Failed
@@ -193,11 +212,27 @@ func (p *ported) takeBack(ctx context.Context, di *lsv1alpha1.DeployItem, last *
 	return &keptPhase{err: err}
 }
 
-// statusWritten is the error of a deployer that wrote a status.
-func statusWritten(field string) error {
-	return lserrors.NewError("CheckDeployItem", "StatusWritten",
-		fmt.Sprintf("the deployer wrote %s of the deploy item with a client of its own: a ported deployer must change di.Status in memory "+
-			"and leave the write to the library", field), lsv1alpha1.ErrorInternalProblem)
+// statusWrittenError ends the run of a deployer that wrote the status of its item.
+type statusWrittenError struct{ field string }
+
+func (e *statusWrittenError) Error() string {
+	return fmt.Sprintf("the deployer wrote %s of the deploy item with a client of its own: a ported deployer must change di.Status in memory "+
+		"and leave the write to the library", e.field)
+}
+
+// LandscaperError returns the error as the item shows it.
+func (e *statusWrittenError) LandscaperError() *lsv1alpha1.Error {
+	codes := []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorInternalProblem}
+	return &lsv1alpha1.Error{Operation: "CheckDeployItem", Reason: "StatusWritten", Message: e.Error(), Codes: codes}
+}
+
+// causeOf returns why a call was cancelled. What the deployer wrote itself may have looked like the end of the run.
+func causeOf(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if _, own := errors.AsType[*statusWrittenError](err); own && errors.Is(cause, ErrInterrupted) {
+		return nil
+	}
+	return cause
 }
 
 // isLasting reports whether the operation of a Landscaper error has failed for too long.
@@ -289,17 +324,4 @@ func withLogger(h extension.ReconcileExtensionHook) PortedHook {
 	return func(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
 		return h(ctx, logr.FromContextOrDiscard(ctx), di, target, t)
 	}
-}
-
-// ownHooks are the hooks that a deployer has by a method.
-func ownHooks(d PortedDeployer) extension.ReconcileExtensionHooks {
-	switch own := d.(type) {
-	case interface {
-		ExtensionHooks() extension.ReconcileExtensionHooks
-	}:
-		return own.ExtensionHooks()
-	case interface{ ExtensionHooks() PortedHooks }:
-		return own.ExtensionHooks().convert()
-	}
-	return nil
 }

@@ -193,7 +193,17 @@ func TestPortStatusWritten(t *testing.T) {
 			w.wantSent()
 		})
 	}
-	t.Run("is told from a write of metadata, and of Landscaper [F44]", func(t *testing.T) {
+	t.Run("is no interrupt, although the call is cancelled for it [F44]", func(t *testing.T) {
+		var w *world
+		w = portedWorld(t, func(c client.Client) deployerlib.Deployer {
+			return deployerlib.Port(seen{Mock: &porting.Mock{Status: c}, event: func() { w.Event(w.stored()) }}, nil)
+		}, item())
+		w.pass()
+		if e := w.stored().Status.LastError; e == nil || e.Reason != "StatusWritten" {
+			t.Fatalf("phase %q, last error %+v", w.stored().Status.Phase, e)
+		}
+	})
+	t.Run("is told from a write of metadata [F44]", func(t *testing.T) {
 		w := portedWorld(t, func(c client.Client) deployerlib.Deployer { return deployerlib.Port(writer{c}, nil) }, item(job("1")))
 		w.pass()
 		w.wantPhase(phases.Succeeded)
@@ -201,6 +211,19 @@ func TestPortStatusWritten(t *testing.T) {
 			t.Error("the annotation is gone")
 		}
 	})
+}
+
+// seen is a deployer whose writes reach the cache before it returns.
+type seen struct {
+	*porting.Mock
+
+	event func()
+}
+
+func (s seen) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+	err := s.Mock.Reconcile(ctx, lsCtx, di, target)
+	s.event()
+	return err
 }
 
 // writer writes metadata of its items.
@@ -384,6 +407,19 @@ type hooked struct {
 
 func (h hooked) ExtensionHooks() deployerlib.PortedHooks {
 	return deployerlib.PortedHooks{}.RegisterHookSetup(h.setup)
+}
+
+// TestPortNil: without a deployer, Add reports what is missing.
+func TestPortNil(t *testing.T) {
+	t.Run("is a fault, not a panic [F44]", func(t *testing.T) {
+		for _, d := range []deployerlib.Deployer{deployerlib.Port(nil, nil), deployerlib.PortClassic(nil, deployerlib.ClassicOptions{})} {
+			args := deployerlib.DeployerArgs{Type: testType, Deployer: d}
+			args.Default()
+			if args.Validate() == nil {
+				t.Error("no error")
+			}
+		}
+	})
 }
 
 // TestPortOptional: the optional methods of a ported deployer are its own.

@@ -115,6 +115,8 @@ func (s *Session) Foreign(ctx context.Context) string {
 	if s.working.ResourceVersion == s.stored.ResourceVersion {
 		return ""
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WriteTimeout)
+	defer cancel()
 	fresh, err := s.readLive(ctx)
 	if err != nil || fresh == nil {
 		return "" // the next write finds out

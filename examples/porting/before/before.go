@@ -88,6 +88,6 @@ func (d *Deployer) Ready(ctx context.Context, di *lsv1alpha1.DeployItem, target 
 		if ready, err := d.ready(ctx, c); err != nil || ready {
 			return err
 		}
-		time.Sleep(pollInterval)
+		<-time.After(pollInterval)
 	}
 }

@@ -4,6 +4,7 @@ package porting_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/examples/porting"
+	"github.com/deployerkit/deployerkit/targets"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
@@ -67,6 +69,28 @@ var _ = Describe("A ported deployer", func() {
 					Expect(w.Client.Get(ctx, w.Key("release-item"), &corev1.ConfigMap{})).NotTo(Succeed())
 				})
 			}
+
+			It("that waits for its target, as the guide shows, is called again [F44]", func(ctx SpecContext) {
+				pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}})
+				DeferCleanup(pool.Close)
+				looks := 0
+				start(func(c client.Client) deployerlib.Deployer {
+					return deployerlib.Port(&porting.After{
+						Client: c, Pool: pool, Next: func(context.Context, time.Time, *lsv1alpha1.DeployItem) (*time.Time, error) { return nil, nil },
+						IsDone: func(context.Context, client.Client) (bool, error) { looks++; return looks > 1, nil },
+						Work: func(ctx context.Context, d *porting.After, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+							if err := d.Ready(ctx, target); err != nil {
+								return err
+							}
+							return errors.Join(d.Export(ctx, di), d.ProviderStatus(di, map[string]string{"disk": "d1"}), d.Status(di))
+						},
+					}, nil)
+				})
+				status := w.Deploy(ctx, "item", config).Status
+				Expect(status.Phase).To(Equal(phases.Succeeded))
+				Expect(string(status.ProviderStatus.Raw)).To(ContainSubstring("d1"))
+				Expect(looks).To(Equal(2))
+			})
 
 			It("that writes its status itself ends with an explanation [F44]", func(ctx SpecContext) {
 				start(func(c client.Client) deployerlib.Deployer { return deployerlib.Port(&porting.Mock{Status: c}, nil) })
