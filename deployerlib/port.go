@@ -5,7 +5,6 @@ package deployerlib
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -189,7 +188,7 @@ func backgroundPhase(a *attempt, di *lsv1alpha1.DeployItem) lsv1alpha1.DeployIte
 	switch {
 	case pending == nil || pending.Status != lsv1alpha1.ConditionTrue:
 		return ""
-	case a.state.KeptPhase() == "" && pending.Reason == contract.ReasonWaiting: // of a former process
+	case a.state.KeptPhase() == "" && contract.BackgroundWaits(di): // since a former process
 		return lsv1alpha1.DeployItemPhases.Progressing
 	}
 	return a.state.KeptPhase()
@@ -210,29 +209,6 @@ func (p *ported) takeBack(ctx context.Context, di *lsv1alpha1.DeployItem, last *
 		di.Status.Phase = lsv1alpha1.DeployItemPhases.Failed
 	}
 	return &keptPhase{err: err}
-}
-
-// statusWrittenError ends the run of a deployer that wrote the status of its item.
-type statusWrittenError struct{ field string }
-
-func (e *statusWrittenError) Error() string {
-	return fmt.Sprintf("the deployer wrote %s of the deploy item with a client of its own: a ported deployer must change di.Status in memory "+
-		"and leave the write to the library", e.field)
-}
-
-// LandscaperError returns the error as the item shows it.
-func (e *statusWrittenError) LandscaperError() *lsv1alpha1.Error {
-	codes := []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorInternalProblem}
-	return &lsv1alpha1.Error{Operation: "CheckDeployItem", Reason: "StatusWritten", Message: e.Error(), Codes: codes}
-}
-
-// causeOf returns why a call was cancelled. What the deployer wrote itself may have looked like the end of the run.
-func causeOf(ctx context.Context, err error) error {
-	cause := context.Cause(ctx)
-	if _, own := errors.AsType[*statusWrittenError](err); own && errors.Is(cause, ErrInterrupted) {
-		return nil
-	}
-	return cause
 }
 
 // isLasting reports whether the operation of a Landscaper error has failed for too long.

@@ -66,8 +66,8 @@ func (w *world) wantPhase(want lsv1alpha1.DeployItemPhase) {
 }
 
 var revisions = map[contract.Revision]struct{ begun, gone change }{
-	contract.JobID:      {job("1"), func(di *lsv1alpha1.DeployItem) { finishedJob("1", phases.Succeeded)(di); job("2")(di); deleted(di) }},
-	contract.Annotation: {func(*lsv1alpha1.DeployItem) {}, func(di *lsv1alpha1.DeployItem) { finished(phases.Succeeded)(di); di.Generation++; deleted(di) }},
+	contract.RevisionJobID:      {job("1"), func(di *lsv1alpha1.DeployItem) { finishedJob("1", phases.Succeeded)(di); job("2")(di); deleted(di) }},
+	contract.RevisionAnnotation: {func(*lsv1alpha1.DeployItem) {}, func(di *lsv1alpha1.DeployItem) { finished(phases.Succeeded)(di); di.Generation++; deleted(di) }},
 }
 
 // TestPortContainer: a deployer that keeps its state in the phase.
@@ -265,7 +265,7 @@ func TestPortBackground(t *testing.T) {
 		w.finishPods(corev1.PodSucceeded)
 		w.pass()
 		c := contract.GetCondition(w.stored().Status.Conditions, contract.ConditionBackground)
-		if w.wantPhase(phases.Succeeded); c == nil || c.Reason != contract.ReasonSucceeded {
+		if w.wantPhase(phases.Succeeded); c == nil || c.Reason != "Succeeded" {
 			t.Errorf("condition %+v", c)
 		}
 	})

@@ -3,10 +3,12 @@
 package deployerlib
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -131,7 +133,7 @@ var ErrUnchanged = errors.New("nothing has changed")
 // splitUnchanged takes ErrUnchanged out of what a deployer returned. It reports
 // whether nothing else was in it.
 func splitUnchanged(action contract.Action, err error) (rest error, unchanged bool) {
-	if err == nil || action != contract.Reconcile && action != contract.ForceReconcile || !errors.Is(err, ErrUnchanged) {
+	if err == nil || action != contract.ActionReconcile && action != contract.ActionForceReconcile || !errors.Is(err, ErrUnchanged) {
 		return err, false
 	}
 	rest = withoutUnchanged(err)
@@ -190,4 +192,27 @@ func splitKeptPhase(err error) (rest error, keep bool) {
 		return k.err, true
 	}
 	return err, false
+}
+
+// statusWrittenError ends the run of a deployer that wrote the status of its item.
+type statusWrittenError struct{ field string }
+
+func (e *statusWrittenError) Error() string {
+	return fmt.Sprintf("the deployer wrote %s of the deploy item with a client of its own: a ported deployer must change di.Status in memory "+
+		"and leave the write to the library", e.field)
+}
+
+// LandscaperError returns the error as the item shows it.
+func (e *statusWrittenError) LandscaperError() *lsv1alpha1.Error {
+	codes := []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorInternalProblem}
+	return &lsv1alpha1.Error{Operation: "CheckDeployItem", Reason: "StatusWritten", Message: e.Error(), Codes: codes}
+}
+
+// causeOf returns why a call was cancelled. What the deployer wrote itself may have looked like the end of the run.
+func causeOf(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if _, own := errors.AsType[*statusWrittenError](err); own && errors.Is(cause, ErrInterrupted) {
+		return nil
+	}
+	return cause
 }

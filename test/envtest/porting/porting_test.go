@@ -27,7 +27,7 @@ var (
 )
 
 var _ = Describe("A ported deployer", func() {
-	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
+	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		Context("under the revision "+string(revision), func() {
 			var w *world.World
 			start := func(port func(c client.Client) deployerlib.Deployer) {

@@ -28,6 +28,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 func newWorld(ctx SpecContext, revision contract.Revision) *world.World {
 	GinkgoHelper()
 	return world.New(ctx, GinkgoTB(), cp, world.Options{
-		Name: "porting", Landscaper: landscapertest.LandscaperOptions{Revision: revision, DeployerType: revision == contract.JobID},
+		Name: "porting", Landscaper: landscapertest.LandscaperOptions{Revision: revision, DeployerType: revision == contract.RevisionJobID},
 	})
 }
