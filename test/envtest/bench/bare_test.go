@@ -54,7 +54,7 @@ func (b *bare) begin(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	if err := b.status(ctx, di, func(s *lsv1alpha1.DeployItemStatus) {
 		s.Phase, s.ObservedGeneration, s.LastReconcileTime = lsv1alpha1.DeployItemPhases.Init, di.Generation, &now
 		s.Deployer = lsv1alpha1.DeployerInformation{Name: "bare", Identity: "bare", Version: "v0"}
-		s.TransitionTimes = &lsv1alpha1.TransitionTimes{InitTime: &now}
+		s.TransitionTimes = &lsv1alpha1.TransitionTimes{TriggerTime: s.TransitionTimes.TriggerTime, InitTime: &now}
 	}); err != nil {
 		return err
 	}
