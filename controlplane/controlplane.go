@@ -151,7 +151,7 @@ func newEnvironment(assets, dir string, o Options) *envtest.Environment {
 	}
 	env.ControlPlane.Etcd = &envtest.Etcd{
 		Path: filepath.Join(assets, etcdName), Out: o.Logs, Err: o.Logs,
-		DataDir: filepath.Join(dir, "etcd"), // ours, so that a stop keeps the data
+		DataDir: filepath.Join(dir, etcdDataName), // ours, so that a stop keeps the data
 	}
 	env.ControlPlane.KubectlPath = filepath.Join(assets, kubectlName)
 	return env

@@ -34,6 +34,7 @@ const (
 
 	defaultName         = "generic.deployer.deployerkit.dev"
 	defaultPollInterval = 5 * time.Second
+	defaultSecretMaxAge = time.Minute
 	defaultBackoffMin   = time.Second
 	defaultBackoffMax   = 5 * time.Minute
 )
@@ -116,7 +117,7 @@ func (a *DeployerArgs) Default() {
 	a.PollInterval = or(a.PollInterval, defaultPollInterval)
 	a.GracePeriod = or(a.GracePeriod, DefaultGracePeriod)
 	a.MissingTargetGrace = or(a.MissingTargetGrace, DefaultMissingTargetGrace)
-	a.SecretMaxAge = or(a.SecretMaxAge, targets.DefaultSecretMaxAge)
+	a.SecretMaxAge = or(a.SecretMaxAge, defaultSecretMaxAge)
 	a.Backoff.Min = or(a.Backoff.Min, defaultBackoffMin)
 	a.Backoff.Max = or(a.Backoff.Max, max(defaultBackoffMax, a.Backoff.Min))
 	a.TargetShare = or(a.TargetShare, DefaultTargetShare)
