@@ -9,8 +9,8 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// ErrNoPass is returned by Checkpoint outside a deployer call.
-var ErrNoPass = errors.New("not in a deployer call of the library")
+// ErrNoCall is returned by Checkpoint outside a deployer call.
+var ErrNoCall = errors.New("not in a deployer call of the library")
 
 // Checkpoint stores what the deployer has put into the item's status so far
 // (provider status, export reference, conditions), and what it noted in
@@ -25,7 +25,7 @@ var ErrNoPass = errors.New("not in a deployer call of the library")
 func Checkpoint(ctx context.Context) error {
 	a := callFrom(ctx)
 	if a == nil {
-		return ErrNoPass
+		return ErrNoCall
 	}
 	if a.inflight.Abandoned() || errors.Is(context.Cause(ctx), ErrInterrupted) {
 		return ErrSuperseded

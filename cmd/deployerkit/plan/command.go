@@ -23,7 +23,7 @@ var ErrToDo = errors.New("there is something to do")
 const long = `Tell what a reconcile of a deploy item by the manifest deployer would create, change and delete. Nothing is
 written: changes are asked from the target as a dry run.
 
-The deploy item comes from a file, as it shall be, or with a name from the Landscaper cluster, as it is. The
+The deploy item comes from a file, as it would become, or with a name from the Landscaper cluster, as it is. The
 Landscaper cluster also says what the item has deployed so far, and holds its Target. Values of Secrets are masked.
 
 Exit codes: 0 there is nothing to do, 2 there is something to do, 1 the plan could not be made, or not all of it.`
