@@ -103,7 +103,7 @@ func BenchmarkOutcome(b *testing.B) {
 				s := w.Open(state, read)
 				s.EnsureCopy()
 				s.started = true
-				if res := s.Outcome(b.Context(), Update{Decision: contract.Decision{Revision: contract.JobID}, Status: status, IsOutcome: true}); res.Err != nil {
+				if res := s.Outcome(b.Context(), Update{Decision: contract.Decision{Revision: contract.RevisionJobID}, Status: status, IsOutcome: true}); res.Err != nil {
 					b.Fatal(res.Err)
 				}
 			}
