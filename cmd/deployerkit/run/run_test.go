@@ -98,7 +98,7 @@ func TestShow(t *testing.T) {
 			t.Errorf("show(%v): got %t, %v, want %t and an error: %t", step.items, finished, err, step.finished, step.failed)
 		}
 	}
-	if diff := cmp.Diff("demo/a  Progressing\ndemo/a  Succeeded\ndemo/a  Failed: no space\n", out.String()); diff != "" {
+	if diff := cmp.Diff("demo/a  Progressing\ndemo/a  Succeeded\ndemo/a  Failed: no; space\n", out.String()); diff != "" {
 		t.Errorf("output (-want, +got):\n%s", diff)
 	}
 }
