@@ -96,7 +96,7 @@ var _ = Describe("the deployer of the README", func() {
 		}, patience).Should(Succeed())
 	})
 
-	for _, revision := range []contract.Revision{contract.JobID, contract.Annotation} {
+	for _, revision := range []contract.Revision{contract.RevisionJobID, contract.RevisionAnnotation} {
 		It("makes a password that one Installation exports and another one imports, as the guide says, under the revision "+string(revision)+" [F48]", func(ctx SpecContext) {
 			landscapertest.StartManager(GinkgoTB(), cp.Config, manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}}))
 			ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: revision})
