@@ -27,7 +27,7 @@ func Apply(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, started time.T
 	if o.Final {
 		rulesOf(d.Revision).finish(status, now)
 	}
-	RecordError(status, d.Revision, o.Err, now)
+	recordError(status, d.Revision, o.Err, now)
 	if o.Waiting {
 		status.Conditions = SetCondition(status.Conditions, ConditionWaiting, lsv1alpha1.ConditionTrue,
 			conditionReasonWaiting, waitMessage(o), now)

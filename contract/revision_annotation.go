@@ -46,7 +46,7 @@ func (annotation) mask(before, after *lsv1alpha1.DeployItemStatus) {
 }
 
 func (annotation) hookFailed(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error, now time.Time) {
-	RecordError(status, RevisionAnnotation, e, now)
+	recordError(status, RevisionAnnotation, e, now)
 }
 
 func (annotation) hookRecovered(status *lsv1alpha1.DeployItemStatus) { status.LastError = nil }

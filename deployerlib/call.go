@@ -58,7 +58,10 @@ func (c *caller) call(ctx context.Context, a *attempt, do action, in inputs) cal
 	item.Status.Phase = contract.HandedPhase(a.decision.Revision, a.decision.Action)
 	callCtx, end := c.telemetry.call(ctx, a.key, a.decision.Action)
 	err, keepPhase := splitKeptPhase(c.contained(callCtx, a, do, in))
-	err, unchanged := splitUnchanged(a.decision.Action, err)
+	unchanged := isUnchanged(a.decision.Action, err)
+	if unchanged {
+		err = nil
+	}
 	end(err)
 	ret := contract.Return{
 		Revision: a.decision.Revision, Action: a.decision.Action, Deleting: a.session.Read().DeletionTimestamp != nil,

@@ -108,8 +108,8 @@ func (Base) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, 
 // ExtensionHooks returns none.
 func (Base) ExtensionHooks() extension.ReconcileExtensionHooks { return nil }
 
-// ErrNoPass is returned by Checkpoint outside a deployer call.
-var ErrNoPass = errors.New("not in a deployer call of the library")
+// ErrNoCall is returned by Checkpoint outside a deployer call.
+var ErrNoCall = errors.New("not in a deployer call of the library")
 
 // Checkpoint stores what the deployer has put into the item's status so far
 // (provider status, export reference, conditions), and what it noted in
@@ -124,7 +124,7 @@ var ErrNoPass = errors.New("not in a deployer call of the library")
 func Checkpoint(ctx context.Context) error {
 	a := callFrom(ctx)
 	if a == nil {
-		return ErrNoPass
+		return ErrNoCall
 	}
 	if a.inflight.Abandoned() || errors.Is(context.Cause(ctx), ErrInterrupted) {
 		return ErrSuperseded

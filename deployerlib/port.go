@@ -175,7 +175,7 @@ func handOver(ctx context.Context, di *lsv1alpha1.DeployItem) *lsv1alpha1.Error 
 	if a.decision.Background {
 		phase = backgroundPhase(a, di)
 	}
-	if contract.IsKnown(phase) && !contract.IsFinal(phase) {
+	if phase != "" && !contract.IsFinal(phase) {
 		di.Status.Phase = phase
 	}
 	return last

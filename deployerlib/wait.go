@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -130,53 +131,25 @@ func (p *PanicError) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 // not return it: from them it is an error like any other.
 var ErrUnchanged = errors.New("nothing has changed")
 
-// splitUnchanged takes ErrUnchanged out of what a deployer returned. It reports
-// whether nothing else was in it.
-func splitUnchanged(action contract.Action, err error) (rest error, unchanged bool) {
-	if err == nil || action != contract.ActionReconcile && action != contract.ActionForceReconcile || !errors.Is(err, ErrUnchanged) {
-		return err, false
-	}
-	rest = withoutUnchanged(err)
-	return rest, rest == nil
+// isUnchanged reports whether an action returned ErrUnchanged and nothing else.
+func isUnchanged(action contract.Action, err error) bool {
+	return (action == contract.ActionReconcile || action == contract.ActionForceReconcile) && onlyUnchanged(err)
 }
 
-// withoutUnchanged is err without ErrUnchanged; nil when nothing is left.
-func withoutUnchanged(err error) error {
+// onlyUnchanged reports whether all errors at the bottom of err are ErrUnchanged.
+func onlyUnchanged(err error) bool {
+	var joined []error
 	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand: every leaf counts
-	case interface{ Unwrap() []error }:
-		return joinedWithoutUnchanged(err, e.Unwrap())
-	case utilerrors.Aggregate: // has no Unwrap
-		return joinedWithoutUnchanged(err, e.Errors())
 	case interface{ Unwrap() error }:
-		if inner := e.Unwrap(); inner != nil && withoutUnchanged(inner) == nil {
-			return nil
-		}
-		return err
+		return onlyUnchanged(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		joined = e.Unwrap()
+	case utilerrors.Aggregate: // has no Unwrap
+		joined = e.Errors()
+	default:
+		return err == ErrUnchanged //nolint:errorlint // a leaf
 	}
-	if err == ErrUnchanged { //nolint:errorlint // a leaf
-		return nil
-	}
-	return err
-}
-
-// joinedWithoutUnchanged is a joined error without ErrUnchanged. One that has
-// lost nothing stays what it is, text and all.
-func joinedWithoutUnchanged(joined error, errs []error) error {
-	var rest []error
-	for _, err := range errs {
-		if err != nil && withoutUnchanged(err) != nil {
-			rest = append(rest, withoutUnchanged(err))
-		}
-	}
-	switch len(rest) {
-	case 0:
-		return nil
-	case len(errs):
-		return joined
-	case 1:
-		return rest[0]
-	}
-	return errors.Join(rest...)
+	return len(joined) > 0 && !slices.ContainsFunc(joined, func(err error) bool { return !onlyUnchanged(err) })
 }
 
 // keptPhase is what a call of a ported deployer came to: its error, which may be nil, and the request to keep the phase that

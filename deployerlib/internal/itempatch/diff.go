@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
+	"strconv"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -94,10 +96,33 @@ func checkUntouched(base, wanted map[string]any) error {
 			return &patching.FieldError{Path: patching.PathOf(fieldMetadata, key), Reason: untouchable}
 		}
 	}
-	if path := patching.FirstDifference(rest(base, wanted), rest(wanted, base)); path != "" {
-		return &patching.FieldError{Path: path, Reason: untouchable}
+	return checkSame(rest(base, wanted), rest(wanted, base))
+}
+
+// checkSame returns an error that names the first difference in the order of the keys.
+func checkSame(a, b any) error {
+	if patching.Equal(a, b) {
+		return nil
 	}
-	return nil
+	left, _ := a.([]any)
+	right, _ := b.([]any)
+	for i := range left {
+		if len(left) == len(right) && !patching.Equal(left[i], right[i]) {
+			return patching.Below("["+strconv.Itoa(i)+"]", checkSame(left[i], right[i]))
+		}
+	}
+	have, isObject := a.(map[string]any)
+	want, wasObject := b.(map[string]any)
+	if isObject && wasObject {
+		keys := maps.Clone(have)
+		maps.Copy(keys, want)
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			if !patching.Equal(have[key], want[key]) {
+				return patching.Below(patching.PathOf(key), checkSame(have[key], want[key]))
+			}
+		}
+	}
+	return &patching.FieldError{Reason: untouchable}
 }
 
 // rest returns what is neither metadata nor status. apiVersion and kind count only when both sides have them, since typed objects
