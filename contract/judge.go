@@ -97,12 +97,21 @@ func (r Return) operation() string {
 func (r Return) deletes() bool { return r.Deleting || r.Action == Delete }
 
 // failedWith applies the error rules: Abort is tried again until its deadline; an unrecoverable code, or a failed phase
-// that the deployer set itself, ends the run; anything else is tried again and the stored phase stays.
+// that the deployer set itself, ends the run; anything else is tried again, and the stored phase stays unless the deployer
+// says that the run makes progress.
 func (r Return) failedWith(e *lsv1alpha1.Error) Outcome {
 	if r.Action == Abort || (!Unrecoverable(e.Codes) && !isFailure(r.Phase)) {
-		return Outcome{Err: e}
+		return Outcome{Phase: r.progress(), Err: e}
 	}
 	return r.failed(e)
+}
+
+// progress is the phase of a run that goes on after an error: the one that says so, if the deployer left it, else none.
+func (r Return) progress() lsv1alpha1.DeployItemPhase {
+	if r.Action != Abort && (r.Phase == phaseProgressing || r.Action == Delete && r.Phase == phaseDeleting) {
+		return workPhase(r.deletes())
+	}
+	return ""
 }
 
 func (r Return) failed(e *lsv1alpha1.Error) Outcome {

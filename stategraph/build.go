@@ -20,6 +20,7 @@ const MaxComponents = 1000
 type Builder struct {
 	parts   []part
 	removed []removal
+	exports []exported
 	faults  []error
 }
 
@@ -58,7 +59,8 @@ func (b *Builder) Removed(component string, undo func(ctx context.Context) error
 // Build checks everything and returns the graph.
 // Errors: all faults at once: names that are not allowed or used twice, no resource, a requirement that does not exist or
 // is the component itself, requirements in a cycle (the shortest one is shown), a resource that may be unready but
-// listens to nothing, and what resources find wrong with themselves, such as a missing template.
+// listens to nothing, what resources find wrong with themselves, such as a missing template, and uses of components or
+// outputs that do not exist. What a resource uses is required without being told: see Template and Uses.
 func (b *Builder) Build() (*Graph, error) {
 	g := &Graph{index: map[string]int{}, removed: map[string]func(context.Context) error{}}
 	faults := slices.Clone(b.faults)
@@ -74,6 +76,8 @@ func (b *Builder) Build() (*Graph, error) {
 	for _, p := range b.parts {
 		faults = append(faults, g.require(p)...)
 	}
+	faults = append(faults, g.infer()...)
+	faults = append(faults, g.addExports(b.exports)...)
 	faults = append(faults, g.remove(b.removed)...)
 	order := g.sort()
 	if len(order) < len(g.nodes) {

@@ -4,6 +4,7 @@ package stategraph
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -63,7 +64,12 @@ func (c *call) reconcile(ctx context.Context) error {
 	if len(left) > 0 && err == nil {
 		next = shorter(next, lookAgain)
 	}
+	next = shorter(next, c.target.recheck)
+	exportWaits, exportErr := c.export(ctx, walk, w, thorough)
 	result := c.conclude(w, left, err)
+	if result.err = errors.Join(result.err, exportErr); result.waits == "" {
+		result.waits = exportWaits
+	}
 	if err := c.settle(ctx, result.err); err != nil && result.err == nil {
 		result.err = err
 	}
@@ -109,6 +115,9 @@ func (c *call) next(r result, next time.Duration, thorough bool) error {
 	}
 	switch {
 	case r.err != nil:
+		if r.moving {
+			c.item.Status.Phase = lsv1alpha1.DeployItemPhases.Progressing // the library stores it beside the error
+		}
 		return r.err
 	case r.waits != "":
 		return deployerlib.WaitFor(r.waits, shorter(next, c.run.Poll()))

@@ -28,6 +28,7 @@ type Node struct {
 	instance  string
 	element   any
 	kept      *kept // nil: it was not prepared
+	exports   bool  // the call is for an export of the component, which may ask for its own output
 }
 
 // kept is what a component keeps in the target cluster in this run.
@@ -145,6 +146,8 @@ func Element[E any](ctx context.Context) (E, error) {
 func (n *Node) mayUse(component string) error {
 	place, found := n.run.graph.index[component]
 	switch {
+	case n.exports && component == n.component:
+		return nil
 	case component == n.component:
 		return fmt.Errorf("component %s asks for its own output", n.component)
 	case !found:

@@ -18,6 +18,7 @@ type Graph struct {
 	// ancestors are all nodes that a node requires, directly or not, in ascending order.
 	ancestors [][]int
 	removed   map[string]func(ctx context.Context) error
+	exports   []export
 	timer     time.Duration // the shortest Timer of all nodes; 0: none
 }
 

@@ -3,6 +3,7 @@
 package stategraph
 
 import (
+	"encoding/json"
 	"maps"
 	"sync"
 
@@ -34,6 +35,8 @@ type memory struct {
 	ran     bool
 	running bool
 	changed map[watch.Object]bool // while a run goes on
+
+	exports map[string]json.RawMessage // that are stored, for calls only; nil: not known
 }
 
 // memoryKey is the key of the memory among what upkeep keeps about an item.

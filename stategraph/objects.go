@@ -20,6 +20,7 @@ type objects struct {
 	render func(ctx context.Context) ([]*unstructured.Unstructured, error)
 	// kinds are those of the objects; nil: they are not known before a run.
 	kinds  []schema.GroupVersionKind
+	uses   []use // of its template
 	faults []string
 	options
 }

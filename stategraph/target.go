@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -29,6 +30,8 @@ type inTarget struct {
 	broken error                                    // it could not be
 	faults map[string]error                         // by component: its manifests
 	seen   map[apply.Ref]*unstructured.Unstructured // in this run
+	// recheck is when an object may be ready though it does not change; 0: none.
+	recheck time.Duration
 }
 
 // maxInventory leaves room for the rest of the provider status, which may have 1 MiB.

@@ -60,7 +60,7 @@ func (t *inTarget) Ready(ctx context.Context, ref apply.Ref, by judge) (string, 
 		return "does not exist", nil
 	}
 	if by == nil {
-		by = func(live *unstructured.Unstructured) (string, error) { return t.byDefault(ctx, live), nil }
+		by = func(live *unstructured.Unstructured) (string, error) { return t.byDefault(ctx, live) }
 	}
 	reason, err := by(live)
 	if known {
@@ -69,13 +69,31 @@ func (t *inTarget) Ready(ctx context.Context, ref apply.Ref, by judge) (string, 
 	return reason, err
 }
 
-// byDefault judges by kstatus, and what package readiness knows better.
-func (t *inTarget) byDefault(ctx context.Context, live *unstructured.Unstructured) string {
-	rules := readiness.Rules{ExpectsStatus: func(gvk schema.GroupVersionKind) bool { return t.run.Cluster.ExpectsStatus(ctx, gvk) }}
-	if result := rules.Of(live); !result.Ready() {
-		return result.Reason
+// byDefault judges by the default rules of package readiness.
+func (t *inTarget) byDefault(ctx context.Context, live *unstructured.Unstructured) (reason string, err error) {
+	result := t.run.Judge(ctx, live)
+	if result.State == readiness.StateFailed {
+		return "", &objectError{reason: result.Reason, final: neverRecovers[live.GroupVersionKind().GroupKind()]}
 	}
-	return ""
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.recheck = shorter(t.recheck, result.RecheckAfter)
+	return result.Reason, nil
+}
+
+// objectError is the failure of an object by its own status.
+type objectError struct {
+	reason string
+	final  bool // it will not become ready any more
+}
+
+func (e *objectError) Error() string { return e.reason }
+
+// neverRecovers are the kinds that stay failed: another object has to take the place of the failed one.
+var neverRecovers = map[schema.GroupKind]bool{
+	{Kind: "Pod"}:                   true,
+	{Kind: "PersistentVolumeClaim"}: true,
+	{Group: "batch", Kind: "Job"}:   true,
 }
 
 // met notes what became of an object, so that what a watch tells of it later can be compared.

@@ -43,17 +43,27 @@ type TemplateItem struct {
 	Labels, Annotations  map[string]string
 }
 
-// NameOf is the name of the object of a required component: {{ .NameOf "config" }}. See Name.
+// NameOf is the name of the object of a required component: {{ .NameOf "config" }}. It is empty if the component keeps none
+// for this item. See Name.
 func (d *TemplateData) NameOf(component string) (string, error) { return Name(d.ctx, component) }
 
-// Output is the object of a required component as it is in the cluster: {{ (.Output "service").spec.clusterIP }}. See
-// Output.
-func (d *TemplateData) Output(component string) (map[string]any, error) {
-	obj, err := Output[*unstructured.Unstructured](d.ctx, component)
-	if err != nil {
-		return nil, err
+// Output is the object of a required component as it is in the cluster: {{ (.Output "service").spec.clusterIP }}; empty if it
+// keeps none for this item. With the name of an output that the component declares with WithOutput, it is the value of that
+// one: {{ .Output "service" "address" }}.
+func (d *TemplateData) Output(component string, output ...string) (any, error) {
+	if len(output) > 1 {
+		return nil, errors.New("Output takes a component and at most one output")
 	}
-	return obj.Object, nil
+	live, err := onlyObject(d.ctx, component)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(output) == 1:
+		return OutputOf(d.ctx, component, output[0])
+	case live == nil:
+		return map[string]any(nil), nil
+	}
+	return live.DeepCopy().Object, nil
 }
 
 // Value is what a required component left with SetOutput.
@@ -81,13 +91,19 @@ func WithData(data func(ctx context.Context) (any, error)) Option {
 // Templates are given a TemplateData and have the functions of sprig that always give the same (no time, no random, no keys), and toYaml, fromYaml and
 // required. Files whose name begins with "_" hold named templates for all others ("all:" embeds them too). Empty documents are left out, so
 // that "if" can decide about an object. Readiness, names and listeners are as for Object. At most 1 MiB is made.
-// Errors: a file that is missing or cannot be parsed is found when the graph is built; a value that is missing fails the
-// component. Both name file and line.
+//
+// A component that a template asks for by a constant name is required: {{ .NameOf "service" }} needs no other mention of it.
+// Errors: found when the graph is built are a file that is missing or cannot be parsed, a component or an output that does not
+// exist, and the use of an optional component outside of "if", "with" and "default". A value that is missing fails the component.
+// All name file and line.
 func Template(files fs.FS, name string, opts ...Option) Resource {
 	r := newObjects(opts, nil)
 	source, err := parseTemplate(files, name)
 	if err != nil {
 		r.faults = append(r.faults, err.Error())
+	} else {
+		found := scan(source)
+		r.uses, r.faults, r.optional = found.uses, append(r.faults, found.faults...), r.optional || isOptional(source)
 	}
 	r.render = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
 		if err != nil {
@@ -126,7 +142,7 @@ func parseTemplate(files fs.FS, name string) (*template.Template, error) {
 			return nil, err // begins with "template: FILE:LINE:"
 		}
 	}
-	return parsed, undefined(parsed)
+	return parsed, nil
 }
 
 // templateData collects what a template is given. Everything in it is new, for a template may change it.

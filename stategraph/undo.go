@@ -80,6 +80,11 @@ func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	case len(left) > 0:
 		return deployerlib.WaitFor(summary(left), lookAgain)
 	}
+	if len(c.graph.exports) > 0 {
+		if err := deployerlib.DeleteExport(ctx, c.keeper.Secrets(), c.item); err != nil {
+			return err
+		}
+	}
 	c.keeper.Forget(c.item.UID)
 	return nil
 }

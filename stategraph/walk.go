@@ -198,6 +198,11 @@ func (w *walked) err() error {
 	return errors.Join(errs...)
 }
 
+// moving reports whether a component is on its way.
+func (w *walked) moving() bool {
+	return slices.ContainsFunc(w.states, func(s ComponentStatus) bool { return s.State == StateProgressing })
+}
+
 // ready tells that all nodes are.
 func (w *walked) ready() bool {
 	return !slices.ContainsFunc(w.states, func(s ComponentStatus) bool { return s.State != StateReady })
