@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -21,6 +22,7 @@ type Builder struct {
 	parts   []part
 	removed []removal
 	exports []exported
+	decode  func(*lsv1alpha1.DeployItem) (any, error) // of NewGraphOf; nil: each body decodes for itself
 	faults  []error
 }
 
@@ -62,7 +64,7 @@ func (b *Builder) Removed(component string, undo func(ctx context.Context) error
 // listens to nothing, what resources find wrong with themselves, such as a missing template, and uses of components or
 // outputs that do not exist. What a resource uses is required without being told: see Template and Uses.
 func (b *Builder) Build() (*Graph, error) {
-	g := &Graph{index: map[string]int{}, removed: map[string]func(context.Context) error{}}
+	g := &Graph{index: map[string]int{}, removed: map[string]func(context.Context) error{}, decode: b.decode}
 	faults := slices.Clone(b.faults)
 	if len(b.parts) == 0 && len(faults) == 0 {
 		faults = append(faults, errors.New("the graph has no components"))

@@ -12,6 +12,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
@@ -51,14 +52,23 @@ func (c *call) note(inventory apply.Inventory) error {
 func (c *call) reconcile(ctx context.Context) error {
 	uid := c.item.UID
 	c.memory.begin(c.run.Cluster, uid, func() { c.keeper.Wake(uid, time.Time{}) })
+	c.memory.onReference(func() { c.keeper.Wake(uid, c.memory.nextReference(c.keeper.Runtime().Clock.Now())) })
 	defer func() {
 		if c.memory.end() {
 			c.keeper.Wake(uid, time.Time{})
 		}
 	}()
 	thorough, giveBack := c.run.Take()
+	config, err := c.graph.configure(c.item)
+	if err != nil {
+		giveBack()
+		return err
+	}
 	walk := c.openWalk(ctx)
+	walk.config = config
+	c.memory.during(func(o watch.Object) { walk.news(c.target.ownerOf(o)) }, walk.news)
 	w, next := walk.walk(ctx)
+	c.memory.during(nil, nil)
 	c.metrics.count(w.states)
 	left, err := c.removeLeft(ctx, walk, w)
 	if len(left) > 0 && err == nil {

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/template"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
 // export is a value that items hand to Landscaper.
@@ -73,26 +73,14 @@ func (g *Graph) addExports(wanted []exported) []error {
 // parseExport reads where the value of an export comes from.
 func (g *Graph) parseExport(place int, e exported) (export, error) {
 	out := export{name: e.name, place: place}
-	kept, _ := g.nodes[place].resource.(*objects)
+	kept := declaredBy(g.nodes[place].resource)
 	var err error
 	switch {
 	case strings.Contains(e.value, "{{"):
-		if out.text, err = template.New("export").Option("missingkey=error").Funcs(functions()).Parse(e.value); err != nil {
+		if out.text, err = template.Parse("export", e.value); err != nil {
 			return out, err
 		}
-		found := scan(out.text)
-		faults := make([]error, len(found.faults))
-		for i, fault := range found.faults {
-			faults[i] = errors.New(fault)
-		}
-		for _, u := range found.uses {
-			if u.component != e.component || u.output != "" {
-				u.guarded = true // the component is ready, or nothing is exported
-				_, err := g.checkUse(-1, u)
-				faults = append(faults, err)
-			}
-		}
-		return out, errors.Join(faults...)
+		return out, g.checkExportText(e.component, out.text)
 	case kept != nil && kept.outputs[e.value] != nil:
 		out.output = e.value
 	case strings.HasPrefix(e.value, "."), strings.HasPrefix(e.value, "$"), strings.HasPrefix(e.value, "{"):
@@ -101,6 +89,22 @@ func (g *Graph) parseExport(place int, e exported) (export, error) {
 		err = fmt.Errorf("the component %q has no output %q, and that is no JSON path, which begins with a dot", e.component, e.value)
 	}
 	return out, err
+}
+
+// checkExportText checks what the template of an export asks for.
+func (g *Graph) checkExportText(component string, text *template.Template) error {
+	faults := make([]error, len(text.Faults))
+	for i, fault := range text.Faults {
+		faults[i] = errors.New(fault)
+	}
+	for _, u := range text.Uses {
+		if u.Component != component || u.Output != "" {
+			u.Guarded = true // the component is ready, or nothing is exported
+			_, err := g.checkUse(-1, use{Use: u})
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // exportValues returns the exports of all components that are ready, and which of them has to be waited for, for what reason.
@@ -158,11 +162,7 @@ func exportText(ctx context.Context, text *template.Template) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out := &bounded{ctx: ctx}
-	if err := text.Execute(out, data); err != nil {
-		return "", templateFault(err)
-	}
-	return out.text.String(), nil
+	return text.Text(ctx, data)
 }
 
 // export writes the exports of an item if they are not known to be as they should. Those of components that are not ready stay

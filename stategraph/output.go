@@ -71,6 +71,9 @@ func SetOutput(ctx context.Context, value any) error {
 	if err != nil {
 		return err
 	}
+	if n.ahead {
+		return nil
+	}
 	n.run.mu.Lock()
 	defer n.run.mu.Unlock()
 	for _, out := range n.run.outputs[n.place] {
@@ -91,7 +94,7 @@ func Name(ctx context.Context, component string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(objectsOf(outs)) == 0 && n.run.graph.nodes[n.run.graph.index[component]].preparer != nil {
+	if len(objectsOf(outs)) == 0 && n.run.graph.hasObjects(component) {
 		return "", nil
 	}
 	ref, err := Ref(ctx, component)
@@ -124,7 +127,7 @@ func OutputOf(ctx context.Context, component, output string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, _ := n.run.graph.nodes[n.run.graph.index[component]].resource.(*objects)
+	kept := declaredBy(n.run.graph.nodes[n.run.graph.index[component]].resource)
 	if kept == nil || kept.outputs[output] == nil {
 		return nil, fmt.Errorf("component %s: %s has no output %q", n.component, component, output)
 	}
@@ -158,13 +161,13 @@ func onlyObject(ctx context.Context, component string) (*unstructured.Unstructur
 		return nil, err
 	}
 	kept := objectsOf(outs)
-	if len(kept) == 0 && n.run.graph.nodes[n.run.graph.index[component]].preparer != nil {
+	if len(kept) == 0 && n.run.graph.hasObjects(component) {
 		return nil, nil
 	}
 	if len(kept) != 1 {
 		return nil, fmt.Errorf("component %s: %s keeps %d objects, want one", n.component, component, len(kept))
 	}
-	live, err := kept[0].object(ctx, n.run.session)
+	live, err := kept[0].object(ctx, n)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("component %s: read %s of %s: %w", n.component, kept[0].ref, component, err)
@@ -195,7 +198,14 @@ func outputsOf(ctx context.Context, component string) (*Node, []*output, error) 
 	}
 	n.run.mu.Lock()
 	defer n.run.mu.Unlock()
-	return n, n.run.outputs[n.run.graph.index[component]], nil
+	place := n.run.graph.index[component]
+	outs := n.run.outputs[place]
+	if n.ahead && len(outs) == 0 {
+		if outs = n.run.foreseen[place]; len(outs) == 0 {
+			return nil, nil, errAhead
+		}
+	}
+	return n, outs, nil
 }
 
 // leave notes the objects of a component for those that require it.
@@ -241,7 +251,7 @@ func read[T any](ctx context.Context, n *Node, component string, out *output) (T
 	if out.ref == (apply.Ref{}) {
 		return out.value.(T), nil
 	}
-	live, err := out.object(ctx, n.run.session)
+	live, err := out.object(ctx, n)
 	switch {
 	case err != nil:
 		return value, fmt.Errorf("component %s: read %s of %s: %w", n.component, out.ref, component, err)
@@ -255,11 +265,14 @@ func read[T any](ctx context.Context, n *Node, component string, out *output) (T
 }
 
 // object is the object in the cluster, read at most once per run.
-func (o *output) object(ctx context.Context, s session) (*unstructured.Unstructured, error) {
+func (o *output) object(ctx context.Context, n *Node) (*unstructured.Unstructured, error) {
+	if n.ahead {
+		return nil, errAhead
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.live == nil {
-		live, err := s.Get(ctx, o.ref)
+		live, err := n.run.session.Get(ctx, o.ref)
 		if err != nil {
 			return nil, err
 		}

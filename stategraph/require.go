@@ -15,6 +15,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
+	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
 // Required is a component that another one uses, and what it keeps: a T. The body of the other reaches it with Get and Name;
@@ -75,13 +76,20 @@ func WithOutput(name, path string) Option {
 	}
 }
 
+// use is a place in which a component asks for another one.
+type use struct {
+	template.Use
+
+	kind schema.GroupVersionKind // that the other one must keep; empty for any
+}
+
 // infer adds what components use to what they require, and returns what cannot be.
 func (g *Graph) infer() []error {
 	var faults []error
 	for place := range g.nodes {
 		node := &g.nodes[place]
-		kept, ok := node.resource.(*objects)
-		if !ok || kept == nil {
+		kept := declaredBy(node.resource)
+		if kept == nil {
 			continue
 		}
 		for _, u := range kept.allUses() {
@@ -115,41 +123,44 @@ func (g *Graph) reaches(place, other int, seen map[int]bool) bool {
 
 // checkUse finds the component that another one uses.
 func (g *Graph) checkUse(place int, u use) (required int, err error) {
-	required, found := g.index[u.component]
+	required, found := g.index[u.Component]
 	switch {
 	case !found:
-		return 0, fmt.Errorf("%s: there is no component %q%s", u.where, u.component, didYouMean(u.component, slices.Sorted(maps.Keys(g.index))))
+		return 0, fmt.Errorf("%s: there is no component %q%s", u.Where, u.Component, didYouMean(u.Component, slices.Sorted(maps.Keys(g.index))))
 	case required == place:
-		return 0, fmt.Errorf("%s: a component cannot use itself", u.where)
+		return 0, fmt.Errorf("%s: a component cannot use itself", u.Where)
 	}
-	kept, _ := g.nodes[required].resource.(*objects)
+	kept := declaredBy(g.nodes[required].resource)
 	if kept == nil {
-		if u.output != "" {
-			err = fmt.Errorf("%s: the component %q has no output %q", u.where, u.component, u.output)
+		if u.Output != "" {
+			err = fmt.Errorf("%s: the component %q has no output %q", u.Where, u.Component, u.Output)
 		}
 		return required, err
 	}
 	switch {
-	case u.output != "" && kept.outputs[u.output] == nil:
-		return 0, fmt.Errorf("%s: the component %q has no output %q%s", u.where, u.component, u.output,
-			didYouMean(u.output, slices.Sorted(maps.Keys(kept.outputs))))
+	case u.Output != "" && kept.outputs[u.Output] == nil:
+		return 0, fmt.Errorf("%s: the component %q has no output %q%s", u.Where, u.Component, u.Output,
+			didYouMean(u.Output, slices.Sorted(maps.Keys(kept.outputs))))
 	case !u.kind.Empty() && len(kept.kinds) > 0 && !slices.Contains(kept.kinds, u.kind):
-		return 0, fmt.Errorf("%s: the component %q keeps no %s", u.where, u.component, u.kind.Kind)
-	case kept.optional && !u.guarded:
-		return 0, fmt.Errorf("%s: the component %q keeps no object for some items; put it within \"if\" or \"with\", or use \"default\"", u.where, u.component)
+		return 0, fmt.Errorf("%s: the component %q keeps no %s", u.Where, u.Component, u.kind.Kind)
+	case kept.optional && !u.Guarded:
+		return 0, fmt.Errorf("%s: the component %q keeps no object for some items; put it within \"if\" or \"with\", or use \"default\"", u.Where, u.Component)
 	}
 	return required, nil
 }
 
 // allUses are the components that the resource names: in its template, and with Uses.
 func (o *objects) allUses() []use {
-	out := slices.Clone(o.uses)
+	out := make([]use, 0, len(o.uses)+len(o.required))
+	for _, u := range o.uses {
+		out = append(out, use{Use: u})
+	}
 	for _, r := range o.required {
 		if r == nil {
 			continue
 		}
 		component, kind := r.required()
-		out = append(out, use{component: component, kind: kind, where: "Uses", guarded: true})
+		out = append(out, use{Use: template.Use{Component: component, Where: "Uses", Guarded: true}, kind: kind})
 	}
 	return out
 }

@@ -168,3 +168,23 @@ func TestNamedOutput(t *testing.T) {
 		}
 	})
 }
+
+// widget is a custom kind whose status says nothing that is generally known.
+type widget struct {
+	corev1.ConfigMap
+
+	Status struct{ Phase string }
+}
+
+func TestStatusOfGoTypes(t *testing.T) {
+	body := func(context.Context) (*widget, error) { return &widget{}, nil }
+	t.Run("of unknown shape needs a check of its own [F35]", func(t *testing.T) {
+		if _, err := NewGraph().Add("a", Object(body)).Build(); err == nil || !strings.Contains(err.Error(), "use ReadyWhen") {
+			t.Error(err)
+		}
+	})
+	t.Run("is judged by the check that there is [F35]", func(t *testing.T) {
+		ready := ReadyWhen(func(live *widget) (Readiness, error) { return ReadyIf(live.Status.Phase == "Done", "at work"), nil })
+		build(t, NewGraph().Add("a", Object(body, ready)).Add("b", Object(body, ReadyOnceApplied())))
+	})
+}

@@ -97,10 +97,15 @@ var neverRecovers = map[schema.GroupKind]bool{
 }
 
 // met notes what became of an object, so that what a watch tells of it later can be compared.
-func (t *inTarget) met(o apply.Outcome, heard bool) {
+func (t *inTarget) met(component string, o apply.Outcome, heard bool) {
 	object, known := t.object(o.Ref)
 	if o.Err != nil || !known {
 		return
+	}
+	if heard {
+		t.mu.Lock()
+		t.owners[object] = component
+		t.mu.Unlock()
 	}
 	if o.Live != nil {
 		t.see(o.Ref, o.Live)
@@ -126,6 +131,20 @@ func (t *inTarget) object(ref apply.Ref) (watch.Object, bool) {
 		t.resources.Store(gvk, resource)
 	}
 	return watch.Object{Resource: resource.(schema.GroupVersionResource), NamespacedName: ref.Key()}, true
+}
+
+// Changed forgets what this run has read of an object.
+func (t *inTarget) Changed(ref apply.Ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.seen, ref)
+}
+
+// ownerOf is the component that listens to an object, if it was applied in this run.
+func (t *inTarget) ownerOf(o watch.Object) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.owners[o]
 }
 
 func (t *inTarget) see(ref apply.Ref, live *unstructured.Unstructured) {

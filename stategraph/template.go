@@ -3,22 +3,19 @@
 package stategraph
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
-	"regexp"
-	"strings"
-	"text/template"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
 // TemplateDir is the directory in which templates lie, beside the code that uses them.
-const TemplateDir = "templates"
+const TemplateDir = template.Dir
 
 // TemplateData is what a template is given as ".".
 type TemplateData struct {
@@ -98,12 +95,11 @@ func WithData(data func(ctx context.Context) (any, error)) Option {
 // All name file and line.
 func Template(files fs.FS, name string, opts ...Option) Resource {
 	r := newObjects(opts, nil)
-	source, err := parseTemplate(files, name)
+	source, err := template.Read(files, name)
 	if err != nil {
 		r.faults = append(r.faults, err.Error())
 	} else {
-		found := scan(source)
-		r.uses, r.faults, r.optional = found.uses, append(r.faults, found.faults...), r.optional || isOptional(source)
+		r.uses, r.faults, r.optional = source.Uses, append(r.faults, source.Faults...), r.optional || source.Optional
 	}
 	r.render = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
 		if err != nil {
@@ -113,36 +109,9 @@ func Template(files fs.FS, name string, opts ...Option) Resource {
 		if err != nil {
 			return nil, err
 		}
-		return renderTemplate(source, data)
+		return source.Objects(ctx, data)
 	}
 	return r
-}
-
-// parseTemplate reads a template and the named ones beside it.
-func parseTemplate(files fs.FS, name string) (*template.Template, error) {
-	if files == nil {
-		return nil, fmt.Errorf("template %s: there are no files (nil)", name)
-	}
-	file := path.Join(TemplateDir, name)
-	parsed := template.New(file).Option("missingkey=error").Funcs(functions())
-	partials, err := fs.Glob(files, TemplateDir+"/_*")
-	if err != nil {
-		return nil, fmt.Errorf("template %s: %w", file, err)
-	}
-	for _, partial := range append(partials, file) {
-		text, err := fs.ReadFile(files, partial)
-		if err != nil {
-			return nil, fmt.Errorf("template %s: %w", partial, err)
-		}
-		at := parsed
-		if partial != file {
-			at = parsed.New(partial)
-		}
-		if _, err := at.Parse(string(text)); err != nil {
-			return nil, err // begins with "template: FILE:LINE:"
-		}
-	}
-	return parsed, nil
 }
 
 // templateData collects what a template is given. Everything in it is new, for a template may change it.
@@ -171,54 +140,4 @@ func templateData(ctx context.Context, more func(context.Context) (any, error)) 
 		}
 	}
 	return data, nil
-}
-
-// renderTemplate makes the objects.
-func renderTemplate(source *template.Template, data *TemplateData) ([]*unstructured.Unstructured, error) {
-	out := &bounded{ctx: data.ctx}
-	if err := source.Execute(out, data); err != nil {
-		return nil, templateFault(err) // begins with "template: FILE:LINE:COLUMN:"
-	}
-	objs, err := documents(out.text.String())
-	if err != nil {
-		return nil, fmt.Errorf("template: %s: %w", source.Name(), err)
-	}
-	return objs, nil
-}
-
-// templateValue is where text/template quotes a value, which may be a secret of the configuration.
-var templateValue = regexp.MustCompile(`(?s)(range can't iterate over) .*$`)
-
-// templateFault shows no values, and can still be recognised.
-func templateFault(err error) error {
-	if text := templateValue.ReplaceAllString(err.Error(), "$1 it"); text != err.Error() {
-		return errors.New(text)
-	}
-	return err
-}
-
-// errTooLong ends a template that makes more than an item could hold.
-var errTooLong = fmt.Errorf("the result is longer than %d bytes", maxRendered)
-
-// bounded is a buffer for at most maxRendered bytes, that refuses to go on when the context ended.
-type bounded struct {
-	ctx  context.Context //nolint:containedctx // text/template has no context; it lives as long as the call
-	text bytes.Buffer
-}
-
-// Write adds to the buffer.
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.text.Len()+len(p) > maxRendered {
-		return 0, errTooLong
-	}
-	if b.ctx.Err() != nil {
-		return 0, context.Cause(b.ctx)
-	}
-	return b.text.Write(p)
-}
-
-// separator tells whether a line begins another document.
-func separator(line string) bool {
-	rest, found := strings.CutPrefix(line, "---")
-	return found && (strings.TrimSpace(rest) == "" || strings.HasPrefix(strings.TrimSpace(rest), "#"))
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -55,6 +56,10 @@ type Keeper struct {
 	clusters *clusters
 	secrets  client.Client
 	scape    *landscape
+
+	landscaperOnce sync.Once
+	landscaper     *Landscaper
+	landscaperErr  error
 }
 
 // New returns a Keeper that works after UseRuntime.

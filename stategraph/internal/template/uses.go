@@ -1,41 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stategraph
+package template
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"text/template"
+	texttemplate "text/template"
 	"text/template/parse"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// use is a place in which a component asks for another one.
-type use struct {
-	component string
-	output    string                  // of WithOutput; empty for the object or its name
-	where     string                  // begins an error
-	kind      schema.GroupVersionKind // that the other one must keep; empty for any
-	guarded   bool                    // the place copes with a component that keeps no object
+// Use is a place in which a template asks for a component.
+type Use struct {
+	Component string
+	Output    string // by name; empty for the object or its name
+	Where     string // begins an error
+	Guarded   bool   // the place copes with a component that keeps no object
 }
 
-// templateScan collects what a template uses: named templates, and other components by name.
-type templateScan struct {
-	parsed *template.Template
+// scanner collects what a template uses: named templates, and other components by name.
+type scanner struct {
+	parsed *texttemplate.Template
 	tree   *parse.Tree // of the node at hand
 	seen   map[string]bool
-	uses   []use
+	uses   []Use
 	faults []string
 }
 
 // scan goes through a template and all that it calls.
-func scan(parsed *template.Template) *templateScan {
-	s := &templateScan{parsed: parsed, seen: map[string]bool{}}
+func scan(parsed *texttemplate.Template) *scanner {
+	s := &scanner{parsed: parsed, seen: map[string]bool{}}
 	all := parsed.Templates()
-	slices.SortFunc(all, func(a, b *template.Template) int { return cmp.Compare(a.Name(), b.Name()) })
+	slices.SortFunc(all, func(a, b *texttemplate.Template) int { return cmp.Compare(a.Name(), b.Name()) })
 	for _, t := range all {
 		s.undefined(t)
 	}
@@ -45,7 +42,7 @@ func scan(parsed *template.Template) *templateScan {
 
 // undefined finds named templates that are called and defined nowhere. text/template itself only notices when it gets there,
 // which may be in the run of a single item.
-func (s *templateScan) undefined(t *template.Template) {
+func (s *scanner) undefined(t *texttemplate.Template) {
 	if t.Tree == nil {
 		return
 	}
@@ -53,7 +50,7 @@ func (s *templateScan) undefined(t *template.Template) {
 		if s.parsed.Lookup(call.Name) == nil {
 			location, _ := t.ErrorContext(call)
 			s.faults = append(s.faults, fmt.Sprintf("template: %s: %q is not defined (go:embed leaves out files whose names begin with %q, unless it is told all:%s)",
-				location, call.Name, "_", TemplateDir))
+				location, call.Name, "_", Dir))
 		}
 	}
 }
@@ -88,7 +85,7 @@ func branchOf(node parse.Node) *parse.BranchNode {
 }
 
 // template scans a template once. guards are the components that the caller has asked for.
-func (s *templateScan) template(t *template.Template, guards []string) {
+func (s *scanner) template(t *texttemplate.Template, guards []string) {
 	if t == nil || t.Tree == nil || s.seen[t.Name()] {
 		return
 	}
@@ -99,7 +96,7 @@ func (s *templateScan) template(t *template.Template, guards []string) {
 	s.tree = before
 }
 
-func (s *templateScan) list(in *parse.ListNode, guards []string) {
+func (s *scanner) list(in *parse.ListNode, guards []string) {
 	if in == nil {
 		return
 	}
@@ -124,7 +121,7 @@ func (s *templateScan) list(in *parse.ListNode, guards []string) {
 var fallbacks = map[string]bool{"default": true, "coalesce": true, "empty": true, "ternary": true, "and": true, "or": true, "not": true}
 
 // pipe notes the components that a pipeline asks for, and returns them.
-func (s *templateScan) pipe(in *parse.PipeNode, guards []string, guarded bool) (names []string) {
+func (s *scanner) pipe(in *parse.PipeNode, guards []string, guarded bool) (names []string) {
 	if in == nil {
 		return nil
 	}
@@ -154,7 +151,7 @@ func (s *templateScan) pipe(in *parse.PipeNode, guards []string, guarded bool) (
 }
 
 // ask notes a call of NameOf, Output or Value with a constant name.
-func (s *templateScan) ask(args []parse.Node, guards []string, guarded bool) (component string, found bool) {
+func (s *scanner) ask(args []parse.Node, guards []string, guarded bool) (component string, found bool) {
 	method := methodOf(args[0])
 	if method != "NameOf" && method != "Output" && method != "Value" || len(args) < 2 {
 		return "", false
@@ -164,10 +161,10 @@ func (s *templateScan) ask(args []parse.Node, guards []string, guarded bool) (co
 		return "", false
 	}
 	location, _ := s.tree.ErrorContext(args[0])
-	u := use{component: name.Text, where: fmt.Sprintf("template: %s: %s", location, method), guarded: guarded || slices.Contains(guards, name.Text)}
+	u := Use{Component: name.Text, Where: fmt.Sprintf("template: %s: %s", location, method), Guarded: guarded || slices.Contains(guards, name.Text)}
 	if method == "Output" && len(args) > 2 {
 		if output, constant := args[2].(*parse.StringNode); constant {
-			u.output = output.Text
+			u.Output = output.Text
 		}
 	}
 	s.uses = append(s.uses, u)
@@ -190,7 +187,7 @@ func methodOf(node parse.Node) string {
 }
 
 // isOptional reports whether a template may keep no object: all its text is within conditions.
-func isOptional(parsed *template.Template) bool {
+func isOptional(parsed *texttemplate.Template) bool {
 	if parsed.Tree == nil {
 		return false
 	}
