@@ -50,7 +50,7 @@ var deletionChecks = []Check{
 		},
 	},
 	{
-		Name: "deletion-waits", Rows: "[C3, C13]", Revision: contract.JobID, Promise: "a deletion waits for its job",
+		Name: "deletion-waits", Rows: "[C3, C13]", Revision: contract.RevisionJobID, Promise: "a deletion waits for its job",
 		run: func(p *probe) {
 			p.succeeds()
 			p.must(p.ls.Mark(p.ctx, p.key("valid")))
@@ -68,7 +68,7 @@ var deletionChecks = []Check{
 		},
 	},
 	{
-		Name: "without-uninstall", Rows: "[C12]", Revision: contract.JobID, needs: []need{needsDeployed},
+		Name: "without-uninstall", Rows: "[C12]", Revision: contract.RevisionJobID, needs: []need{needsDeployed},
 		Promise: "delete-without-uninstall removes the finalizer and leaves what is deployed",
 		run: func(p *probe) {
 			p.succeeds()
@@ -79,7 +79,7 @@ var deletionChecks = []Check{
 		},
 	},
 	{
-		Name: "without-uninstall-target", Rows: "[C12]", Revision: contract.JobID, needs: []need{needsTarget},
+		Name: "without-uninstall-target", Rows: "[C12]", Revision: contract.RevisionJobID, needs: []need{needsTarget},
 		Promise: "delete-without-uninstall needs no Target",
 		run: func(p *probe) {
 			p.succeeds()

@@ -36,7 +36,7 @@ var cancelChecks = []Check{
 		},
 	},
 	{
-		Name: "interrupt", Rows: "[C4]", Revision: contract.JobID, needs: []need{needsSlow},
+		Name: "interrupt", Rows: "[C4]", Revision: contract.RevisionJobID, needs: []need{needsSlow},
 		Promise: "a job that Landscaper ended stays ended, and the next one runs",
 		run: func(p *probe) {
 			running := p.working()
@@ -110,7 +110,7 @@ var optionChecks = []Check{
 		},
 	},
 	{
-		Name: "test-reconcile", Rows: "[C15]", Revision: contract.JobID, Promise: "test-reconcile on a finished item makes a job of its own and is removed",
+		Name: "test-reconcile", Rows: "[C15]", Revision: contract.RevisionJobID, Promise: "test-reconcile on a finished item makes a job of its own and is removed",
 		run: func(p *probe) {
 			done := p.succeeds()
 			p.operate("valid", lsv1alpha1.TestReconcileOperation)
@@ -121,7 +121,7 @@ var optionChecks = []Check{
 		},
 	},
 	{
-		Name: "unchanged", Rows: "[C15]", Revision: contract.JobID, Promise: "with updateOnChangeOnly the job of an unchanged item ends in one write, without a run",
+		Name: "unchanged", Rows: "[C15]", Revision: contract.RevisionJobID, Promise: "with updateOnChangeOnly the job of an unchanged item ends in one write, without a run",
 		run: func(p *probe) {
 			done := p.succeeds(updateOnChangeOnly)
 			p.trigger("valid")
@@ -134,7 +134,7 @@ var optionChecks = []Check{
 		},
 	},
 	{
-		Name: "changed", Rows: "[C15, L27]", Revision: contract.JobID, Promise: "with updateOnChangeOnly the job of a changed item runs",
+		Name: "changed", Rows: "[C15, L27]", Revision: contract.RevisionJobID, Promise: "with updateOnChangeOnly the job of a changed item runs",
 		run: func(p *probe) {
 			done := p.succeeds(updateOnChangeOnly)
 			p.change(withTimeout(contract.DefaultTimeout + time.Second))
@@ -166,7 +166,7 @@ var responsibilityChecks = []Check{
 		},
 	},
 	{
-		Name: "type-annotation", Rows: "[C1, L24, L25]", Revision: contract.JobID,
+		Name: "type-annotation", Rows: "[C1, L24, L25]", Revision: contract.RevisionJobID,
 		Promise: "the type of an item is that of its spec, whatever the annotation deployer-type says",
 		run: func(p *probe) {
 			p.foreign["foreign"] = true

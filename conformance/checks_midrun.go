@@ -50,7 +50,7 @@ var midrunChecks = []Check{
 		},
 	},
 	{
-		Name: "reconcile-midrun", Rows: "[C3, L28]", Revision: contract.Annotation, needs: []need{needsSlow},
+		Name: "reconcile-midrun", Rows: "[C3, L28]", Revision: contract.RevisionAnnotation, needs: []need{needsSlow},
 		Promise: "the operation reconcile begins a run again that is in work, and is removed",
 		run: func(p *probe) {
 			running := p.working()
@@ -63,7 +63,7 @@ var midrunChecks = []Check{
 		},
 	},
 	{
-		Name: "generation-midrun", Rows: "[C7, L27]", Revision: contract.Annotation, needs: []need{needsSlow},
+		Name: "generation-midrun", Rows: "[C7, L27]", Revision: contract.RevisionAnnotation, needs: []need{needsSlow},
 		Promise: "a changed spec begins a run again that is in work",
 		run: func(p *probe) {
 			running := p.working()

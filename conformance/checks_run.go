@@ -35,7 +35,7 @@ var runChecks = []Check{
 		},
 	},
 	{
-		Name: "annotations-taken", Rows: "[C3, C5, L26]", Revision: contract.Annotation,
+		Name: "annotations-taken", Rows: "[C3, C5, L26]", Revision: contract.RevisionAnnotation,
 		Promise: "the annotations operation and reconcile-time are gone once the run ended",
 		run: func(p *probe) {
 			p.succeeds()
@@ -66,7 +66,7 @@ var runChecks = []Check{
 		},
 	},
 	{
-		Name: "next-job", Rows: "[C3, L27]", Revision: contract.JobID, Promise: "another job runs an unchanged item again",
+		Name: "next-job", Rows: "[C3, L27]", Revision: contract.RevisionJobID, Promise: "another job runs an unchanged item again",
 		run: func(p *probe) {
 			first := p.succeeds()
 			job := p.trigger("valid")
@@ -76,7 +76,7 @@ var runChecks = []Check{
 		},
 	},
 	{
-		Name: "reconcile-operation", Rows: "[C3, L26, L28]", Revision: contract.Annotation,
+		Name: "reconcile-operation", Rows: "[C3, L26, L28]", Revision: contract.RevisionAnnotation,
 		Promise: "the operation reconcile runs an unchanged item again and is removed",
 		run: func(p *probe) {
 			first := p.succeeds()
@@ -86,7 +86,7 @@ var runChecks = []Check{
 		},
 	},
 	{
-		Name: "generation", Rows: "[C7, L27]", Revision: contract.Annotation, Promise: "a changed spec alone makes a run",
+		Name: "generation", Rows: "[C7, L27]", Revision: contract.RevisionAnnotation, Promise: "a changed spec alone makes a run",
 		run: func(p *probe) {
 			first := p.succeeds()
 			changed := p.change(withTimeout(contract.DefaultTimeout + time.Second))
@@ -96,7 +96,7 @@ var runChecks = []Check{
 		},
 	},
 	{
-		Name: "spec-waits", Rows: "[C3, C8]", Revision: contract.JobID, Promise: "a changed spec waits for its job, which then observes the generation",
+		Name: "spec-waits", Rows: "[C3, C8]", Revision: contract.RevisionJobID, Promise: "a changed spec waits for its job, which then observes the generation",
 		run: func(p *probe) {
 			p.succeeds()
 			changed := p.change(withTimeout(contract.DefaultTimeout + time.Second))
@@ -177,7 +177,7 @@ var failureChecks = []Check{
 		},
 	},
 	{
-		Name: "timeout", Rows: "[C10]", Revision: contract.JobID, needs: []need{needsSlow},
+		Name: "timeout", Rows: "[C10]", Revision: contract.RevisionJobID, needs: []need{needsSlow},
 		Promise: "an item that is not done within spec.timeout ends as Failed with ERR_TIMEOUT",
 		run: func(p *probe) {
 			p.working(withTimeout(p.subject.Bounds.Timeout))

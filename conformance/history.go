@@ -44,7 +44,7 @@ type History struct {
 // [Run] does; revision is the contract that is played. Whoever plays Landscaper writes as the field manager "landscaper"
 // (client.WithFieldOwner): others must not write a spec.
 //
-//	history, err := conformance.Record(ctx, c, "default", contract.JobID)
+//	history, err := conformance.Record(ctx, c, "default", contract.RevisionJobID)
 //	… // the test
 //	err = history.Sync(ctx)
 //	history.Stop()

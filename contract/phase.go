@@ -47,15 +47,15 @@ func isWorking(p phase) bool {
 func isFailure(p phase) bool { return p == phaseFailed || p == phaseDeleteFailed }
 
 // HandedPhase is the phase that a deployer call finds in the item, whatever is stored: the phase is an output of the
-// call, so "left alone" and "set to Progressing" stay apart. InitDelete for Delete under [JobID], else Init.
+// call, so "left alone" and "set to Progressing" stay apart. InitDelete for Delete under [RevisionJobID], else Init.
 func HandedPhase(r Revision, a Action) lsv1alpha1.DeployItemPhase {
-	if a == Delete {
+	if a == ActionDelete {
 		return rulesOf(r).phases().initDelete
 	}
 	return phaseInit
 }
 
-// FailedPhase is the phase of a failed run: DeleteFailed for a deleting item under [JobID], else Failed.
+// FailedPhase is the phase of a failed run: DeleteFailed for a deleting item under [RevisionJobID], else Failed.
 func FailedPhase(r Revision, deleting bool) lsv1alpha1.DeployItemPhase {
 	if deleting {
 		return rulesOf(r).phases().deleteFailed

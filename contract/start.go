@@ -45,7 +45,7 @@ func FinishUnchanged(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 // startFields writes everything of a start but the phase.
 func startFields(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	status := &di.Status
-	if !isDeleting(di) || (d.Action != Abort && d.Action != ForceReconcile) {
+	if !isDeleting(di) || (d.Action != ActionAbort && d.Action != ActionForceReconcile) {
 		status.ObservedGeneration = di.Generation
 	}
 	status.Deployer = s.Deployer

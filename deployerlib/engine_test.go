@@ -111,7 +111,7 @@ func (e *Engine) Wiring() map[extension.HookType][]string {
 	for i := range e.r.phases {
 		note(&e.r.phases[i])
 	}
-	for _, action := range []contract.Action{contract.Abort, contract.ForceReconcile, contract.Delete, contract.Reconcile} {
+	for _, action := range []contract.Action{contract.ActionAbort, contract.ActionForceReconcile, contract.ActionDelete, contract.ActionReconcile} {
 		op := e.r.operation(inputs{}, action)
 		note(&op)
 	}

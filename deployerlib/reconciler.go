@@ -153,7 +153,7 @@ func (r *reconciler) ending(a *attempt, res result) ending {
 	if e.endedRun() {
 		e.due = r.due(e.item)
 	}
-	if e.decision.Action == contract.Abort {
+	if e.decision.Action == contract.ActionAbort {
 		e.abortDeadline = a.state.AbortDeadline(a.session.Read(), now)
 	}
 	e.targetGrace, e.waitsTarget = r.loader.targetGrace(a, e.item)

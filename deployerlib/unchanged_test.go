@@ -21,19 +21,19 @@ func TestSplitUnchanged(t *testing.T) {
 		want      string // "" for nil
 		unchanged bool
 	}{
-		"nil":                    {contract.Reconcile, nil, "", false},
-		"alone":                  {contract.Reconcile, ErrUnchanged, "", true},
-		"of a forced run":        {contract.ForceReconcile, ErrUnchanged, "", true},
-		"wrapped":                {contract.Reconcile, fmt.Errorf("objects: %w", ErrUnchanged), "", true},
-		"twice":                  {contract.Reconcile, errors.Join(ErrUnchanged, fmt.Errorf("b: %w", ErrUnchanged)), "", true},
-		"in an aggregate":        {contract.Reconcile, utilerrors.NewAggregate([]error{ErrUnchanged}), "", true},
-		"another error":          {contract.Reconcile, other, "other", false},
-		"joined with an error":   {contract.Reconcile, errors.Join(ErrUnchanged, other), "other", false},
-		"joined with two errors": {contract.Reconcile, errors.Join(other, ErrUnchanged, second), "other\nsecond", false},
-		"joined with a wait":     {contract.Reconcile, errors.Join(wait, ErrUnchanged), "waiting for a door", false},
-		"a wrapped join":         {contract.Reconcile, fmt.Errorf("x: %w", errors.Join(other, ErrUnchanged)), "x: other\nnothing has changed", false},
-		"from Delete":            {contract.Delete, ErrUnchanged, "nothing has changed", false},
-		"from Abort":             {contract.Abort, ErrUnchanged, "nothing has changed", false},
+		"nil":                    {contract.ActionReconcile, nil, "", false},
+		"alone":                  {contract.ActionReconcile, ErrUnchanged, "", true},
+		"of a forced run":        {contract.ActionForceReconcile, ErrUnchanged, "", true},
+		"wrapped":                {contract.ActionReconcile, fmt.Errorf("objects: %w", ErrUnchanged), "", true},
+		"twice":                  {contract.ActionReconcile, errors.Join(ErrUnchanged, fmt.Errorf("b: %w", ErrUnchanged)), "", true},
+		"in an aggregate":        {contract.ActionReconcile, utilerrors.NewAggregate([]error{ErrUnchanged}), "", true},
+		"another error":          {contract.ActionReconcile, other, "other", false},
+		"joined with an error":   {contract.ActionReconcile, errors.Join(ErrUnchanged, other), "other", false},
+		"joined with two errors": {contract.ActionReconcile, errors.Join(other, ErrUnchanged, second), "other\nsecond", false},
+		"joined with a wait":     {contract.ActionReconcile, errors.Join(wait, ErrUnchanged), "waiting for a door", false},
+		"a wrapped join":         {contract.ActionReconcile, fmt.Errorf("x: %w", errors.Join(other, ErrUnchanged)), "x: other\nnothing has changed", false},
+		"from Delete":            {contract.ActionDelete, ErrUnchanged, "nothing has changed", false},
+		"from Abort":             {contract.ActionAbort, ErrUnchanged, "nothing has changed", false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -131,7 +131,7 @@ var ErrUnchanged = errors.New("nothing has changed")
 // splitUnchanged takes ErrUnchanged out of what a deployer returned. It reports
 // whether nothing else was in it.
 func splitUnchanged(action contract.Action, err error) (rest error, unchanged bool) {
-	if err == nil || action != contract.Reconcile && action != contract.ForceReconcile || !errors.Is(err, ErrUnchanged) {
+	if err == nil || action != contract.ActionReconcile && action != contract.ActionForceReconcile || !errors.Is(err, ErrUnchanged) {
 		return err, false
 	}
 	rest = withoutUnchanged(err)

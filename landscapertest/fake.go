@@ -92,22 +92,22 @@ func (f *Fake) Runtime() deployerlib.Runtime {
 
 // Reconcile answers as scripted.
 func (f *Fake) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	return f.answer(ctx, contract.Reconcile, Input{Context: lsCtx, Item: di, Target: target})
+	return f.answer(ctx, contract.ActionReconcile, Input{Context: lsCtx, Item: di, Target: target})
 }
 
 // Delete answers as scripted.
 func (f *Fake) Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	return f.answer(ctx, contract.Delete, Input{Context: lsCtx, Item: di, Target: target})
+	return f.answer(ctx, contract.ActionDelete, Input{Context: lsCtx, Item: di, Target: target})
 }
 
 // ForceReconcile answers as scripted.
 func (f *Fake) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	return f.answer(ctx, contract.ForceReconcile, Input{Context: lsCtx, Item: di, Target: target})
+	return f.answer(ctx, contract.ActionForceReconcile, Input{Context: lsCtx, Item: di, Target: target})
 }
 
 // Abort answers as scripted.
 func (f *Fake) Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	return f.answer(ctx, contract.Abort, Input{Context: lsCtx, Item: di, Target: target})
+	return f.answer(ctx, contract.ActionAbort, Input{Context: lsCtx, Item: di, Target: target})
 }
 
 // answer logs a call, gives the next answer and logs the end, also of a panic.

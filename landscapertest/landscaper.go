@@ -32,7 +32,7 @@ const (
 
 // LandscaperOptions say which Landscaper is played, and how.
 type LandscaperOptions struct {
-	// Revision is the contract that it follows. Default: contract.JobID.
+	// Revision is the contract that it follows. Default: contract.RevisionJobID.
 	Revision contract.Revision
 	// ManagedBy is the Execution that the items claim to belong to. If it is empty, they
 	// do not carry its labels, like items made by hand.
@@ -72,7 +72,7 @@ type Landscaper struct {
 // exist, every call returns an error.
 func NewLandscaper(c client.Client, o LandscaperOptions) *Landscaper {
 	if o.Revision == "" {
-		o.Revision = contract.JobID
+		o.Revision = contract.RevisionJobID
 	}
 	for d, fallback := range map[*time.Duration]time.Duration{
 		&o.Pickup: DefaultPickup, &o.Progressing: DefaultProgressing, &o.Abort: DefaultAbort, &o.Poll: 20 * time.Millisecond,

@@ -95,7 +95,7 @@ func lineOf(s deployerlib.Step) string {
 		line = string(s.Kind) + " → " + s.Name
 	}
 	if s.Reason != "" {
-		line += " (" + s.Reason + ")"
+		line += " (" + string(s.Reason) + ")"
 	}
 	if s.Err != nil {
 		line += ": " + s.Err.Error()

@@ -128,7 +128,7 @@ func failedWith(code lsv1alpha1.ErrorCode) check {
 
 var aborted = status(func(di *lsv1alpha1.DeployItem) error {
 	e := di.Status.LastError
-	if di.Status.Phase != lsv1alpha1.DeployItemPhases.Failed || e == nil || e.Reason != contract.ReasonAborted {
+	if di.Status.Phase != lsv1alpha1.DeployItemPhases.Failed || e == nil || e.Reason != contract.AbortedReason {
 		return fmt.Errorf("its phase is %q, its error %+v", di.Status.Phase, e)
 	}
 	return nil

@@ -76,10 +76,10 @@ func jobText(di *lsv1alpha1.DeployItem) string {
 
 // jobTexts names the job, or without job IDs the generation.
 var jobTexts = map[contract.Revision]func(*lsv1alpha1.DeployItem) string{
-	contract.JobID: func(di *lsv1alpha1.DeployItem) string {
+	contract.RevisionJobID: func(di *lsv1alpha1.DeployItem) string {
 		return jobName(di.Status.JobID, di.Status.JobID == di.Status.JobIDFinished)
 	},
-	contract.Annotation: func(di *lsv1alpha1.DeployItem) string {
+	contract.RevisionAnnotation: func(di *lsv1alpha1.DeployItem) string {
 		done := di.Status.ObservedGeneration == di.Generation && contract.IsFinal(di.Status.Phase)
 		return jobName(fmt.Sprintf("generation %d", di.Generation), done)
 	},

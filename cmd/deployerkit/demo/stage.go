@@ -87,8 +87,8 @@ func (st *stage) populate(ctx context.Context) error {
 	if st.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	st.classic = landscapertest.NewLandscaper(st.client, landscapertest.LandscaperOptions{Revision: contract.Annotation})
-	st.modern = landscapertest.NewLandscaper(st.client, landscapertest.LandscaperOptions{Revision: contract.JobID})
+	st.classic = landscapertest.NewLandscaper(st.client, landscapertest.LandscaperOptions{Revision: contract.RevisionAnnotation})
+	st.modern = landscapertest.NewLandscaper(st.client, landscapertest.LandscaperOptions{Revision: contract.RevisionJobID})
 	mgr, err := manager.New(config, manager.Options{
 		Scheme: scheme, Logger: ctrl.Log, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},

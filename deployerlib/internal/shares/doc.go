@@ -4,7 +4,8 @@
 // that does not answer, or a namespace with very many items, does not keep the items of others waiting.
 //
 //   - The items of one target hold at most a share of the workers, by default half. With four workers or more, a
-//     target that has proven itself may hold more while no item of another one waits: all but two.
+//     target that has proven itself may hold more while no item of another one waits: all but one, and all but two with
+//     eight workers or more.
 //   - A target proves itself when an item of it has run to its end while the target answered. Those of a target that is
 //     unhealthy, or has not proven itself, hold at most one.
 //   - All these targets together hold at most half, and those of one namespace at most half of that half. Targets that are

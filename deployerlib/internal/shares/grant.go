@@ -98,10 +98,9 @@ func (s *Shares) mayHave(place Place, use *usage) bool {
 	return use.places[place] == 0 && use.doubtful < s.doubtful && use.doubtfulIn[place.Namespace] < (s.doubtful+1)/2
 }
 
-// isIdle reports whether the only place that waits leaves workers for another target and for another namespace if it
-// takes one more.
+// isIdle reports whether the only place that waits leaves enough workers for others if it takes one more.
 func (s *Shares) isIdle(use *usage) bool {
-	return s.spared > 0 && len(s.waiting.lines) == 1 && use.total < s.options.Workers-2*s.spared
+	return s.spared > 0 && len(s.waiting.lines) == 1 && use.total < s.options.Workers-s.kept
 }
 
 // healthOf is the health of a target. One with which no item has run to its end is not proven.

@@ -18,6 +18,8 @@ const (
 	lookAgain = 250 * time.Millisecond
 	// fewWorkers cannot spare one for namespaces that hold none.
 	fewWorkers = 4
+	// manyWorkers can spare another one for targets of the same namespace.
+	manyWorkers = 8
 	// maxKnown bounds the memory for targets that answered, and for those that did not. When there are more, all of them
 	// count as new.
 	maxKnown = 10_000
@@ -57,6 +59,7 @@ type Shares struct {
 	doubtful  int // workers for all targets that are not known to be good
 	suspects  int // of these, workers for targets that are not new
 	spared    int // workers for namespaces that hold none
+	kept      int // workers that the only place that waits leaves for others
 
 	mu      sync.Mutex
 	health  func(target types.NamespacedName) targets.Health // nil: all are good
@@ -79,7 +82,10 @@ func New(o Options) *Shares {
 	}
 	s.suspects = (s.doubtful + 1) / 2
 	if o.Workers >= fewWorkers {
-		s.spared = 1
+		s.spared, s.kept = 1, 1
+	}
+	if o.Workers >= manyWorkers {
+		s.kept = 2
 	}
 	return s
 }

@@ -159,6 +159,14 @@ func TestOrder(t *testing.T) {
 		w.give("a/y/1", "a/y/2", "b/z/1", "b/z/2")
 		w.want("alone again", w.offered[3:], "a/x/9", "a/x/10", "a/x/11")
 	})
+	t.Run("a lone target leaves one of a few workers [F4]", func(t *testing.T) {
+		w := newWorld(t, 4)
+		w.prove("a/x", "b/z")
+		w.want("alone", w.take(items("a/x", 9)...), items("a/x", 3)...)
+		w.want("another namespace", w.take("b/z/1", "b/z/2"), "b/z/1")
+		w.give("b/z/1")
+		w.want("the last worker is for a namespace without one", w.offered, "b/z/2")
+	})
 	t.Run("by priority within a target [F4]", func(t *testing.T) {
 		w := newWorld(t, 1)
 		w.take("a/x/1", "a/x/2", "a/x/3")

@@ -74,7 +74,7 @@ func declarativeExceptions() []conformance.Exception {
 	var all []conformance.Exception
 	for _, check := range []string{"finished-rests", "abort-late", "restart-rests"} {
 		all = append(all, conformance.Exception{
-			Check: check, Revision: contract.Annotation,
+			Check: check, Revision: contract.RevisionAnnotation,
 			Reason: "news of a child, also one of its own making, and a restart call the handler; without job IDs each call is a run (docs/declarative.md)",
 		})
 	}

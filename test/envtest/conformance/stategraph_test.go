@@ -131,7 +131,7 @@ func stategraphDeployer() conformance.Subject {
 			return stands(ctx, c, &corev1.Secret{}, key.Namespace, key.Name+"-account")
 		},
 		Exceptions: []conformance.Exception{{
-			Check: "restart-rests", Revision: contract.Annotation,
+			Check: "restart-rests", Revision: contract.RevisionAnnotation,
 			Reason: "each item is looked at once within five minutes of a start, and without job IDs that is a run with its phases (docs/stategraph.md)",
 		}},
 		SideBySide: true,

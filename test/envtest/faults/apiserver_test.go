@@ -80,7 +80,7 @@ var _ = Describe("an API server", func() {
 			It(title("that "+kind+" to the end of a job: the outcome is kept, the deployer is not called again [decision 10]", revision), func(ctx SpecContext) {
 				w := newEnv(ctx, revision)
 				var injected atomic.Bool
-				w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
+				w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 					if injected.CompareAndSwap(false, true) {
 						w.Counter.Inject(faultnet.When(statusOf, faultnet.Times(4, inject())))
 					}
@@ -94,7 +94,7 @@ var _ = Describe("an API server", func() {
 
 			It(title("that "+kind+" to the end of a deletion: the deployer is not called again", revision), func(ctx SpecContext) {
 				w := newEnv(ctx, revision)
-				w.fake.On(contract.Delete, func(context.Context, landscapertest.Input) error {
+				w.fake.On(contract.ActionDelete, func(context.Context, landscapertest.Input) error {
 					w.Counter.Inject(faultnet.When(ofItems, faultnet.Times(4, inject())))
 					return nil
 				})
@@ -102,19 +102,19 @@ var _ = Describe("an API server", func() {
 				key := w.deploy(ctx, "item")
 				w.finished(ctx, key)
 				Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
-				Expect(w.fake.Count(key, contract.Delete)).To(Equal(1))
+				Expect(w.fake.Count(key, contract.ActionDelete)).To(Equal(1))
 			}, SpecTimeout(time.Minute))
 		}
 	}
 
 	It("that vanishes for 30 s in the middle of a job: the job ends once [decision 10]", func(ctx SpecContext) {
 		const outage = 30 * time.Second
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		release := make(chan struct{})
-		w.fake.Always(contract.Reconcile, landscapertest.Block(release))
+		w.fake.Always(contract.ActionReconcile, landscapertest.Block(release))
 		w.start()
 		key := w.deploy(ctx, "item")
-		w.calls(ctx, key, contract.Reconcile, 1)
+		w.calls(ctx, key, contract.ActionReconcile, 1)
 		Expect(cp.StopAPIServer()).To(Succeed())
 		DeferCleanup(func() error { return cp.StartAPIServer() })
 		close(release)

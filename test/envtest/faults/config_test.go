@@ -62,7 +62,7 @@ var _ = Describe("a bad spec.config", func() {
 		DescribeTable(title("ends the run with a clear error, and a good one heals it", revision),
 			func(ctx SpecContext, raw, path string) {
 				w := newEnv(ctx, revision)
-				w.fake.Always(contract.Reconcile, strict)
+				w.fake.Always(contract.ActionReconcile, strict)
 				w.start()
 				key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) {
 					di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(raw)}
@@ -72,7 +72,7 @@ var _ = Describe("a bad spec.config", func() {
 				})
 				refused(w.finished(ctx, key), path)
 				Expect(w.Landscaper.Update(ctx, key, body(`"replicas":3,"repilcas":null`))).To(Succeed())
-				if revision == contract.JobID {
+				if revision == contract.RevisionJobID {
 					w.trigger(ctx, key)
 				}
 				healed := w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Succeeded })
@@ -87,8 +87,8 @@ var _ = Describe("a bad spec.config", func() {
 	}
 
 	It("with a field twice loses the first: the API server lets it through", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
-		w.fake.Always(contract.Reconcile, func(_ context.Context, in landscapertest.Input) error {
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.fake.Always(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
 			got, err := deployerlib.DecodeConfig[settings](in.Item)
 			if err == nil && got.Text != "b" {
 				err = fmt.Errorf("text is %q", got.Text)
@@ -103,8 +103,8 @@ var _ = Describe("a bad spec.config", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("of 1 MiB is carried to the end", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
-		w.fake.Always(contract.Reconcile, strict)
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.fake.Always(contract.ActionReconcile, strict)
 		w.start()
 		key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) {
 			di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(body(`"text":"` + strings.Repeat("x", 1<<20) + `"`))}
@@ -113,7 +113,7 @@ var _ = Describe("a bad spec.config", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("is not needed to delete [C13]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil })
 		refused(w.finished(ctx, key), "spec.config")
 		Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
@@ -121,7 +121,7 @@ var _ = Describe("a bad spec.config", func() {
 
 	// What never reaches a deployer: the API server says no.
 	DescribeTable("is refused by the API server", func(ctx SpecContext, raw string) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		cfg := rest.CopyConfig(cp.Config)
 		cfg.GroupVersion, cfg.APIPath = &lsv1alpha1.SchemeGroupVersion, "/apis"
 		scheme, err := landscapertest.Scheme()

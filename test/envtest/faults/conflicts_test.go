@@ -37,9 +37,9 @@ func (w *env) meanwhile(do func()) landscapertest.Answer {
 
 var _ = Describe("between the deployer's return and the last write [decision 10]", func() {
 	It("an interrupt wins, and what the deployer knows is kept", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		key := w.Key("item")
-		w.fake.On(contract.Reconcile, w.meanwhile(func() {
+		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
 			defer GinkgoRecover()
 			Expect(w.Landscaper.Interrupt(ctx, key)).To(Succeed())
 		}))
@@ -57,9 +57,9 @@ var _ = Describe("between the deployer's return and the last write [decision 10]
 	}, SpecTimeout(time.Minute))
 
 	It("a new job wins: the old one does not end it, and it is run", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		key := w.Key("item")
-		w.fake.On(contract.Reconcile, w.meanwhile(func() {
+		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
 			defer GinkgoRecover()
 			Expect(w.Landscaper.TriggerAs(ctx, key, "second")).To(Succeed())
 		}))
@@ -77,37 +77,37 @@ var _ = Describe("between the deployer's return and the last write [decision 10]
 	}, SpecTimeout(time.Minute))
 
 	It("a spec change under annotations is not lost", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.Annotation)
+		w := newEnv(ctx, contract.RevisionAnnotation)
 		key := w.Key("item")
-		w.fake.On(contract.Reconcile, w.meanwhile(func() {
+		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
 			defer GinkgoRecover()
 			Expect(w.Landscaper.Update(ctx, key, body(`"replicas":2`))).To(Succeed())
 		}))
 		w.start()
 		w.deploy(ctx, "item")
-		w.calls(ctx, key, contract.Reconcile, 2)
+		w.calls(ctx, key, contract.ActionReconcile, 2)
 		di := w.finished(ctx, key)
 		Expect(di.Status.ObservedGeneration).To(Equal(di.Generation))
 		Expect(di.Generation).To(BeEquivalentTo(2))
 	}, SpecTimeout(time.Minute))
 
 	It("a deletion is not lost", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.Annotation)
+		w := newEnv(ctx, contract.RevisionAnnotation)
 		key := w.Key("item")
-		w.fake.On(contract.Reconcile, w.meanwhile(func() {
+		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
 			defer GinkgoRecover()
 			Expect(w.Landscaper.Mark(ctx, key)).To(Succeed())
 		}))
 		w.start()
 		w.deploy(ctx, "item")
 		Expect(w.Landscaper.AwaitGone(within(ctx, patience), key)).To(Succeed())
-		Expect(w.fake.Count(key, contract.Delete)).To(Equal(1))
+		Expect(w.fake.Count(key, contract.ActionDelete)).To(Equal(1))
 	}, SpecTimeout(time.Minute))
 })
 
 var _ = Describe("conflicts", func() {
 	It("in a storm hold jobs up and lose nothing", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		h := w.watchHistory()
 		w.start()
 		var storm sync.WaitGroup
@@ -131,11 +131,11 @@ var _ = Describe("conflicts", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("of two processes that both work end each job once [decisions 10, 54]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
-		w.fake.Always(contract.Reconcile, landscapertest.Block(soon()))
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.fake.Always(contract.ActionReconcile, landscapertest.Block(soon()))
 		h := w.watchHistory()
 		w.start()
-		other := landscapertest.NewFake().Always(contract.Reconcile, landscapertest.Block(soon()))
+		other := landscapertest.NewFake().Always(contract.ActionReconcile, landscapertest.Block(soon()))
 		args := w.args
 		args.Deployer = other
 		landscapertest.StartManager(GinkgoTB(), cp.Config, args)

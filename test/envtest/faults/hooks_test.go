@@ -61,7 +61,7 @@ func (w *env) metric(name string) float64 {
 
 var _ = Describe("a bad hook", func() {
 	It("that is nil or of no known type is refused at the start [L67, Lx2]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.fake.Hook(nil, extension.EndHook).Hook((&landscapertest.Recorder{}).Hook("a"), "Sometimes")
 		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
@@ -142,7 +142,7 @@ var _ = Describe("a bad hook", func() {
 
 	It("that asks for a negative wait does not spin [L19]", func(ctx SpecContext) {
 		var n atomic.Int64
-		w := newEnv(ctx, contract.JobID).withHook(extension.EndHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+		w := newEnv(ctx, contract.RevisionJobID).withHook(extension.EndHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 			n.Add(1)
 			return &extension.HookResult{ReconcileResult: reconcile.Result{RequeueAfter: -time.Second}}, nil
 		}).start()
@@ -152,7 +152,7 @@ var _ = Describe("a bad hook", func() {
 
 	It("that asks for an immediate pass again and again is slowed down [L20]", func(ctx SpecContext) {
 		var n atomic.Int64
-		w := newEnv(ctx, contract.JobID).withHook(extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+		w := newEnv(ctx, contract.RevisionJobID).withHook(extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 			n.Add(1)
 			return &extension.HookResult{AbortReconcile: true, ReconcileResult: reconcile.Result{Requeue: true}}, nil
 		}).start()
@@ -163,7 +163,7 @@ var _ = Describe("a bad hook", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("that registers hooks while it runs changes nothing [L64]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 			w.fake.Hook(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) {
 				return nil, errors.New("came too late")
@@ -201,7 +201,7 @@ func (w *env) givenUp(ctx context.Context, key types.NamespacedName, release cha
 	w.trigger(ctx, key)
 	Consistently(func() int { return len(w.fake.Calls(key)) }).Should(Equal(n))
 	Expect(w.Landscaper.Annotate(ctx, key, map[string]string{"still": "here"})).To(Succeed())
-	w.fake.Always(contract.Reconcile, done)
+	w.fake.Always(contract.ActionReconcile, done)
 	close(release)
 	Eventually(func() float64 { return w.metric(quarantined) }).Should(BeEquivalentTo(0))
 	w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool {

@@ -27,8 +27,8 @@ func (w *env) storeStatus(ctx SpecContext, key types.NamespacedName, status map[
 
 var _ = Describe("an odd item", func() {
 	It("without status and without a job is left alone [L25]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
-		w.args.Revision = contract.JobID
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.args.Revision = contract.RevisionJobID
 		w.start()
 		before := w.Counter.Snapshot()
 		Expect(w.Landscaper.Create(ctx, w.item("item"))).To(Succeed())
@@ -36,7 +36,7 @@ var _ = Describe("an odd item", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("without status and made by hand is deployed [C7]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.Annotation).start()
+		w := newEnv(ctx, contract.RevisionAnnotation).start()
 		Expect(w.Client.Create(ctx, w.item("item"))).To(Succeed())
 		Expect(w.finished(ctx, w.Key("item")).Status.Phase).To(Equal(phases.Succeeded))
 	}, SpecTimeout(time.Minute))
@@ -47,7 +47,7 @@ var _ = Describe("an odd item", func() {
 			Expect(w.Landscaper.Create(ctx, w.item("item"))).To(Succeed())
 			key := w.Key("item")
 			w.storeStatus(ctx, key, map[string]any{"phase": phase, "observedGeneration": 1})
-			if revision == contract.JobID {
+			if revision == contract.RevisionJobID {
 				w.trigger(ctx, key)
 			}
 			w.start()
@@ -68,14 +68,14 @@ var _ = Describe("an odd item", func() {
 			key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Finalizers = append(di.Finalizers, foreign) })
 			w.finished(ctx, key)
 			Expect(w.Landscaper.Mark(ctx, key)).To(Succeed())
-			if revision == contract.JobID {
+			if revision == contract.RevisionJobID {
 				w.trigger(ctx, key)
 			}
 			w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return !contract.HasOurFinalizer(di) })
 			before := w.Counter.Snapshot()
 			Expect(w.Landscaper.Operate(ctx, key, lsv1alpha1.ReconcileOperation)).To(Succeed())
 			w.spent(before, 0, 0)
-			Expect(w.fake.Count(key, contract.Delete)).To(Equal(1))
+			Expect(w.fake.Count(key, contract.ActionDelete)).To(Equal(1))
 			Expect(w.Landscaper.Annotate(ctx, key, map[string]string{lsv1alpha1.OperationAnnotation: ""})).To(Succeed())
 			di, err := w.Landscaper.Get(ctx, key)
 			Expect(err).NotTo(HaveOccurred())

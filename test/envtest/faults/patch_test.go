@@ -59,8 +59,8 @@ var _ = Describe("the running patch", func() {
 	}
 
 	It("cannot change what is the contract's, and says which path it was [decision 32]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
-		w.fake.Always(contract.Reconcile, func(ctx context.Context, _ landscapertest.Input) error {
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.fake.Always(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
 			patch.FromContext(ctx).Spec().Set("timeout", "1h")
 			return nil
 		})
@@ -76,7 +76,7 @@ var _ = Describe("the running patch", func() {
 // patchesPerRevision are the promises that both revisions keep.
 func patchesPerRevision(revision contract.Revision) {
 	annotations := 0
-	if revision == contract.Annotation {
+	if revision == contract.RevisionAnnotation {
 		annotations = 1
 	}
 
@@ -95,14 +95,14 @@ func patchesPerRevision(revision contract.Revision) {
 
 		before = w.Counter.Snapshot()
 		w.trigger(ctx, key)
-		w.calls(ctx, key, contract.Reconcile, 2)
+		w.calls(ctx, key, contract.ActionReconcile, 2)
 		w.finished(ctx, key)
 		w.spent(before, 1, 2+annotations)
 
 		value.Store(1)
 		before = w.Counter.Snapshot()
 		w.trigger(ctx, key)
-		w.calls(ctx, key, contract.Reconcile, 3)
+		w.calls(ctx, key, contract.ActionReconcile, 3)
 		w.finished(ctx, key)
 		w.spent(before, 1, 2+1)
 		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("v1"))
@@ -111,7 +111,7 @@ func patchesPerRevision(revision contract.Revision) {
 	It(title("of a deployer goes out with its outcome, and not before it ended [K5, K14]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		written := 0
-		w.fake.Always(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
+		w.fake.Always(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			before := w.Counter.Snapshot()
 			_, err := note(always("blue"), nil)(ctx, in.Item, nil)
 			written = w.Counter.Snapshot().Since(before).Writes().Total()
@@ -141,7 +141,7 @@ func patchesPerRevision(revision contract.Revision) {
 
 	It(title("and a client of the deployer's own do not get into each other's way [K10]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
-		w.fake.On(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			mine := &lsv1alpha1.DeployItem{}
 			mine.Namespace, mine.Name = in.Item.Namespace, in.Item.Name
 			if err := w.Client.Patch(ctx, mine, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"own":"client"}}}`))); err != nil {

@@ -36,7 +36,7 @@ var _ = Describe("a backlog of periodic work", func() {
 				return nil, nil
 			}, extension.ShouldReconcileHook)
 			var ahead atomic.Int64
-			w.fake.Always(contract.Delete, func(context.Context, landscapertest.Input) error {
+			w.fake.Always(contract.ActionDelete, func(context.Context, landscapertest.Input) error {
 				ahead.Store(passes.Load())
 				return nil
 			})
@@ -53,13 +53,13 @@ var _ = Describe("a backlog of periodic work", func() {
 			}
 			last := w.Key(fmt.Sprintf("item-%d", backlog-1))
 			Expect(w.Landscaper.Mark(ctx, last)).To(Succeed())
-			if revision == contract.JobID {
+			if revision == contract.RevisionJobID {
 				w.trigger(ctx, last)
 			}
 			// One pass at a time, until the worker gets to the deletion.
 			Eventually(func() int {
 				gate <- struct{}{}
-				return w.fake.Count(last, contract.Delete)
+				return w.fake.Count(last, contract.ActionDelete)
 			}).Should(Equal(1))
 			close(gate)
 			Expect(w.Landscaper.AwaitGone(within(ctx, patience), last)).To(Succeed())

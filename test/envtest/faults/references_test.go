@@ -74,7 +74,7 @@ var _ = Describe("a reference", func() {
 	}
 
 	It("by selector with an invalid operator is an error at the start [D5]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.args.TargetSelectors = []lsv1alpha1.TargetSelector{{Labels: []lsv1alpha1.Requirement{{Key: "a", Operator: selection.Operator("resembles"), Values: []string{"b"}}}}}
 		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())

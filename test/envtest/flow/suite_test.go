@@ -54,11 +54,11 @@ func flow(title string, body func(e *cluster)) bool {
 }
 
 var _ = Describe("the flow under the annotation revision", Ordered, ContinueOnFailure, func() {
-	underRevision(&cluster{revision: contract.Annotation, crds: controlplane.ClassicCRDs})
+	underRevision(&cluster{revision: contract.RevisionAnnotation, crds: controlplane.ClassicCRDs})
 })
 
 var _ = Describe("the flow under the job-ID revision", Ordered, ContinueOnFailure, func() {
-	underRevision(&cluster{revision: contract.JobID, crds: controlplane.CRDs})
+	underRevision(&cluster{revision: contract.RevisionJobID, crds: controlplane.CRDs})
 })
 
 // underRevision makes all groups of specs for one revision.
@@ -88,4 +88,4 @@ func (e *cluster) awaitWatches(ctx context.Context) {
 }
 
 // jobs tells whether the specs run under the job-ID revision.
-func (e *cluster) jobs() bool { return e.revision == contract.JobID }
+func (e *cluster) jobs() bool { return e.revision == contract.RevisionJobID }

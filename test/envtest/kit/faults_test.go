@@ -140,7 +140,7 @@ var _ = Describe("the faults of the network, seen by client-go", Ordered, func()
 		di, err := ls.AwaitFinished(ctx, key)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
-		Expect(fake.Count(key, contract.Reconcile)).To(Equal(1))
+		Expect(fake.Count(key, contract.ActionReconcile)).To(Equal(1))
 	}, SpecTimeout(time.Minute))
 
 	It("lets it end its job under chaos, by seed", func(ctx SpecContext) {

@@ -54,7 +54,7 @@ func (w *env) heals(ctx context.Context, name, value string) {
 
 var _ = Describe("drift", func() {
 	It("is left alone while the item's owner says so, and healed after that [L3]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{continuousreconcile.ActiveAnnotation: "false"})).To(Succeed())
 		Eventually(func(g Gomega) {
@@ -72,7 +72,7 @@ var _ = Describe("drift", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("is told in events that name each object, the field manager and the field", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		w.editAs(ctx, "kubectl-edit", "cm-0", "by hand")
 		w.heals(ctx, "cm-0", "a")
@@ -85,7 +85,7 @@ var _ = Describe("drift", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("of objects that were deleted or lost our label is healed", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		Expect(w.Client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(w.Namespace), client.HasLabels{ownership.LabelItem})).To(Succeed())
 		for _, name := range []string{"cm-0", "cm-1", "cm-2"} {
@@ -105,7 +105,7 @@ var _ = Describe("drift", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("that comes back each time is a fight: told, slowed down, and no reason to keep a job waiting", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		before := w.Counter.Snapshot()
 		w.fight(ctx, "cm-0")
@@ -132,7 +132,7 @@ var _ = Describe("drift", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("while a job runs is healed by that job, or right after it", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(4, "a")...))
 		edited := sync.OnceFunc(func() { w.editAs(ctx, "kubectl-edit", "cm-0", "by hand") })
 		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "cm-3" },
@@ -166,7 +166,7 @@ var _ = Describe("drift", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("that no watch can see is healed by schedule, which believes nothing [L3]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		more := map[string]any{
 			"continuousReconcile": map[string]any{"every": "5s"}, "readinessChecks": map[string]any{"disableDefault": true},
 		}
@@ -236,7 +236,7 @@ func (w *env) deployment(name string, variables ...string) map[string]any {
 
 var _ = Describe("an object with two claims", func() {
 	It("stays the first item's; the second gets an error that names the first", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "first", config(nil, w.configMap("cm-0", map[string]string{"key": "first"})))
 		before := w.Read(ctx, "cm-0")
 		w.Create(ctx, "second", config(nil, w.configMap("cm-0", map[string]string{"key": "second"}), w.configMap("cm-1", map[string]string{"key": "second"})))
@@ -254,7 +254,7 @@ var _ = Describe("an object with two claims", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("goes to the item that is created again with the same name", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMap("cm-0", map[string]string{"key": "a", "old": "a"}), w.configMap("cm-1", map[string]string{"key": "a"})))
 		uid := w.Read(ctx, "cm-0").UID
 		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{lsv1alpha1.DeleteWithoutUninstallAnnotation: "true"})).To(Succeed())

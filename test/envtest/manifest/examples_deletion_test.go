@@ -39,14 +39,14 @@ func (w *env) secret(ctx context.Context, name string) {
 
 var _ = Describe("the examples of deletion groups", func() {
 	It("predefined: take what they are named after", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "groups-predefined")
 		w.remove(ctx, "groups-predefined")
 		Expect(w.Read(ctx, "groups-predefined")).To(BeNil())
 	}, SpecTimeout(time.Minute))
 
 	It("that match nothing leave everything, and the item says so [H-22]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "groups-empty")
 		before := w.Read(ctx, "groups-empty").ResourceVersion
 		w.remove(ctx, "groups-empty")
@@ -55,7 +55,7 @@ var _ = Describe("the examples of deletion groups", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("custom: go by kind, name and namespace, each when the one before is done", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "groups-custom")
 		w.hold(ctx, "groups-custom-first")
 		w.leave(ctx, "groups-custom")
@@ -70,7 +70,7 @@ var _ = Describe("the examples of deletion groups", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("with forceDelete: remove finalizers", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "groups-force")
 		w.hold(ctx, "groups-force")
 		w.remove(ctx, "groups-force")
@@ -78,7 +78,7 @@ var _ = Describe("the examples of deletion groups", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("with deleteAllResources: delete what others made, also for an item that manages nothing [H-23]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.secret(ctx, "made-by-others")
 		w.secret(ctx, "not-named")
 		w.succeed(ctx, "groups-all")
@@ -88,7 +88,7 @@ var _ = Describe("the examples of deletion groups", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("with targetName: work in another target", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.CreateTarget(ctx, "second", cp.Kubeconfig())
 		w.secret(ctx, "made-by-others")
 		w.succeed(ctx, "groups-target")
@@ -98,7 +98,7 @@ var _ = Describe("the examples of deletion groups", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("during an update: order what is no longer wanted", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "groups-update")
 		deleted := w.record("delete")
 		config := w.example("groups-update").Spec.Configuration
@@ -107,7 +107,7 @@ var _ = Describe("the examples of deletion groups", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("with deleteTimeout: give up after it, and say what is still there [D10, H-21]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "delete-timeout")
 		w.hold(ctx, "delete-timeout")
 		w.leave(ctx, "delete-timeout")

@@ -16,7 +16,7 @@ import (
 
 var _ = Describe("the examples of objects", func() {
 	It("are read in the older version too [H-28]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.Annotation).start()
+		w := newEnv(ctx, contract.RevisionAnnotation).start()
 		w.succeed(ctx, "old-version")
 		Expect(w.Read(ctx, "old-version").Data).To(HaveKeyWithValue("level", "info"))
 		w.remove(ctx, "old-version")
@@ -24,7 +24,7 @@ var _ = Describe("the examples of objects", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("expand lists, each item with the policy of the list [D8]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "list")
 		w.remove(ctx, "list")
 		Expect(w.Read(ctx, "list-a")).NotTo(BeNil())
@@ -32,7 +32,7 @@ var _ = Describe("the examples of objects", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("have policies for what is missing [D8]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "policies")
 		for name, there := range map[string]bool{"managed": true, "fallback": true, "kept": true, "ignored": false, "immutable": true} {
 			Expect(w.Read(ctx, name) != nil).To(Equal(there), name)
@@ -48,7 +48,7 @@ var _ = Describe("the examples of objects", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("have policies for what was there before [D8, H-18]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		for _, name := range []string{"managed", "fallback", "kept", "ignored", "immutable"} {
 			w.theirs(ctx, name, map[string]string{"level": "theirs"})
 		}
@@ -76,7 +76,7 @@ var _ = Describe("the examples of objects", func() {
 		"mergeoverwrite": {"level": "info", "format": "json", "more": "theirs"},
 	} {
 		It("have the strategy "+strategy+" [D9]", func(ctx SpecContext) {
-			w := newEnv(ctx, contract.JobID).start()
+			w := newEnv(ctx, contract.RevisionJobID).start()
 			name := "strategy-" + strategy
 			w.theirs(ctx, name, map[string]string{"level": "theirs", "format": "", "more": "theirs"})
 			w.succeed(ctx, name)
@@ -91,7 +91,7 @@ var _ = Describe("the examples of objects", func() {
 	}
 
 	It("are annotated and patched before and after [D8]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "before-and-after")
 		cm := w.Read(ctx, "before-and-after")
 		Expect(cm.Annotations).To(HaveKeyWithValue("example.com/origin", "landscape"))
@@ -116,7 +116,7 @@ var _ = Describe("the examples of objects", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("are reconciled on their schedule, indirect changes included [L3]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "every-second")
 		w.Edit(ctx, "every-second", func(cm *corev1.ConfigMap) { cm.Data["level"] = "by hand" })
 		Eventually(w.Data(ctx, "every-second")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("level", "info")))

@@ -31,13 +31,13 @@ func (w *env) namespace(ctx context.Context, name string) string {
 
 var _ = Describe("the examples of readiness checks", func() {
 	It("do without the default check [D12]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "not-checked")
 		w.remove(ctx, "not-checked")
 	}, SpecTimeout(time.Minute))
 
 	It("tell what is not ready while waiting and when time is up, and let other items go first [D12, H-24]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.begin(ctx, "readiness-timeout")
 		reason := "Service " + w.Namespace + "/readiness-timeout: the load balancer has no address yet"
 		w.says(ctx, "readiness-timeout", reason)
@@ -49,7 +49,7 @@ var _ = Describe("the examples of readiness checks", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("look at fields of objects of the item and of others [D13]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.begin(ctx, "custom-checks")
 		w.says(ctx, "custom-checks", `check "database is up": ConfigMap `+w.Namespace+`/database: .data.phase does not exist`)
 		w.Edit(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Down"} })
@@ -66,12 +66,12 @@ var _ = Describe("the examples of readiness checks", func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("have these operators [D13]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "operators")
 	}, SpecTimeout(time.Minute))
 
 	It("look into another target [D13]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.CreateTarget(ctx, "second", cp.Kubeconfig())
 		w.begin(ctx, "check-elsewhere")
 		w.says(ctx, "check-elsewhere", `check "gate is open": ConfigMap `+w.Namespace+"-second/gate: does not exist")
@@ -80,7 +80,7 @@ var _ = Describe("the examples of readiness checks", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("leave the only worker free while an item waits [H-24]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.workers = 1
 		w.start()
 		for _, name := range []string{"custom-checks", "check-elsewhere"} {

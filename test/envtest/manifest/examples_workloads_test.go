@@ -48,7 +48,7 @@ var _ = Describe("with the cluster's own controllers", Ordered, func() {
 	})
 
 	It("is applied, waits until it is ready and tells for what, heals, and is deleted [D12, L3]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.begin(ctx, "logging")
 		Eventually(w.item(ctx, "logging")).WithTimeout(patience).Should(WithTransform(waiting, ContainSubstring("Deployment.apps "+w.Namespace+"/logging: Available: 0/2")))
 		Expect(w.item(ctx, "logging")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
@@ -76,7 +76,7 @@ var _ = Describe("with the cluster's own controllers", Ordered, func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("goes by stages, and back, whatever the order of the manifests [D15]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		applied := w.record("patch")
 		w.succeed(ctx, "stages")
 		Expect(applied()).To(Equal([]string{"customresourcedefinitions", "namespaces", "clusterroles", "backups"}))

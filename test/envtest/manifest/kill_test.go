@@ -101,7 +101,7 @@ func (j job) end(ctx context.Context, w *env) error {
 // returns how many writes the first one made.
 func (j job) run(ctx context.Context, manifests func(*env) job, k *killer) int {
 	GinkgoHelper()
-	w := newEnv(ctx, contract.JobID)
+	w := newEnv(ctx, contract.RevisionJobID)
 	j = manifests(w)
 	jobs := w.watchJobs()
 	foreign := w.foreign(ctx)
@@ -219,7 +219,7 @@ var _ = Describe("a process that is killed", func() {
 	}
 
 	It("leaves what others made under a name that it was about to use", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		k := newKiller(1, true, func(r faultnet.Request) bool { return r.Resource == "configmaps" })
 		k.Arm()
 		first := w.process(k)

@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("the manifest deployer", func() {
-	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
+	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		It("applies, changes, prunes and deletes ("+string(revision)+") [D8]", func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			di := w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
@@ -37,7 +37,7 @@ var _ = Describe("the manifest deployer", func() {
 	}
 
 	It("writes N objects first, nothing for the same again, and one for one that changed", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(20, "a")...))
 		_, writes := w.Spent(nil)
 		Expect(writes).To(Equal(20))
@@ -57,7 +57,7 @@ var _ = Describe("the manifest deployer", func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("writes nothing for the same again after a restart", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(20, "a")...))
 		w.Manager.Stop()
 		_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
@@ -70,7 +70,7 @@ var _ = Describe("the manifest deployer", func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("heals what others change, at once and without polling [L3]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		before := w.Counter.Snapshot()
 		w.Edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
@@ -89,7 +89,7 @@ var _ = Describe("the manifest deployer", func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("comes back when an object of somebody else is as a custom check and an export want it [D13, D14]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		theirs := &corev1.ConfigMap{Data: map[string]string{"state": "starting"}}
 		theirs.Namespace, theirs.Name = w.Namespace, "theirs"
 		Expect(w.Client.Create(ctx, theirs)).To(Succeed())
@@ -119,7 +119,7 @@ var _ = Describe("the manifest deployer", func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("reads credentials again that are refused, and gives up when they are refused twice [H-15]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		refuse := faultnet.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
 		w.Counter.Inject(faultnet.Times(1, refuse))
 		di := w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
@@ -135,7 +135,7 @@ var _ = Describe("the manifest deployer", func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("heals what was changed while it was down", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		w.Manager.Stop()
 		w.Edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })

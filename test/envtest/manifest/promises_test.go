@@ -21,7 +21,7 @@ import (
 
 var _ = Describe("the manifest deployer promises", func() {
 	It("to forget nothing when an apply fails half-way [D11, H-14]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "cm-2" },
 			faultnet.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)))
@@ -41,7 +41,7 @@ var _ = Describe("the manifest deployer promises", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("to remember what it was not allowed to delete [D11, H-21]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
 			faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
@@ -58,7 +58,7 @@ var _ = Describe("the manifest deployer promises", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("to refuse a Target of another type [D16]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "other"}}
 		target.Spec.Type = "landscaper.gardener.cloud/helm-repository"
 		target.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(`{"kubeconfig":"x"}`))
@@ -71,7 +71,7 @@ var _ = Describe("the manifest deployer promises", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("to say at the item's timeout what was not ready [D12]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		di := w.example("readiness-timeout")
 		raw, err := json.Marshal(without(di.Spec.Configuration.Raw, "readinessChecks"))
 		Expect(err).NotTo(HaveOccurred())
@@ -84,7 +84,7 @@ var _ = Describe("the manifest deployer promises", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("to cope with long names [H-17]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		name := strings.Repeat("long-", 40) + "name"
 		exports := map[string]any{"exports": []any{map[string]any{
 			"key": "k", "jsonPath": ".data.key", "fromResource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "cm-0", "namespace": w.Namespace},
@@ -99,7 +99,7 @@ var _ = Describe("the manifest deployer promises", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("to leave an object of another item alone, and to name that item [H-17]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "owner", config(nil, w.configMaps(1, "a")...))
 		w.Create(ctx, "thief", config(nil, w.configMaps(1, "b")...))
 		Eventually(w.item(ctx, "thief")).WithTimeout(patience).Should(HaveField("Status.LastError", HaveField("Message",
@@ -110,7 +110,7 @@ var _ = Describe("the manifest deployer promises", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("to take over from Landscaper's own deployer, and to hand back [D11]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "cm-0"}, Data: map[string]string{"key": "old", "gone": "x"}}
 		old.Labels = map[string]string{"manifest.deployer.landscaper.gardener.cloud/deployitem": "item"}
 		left, labelled := old.DeepCopy(), old.DeepCopy()
@@ -157,7 +157,7 @@ var _ = Describe("the manifest deployer promises", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("to cost what the guide says", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		calls := func(f func()) []int {
 			before := w.Counter.Snapshot()
 			f()

@@ -251,7 +251,7 @@ func leaks(texts map[string]string, names []string) []string {
 
 var _ = Describe("a secret", func() {
 	It("of any input shows nowhere", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.apiServerEchoes(ctx)
 		w.leakyTargets(ctx)
 		log := &logbook{}

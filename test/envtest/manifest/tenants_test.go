@@ -154,7 +154,7 @@ const (
 
 var _ = Describe("many items on many targets", func() {
 	It("share one client per target, and do not wait for one that does not answer", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		dead := newTunnel(ctx)
 		w.tenants(ctx, tenantCount, dead)
 		w.start()

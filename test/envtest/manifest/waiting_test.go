@@ -118,7 +118,7 @@ var _ = Describe("while an item waits", Ordered, func() {
 		DeferCleanup(cp.StopControllerManager)
 	})
 
-	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
+	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		It("a Deployment is written once under each strategy ("+string(revision)+") [F24, F61]", func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			versions := w.versions()
@@ -202,7 +202,7 @@ var _ = Describe("while an item waits", Ordered, func() {
 	}
 
 	It("events wake it about once per second, and not more often [F61]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Create(ctx, "item", config(nil, map[string]any{
 			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"namespace": w.Namespace, "name": "noisy"},
 			"spec": map[string]any{"type": "LoadBalancer", "ports": []any{map[string]any{"port": 80}}},
@@ -222,7 +222,7 @@ var _ = Describe("while an item waits", Ordered, func() {
 	}, SpecTimeout(time.Minute))
 
 	It("what others change of an object is left alone by the strategies that read first, and put right by the next job [F61]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		reading := []string{"update", "patch", "mergeOverwrite"}
 		for _, strategy := range reading {
 			name := nameOf(strategy)

@@ -59,7 +59,7 @@ var _ = DescribeTable("an example needs all of its rbac.yaml in both revisions, 
 	}
 	inTarget := w.cluster(ctx)
 	w.allow(ctx, inTarget, e.target()...)
-	for revision, rule := range map[contract.Revision]faultnet.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+	for revision, rule := range map[contract.Revision]faultnet.Rule{contract.RevisionJobID: foreign(), contract.RevisionAnnotation: older()} {
 		By(string(revision))
 		w.under(revision)
 		w.start(e.args(), rule)

@@ -93,7 +93,7 @@ var _ = Describe("the manifest deployer", func() {
 		}
 		inTarget := w.cluster(ctx)
 		w.allow(ctx, inTarget, objects("", "configmaps"))
-		for revision, rule := range map[contract.Revision]faultnet.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+		for revision, rule := range map[contract.Revision]faultnet.Rule{contract.RevisionJobID: foreign(), contract.RevisionAnnotation: older()} {
 			w.under(revision)
 			w.start(manifestArgs(), rule)
 			w.manifestLife(ctx, string(revision))
@@ -101,7 +101,7 @@ var _ = Describe("the manifest deployer", func() {
 		}
 
 		By("targets that are reached with tokens")
-		w.under(contract.JobID)
+		w.under(contract.RevisionJobID)
 		w.start(manifestArgs())
 		w.tokens(ctx)
 

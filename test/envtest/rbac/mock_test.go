@@ -71,7 +71,7 @@ var _ = Describe("the mock deployer", func() {
 			rights = append(rights, r.rights()...)
 		}
 		w.target(ctx, "some", []byte("{}"))
-		for revision, rule := range map[contract.Revision]faultnet.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+		for revision, rule := range map[contract.Revision]faultnet.Rule{contract.RevisionJobID: foreign(), contract.RevisionAnnotation: older()} {
 			w.under(revision)
 			w.start(mock.Args(nil), rule)
 			w.mockLife(ctx, string(revision))

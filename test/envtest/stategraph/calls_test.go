@@ -23,7 +23,7 @@ var _ = Describe("calls to the target", func() {
 				b.Add(name, configMap(name), numbered("part", n)[i/2])
 			}
 		}
-		w := newEnv(ctx, contract.JobID).start(build(b))
+		w := newEnv(ctx, contract.RevisionJobID).start(build(b))
 		before := w.Counter.Snapshot()
 		w.deploy(ctx, "item", settings{Value: "a"})
 		reads, writes := w.Spent(before)
@@ -45,7 +45,7 @@ var _ = Describe("calls to the target", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("are none for fields that Kubernetes fills in, also when the object lives [Y19]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start(galeraGraph())
+		w := newEnv(ctx, contract.RevisionJobID).start(galeraGraph())
 		w.begin(ctx, "galera", w.galeraConfig(1, "100"))
 		w.issue(ctx, "galera")
 		w.succeeded(ctx, "galera")

@@ -38,7 +38,7 @@ type env struct {
 
 func newEnv(ctx context.Context, revision contract.Revision) *env {
 	GinkgoHelper()
-	options := landscapertest.LandscaperOptions{Revision: revision, DeployerType: revision == contract.JobID}
+	options := landscapertest.LandscaperOptions{Revision: revision, DeployerType: revision == contract.RevisionJobID}
 	w := &env{World: world.New(ctx, GinkgoTB(), cp, world.Options{Name: "stategraph", Landscaper: options})}
 	w.options = stategraph.Options{Targets: targets.Policy{AllowPrivateHosts: true}, WrapTransport: w.Counter.Transport}
 	return w

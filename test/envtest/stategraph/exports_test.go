@@ -47,7 +47,7 @@ var _ = Describe("exports of a graph", func() {
 	}
 
 	It("are written as components get ready, follow changes, survive a restart and go with the item [F34]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start(graph())
+		w := newEnv(ctx, contract.RevisionJobID).start(graph())
 		w.begin(ctx, "item", settings{Value: "a"})
 		Eventually(w.exports(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]any{"host": "item-first", "value": "a"}))
 		w.sign(ctx, "item-late", true)
@@ -68,7 +68,7 @@ var _ = Describe("exports of a graph", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("work also if another deployer wraps that of the graph [F34]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.args = func(args *deployerlib.DeployerArgs) { args.Deployer = &wrapper{Deployer: args.Deployer} }
 		w.start(build(stategraph.NewGraph().Add("first", configMap("first")).Export("value", "first", ".data.value")))
 		w.deploy(ctx, "item", settings{Value: "a"})
@@ -76,7 +76,7 @@ var _ = Describe("exports of a graph", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("of a field that does not exist yet are waited for [F34]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().Add("first", configMap("first")).Export("signed", "first", ".metadata.annotations.signed")))
 		w.begin(ctx, "item", settings{Value: "a"})
 		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Progressing))

@@ -20,7 +20,7 @@ import (
 
 var _ = Describe("a component that fails", func() {
 	It("blocks what is behind it and nothing else; all errors are told [Y2, Y9, Yx8, Yx9]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		broken := func(text string) stategraph.Resource {
 			return stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error { return errors.New(text) }})
 		}
@@ -43,7 +43,7 @@ var _ = Describe("a component that fails", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("for good ends the job only when nothing makes progress any more; until then it is Progressing [F38] [Yx8]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		wrong := stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error {
 			return deployerlib.ConfigError("spec.config.value", "is wrong")
 		}})
@@ -57,7 +57,7 @@ var _ = Describe("a component that fails", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("because its object cannot be, does not keep the others of its wave from running [Yx8]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().
 			Add("good", configMap("good")).
 			Add("bad", stategraph.Object(unknownKind)).
@@ -70,7 +70,7 @@ var _ = Describe("a component that fails", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("since its Job failed, ends the job with the reason [F38]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		migrate := stategraph.Object(func(ctx context.Context) (*batchv1.Job, error) {
 			item, err := stategraph.Item(ctx)
 			if err != nil {
@@ -91,7 +91,7 @@ var _ = Describe("a component that fails", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("by a panic is one that fails [Yx8]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		panics := stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error { panic("at the disco") }})
 		w.start(build(stategraph.NewGraph().Add("good", configMap("good")).Add("bad", panics)))
 		w.begin(ctx, "item", settings{Value: "a"})

@@ -72,7 +72,7 @@ func (w *env) found(ctx context.Context, di *lsv1alpha1.DeployItem, component, i
 
 var _ = Describe("objects", func() {
 	It("carry labels that tell component and parent, and are found by them whatever their names [Y14, Y20, Y21, Y22, Y23, Y24, Y25]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().Add("one", stategraph.Object(nameless(theValue))).Add("two", stategraph.Object(nameless(theValue)))))
 		short, long := "short", strings.Repeat("long-", 15)+"name"
 		for _, name := range []string{short, long} {
@@ -110,7 +110,7 @@ var _ = Describe("objects", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("may be one per element of a list, each with its instance; those whose element is gone are deleted [Yx6]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		name := func(element string) string { return element }
 		w.start(build(stategraph.NewGraph().
 			Add("each", stategraph.ForEach(theNames, name, stategraph.Object(nameless(theInstance)))).
@@ -129,7 +129,7 @@ var _ = Describe("objects", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("may be made of templates beside the code; what those lack is told with component and file [Y16, Y17, Y26, Y27, Y28]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().
 			Add("settings", stategraph.Versioned(nameless(theValue))).
 			Add("app", stategraph.Template(templates, "app.yaml"), "settings")))
@@ -144,7 +144,7 @@ var _ = Describe("objects", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("need no more rights than the graph lists [Yx5]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		rules, err := galeraGraph().RBAC()
 		Expect(err).NotTo(HaveOccurred())
 		w.CreateTarget(ctx, "narrow", w.account(ctx, "narrow", rules...))

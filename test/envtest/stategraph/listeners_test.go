@@ -41,7 +41,7 @@ func (w *env) sign(ctx context.Context, name string, on bool) {
 
 var _ = Describe("a listener", func() {
 	It("starts what waits for an object within a second, of its own item only, with no other trigger [Y8, Y12, Y37]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		probe := newProbe()
 		w.start(build(stategraph.NewGraph().Add("count", probe.external()).Add("first", signed("first")).Add("second", configMap("second"), "first")))
@@ -67,7 +67,7 @@ var _ = Describe("a listener", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("is heard through channels, for one item or all; several notifications are one run, for no reason that a run could see [Y37, Y38, Y40]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		events := make(chan types.NamespacedName)
 		probe := newProbe()
@@ -106,7 +106,7 @@ var _ = Describe("a listener", func() {
 			},
 		} {
 			By(what)
-			w := newEnv(ctx, contract.JobID)
+			w := newEnv(ctx, contract.RevisionJobID)
 			w.options.Resync = -1
 			probe, entered, leave := newProbe(), make(chan struct{}), make(chan struct{})
 			slow := stategraph.External(stategraph.ExternalSpec{
@@ -136,7 +136,7 @@ var _ = Describe("a listener", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("does not hear what the run itself did [Y38]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		probe := newProbe()
 		b := stategraph.NewGraph().Add("count", probe.external())
@@ -150,7 +150,7 @@ var _ = Describe("a listener", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("that is a timer or a poll asks again by itself [Y13, Y37]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		gate, probe := newGate(), newProbe()
 		polled := stategraph.External(stategraph.ExternalSpec{Reconcile: probe.note, Ready: gate.ready, Listeners: []stategraph.Listener{stategraph.Poll(time.Second)}})
@@ -162,14 +162,14 @@ var _ = Describe("a listener", func() {
 		runs := probe.count("item")
 		Consistently(func() int { return probe.count("item") }).WithTimeout(1500*time.Millisecond).Should(Equal(runs), "a poll ends when the node is ready")
 
-		timed := newEnv(ctx, contract.JobID)
+		timed := newEnv(ctx, contract.RevisionJobID)
 		timed.start(build(stategraph.NewGraph().Add("timed", probe.external(stategraph.Timer(time.Second)))))
 		timed.deploy(ctx, "timed", settings{})
 		Eventually(func() int { return probe.count("timed") }).WithTimeout(patience).Should(BeNumerically(">=", 3))
 	}, SpecTimeout(time.Minute))
 
 	It("is replaced by a look now and then where the target lets nobody watch [Y13]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.CreateTarget(ctx, "narrow", w.account(ctx, "narrow", rule([]string{"get", "create", "patch"}, "configmaps")))
 		w.start(build(stategraph.NewGraph().Add("first", signed("first")).Add("second", configMap("second"), "first")))
 		w.begin(ctx, "item", settings{Value: "a"}, onTarget("narrow"))

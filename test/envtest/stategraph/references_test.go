@@ -66,7 +66,7 @@ var _ = Describe("a reference", func() {
 		return stategraph.Selection{Labels: map[string]string{"login": "of-" + item.Namespace}}, nil
 	}
 	DescribeTable("is waited for, read, followed and left alone [F36]", func(ctx SpecContext, spec stategraph.ReferenceSpec) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		w.start(login(spec))
 		w.begin(ctx, "item", map[string]any{})
@@ -101,7 +101,7 @@ var _ = Describe("a reference", func() {
 
 var _ = Describe("a slow component", func() {
 	It("delays nobody but those that require it, also when an object gets ready meanwhile [F40]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		release := make(chan struct{})
 		slow := stategraph.External(stategraph.ExternalSpec{Reconcile: func(ctx context.Context) error {
 			select {

@@ -58,7 +58,7 @@ func chain(names ...string) *stategraph.Builder {
 
 var _ = Describe("removal", func() {
 	It("of an item goes in reverse, each step when the one before is gone, and undoes what is no object, whatever the configuration says [Yx7]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		done := newProbe()
 		w.start(build(chain("first", "second", "third").Add("outside", undo(done), "second").Add("inside", undo(done), "outside")))
 		w.deploy(ctx, "item", settings{Value: "a"})
@@ -81,7 +81,7 @@ var _ = Describe("removal", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("of what left the graph waits for a complete and error-free walk, and goes by the stored order [Yx7]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		w.start(build(chain("zero", "one", "two").Add("stays", configMap("stays"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
@@ -112,7 +112,7 @@ var _ = Describe("removal", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("of a former component with something to undo needs to be told how [Yx7]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		done := newProbe()
 		w.start(build(stategraph.NewGraph().Add("outside", undo(done)).Add("object", configMap("object"), "outside")))

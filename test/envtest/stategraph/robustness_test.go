@@ -62,7 +62,7 @@ var _ = Describe("a graph", func() {
 		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(apiextv1.AddToScheme(scheme)).To(Succeed())
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().
 			Add("sample", stategraph.Object(sample), "definition").
 			Add("definition", stategraph.Object(definition, stategraph.WithScheme(scheme)))))
@@ -71,7 +71,7 @@ var _ = Describe("a graph", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("that keeps no objects needs no target, and one that does says so", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		done, probe := newProbe(), newProbe()
 		w.start(build(stategraph.NewGraph().Add("outside", undo(done)).Add("count", probe.external(), "outside")))
 		w.begin(ctx, "item", settings{}, withoutTarget)
@@ -88,7 +88,7 @@ var _ = Describe("a graph", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("goes on where a killed process stopped, and leaves nothing behind [Y35, Yx7]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		graph := func() *stategraph.Graph {
 			b := stategraph.NewGraph()
@@ -124,7 +124,7 @@ var _ = Describe("a graph", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("takes it for one refusal when a target refuses several components at once, and reads the credentials again [H-15]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		refuse := faultnet.Times(2, faultnet.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
 		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" }, refuse))
 		w.start(build(stategraph.NewGraph().Add("one", configMap("one")).Add("two", configMap("two"))))
@@ -134,7 +134,7 @@ var _ = Describe("a graph", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("takes hooks besides its own", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		recorder := &landscapertest.Recorder{}
 		w.hooks = []extension.ReconcileExtensionHookSetup{{Hook: recorder.Hook("mine"), HookTypes: []extension.HookType{extension.BeforeReconcileHook, extension.EndHook}}}
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
@@ -143,7 +143,7 @@ var _ = Describe("a graph", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("counts what its components are, and names no item [Yx9]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().Add("first", signed("first")).Add("second", configMap("second"), "first")))
 		w.begin(ctx, "item", settings{Value: "a"})
 		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("second", "Blocked"))

@@ -18,7 +18,7 @@ import (
 
 var _ = Describe("a run is begun", func() {
 	It("for each item at the start of the process, which writes nothing when nothing changed [Y35]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		probe := newProbe()
 		graph := func() *stategraph.Graph {
@@ -49,7 +49,7 @@ var _ = Describe("a run is begun", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("after a restart with another code, which takes effect by that alone [Y41, Y26, Yx7]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		w.start(build(stategraph.NewGraph().Add("old", configMap("old")).Add("part", configMap("part"), "old")))
 		w.deploy(ctx, "item", settings{Value: "a"})
@@ -61,7 +61,7 @@ var _ = Describe("a run is begun", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("by a change of the spec, not by one of the status [Y36]", func(ctx SpecContext) {
-		for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
+		for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 			w := newEnv(ctx, revision)
 			probe := newProbe()
 			w.start(build(stategraph.NewGraph().Add("count", probe.external()).Add("object", configMap("object"), "count")))
@@ -75,7 +75,7 @@ var _ = Describe("a run is begun", func() {
 			Consistently(func() int { return probe.count("item") }).WithTimeout(time.Second).Should(Equal(runs))
 
 			Expect(w.Landscaper.Update(ctx, w.Key("item"), configured(settings{Value: "b"}))).To(Succeed())
-			if revision == contract.JobID {
+			if revision == contract.RevisionJobID {
 				w.again(ctx, "item")
 			}
 			Eventually(w.value(ctx, "item-object")).WithTimeout(patience).Should(Equal("b"))
@@ -84,7 +84,7 @@ var _ = Describe("a run is begun", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("again after a failure, with growing pauses, and is never dropped [Yx1]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		var mu sync.Mutex
 		var times []time.Time
 		failing := stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error {
@@ -104,7 +104,7 @@ var _ = Describe("a run is begun", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("not while the item is paused [Yx2]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
+		w := newEnv(ctx, contract.RevisionJobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
 		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{contract.PausedAnnotation: "true"})).To(Succeed())
 		w.edit(ctx, "item-object", "by hand")
@@ -114,7 +114,7 @@ var _ = Describe("a run is begun", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("regularly, and then nothing is believed to be unchanged [Yx3]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = 2 * time.Second
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
@@ -123,7 +123,7 @@ var _ = Describe("a run is begun", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("by drift, at once [Yx3]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		w.start(build(stategraph.NewGraph().Add("first", configMap("first", stategraph.ReadyOnceApplied())).Add("second", configMap("second"), "first")))
 		w.deploy(ctx, "item", settings{Value: "a"})
@@ -134,7 +134,7 @@ var _ = Describe("a run is begun", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("by force for an item [Y36]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
+		w := newEnv(ctx, contract.RevisionJobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
 		before := w.Counter.Snapshot()
 		Expect(w.Landscaper.Operate(ctx, w.Key("item"), lsv1alpha1.ForceReconcileOperation)).To(Succeed())

@@ -139,7 +139,7 @@ func (r *run) jobsEndedOnce() []string {
 	if finals != r.jobs {
 		faults = append(faults, fmt.Sprintf("%d jobs ended %d times", r.jobs, finals))
 	}
-	if r.subject.revision == contract.JobID {
+	if r.subject.revision == contract.RevisionJobID {
 		for n := range r.jobs {
 			if job := fmt.Sprintf("job-%d", n+1); ends[job] != 1 {
 				faults = append(faults, fmt.Sprintf("%s was finished %d times", job, ends[job]))

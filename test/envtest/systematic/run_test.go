@@ -131,7 +131,7 @@ func (r *run) begin(ctx context.Context) error {
 	}
 	r.ns, r.key = ns.Name, types.NamespacedName{Namespace: ns.Name, Name: itemName}
 	r.ls = landscapertest.NewLandscaper(client.WithFieldOwner(c, "landscaper"), landscapertest.LandscaperOptions{
-		Revision: r.subject.revision, DeployerType: r.subject.revision == contract.JobID, Poll: look,
+		Revision: r.subject.revision, DeployerType: r.subject.revision == contract.RevisionJobID, Poll: look,
 	})
 	if err := r.ls.EnsureContext(ctx, r.ns); err != nil {
 		return err

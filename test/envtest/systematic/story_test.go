@@ -93,7 +93,7 @@ func (r *run) update(ctx context.Context, value string, slow bool) error {
 // trigger hands out the next job, where there are jobs.
 func (r *run) trigger(ctx context.Context) error {
 	r.jobs++
-	if r.subject.revision == contract.Annotation {
+	if r.subject.revision == contract.RevisionAnnotation {
 		return nil
 	}
 	return r.ls.TriggerAs(ctx, r.key, fmt.Sprintf("job-%d", r.jobs))
@@ -144,7 +144,7 @@ func (r *run) abort(ctx context.Context) error {
 	if _, err := r.ls.AwaitPhase(ctx, r.key, phases.Progressing); err != nil {
 		return err
 	}
-	if r.subject.revision == contract.JobID {
+	if r.subject.revision == contract.RevisionJobID {
 		return r.ls.Interrupt(ctx, r.key)
 	}
 	if err := r.ls.Operate(ctx, r.key, contract.AbortOperation); err != nil {
@@ -167,7 +167,7 @@ func (r *run) delete(ctx context.Context) error {
 	if err := r.ls.Mark(ctx, r.key); err != nil {
 		return err
 	}
-	if r.subject.revision == contract.JobID {
+	if r.subject.revision == contract.RevisionJobID {
 		if err := r.ls.TriggerAs(ctx, r.key, "job-of-deletion"); err != nil {
 			return err
 		}

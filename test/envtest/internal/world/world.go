@@ -153,7 +153,7 @@ func (w *World) Again(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 func (w *World) Update(ctx context.Context, name string, config any) *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	w.must(w.Landscaper.Update(ctx, w.Key(name), config))
-	if w.options.Landscaper.Revision == contract.Annotation {
+	if w.options.Landscaper.Revision == contract.RevisionAnnotation {
 		return w.Finished(ctx, name) // the update itself asked for a run
 	}
 	return w.Again(ctx, name)
