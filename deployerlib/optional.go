@@ -59,7 +59,7 @@ func checkWrapped(d Deployer) error {
 				value = value.Elem()
 			}
 			if value.IsValid() && value.Type().Implements(deployer) && value.Type().Implements(user) {
-				return fmt.Errorf("the deployer %T keeps a %s in its field %s, whose UseRuntime nobody would call: embed it, or add a method Unwrap() deployerlib.Deployer",
+				return fmt.Errorf("the deployer %T keeps a %s in its field %s, whose UseRuntime is never called: embed it, or add a method Unwrap() deployerlib.Deployer",
 					d, value.Type(), field.Name)
 			}
 		}

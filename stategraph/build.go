@@ -22,7 +22,7 @@ type Builder struct {
 	parts   []part
 	removed []removal
 	exports []exported
-	decode  func(*lsv1alpha1.DeployItem) (any, error) // of NewGraphOf; nil: each body decodes for itself
+	decode  func(*lsv1alpha1.DeployItem) (any, error) // of NewGraphOf; if it is nil, each body decodes for itself
 	faults  []error
 }
 

@@ -30,7 +30,7 @@ func Object[T client.Object](body func(ctx context.Context) (T, error), opts ...
 		r.faults = append(r.faults, "the body of Object is nil")
 	}
 	if of := reflect.TypeFor[T](); !r.always && r.judge == nil && !tellsReadiness(of) {
-		r.faults = append(r.faults, fmt.Sprintf("the status of a %s has neither conditions nor observedGeneration, so nobody can tell when it is ready: use ReadyWhen, or ReadyOnceApplied", of))
+		r.faults = append(r.faults, fmt.Sprintf("the status of a %s has neither conditions nor observedGeneration, so it is not known when it is ready: use ReadyWhen, or ReadyOnceApplied", of))
 	}
 	r.render = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
 		obj, err := bodyOf(ctx, body, r.scheme)

@@ -91,7 +91,7 @@ func TestObject(t *testing.T) {
 	t.Run("two components cannot keep the same object", func(t *testing.T) {
 		same := Object(func(context.Context) (*corev1.ConfigMap, error) { return configMap("same", nil), nil })
 		c := newCluster()
-		w := walkItem(t, build(t, NewGraph().Add("one", same).Add("two", same)), itemNamed("a"), c)
+		w := walkInOrder(t, build(t, NewGraph().Add("one", same).Add("two", same)), itemNamed("a"), c)
 		want := []string{"one Ready", "two Failed ConfigMap default/same is kept by the component one already"}
 		if diff := cmp.Diff(want, statesOf(w)); diff != "" {
 			t.Error(diff)

@@ -168,6 +168,13 @@ func walkItem(t testing.TB, g *Graph, item *lsv1alpha1.DeployItem, c *cluster) *
 	return w
 }
 
+// walkInOrder is walkItem, one component after the other.
+func walkInOrder(t testing.TB, g *Graph, item *lsv1alpha1.DeployItem, c *cluster) *walked {
+	t.Helper()
+	w, _ := newRun(g, item, c, nil, logr.Discard(), 1).walk(t.Context())
+	return w
+}
+
 // runItem is walkItem with the configuration decoded before.
 func runItem(t testing.TB, g *Graph, item *lsv1alpha1.DeployItem, c *cluster) (*walked, error) {
 	t.Helper()

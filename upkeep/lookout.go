@@ -136,7 +136,7 @@ const (
 	sightEnded                        // the server ended the watch
 	sightUnwatched                    // watching is refused, and nothing has changed so far
 	sightRefused                      // even listing is refused
-	sightClosed                       // nobody wants to know any more
+	sightClosed                       // the wait was ended
 )
 
 // change waits for a change. false: ctx ended before, or the target does not

@@ -29,7 +29,7 @@ var templates embed.FS
 type Config struct {
 	Namespace string            `json:"namespace"` // in the target
 	Image     string            `json:"image"`
-	Issuer    string            `json:"issuer"`             // a ConfigMap of the namespace, which whoever runs the issuer provides
+	Issuer    string            `json:"issuer"`             // a ConfigMap of the namespace, which the issuer provides
 	Users     []string          `json:"users,omitempty"`    // besides postgres
 	Settings  map[string]string `json:"settings,omitempty"` // of the server
 }

@@ -100,7 +100,7 @@ var _ = Describe("a reference", func() {
 })
 
 var _ = Describe("a slow component", func() {
-	It("delays nobody but those that require it, also when an object gets ready meanwhile [F40]", func(ctx SpecContext) {
+	It("delays only those that require it, also when an object gets ready meanwhile [F40]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		release := make(chan struct{})
 		slow := stategraph.External(stategraph.ExternalSpec{Reconcile: func(ctx context.Context) error {

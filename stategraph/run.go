@@ -91,13 +91,16 @@ func (r *run) prepare(ctx context.Context, place int) error {
 	if len(c.Desired) == 0 && !c.Undo {
 		return nil
 	}
-	return r.session.Claim(ctx, c, func() []claim { return r.foresee(ctx) })
+	return r.session.Claim(ctx, c, func() []claim {
+		r.ask(place)
+		return r.foresee(ctx)
+	})
 }
 
 // foreseeTime bounds how long bodies may take to say what they will keep.
 const foreseeTime = 50 * time.Millisecond
 
-// foresee asks the nodes whose turn has not come for the names of their objects, as far as those can be known before what they
+// foresee asks the nodes that have claimed nothing yet for the names of their objects, as far as those can be known before what they
 // require is ready. So the inventory is stored once for all of them, and not once for each. Nothing else is made of it: each
 // body is asked again when its turn comes. Nodes that have something to undo are among them if they may run now.
 func (r *run) foresee(ctx context.Context) (claims []claim) {
@@ -169,7 +172,6 @@ func (r *run) prepareNode(ctx context.Context, place int) error {
 	if preparer == nil {
 		return nil
 	}
-	r.ask(place)
 	desired, err := preparer.Prepare(node.with(ctx))
 	if err != nil {
 		return err

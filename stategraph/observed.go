@@ -36,7 +36,7 @@ type memory struct {
 	ran     bool
 	running bool
 	changed map[watch.Object]bool // while a run goes on
-	tell    func(watch.Object)    // of each of them that is news; nil: nobody
+	tell    func(watch.Object)    // is called for each of them that is news, if not nil
 
 	references    map[string]*referenced // by component
 	again         bool                   // one of them changed while a run went on that did not see it
@@ -44,7 +44,7 @@ type memory struct {
 	tellReference func(string) bool      // looks again at a component while a run goes on; false: it does not
 	lastReference time.Time              // when one of them woke the item
 
-	exports map[string]json.RawMessage // that are stored, for calls only; nil: not known
+	exports map[string]json.RawMessage // the stored exports, for calls only; nil if not known
 }
 
 // memoryKey is the key of the memory among what upkeep keeps about an item.
@@ -145,7 +145,7 @@ func (m *memory) notice(o watch.Object) bool {
 	return false
 }
 
-// during says what to do with what is news while the run goes on; nil: nothing.
+// during sets what is called with news while a run goes on. Either may be nil.
 func (m *memory) during(tell func(watch.Object), tellReference func(component string) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

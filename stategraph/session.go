@@ -180,7 +180,7 @@ func (t *inTarget) Apply(ctx context.Context, of unit, desired []apply.Desired) 
 	if len(applied) < len(desired) {
 		return nil, err
 	}
-	heard := t.graph.hears(of.Component)
+	heard := t.graph.watches(of.Component)
 	out := make([]outcome, len(applied))
 	for i, o := range applied {
 		t.met(of.Component, o, heard)
