@@ -100,8 +100,8 @@ func (r Return) operation() string {
 func (r Return) deletes() bool { return r.Deleting || r.Action == ActionDelete }
 
 // failedWith applies the error rules: Abort is tried again until its deadline; an unrecoverable code, or a failed phase
-// that the deployer set itself, ends the run; anything else is tried again and the stored phase stays, unless the deployer
-// keeps its own.
+// that the deployer set itself, ends the run; anything else is tried again, and the stored phase stays unless the deployer
+// keeps its own or says that the run makes progress.
 func (r Return) failedWith(e *lsv1alpha1.Error) Outcome {
 	switch {
 	case r.Action != ActionAbort && (Unrecoverable(e.Codes) || isFailure(r.Phase)):
@@ -109,7 +109,7 @@ func (r Return) failedWith(e *lsv1alpha1.Error) Outcome {
 	case r.keepsPhase():
 		return Outcome{Phase: r.Phase, Err: e}
 	}
-	return Outcome{Err: e}
+	return Outcome{Phase: r.progress(), Err: e}
 }
 
 // keepsPhase reports whether the phase is one of a run in progress, and is to be stored as it is.
@@ -122,6 +122,14 @@ func (r Return) keepsPhase() bool {
 	default:
 		return false
 	}
+}
+
+// progress is the phase of a run that goes on after an error: the one that says so, if the deployer left it, else none.
+func (r Return) progress() lsv1alpha1.DeployItemPhase {
+	if r.Action != ActionAbort && (r.Phase == phaseProgressing || r.Action == ActionDelete && r.Phase == phaseDeleting) {
+		return workPhase(r.deletes())
+	}
+	return ""
 }
 
 func (r Return) failed(e *lsv1alpha1.Error) Outcome {

@@ -134,7 +134,8 @@ func TestJudgeErrors(t *testing.T) {
 		want   string
 	}{
 		"error":                      {"tried again", contract.Return{Action: rec, Err: errBoom, Phase: phInit}, "again ReconcileFailed"},
-		"error with Progressing":     {"the stored phase stays", contract.Return{Action: rec, Err: errBoom, Phase: phProgressing}, "again ReconcileFailed"},
+		"error with Progressing":     {"the rest makes progress", contract.Return{Action: rec, Err: errBoom, Phase: phProgressing}, "again Progressing ReconcileFailed"},
+		"error with Deleting":        {"the rest makes progress", contract.Return{Action: del, Err: errBoom, Phase: phDeleting}, "again Deleting DeleteFailed"},
 		"error with Succeeded":       {"the error wins", contract.Return{Action: rec, Err: errBoom, Phase: phSucceeded}, "again ReconcileFailed"},
 		"error with Failed":          {"the deployer's verdict is kept", contract.Return{Action: rec, Err: errBoom, Phase: phFailed}, "final Failed ReconcileFailed"},
 		"error with DeleteFailed":    {"the deployer's verdict is kept", contract.Return{Action: del, Err: errBoom, Phase: phDeleteFailed}, "final DeleteFailed DeleteFailed"},

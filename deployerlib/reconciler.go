@@ -122,7 +122,7 @@ func (r *reconciler) run(ctx context.Context, a *attempt) (e ending) {
 
 // resume tells a deployer once about an item that has nothing to do.
 func (r *reconciler) resume(ctx context.Context, a *attempt, res result) result {
-	resumer, ok := r.args.Deployer.(Resumer)
+	resumer, ok := optional[Resumer](r.args.Deployer)
 	if !ok || !res.settled || !a.writable() || a.decision.Due || a.decision.Held || a.state.Resumed() || a.session.Read().DeletionTimestamp != nil {
 		return res
 	}

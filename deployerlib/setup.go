@@ -54,7 +54,10 @@ func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) err
 	if err != nil {
 		return err
 	}
-	if user, ok := args.Deployer.(RuntimeUser); ok {
+	if err := checkWrapped(args.Deployer); err != nil {
+		return fmt.Errorf("add deployer %q: %w", args.Name, err)
+	}
+	if user, ok := optional[RuntimeUser](args.Deployer); ok {
 		if err := user.UseRuntime(r.runtime(lsMgr, host)); err != nil {
 			return fmt.Errorf("add deployer %q: use runtime: %w", args.Name, err)
 		}

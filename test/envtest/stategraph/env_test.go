@@ -80,6 +80,14 @@ func (w *env) deploy(ctx context.Context, name string, config any) *lsv1alpha1.D
 	return w.succeeded(ctx, name)
 }
 
+// beginUpdate replaces the configuration of an item and asks for a run with it.
+func (w *env) beginUpdate(ctx context.Context, name string, config any) {
+	GinkgoHelper()
+	Expect(w.Landscaper.Update(ctx, w.Key(name), configured(config))).To(Succeed())
+	_, err := w.Landscaper.Trigger(ctx, w.Key(name))
+	Expect(err).NotTo(HaveOccurred())
+}
+
 // again hands out another job and waits until it succeeded.
 func (w *env) again(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()

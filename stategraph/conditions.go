@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	lserrors "github.com/gardener/landscaper/apis/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/apply"
@@ -32,8 +33,9 @@ const StateRemoving State = "Removing"
 
 // result is what a call came to: err, or what is waited for, or neither.
 type result struct {
-	err   error
-	waits string
+	err    error
+	waits  string
+	moving bool // a component makes progress, whatever the error
 }
 
 // conclude puts what a walk and the removal after it came to into the status, and says what that means for the item.
@@ -52,7 +54,7 @@ func (c *call) conclude(w *walked, left []ComponentStatus, removal error) result
 	default:
 		c.condition(lsv1alpha1.ConditionTrue, ReasonReady, fmt.Sprintf("all %d components are ready", len(w.states)))
 	}
-	return result{err: errors.Join(walkErr, c.run.ApplyError(removal)), waits: waits}
+	return result{err: errors.Join(walkErr, c.run.ApplyError(removal)), waits: waits, moving: w.moving()}
 }
 
 // condition sets the condition of the item, in memory.
@@ -67,7 +69,7 @@ func (c *call) failure(w *walked) error {
 	if all := w.err(); w.ended != nil || errors.Is(all, deployerlib.ErrSuperseded) {
 		return all
 	}
-	moving := slices.ContainsFunc(w.states, func(s ComponentStatus) bool { return s.State == StateProgressing })
+	moving := w.moving()
 	refused := false
 	var errs []error
 	for place, err := range w.errs {
@@ -78,6 +80,8 @@ func (c *call) failure(w *walked) error {
 		switch {
 		case moving:
 			err = errors.New(err.Error())
+		case isFinal(err):
+			err = lserrors.NewError("Ready", "ObjectFailed", line(err.Error()), lsv1alpha1.ErrorConfigurationProblem)
 		case !refused || !isRefused(err): // one refusal of credentials is one, however many components met it
 			refused = refused || isRefused(err)
 			err = c.run.ApplyError(err)
@@ -85,6 +89,12 @@ func (c *call) failure(w *walked) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// isFinal reports whether an error is that of an object that will never be ready.
+func isFinal(err error) bool {
+	failed, ok := errors.AsType[*objectError](err)
+	return ok && failed.final
 }
 
 // isRefused tells that a target refused the credentials.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stategraph
+package template
 
 import (
 	"fmt"

@@ -60,7 +60,7 @@ func (t *inTarget) Ready(ctx context.Context, ref apply.Ref, by judge) (string, 
 		return "does not exist", nil
 	}
 	if by == nil {
-		by = func(live *unstructured.Unstructured) (string, error) { return t.byDefault(ctx, live), nil }
+		by = func(live *unstructured.Unstructured) (string, error) { return t.byDefault(ctx, live) }
 	}
 	reason, err := by(live)
 	if known {
@@ -69,20 +69,43 @@ func (t *inTarget) Ready(ctx context.Context, ref apply.Ref, by judge) (string, 
 	return reason, err
 }
 
-// byDefault judges by kstatus, and what package readiness knows better.
-func (t *inTarget) byDefault(ctx context.Context, live *unstructured.Unstructured) string {
-	rules := readiness.Rules{ExpectsStatus: func(gvk schema.GroupVersionKind) bool { return t.run.Cluster.ExpectsStatus(ctx, gvk) }}
-	if result := rules.Of(live); !result.Ready() {
-		return result.Reason
+// byDefault judges by the default rules of package readiness.
+func (t *inTarget) byDefault(ctx context.Context, live *unstructured.Unstructured) (reason string, err error) {
+	result := t.run.Judge(ctx, live)
+	if result.State == readiness.StateFailed {
+		return "", &objectError{reason: result.Reason, final: neverRecovers[live.GroupVersionKind().GroupKind()]}
 	}
-	return ""
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.recheck = shorter(t.recheck, result.RecheckAfter)
+	return result.Reason, nil
+}
+
+// objectError is the failure of an object by its own status.
+type objectError struct {
+	reason string
+	final  bool // it will not become ready any more
+}
+
+func (e *objectError) Error() string { return e.reason }
+
+// neverRecovers are the kinds that stay failed: another object has to take the place of the failed one.
+var neverRecovers = map[schema.GroupKind]bool{
+	{Kind: "Pod"}:                   true,
+	{Kind: "PersistentVolumeClaim"}: true,
+	{Group: "batch", Kind: "Job"}:   true,
 }
 
 // met notes what became of an object, so that what a watch tells of it later can be compared.
-func (t *inTarget) met(o apply.Outcome, heard bool) {
+func (t *inTarget) met(component string, o apply.Outcome, heard bool) {
 	object, known := t.object(o.Ref)
 	if o.Err != nil || !known {
 		return
+	}
+	if heard {
+		t.mu.Lock()
+		t.owners[object] = component
+		t.mu.Unlock()
 	}
 	if o.Live != nil {
 		t.see(o.Ref, o.Live)
@@ -108,6 +131,20 @@ func (t *inTarget) object(ref apply.Ref) (watch.Object, bool) {
 		t.resources.Store(gvk, resource)
 	}
 	return watch.Object{Resource: resource.(schema.GroupVersionResource), NamespacedName: ref.Key()}, true
+}
+
+// Changed forgets what this run has read of an object.
+func (t *inTarget) Changed(ref apply.Ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.seen, ref)
+}
+
+// ownerOf is the component that listens to an object, if it was applied in this run.
+func (t *inTarget) ownerOf(o watch.Object) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.owners[o]
 }
 
 func (t *inTarget) see(ref apply.Ref, live *unstructured.Unstructured) {

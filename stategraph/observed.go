@@ -3,8 +3,10 @@
 package stategraph
 
 import (
+	"encoding/json"
 	"maps"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,13 +36,22 @@ type memory struct {
 	ran     bool
 	running bool
 	changed map[watch.Object]bool // while a run goes on
+	tell    func(watch.Object)    // is called for each of them that is news, if not nil
+
+	references    map[string]*referenced // by component
+	again         bool                   // one of them changed while a run went on that did not see it
+	wakeLater     func()                 // has the item run since one of them changed
+	tellReference func(string) bool      // looks again at a component while a run goes on; false: it does not
+	lastReference time.Time              // when one of them woke the item
+
+	exports map[string]json.RawMessage // the stored exports, for calls only; nil if not known
 }
 
 // memoryKey is the key of the memory among what upkeep keeps about an item.
 type memoryKey struct{}
 
 func newMemory() *memory {
-	return &memory{looks: map[watch.Object]look{}, held: map[watch.Object]*unstructured.Unstructured{}}
+	return &memory{looks: map[watch.Object]look{}, held: map[watch.Object]*unstructured.Unstructured{}, references: map[string]*referenced{}}
 }
 
 // memoryOf returns the memory of the item of a run.
@@ -81,6 +92,7 @@ func (m *memory) end() (again bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running = false
+	again, m.again = m.again, false
 	for o := range m.changed {
 		again = again || m.isNews(o)
 	}
@@ -100,6 +112,10 @@ func (m *memory) Forgotten() {
 // drop is called with the lock.
 func (m *memory) drop() {
 	m.looks, m.held = map[watch.Object]look{}, map[watch.Object]*unstructured.Unstructured{}
+	for _, one := range m.references {
+		one.follower.Stop()
+	}
+	clear(m.references)
 }
 
 // unfollow is called with the lock.
@@ -113,12 +129,27 @@ func (m *memory) unfollow() {
 // notice handles a change that a watch tells of. It tells whether the item should run now.
 func (m *memory) notice(o watch.Object) bool {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.running {
-		m.changed[o] = true
-		return false
+	if !m.running {
+		defer m.mu.Unlock()
+		return m.isNews(o)
 	}
-	return m.isNews(o)
+	m.changed[o] = true
+	tell := m.tell
+	if tell != nil && !m.isNews(o) {
+		tell = nil
+	}
+	m.mu.Unlock()
+	if tell != nil {
+		tell(o)
+	}
+	return false
+}
+
+// during sets what is called with news while a run goes on. Either may be nil.
+func (m *memory) during(tell func(watch.Object), tellReference func(component string) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tell, m.tellReference = tell, tellReference
 }
 
 // isNews tells whether an object is newer than the last run saw it. It is called with the lock.

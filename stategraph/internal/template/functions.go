@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stategraph
+package template
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
+	texttemplate "text/template"
 
 	"github.com/Masterminds/sprig/v3"
 	"sigs.k8s.io/yaml"
@@ -25,18 +25,19 @@ var unfit = []string{
 
 // Bounds of what a template can be made to do by the configuration of an item.
 const (
-	maxRepeat   = 1 << 16 // characters or numbers that one function makes
-	maxRendered = 1 << 20 // bytes that a template makes
+	maxRepeat = 1 << 16 // characters or numbers that one function makes
+	// MaxText is how long a text may be that a template makes, in bytes.
+	MaxText = 1 << 20
 )
 
-// functions returns what templates may call: those of sprig that give the same each time, with bounds, and a few more.
-func functions() template.FuncMap {
+// Functions returns what templates may call: those of sprig that give the same each time, with bounds, and a few more.
+func Functions() texttemplate.FuncMap {
 	funcs := sprig.HermeticTxtFuncMap()
 	for _, name := range unfit {
 		delete(funcs, name)
 	}
 	maps.Copy(funcs, boundedFunctions(funcs))
-	maps.Copy(funcs, template.FuncMap{
+	maps.Copy(funcs, texttemplate.FuncMap{
 		"keys":      sortedKeys,
 		"values":    sortedValues,
 		"repeat":    repeat,

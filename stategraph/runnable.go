@@ -94,8 +94,8 @@ func (g *Graph) channels() []<-chan types.NamespacedName {
 	return out
 }
 
-// hears tells whether a component listens to its objects.
-func (g *Graph) hears(component string) bool {
+// watches tells whether a component listens to its objects.
+func (g *Graph) watches(component string) bool {
 	place, found := g.index[component]
 	if !found {
 		return false

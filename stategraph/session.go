@@ -4,12 +4,14 @@ package stategraph
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
@@ -24,11 +26,16 @@ type inTarget struct {
 
 	resources sync.Map // by GroupVersionKind: its resource
 
+	claiming sync.Mutex         // guards the next three
+	stored   bool               // the inventory was stored since the claim began
+	broken   error              // it could not be
+	names    map[apply.Ref]bool // of the inventory; nil: not known yet
+
 	mu     sync.Mutex
-	stored bool                                     // the inventory was stored since the claims of a wave began
-	broken error                                    // it could not be
-	faults map[string]error                         // by component: its manifests
 	seen   map[apply.Ref]*unstructured.Unstructured // in this run
+	owners map[watch.Object]string                  // the components that listen to objects
+	// recheck is when an object may be ready though it does not change; 0: none.
+	recheck time.Duration
 }
 
 // maxInventory leaves room for the rest of the provider status, which may have 1 MiB.
@@ -36,7 +43,7 @@ const maxInventory = 1<<20 - 256<<10
 
 // newInTarget begins a session. Take must have been called.
 func newInTarget(run *upkeep.Run, g *Graph, status *ProviderStatus, m *memory) *inTarget {
-	t := &inTarget{run: run, graph: g, status: status, memory: m, faults: map[string]error{}, seen: map[apply.Ref]*unstructured.Unstructured{}}
+	t := &inTarget{run: run, graph: g, status: status, memory: m, seen: map[apply.Ref]*unstructured.Unstructured{}, owners: map[watch.Object]string{}}
 	if run.Cluster == nil {
 		return t
 	}
@@ -44,9 +51,7 @@ func newInTarget(run *upkeep.Run, g *Graph, status *ProviderStatus, m *memory) *
 	checkpoint := options.Checkpoint
 	options.Checkpoint = func(ctx context.Context, inv apply.Inventory) error {
 		err := checkpoint(ctx, inv)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.stored, t.broken = true, err
+		t.stored, t.broken = true, err // only a claim stores
 		return err
 	}
 	t.applier = apply.New(run.Cluster.Client, run.Cluster.RESTMapper(), options).Session(run.Owner, run.Inventory)
@@ -58,50 +63,99 @@ func errNoTarget() error {
 	return deployerlib.ConfigError("spec.target", "required: the components of the graph keep objects in a cluster")
 }
 
-// Claim stores what is about to be written, for all components of a wave at once. When one of them has manifests that
-// cannot be, the others are claimed one by one, and its Apply tells.
-func (t *inTarget) Claim(ctx context.Context, claims []claim) error {
+// Claim stores what a component is about to write. If something of that is not stored yet, what is foreseen of others is stored
+// with it. What is foreseen and cannot be claimed is left to its own turn.
+func (t *inTarget) Claim(ctx context.Context, c claim, foresee func() []claim) error {
+	t.claiming.Lock()
+	defer t.claiming.Unlock()
 	t.stored, t.broken = false, nil
-	owed := false
-	var all []apply.Desired
-	for _, c := range claims {
-		if c.Undo {
-			owed = t.status.owe(c.unit) || owed
+	grows, owed := t.grows(c), t.owe(c)
+	if !grows && !owed {
+		return t.claimObjects(ctx, c)
+	}
+	all, owing := []claim{c}, []claim{}
+	if owed {
+		owing = append(owing, c)
+	}
+	for _, other := range foresee() {
+		grows, owed := t.grows(other), t.owe(other)
+		if owed {
+			owing = append(owing, other)
 		}
-		all = append(all, c.desired()...)
+		if grows || owed {
+			all = append(all, other)
+		}
 	}
-	if err := t.claim(ctx, claims, all); err != nil {
-		return err
+	err := t.claimObjects(ctx, all...)
+	if err != nil && len(all) > 1 && t.broken == nil && ctx.Err() == nil {
+		err = t.claimObjects(ctx, c)
 	}
-	if !owed || t.stored {
-		return nil
+	if err == nil && len(owing) > 0 && !t.stored {
+		t.broken = t.store(ctx)
+		err = t.broken
 	}
-	if err := t.run.Note(t.inventory()); err != nil {
-		return err
+	if t.broken != nil {
+		err = fmt.Errorf("store the inventory: %w", t.broken)
 	}
-	return deployerlib.Checkpoint(ctx)
+	if err != nil {
+		for _, other := range owing {
+			t.undone(other.Component)
+		}
+	}
+	return err
 }
 
-func (t *inTarget) claim(ctx context.Context, claims []claim, all []apply.Desired) error {
+// claimObjects adds the objects of claims to the inventory.
+func (t *inTarget) claimObjects(ctx context.Context, claims ...claim) error {
+	var all []apply.Desired
+	for _, c := range claims {
+		all = append(all, c.desired()...)
+	}
 	switch {
 	case len(all) == 0:
 		return nil
 	case t.applier == nil:
 		return errNoTarget()
 	}
-	err := t.applier.Claim(ctx, all...)
-	if err == nil || t.broken != nil || ctx.Err() != nil {
+	return t.applier.Claim(ctx, all...)
+}
+
+// store stores the status of the item.
+func (t *inTarget) store(ctx context.Context) error {
+	if err := t.run.Note(t.inventory()); err != nil {
 		return err
 	}
-	for _, c := range claims {
-		if err := t.applier.Claim(ctx, c.desired()...); err != nil {
-			t.faults[c.Component] = err
-		}
-		if t.broken != nil || ctx.Err() != nil {
-			return errors.Join(t.broken, ctx.Err())
+	return deployerlib.Checkpoint(ctx)
+}
+
+// grows reports whether a claim has an object that the inventory does not.
+func (t *inTarget) grows(c claim) bool {
+	if t.names == nil {
+		t.names = map[apply.Ref]bool{}
+		for _, entry := range t.run.Inventory.Entries {
+			t.names[withoutVersion(entry.Ref())] = true
 		}
 	}
-	return nil
+	grows := false
+	for _, d := range c.Desired {
+		ref := withoutVersion(apply.RefOf(d.Object))
+		grows = grows || !t.names[ref]
+		t.names[ref] = true
+	}
+	return grows
+}
+
+// withoutVersion is what tells objects apart: versions of a group do not.
+func withoutVersion(ref apply.Ref) apply.Ref {
+	ref.APIVersion = ref.GVK().Group
+	return ref
+}
+
+// owe notes that a component has something to undo, if it has. It reports whether that is new.
+func (t *inTarget) owe(c claim) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return c.Undo && t.status.owe(c.unit)
 }
 
 // desired are the objects of a claim, as the inventory shall know them.
@@ -119,20 +173,17 @@ func (u unit) own(desired []apply.Desired) []apply.Desired {
 
 // Apply writes what is not known to be as desired.
 func (t *inTarget) Apply(ctx context.Context, of unit, desired []apply.Desired) ([]outcome, error) {
-	switch {
-	case t.applier == nil:
+	if t.applier == nil {
 		return nil, errNoTarget()
-	case t.faults[of.Component] != nil:
-		return nil, t.faults[of.Component]
 	}
 	applied, err := t.applier.Apply(ctx, of.own(desired)...)
 	if len(applied) < len(desired) {
 		return nil, err
 	}
-	heard := t.graph.hears(of.Component)
+	heard := t.graph.watches(of.Component)
 	out := make([]outcome, len(applied))
 	for i, o := range applied {
-		t.met(o, heard)
+		t.met(of.Component, o, heard)
 		out[i] = outcome(o)
 		out[i].Live = nil // those who want it ask Get, so that it is known to be wanted
 	}

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
@@ -48,12 +50,18 @@ func TestFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	job := fmt.Errorf("Job.batch a/b: %w", &objectError{reason: "has failed: BackoffLimitExceeded", final: true})
+	rollout := &objectError{reason: "Progress deadline exceeded"}
 	coded := deployerlib.ConfigError("spec.config", "wrong")
 	for name, test := range map[string]struct {
 		walked walked
 		is     error // the error is found in the result
 		isNot  error
+		ends   bool // the job
 	}{
+		"a failed Job ends the job of the item [F38]":  {walked: walked{errs: []error{job, nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, ends: true},
+		"not while others make progress [F38]":         {walked: walked{errs: []error{job, nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}},
+		"what may recover does not end the job [F38]":  {walked: walked{errs: []error{rollout, nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}},
 		"the code counts when nothing moves [Yx8]":     {walked: walked{errs: []error{coded, nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, is: coded},
 		"not while others make progress [Yx8]":         {walked: walked{errs: []error{coded, nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, isNot: coded},
 		"a job that is not ours any more, always":      {walked: walked{errs: []error{fmt.Errorf("store: %w", deployerlib.ErrSuperseded), nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, is: deployerlib.ErrSuperseded},
@@ -65,6 +73,9 @@ func TestFailure(t *testing.T) {
 			got := c.failure(&test.walked)
 			if got == nil {
 				t.Fatal("no error")
+			}
+			if lsError := contract.NewError(got, "", "", time.Time{}); contract.Unrecoverable(lsError.Codes) != (test.ends || test.is == coded) { //nolint:errorlint // which one the table names
+				t.Errorf("codes %v, want the end of the job: %t", lsError.Codes, test.ends)
 			}
 			if test.is != nil && !errors.Is(got, test.is) {
 				t.Errorf("%v is lost: %v", test.is, got)

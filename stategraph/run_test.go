@@ -21,7 +21,7 @@ import (
 func TestClaimsOfWhatRuns(t *testing.T) {
 	same := func(context.Context) (*corev1.ConfigMap, error) { return configMap("same", nil), nil }
 	c := newCluster()
-	w := walkItem(t, build(t, NewGraph().Add("a", Object(same)).Add("b", Object(same))), itemNamed("i"), c)
+	w := walkInOrder(t, build(t, NewGraph().Add("a", Object(same)).Add("b", Object(same))), itemNamed("i"), c)
 	if diff := cmp.Diff([][]string{{"a"}}, c.claims); diff != "" || w.errs[1] == nil {
 		t.Error(diff, w.errs)
 	}

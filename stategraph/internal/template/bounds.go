@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stategraph
+package template
 
 import (
 	"fmt"
 	"regexp"
 	"strings"
-	"text/template"
+	texttemplate "text/template"
 )
 
 // boundedFunctions are functions of sprig that can make much more than they are given, with a bound: two values of a configuration,
 // each of which fits into an item, must not make gigabytes.
-func boundedFunctions(sprig template.FuncMap) template.FuncMap {
+func boundedFunctions(sprig texttemplate.FuncMap) texttemplate.FuncMap {
 	toStrings := sprig["toStrings"].(func(any) []string)             //nolint:forcetypeassert // TestTemplateFaults calls it
 	wrapWith := sprig["wrapWith"].(func(int, string, string) string) //nolint:forcetypeassert // so here
 	replaceAll := func(expression, text, by string) (string, error) {
@@ -20,7 +20,7 @@ func boundedFunctions(sprig template.FuncMap) template.FuncMap {
 	replaceAllLiteral := func(expression, text, by string) (string, error) {
 		return replaceMatches(expression, text, by, 0, (*regexp.Regexp).ReplaceAllLiteralString)
 	}
-	return template.FuncMap{
+	return texttemplate.FuncMap{
 		"join": func(separator string, list any) (string, error) {
 			parts := toStrings(list)
 			size := len(parts) * len(separator)
@@ -53,8 +53,8 @@ func replaceMatches(expression, text, by string, quotes int, replaced func(e *re
 
 // limited makes a text unless it would be longer than a template may become.
 func limited(what string, size int, text func() string) (string, error) {
-	if size > maxRendered {
-		return "", fmt.Errorf("%s: want at most %d characters in all", what, maxRendered)
+	if size > MaxText {
+		return "", fmt.Errorf("%s: want at most %d characters in all", what, MaxText)
 	}
 	return text(), nil
 }

@@ -33,7 +33,7 @@ func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]Componen
 	}
 	r := &removing{call: c, walk: walk, refs: map[string][]apply.Ref{}, undo: map[string]bool{}}
 	for _, entry := range c.target.unclaimed() {
-		if w.mayGo(entry.Component) {
+		if w.prunable(entry.Component) {
 			r.refs[entry.Component] = append(r.refs[entry.Component], entry.Ref())
 		}
 	}
@@ -79,6 +79,11 @@ func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 		return c.run.Wait("delete", 0, summary(left), lookAgain)
 	case len(left) > 0:
 		return deployerlib.WaitFor(summary(left), lookAgain)
+	}
+	if len(c.graph.exports) > 0 {
+		if err := deployerlib.DeleteExport(ctx, c.keeper.Secrets(), c.item); err != nil {
+			return err
+		}
 	}
 	c.keeper.Forget(c.item.UID)
 	return nil
@@ -134,11 +139,11 @@ func (r *removing) undoOne(ctx context.Context, component string) (err error) {
 	if undo == nil {
 		return fmt.Errorf("it left the graph and has something to undo, but nothing says how: declare it with Removed(%q, …)", component)
 	}
-	return undo(r.walk.stranger(component).with(ctx))
+	return undo(r.walk.removedNode(component).with(ctx))
 }
 
-// stranger is the node of a component that the graph does not have: it requires nothing.
-func (r *run) stranger(component string) *Node {
+// removedNode is the node of a component that the graph does not have: it requires nothing.
+func (r *run) removedNode(component string) *Node {
 	alone := &Graph{nodes: []vertex{{component: component}}, index: map[string]int{component: 0}, ancestors: [][]int{nil}}
 	return &newRun(alone, r.item, r.session, r.target, r.log, 1).nodes[0]
 }
