@@ -87,3 +87,13 @@ func BackgroundShowsSuccess(di *lsv1alpha1.DeployItem) bool {
 	c := GetCondition(di.Status.Conditions, ConditionBackground)
 	return c == nil || c.Status == lsv1alpha1.ConditionFalse && c.Reason == conditionReasonSucceeded
 }
+
+// BackgroundWaits reports whether [ConditionBackground] says that the deployer was called in a background run and is not
+// done yet.
+func BackgroundWaits(di *lsv1alpha1.DeployItem) bool {
+	if di == nil {
+		return false
+	}
+	c := GetCondition(di.Status.Conditions, ConditionBackground)
+	return c != nil && c.Status == lsv1alpha1.ConditionTrue && c.Reason == conditionReasonWaiting
+}

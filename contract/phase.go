@@ -32,8 +32,8 @@ func IsFinal(p lsv1alpha1.DeployItemPhase) bool {
 	}
 }
 
-// isWorking reports whether a stored phase is one of a run in progress.
-func isWorking(p phase) bool {
+// IsWorking reports whether a stored phase is one of a run in progress.
+func IsWorking(p lsv1alpha1.DeployItemPhase) bool {
 	switch p {
 	case phaseInit, phaseProgressing, phaseCompleting, phaseInitDelete, phaseDeleting:
 		return true

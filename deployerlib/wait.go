@@ -3,11 +3,13 @@
 package deployerlib
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -148,4 +150,42 @@ func onlyUnchanged(err error) bool {
 		return err == ErrUnchanged //nolint:errorlint // a leaf
 	}
 	return len(joined) > 0 && !slices.ContainsFunc(joined, func(err error) bool { return !onlyUnchanged(err) })
+}
+
+// keptPhase is what a call of a ported deployer came to: its error, which may be nil, and the request to keep the phase that
+// it left.
+type keptPhase struct{ err error }
+
+func (k *keptPhase) Error() string { return fmt.Sprint(k.err) }
+func (k *keptPhase) Unwrap() error { return k.err }
+
+// splitKeptPhase returns the error of a call, and reports whether the phase is to be kept.
+func splitKeptPhase(err error) (rest error, keep bool) {
+	if k, ok := errors.AsType[*keptPhase](err); ok {
+		return k.err, true
+	}
+	return err, false
+}
+
+// statusWrittenError ends the run of a deployer that wrote the status of its item.
+type statusWrittenError struct{ field string }
+
+func (e *statusWrittenError) Error() string {
+	return fmt.Sprintf("the deployer wrote %s of the deploy item with a client of its own: a ported deployer must change di.Status in memory "+
+		"and leave the write to the library", e.field)
+}
+
+// LandscaperError returns the error as the item shows it.
+func (e *statusWrittenError) LandscaperError() *lsv1alpha1.Error {
+	codes := []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorInternalProblem}
+	return &lsv1alpha1.Error{Operation: "CheckDeployItem", Reason: "StatusWritten", Message: e.Error(), Codes: codes}
+}
+
+// causeOf returns why a call was cancelled. What the deployer wrote itself may have looked like the end of the run.
+func causeOf(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if _, own := errors.AsType[*statusWrittenError](err); own && errors.Is(cause, ErrInterrupted) {
+		return nil
+	}
+	return cause
 }

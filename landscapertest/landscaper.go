@@ -168,14 +168,15 @@ func (l *Landscaper) Create(ctx context.Context, di *lsv1alpha1.DeployItem) erro
 	return nil
 }
 
-// manage gives an item the marks of an Execution whose template has the same name, and depends on nothing.
+// manage gives an item the marks of an Execution. Unless the item says otherwise, its template has the same name and
+// depends on nothing.
 func (l *Landscaper) manage(di *lsv1alpha1.DeployItem) {
 	if di.Labels == nil {
 		di.Labels = map[string]string{}
 	}
 	di.Labels[lsv1alpha1.ExecutionManagedByLabel] = l.options.ManagedBy
-	di.Labels[lsv1alpha1.ExecutionManagedNameLabel] = di.Name
-	metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.ExecutionDependsOnAnnotation, "")
+	di.Labels[lsv1alpha1.ExecutionManagedNameLabel] = cmp.Or(di.Labels[lsv1alpha1.ExecutionManagedNameLabel], di.Name)
+	metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.ExecutionDependsOnAnnotation, di.Annotations[lsv1alpha1.ExecutionDependsOnAnnotation])
 	di.Spec.Context = cmp.Or(di.Spec.Context, lsv1alpha1.DefaultContextName)
 }
 

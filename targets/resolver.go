@@ -21,8 +21,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/secretcache"
 )
 
-// defaultSecretMaxAge is how long a Resolver uses a secret before it reads it again.
-const defaultSecretMaxAge = time.Minute
+// DefaultSecretMaxAge is how long a Resolver uses a secret before it reads it again.
+const DefaultSecretMaxAge = time.Minute
 
 // Resolver finds the content of Targets. Use NewResolver. Safe for concurrent use.
 type Resolver struct {
@@ -35,11 +35,11 @@ type Resolver struct {
 
 // NewResolver returns a Resolver that reads secrets through reader. The reader should be a live one
 // (manager.GetAPIReader): a cached one would list and watch all secrets of the cluster.
-// maxAge is how long a secret is used before it is read again; zero means defaultSecretMaxAge, a
+// maxAge is how long a secret is used before it is read again; zero means DefaultSecretMaxAge, a
 // negative value reads it each time.
 func NewResolver(reader client.Reader, clk clock.PassiveClock, maxAge time.Duration) *Resolver {
 	if maxAge == 0 {
-		maxAge = defaultSecretMaxAge
+		maxAge = DefaultSecretMaxAge
 	}
 	return &Resolver{reader: reader, clk: clk, maxAge: maxAge, secrets: secretcache.New(), used: lru.New(secretcache.MaxSecrets)}
 }

@@ -10,6 +10,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/deployerkit/deployerkit/internal/heartbeat"
 )
 
 // Options say how the demo is shown.
@@ -32,7 +34,9 @@ func Run(ctx context.Context, o Options) error {
 		steps, also = landscaperScenario, ", and the real Landscaper"
 	}
 	sc.printf("Starting a control plane: etcd, kube-apiserver and kube-controller-manager%s …", also)
+	progress := heartbeat.Start(o.Out, o.Out, func(elapsed time.Duration) string { return fmt.Sprintf("still starting, %s", elapsed) })
 	st, err := setUp(ctx, o.Out, o.Landscaper)
+	progress.Stop()
 	if err != nil {
 		return cmp.Or(interruption(ctx), err)
 	}
@@ -43,7 +47,9 @@ func Run(ctx context.Context, o Options) error {
 	}()
 	sc.printf("It runs, with the mock deployer and the manifest deployer beside it (%s).", since(began))
 	stop := sc.follow(st.state)
+	progress = heartbeat.Start(sc, sc, func(elapsed time.Duration) string { return fmt.Sprintf("… %s", elapsed) })
 	broken := tell(ctx, st, sc, steps)
+	progress.Stop()
 	stop()
 	sc.printf("\nHooks called: %s.", st.state.summary())
 	if err := verdictOf(ctx, broken); err != nil {

@@ -50,6 +50,12 @@ func (s *terminal) printf(format string, args ...any) {
 	s.draw()
 }
 
+// Write implements io.Writer: it shows whole lines above the table.
+func (s *terminal) Write(lines []byte) (int, error) {
+	s.printf("%s", strings.TrimSuffix(string(lines), "\n"))
+	return len(lines), nil
+}
+
 // follow shows the state until the returned func is called. The table stays
 // where it stands then.
 func (s *terminal) follow(b *state) (stop func()) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	lserrors "github.com/gardener/landscaper/apis/errors"
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/cmd/internal/manifestflags"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/internal/heartbeat"
 )
 
 // ErrToDo says that the plan is complete and there is something to do.
@@ -50,6 +52,10 @@ func Command() *cobra.Command {
 			if len(args) > 0 {
 				f.name = args[0]
 			}
+			progress := heartbeat.Start(cmd.OutOrStdout(), cmd.ErrOrStderr(), func(elapsed time.Duration) string {
+				return "plan: waiting for the clusters, " + elapsed.String()
+			})
+			defer progress.Stop()
 			err := f.run(cmd.Context(), cmd)
 			cmd.SilenceErrors = errors.Is(err, ErrToDo) // not a fault
 			return err

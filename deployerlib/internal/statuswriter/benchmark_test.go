@@ -30,7 +30,6 @@ type recorded struct {
 }
 
 func (r *recorded) SubResource(string) client.SubResourceClient { return &recordedStatus{recorded: r} }
-func (r *recorded) Status() client.SubResourceWriter            { return &recordedStatus{recorded: r} }
 
 type recordedStatus struct {
 	client.SubResourceClient
