@@ -41,7 +41,7 @@ func ExampleLandscaper() {
 // Install does what Landscaper does with an Installation that has an inline blueprint. The Installation has to exist.
 func ExampleLandscaper_Install() {
 	install := func(ctx context.Context, c client.Client) error {
-		ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.JobID})
+		ls := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.RevisionJobID})
 		return ls.Install(ctx, types.NamespacedName{Namespace: "getting-started", Name: "password"})
 	}
 	_ = install
@@ -50,7 +50,7 @@ func ExampleLandscaper_Install() {
 // A Fake answers as a test tells it, for tests of hooks and of code around deployers.
 func ExampleFake() {
 	fake := landscapertest.NewFake().
-		On(contract.Reconcile, landscapertest.Wait("disk d1", time.Minute), landscapertest.Done())
+		On(contract.ActionReconcile, landscapertest.Wait("disk d1", time.Minute), landscapertest.Done())
 	for range 2 {
 		fmt.Println(fake.Reconcile(context.Background(), nil, &lsv1alpha1.DeployItem{}, nil))
 	}
