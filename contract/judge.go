@@ -126,7 +126,7 @@ func (r Return) keepsPhase() bool {
 
 // progress is the phase of a run that goes on after an error: the one that says so, if the deployer left it, else none.
 func (r Return) progress() lsv1alpha1.DeployItemPhase {
-	if r.Action != ActionAbort && (r.Phase == phaseProgressing || r.Action == ActionDelete && r.Phase == phaseDeleting) {
+	if r.Action != ActionAbort && !r.KeepPhase && (r.Phase == phaseProgressing || r.Action == ActionDelete && r.Phase == phaseDeleting) {
 		return workPhase(r.deletes())
 	}
 	return ""
