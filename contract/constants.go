@@ -19,16 +19,13 @@ const (
 	AbortingTimeoutReason = "AbortingTimeout"
 	// AbortingTimeoutOperation is lastError's operation when Abort did not end in time.
 	AbortingTimeoutOperation = "WaitingForAbort"
-	// ProgressingTimeoutOperation is lastError's operation when a run did not end in time.
-	ProgressingTimeoutOperation = "WaitingForCompletion"
+	// progressingTimeoutOperation is lastError's operation when a run did not end in time.
+	progressingTimeoutOperation = "WaitingForCompletion"
 )
 
 // PausedAnnotation with the value "true" holds back new runs of an item: jobs, operations, background runs, deletions. A
 // run in progress goes on to its end, and an abort is obeyed. See [Decision.Paused].
 const PausedAnnotation = "deployerkit.dev/paused"
-
-// PhaseAborted was final in the annotation revision; nobody writes it any more, but an old item may carry it.
-const PhaseAborted lsv1alpha1.DeployItemPhase = "Aborted"
 
 // Condition types that belong to the library. Deployers and hooks must not write them; the library restores them.
 const (

@@ -106,7 +106,7 @@ func (s state) expect(r contract.Revision) verdict {
 		return verdict{Action: v.Action, RemovesOperation: late, Paused: true, Held: true}
 	}
 	turned := v.Action == contract.ActionDelete && s.phase != phDeleting && (s.moved || s.started != "late")
-	if !isWorking(s.phase) || s.started == "" || turned {
+	if !IsWorking(s.phase) || s.started == "" || turned {
 		return verdict{Action: v.Action, RemovesOperation: late, Paused: true, Held: true}
 	}
 	if v.New {
@@ -141,9 +141,9 @@ func (s state) wanted(r contract.Revision) verdict {
 		if virgin || failedDelete {
 			return v
 		}
-		goesOn := isWorking(s.phase) && !reconcile && s.started != "" && !s.moved ||
-			isWorking(s.phase) && abort ||
-			isWorking(s.phase) && force && deletes && s.started == "late"
+		goesOn := IsWorking(s.phase) && !reconcile && s.started != "" && !s.moved ||
+			IsWorking(s.phase) && abort ||
+			IsWorking(s.phase) && force && deletes && s.started == "late"
 		v.Due = goesOn || !isDone(s.phase) || s.moved || reconcile || force || deletes
 		v.New = v.Due && !goesOn
 		v.Forceable = true
@@ -154,7 +154,7 @@ func (s state) wanted(r contract.Revision) verdict {
 	if s.job == "pending" || s.job == "timeless" {
 		pickedUp := s.started == "late" || (s.started == "early" && s.job == "timeless")
 		v.Due, v.Forceable = true, true
-		v.New = !isWorking(s.phase) || !pickedUp
+		v.New = !IsWorking(s.phase) || !pickedUp
 		v.Unchanged = s.unchanged && s.phase == phSucceeded && !s.moved && !deletes && !force
 		return v
 	}
@@ -171,7 +171,7 @@ func (s state) wanted(r contract.Revision) verdict {
 
 // revisionOf is the revision that the item of a state follows when nothing is forced.
 func (s state) revisionOf(forced contract.Revision) contract.Revision {
-	if forced == contract.RevisionJobID && s.job == "" && isWorking(s.phase) {
+	if forced == contract.RevisionJobID && s.job == "" && IsWorking(s.phase) {
 		return contract.RevisionAnnotation
 	}
 	return forced

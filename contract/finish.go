@@ -27,7 +27,7 @@ func Apply(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, started time.T
 	if o.Final {
 		rulesOf(d.Revision).finish(status, now)
 	}
-	RecordError(status, d.Revision, o.Err, now)
+	recordError(status, d.Revision, o.Err, now)
 	if o.Waiting {
 		status.Conditions = SetCondition(status.Conditions, ConditionWaiting, lsv1alpha1.ConditionTrue,
 			conditionReasonWaiting, waitMessage(o), now)
@@ -86,4 +86,14 @@ func BackgroundShowsSuccess(di *lsv1alpha1.DeployItem) bool {
 	}
 	c := GetCondition(di.Status.Conditions, ConditionBackground)
 	return c == nil || c.Status == lsv1alpha1.ConditionFalse && c.Reason == conditionReasonSucceeded
+}
+
+// BackgroundWaits reports whether [ConditionBackground] says that the deployer was called in a background run and is not
+// done yet.
+func BackgroundWaits(di *lsv1alpha1.DeployItem) bool {
+	if di == nil {
+		return false
+	}
+	c := GetCondition(di.Status.Conditions, ConditionBackground)
+	return c != nil && c.Status == lsv1alpha1.ConditionTrue && c.Reason == conditionReasonWaiting
 }

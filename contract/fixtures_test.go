@@ -127,7 +127,7 @@ var all = []phase{
 	phSucceeded, phFailed, phDeleteFailed, phAborted, phUnknown,
 }
 
-func isWorking(p phase) bool {
+func IsWorking(p phase) bool {
 	return p == phInit || p == phProgressing || p == phCompleting || p == phInitDelete || p == phDeleting
 }
 

@@ -75,7 +75,7 @@ func lead(t *testing.T, di *lsv1alpha1.DeployItem, d contract.Decision, now time
 	_ = contract.CheckProviderStatus(di.Status.ProviderStatus)
 }
 
-// checkFields: the annotation revision leaves alone what only jobs have [C10], and nobody touches what is not the library's.
+// checkFields: the annotation revision leaves alone what only jobs have [C10], and what is not the library's stays.
 func checkFields(t *testing.T, d contract.Decision, before, after *lsv1alpha1.DeployItemStatus) {
 	t.Helper()
 	type job struct {

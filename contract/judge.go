@@ -18,6 +18,9 @@ type Return struct {
 	Deleting bool
 	// Phase is what the deployer left in di.Status.Phase; it was handed [HandedPhase].
 	Phase lsv1alpha1.DeployItemPhase
+	// KeepPhase: the phase is the deployer's memory, as in Landscaper's library. One of a run in progress is stored as the
+	// deployer left it, also with an error, and means that the call is not done.
+	KeepPhase bool
 	// Waiting: it returned "wait for" and no other error. Message is what it waits for.
 	Waiting bool
 	Message string
@@ -98,17 +101,32 @@ func (r Return) deletes() bool { return r.Deleting || r.Action == ActionDelete }
 
 // failedWith applies the error rules: Abort is tried again until its deadline; an unrecoverable code, or a failed phase
 // that the deployer set itself, ends the run; anything else is tried again, and the stored phase stays unless the deployer
-// says that the run makes progress.
+// keeps its own or says that the run makes progress.
 func (r Return) failedWith(e *lsv1alpha1.Error) Outcome {
-	if r.Action == ActionAbort || (!Unrecoverable(e.Codes) && !isFailure(r.Phase)) {
-		return Outcome{Phase: r.progress(), Err: e}
+	switch {
+	case r.Action != ActionAbort && (Unrecoverable(e.Codes) || isFailure(r.Phase)):
+		return r.failed(e)
+	case r.keepsPhase():
+		return Outcome{Phase: r.Phase, Err: e}
 	}
-	return r.failed(e)
+	return Outcome{Phase: r.progress(), Err: e}
+}
+
+// keepsPhase reports whether the phase is one of a run in progress, and is to be stored as it is.
+func (r Return) keepsPhase() bool {
+	switch r.Phase {
+	case phaseInit, phaseProgressing:
+		return r.KeepPhase && !r.deletes()
+	case phaseInitDelete, phaseDeleting:
+		return r.KeepPhase && r.deletes()
+	default:
+		return false
+	}
 }
 
 // progress is the phase of a run that goes on after an error: the one that says so, if the deployer left it, else none.
 func (r Return) progress() lsv1alpha1.DeployItemPhase {
-	if r.Action != ActionAbort && (r.Phase == phaseProgressing || r.Action == ActionDelete && r.Phase == phaseDeleting) {
+	if r.Action != ActionAbort && !r.KeepPhase && (r.Phase == phaseProgressing || r.Action == ActionDelete && r.Phase == phaseDeleting) {
 		return workPhase(r.deletes())
 	}
 	return ""
@@ -132,6 +150,8 @@ func (r Return) goesOn() Outcome {
 
 func (r Return) byPhase() Outcome {
 	switch {
+	case r.keepsPhase():
+		return Outcome{Phase: r.Phase, Waiting: true, Message: r.Message}
 	case r.Phase == "" || r.Phase == HandedPhase(r.Revision, r.Action) || r.Phase == phaseSucceeded:
 		return r.succeeded()
 	case r.Phase == phaseProgressing || (r.Action == ActionDelete && r.Phase == phaseDeleting):

@@ -223,3 +223,38 @@ func TestTimedOut(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestJudgeKeepPhase: the phase is the memory of a ported deployer.
+func TestJudgeKeepPhase(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		r    contract.Return
+		want string
+	}{
+		"Reconcile leaves Init":                 {contract.Return{Action: contract.ActionReconcile, Phase: phInit}, "wait Init"},
+		"Reconcile leaves Progressing":          {contract.Return{Action: contract.ActionReconcile, Phase: phProgressing}, "wait Progressing"},
+		"Reconcile leaves Succeeded":            {contract.Return{Action: contract.ActionReconcile, Phase: phSucceeded}, "done+final Succeeded"},
+		"Reconcile leaves Failed":               {contract.Return{Action: contract.ActionReconcile, Phase: phFailed}, "final Failed DeployerFailed"},
+		"Reconcile leaves Deleting":             {contract.Return{Action: contract.ActionReconcile, Phase: phDeleting}, "final Failed InvalidPhase"},
+		"Reconcile fails in Init":               {contract.Return{Action: contract.ActionReconcile, Phase: phInit, Err: errBoom}, "again Init ReconcileFailed"},
+		"Reconcile fails in Progressing":        {contract.Return{Action: contract.ActionReconcile, Phase: phProgressing, Err: errBoom}, "again Progressing ReconcileFailed"},
+		"Reconcile fails in Succeeded":          {contract.Return{Action: contract.ActionReconcile, Phase: phSucceeded, Err: errBoom}, "again ReconcileFailed"},
+		"Reconcile fails in Failed":             {contract.Return{Action: contract.ActionReconcile, Phase: phFailed, Err: errBoom}, "final Failed ReconcileFailed"},
+		"Reconcile fails for good":              {contract.Return{Action: contract.ActionReconcile, Phase: phProgressing, Err: errConfig}, "final Failed BadConfig"},
+		"Delete fails in InitDelete":            {contract.Return{Action: contract.ActionDelete, Phase: phInitDelete, Err: errBoom}, "again InitDelete DeleteFailed"},
+		"Delete fails in Deleting":              {contract.Return{Action: contract.ActionDelete, Phase: phDeleting, Err: errBoom}, "again Deleting DeleteFailed"},
+		"Delete fails in Progressing":           {contract.Return{Action: contract.ActionDelete, Phase: phProgressing, Err: errBoom}, "again DeleteFailed"},
+		"Delete, nothing left":                  {contract.Return{Action: contract.ActionDelete}, "done"},
+		"ForceReconcile leaves Progressing":     {contract.Return{Action: contract.ActionForceReconcile, Phase: phProgressing}, "wait Progressing consumed"},
+		"ForceReconcile fails in Progressing":   {contract.Return{Action: contract.ActionForceReconcile, Phase: phProgressing, Err: errBoom}, "again Progressing ForceReconcileFailed"},
+		"WaitFor is the same, whatever it left": {contract.Return{Action: contract.ActionReconcile, Phase: phInit, Waiting: true}, "wait Progressing"},
+	} {
+		t.Run(name+" [F44]", func(t *testing.T) {
+			t.Parallel()
+			tc.r.Revision, tc.r.KeepPhase, tc.r.Deleting = contract.RevisionJobID, true, tc.r.Action == contract.ActionDelete
+			if got := short(contract.Judge(tc.r)); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -18,23 +18,22 @@ const (
 	phaseInitDelete   = phase(lsv1alpha1.PhaseStringInitDelete)
 	phaseDeleting     = phase(lsv1alpha1.PhaseStringDeleting)
 	phaseDeleteFailed = phase(lsv1alpha1.PhaseStringDeleteFailed)
+	// phaseAborted was final in the annotation revision. It is not written any more, but an old item may have it.
+	phaseAborted phase = "Aborted"
 )
 
 // IsFinal reports whether a phase ends a run: Succeeded, Failed, DeleteFailed and the old Aborted.
 func IsFinal(p lsv1alpha1.DeployItemPhase) bool {
 	switch p {
-	case phaseSucceeded, phaseFailed, phaseDeleteFailed, PhaseAborted:
+	case phaseSucceeded, phaseFailed, phaseDeleteFailed, phaseAborted:
 		return true
 	default:
 		return false
 	}
 }
 
-// IsKnown reports whether a stored phase means anything. An item with an unknown or empty phase was never started.
-func IsKnown(p lsv1alpha1.DeployItemPhase) bool { return IsFinal(p) || isWorking(p) }
-
-// isWorking reports whether a stored phase is one of a run in progress.
-func isWorking(p phase) bool {
+// IsWorking reports whether a stored phase is one of a run in progress.
+func IsWorking(p lsv1alpha1.DeployItemPhase) bool {
 	switch p {
 	case phaseInit, phaseProgressing, phaseCompleting, phaseInitDelete, phaseDeleting:
 		return true

@@ -14,9 +14,6 @@ func TestPhases(t *testing.T) {
 		if got := contract.IsFinal(p); got != isDone(p) {
 			t.Errorf("IsFinal(%q) = %t", p, got)
 		}
-		if got, want := contract.IsKnown(p), p != "" && p != phUnknown; got != want {
-			t.Errorf("IsKnown(%q) = %t", p, got)
-		}
 	}
 }
 

@@ -59,7 +59,7 @@ func TestRecordErrorHistory(t *testing.T) {
 	}
 }
 
-// TestRecordErrorAnnotation: classic CRDs prune the history; writing it would differ for ever.
+// TestRecordErrorAnnotation: classic CRDs prune the history; writing it would never be done.
 func TestRecordErrorAnnotation(t *testing.T) {
 	t.Parallel()
 	var s lsv1alpha1.DeployItemStatus

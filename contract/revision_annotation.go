@@ -33,7 +33,7 @@ func (annotation) runStart(di *lsv1alpha1.DeployItem) *metav1.Time {
 
 // sameRun reports whether the stored item is in a run that began when this one did.
 func (annotation) sameRun(stored, mine *lsv1alpha1.DeployItemStatus, _ Decision) bool {
-	return isWorking(stored.Phase) && sameSecond(stored.LastReconcileTime, mine.LastReconcileTime)
+	return IsWorking(stored.Phase) && sameSecond(stored.LastReconcileTime, mine.LastReconcileTime)
 }
 
 func (annotation) start(*lsv1alpha1.DeployItemStatus, Decision, StartInfo) {}
@@ -46,7 +46,7 @@ func (annotation) mask(before, after *lsv1alpha1.DeployItemStatus) {
 }
 
 func (annotation) hookFailed(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error, now time.Time) {
-	RecordError(status, RevisionAnnotation, e, now)
+	recordError(status, RevisionAnnotation, e, now)
 }
 
 func (annotation) hookRecovered(status *lsv1alpha1.DeployItemStatus) { status.LastError = nil }
@@ -112,7 +112,7 @@ func (v view) annotationRun() (why Reason, isNew bool) {
 // annotationStarted reports whether a run is in progress. A run that does not say when it began was not started by a
 // deployer: it could never end by its deadline. Abort needs no start.
 func (v view) annotationStarted() bool {
-	return isWorking(v.phase) && (v.op == AbortOperation || !v.di.Status.LastReconcileTime.IsZero())
+	return IsWorking(v.phase) && (v.op == AbortOperation || !v.di.Status.LastReconcileTime.IsZero())
 }
 
 // overtaken reports whether a run in progress has to begin again because the item changed. An abort never does.

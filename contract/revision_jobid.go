@@ -26,7 +26,7 @@ func (j jobID) claims(di *lsv1alpha1.DeployItem) bool {
 
 // accepts reports false for a run in progress without a job ID: it would count as finished and hang.
 func (jobID) accepts(di *lsv1alpha1.DeployItem) bool {
-	return di == nil || di.Status.JobID != "" || !isWorking(di.Status.Phase)
+	return di == nil || di.Status.JobID != "" || !IsWorking(di.Status.Phase)
 }
 
 var jobIDPhases = phaseNames{
@@ -152,7 +152,7 @@ func (v view) jobPending() bool {
 // jobStarted reports whether the pending job was picked up: the phase is that of a run in progress which began at or
 // after the time at which the job was handed out. A run that does not say when it began was not started.
 func (v view) jobStarted() bool {
-	return isWorking(v.phase) && notBefore(v.di.Status.LastReconcileTime, v.di.Status.JobIDGenerationTime) &&
+	return IsWorking(v.phase) && notBefore(v.di.Status.LastReconcileTime, v.di.Status.JobIDGenerationTime) &&
 		!jobID{}.runStart(v.di).IsZero()
 }
 

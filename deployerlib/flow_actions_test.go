@@ -207,7 +207,7 @@ func TestDefaultFlow(t *testing.T) {
 	})
 	t.Run("final phases rest, others run [L4] [L29] [C8]", func(t *testing.T) {
 		for phase, want := range map[lsv1alpha1.DeployItemPhase]bool{
-			phases.Succeeded: false, phases.Failed: false, contract.PhaseAborted: false,
+			phases.Succeeded: false, phases.Failed: false, "Aborted": false,
 			phases.Init: true, phases.Progressing: true, phases.Deleting: true, phases.Completing: true, "": true, "Strange": true,
 		} {
 			w := newWorld(t, items(finished(phase), func(di *lsv1alpha1.DeployItem) { di.Status.LastReconcileTime = at(0) }))

@@ -58,7 +58,7 @@ func (w *world) running(action contract.Action, n int) {
 	}
 }
 
-// stepWhenWaiting moves the clock once somebody waits for a timer beside the deadline of the pass.
+// stepWhenWaiting moves the clock once there is a timer beside the deadline of the pass.
 func (w *world) stepWhenWaiting(waiters int, d time.Duration) {
 	w.t.Helper()
 	deadline := time.After(20 * time.Second)

@@ -128,7 +128,7 @@ func TestLostErrorWhileTheCacheLags(t *testing.T) {
 }
 
 // TestOldAnswers: a live read after a conflict that answers with the past proves nothing: neither that the item is gone,
-// nor that the run is somebody else's.
+// nor that the run belongs to another deployer.
 func TestOldAnswers(t *testing.T) {
 	t.Parallel()
 	for name, past := range map[string]change{

@@ -430,7 +430,7 @@ func TestRefusedHookStatus(t *testing.T) {
 
 func TestCheckpoint(t *testing.T) {
 	t.Run("outside a call", func(t *testing.T) {
-		if err := deployerlib.Checkpoint(t.Context()); !errors.Is(err, deployerlib.ErrNoPass) {
+		if err := deployerlib.Checkpoint(t.Context()); !errors.Is(err, deployerlib.ErrNoCall) {
 			t.Errorf("got %v", err)
 		}
 		if p := deployerlib.StoredPhase(t.Context()); p != "" {

@@ -131,7 +131,7 @@ func (r *reconciler) runtime(ls, host cluster.Cluster) Runtime {
 // addTo makes the controller and its watches.
 func (r *reconciler) addTo(mgr manager.Manager, log logr.Logger) error {
 	options := r.args.Options
-	options.Reconciler = r
+	options.Reconciler, options.MaxConcurrentReconciles = r, r.shares.Workers()
 	if options.LogConstructor == nil {
 		options.LogConstructor = func(req *request) logr.Logger {
 			if req == nil {

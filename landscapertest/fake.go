@@ -18,8 +18,8 @@ import (
 )
 
 // Fake is a deployer whose answers a test scripts, per action. Without a
-// script every call returns nil: done. It is safe for concurrent use; make it
-// with NewFake.
+// script every call succeeds. It is safe for concurrent use; make it with
+// NewFake.
 type Fake struct {
 	mu      sync.Mutex
 	queues  map[contract.Action][]Answer
@@ -52,7 +52,7 @@ func (f *Fake) On(action contract.Action, answers ...Answer) *Fake {
 }
 
 // Always sets the answer of all calls of an action that nothing is queued for.
-// nil: done. It returns f.
+// If answer is nil, the calls succeed. It returns f.
 func (f *Fake) Always(action contract.Action, answer Answer) *Fake {
 	f.mu.Lock()
 	defer f.mu.Unlock()

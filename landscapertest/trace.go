@@ -69,7 +69,7 @@ func (t *Trace) String(item types.NamespacedName) string {
 	return b.String()
 }
 
-// isStart tells that a step belongs to the first phase of a pass.
+// isStart reports whether a step belongs to the first phase of a reconcile.
 func isStart(s deployerlib.Step) bool {
 	return s.Kind == deployerlib.StepPhase && s.Name == "start" ||
 		s.Kind == deployerlib.StepHook && phaseOf(s.Name) == "start"

@@ -24,7 +24,7 @@ type row struct {
 // noHooks marks the rows of objects that are Landscaper's own.
 const noHooks = -1
 
-// rowOf returns the row of an object, and its key on the board: the name of a deploy item, kind and name of others.
+// rowOf returns the row of an object, and its key in the state: the name of a deploy item, kind and name of others.
 func rowOf(obj any) (key string, now row, ok bool) {
 	switch o := obj.(type) {
 	case *lsv1alpha1.DeployItem:

@@ -64,7 +64,7 @@ func declarativeDeployer() conformance.Subject {
 		Slow:    func(types.NamespacedName) any { return making(map[string]any{"mode": "asking"}) },
 		Finish:  sayReady, Deployed: configMapStands,
 		Exceptions: declarativeExceptions(),
-		SideBySide: true,
+		Options:    conformance.Options{SideBySide: true},
 		Bounds:     conformance.Bounds{Finish: time.Minute, Timeout: 4 * time.Second},
 	}
 }

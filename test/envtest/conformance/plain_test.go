@@ -124,7 +124,7 @@ func plainDeployer() conformance.Subject {
 		return c
 	}
 	return conformance.Subject{
-		Name: "plain", Type: plainType, Start: startPlain, Revisions: []contract.Revision{contract.RevisionJobID}, Logs: GinkgoWriter,
+		Name: "plain", Type: plainType, Start: startPlain,
 		Target: func(*rest.Config) (lsv1alpha1.TargetSpec, error) {
 			return lsv1alpha1.TargetSpec{Type: "conformance.deployerkit.dev/nowhere"}, nil
 		},
@@ -137,7 +137,7 @@ func plainDeployer() conformance.Subject {
 		},
 		Deployed: configMapStands,
 		Bounds:   conformance.Bounds{Finish: 10 * time.Second, Cleanup: 3 * time.Second},
-		Parallel: 16,
+		Options:  conformance.Options{Revisions: []contract.Revision{contract.RevisionJobID}, Logs: GinkgoWriter, Parallel: 16},
 	}
 }
 

@@ -134,7 +134,7 @@ func stategraphDeployer() conformance.Subject {
 			Check: "restart-rests", Revision: contract.RevisionAnnotation,
 			Reason: "each item is looked at once within five minutes of a start, and without job IDs that is a run with its phases (docs/stategraph.md)",
 		}},
-		SideBySide: true,
-		Bounds:     conformance.Bounds{Finish: time.Minute, Timeout: 4 * time.Second},
+		Options: conformance.Options{SideBySide: true},
+		Bounds:  conformance.Bounds{Finish: time.Minute, Timeout: 4 * time.Second},
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // spent fails unless what came since a snapshot is exactly so many reads and
@@ -38,7 +39,7 @@ func (w *env) spent(before faultnet.Counts, reads, writes int) {
 // Landscapers put on it, and asks for its first run.
 func (w *env) bare(ctx context.Context, revision contract.Revision, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
 	GinkgoHelper()
-	if revision == contract.RevisionAnnotation {
+	if !world.RevisionOf(revision).Jobs {
 		return w.deploy(ctx, "item", change...)
 	}
 	Expect(w.Client.Create(ctx, w.item("item", change...))).To(Succeed())
@@ -117,10 +118,7 @@ var _ = Describe("calls to the API server", func() {
 // perRevision are the budgets that both revisions have.
 func perRevision(revision contract.Revision) {
 	// An operation annotation has to go at each job.
-	annotations := 0
-	if revision == contract.RevisionAnnotation {
-		annotations = 1
-	}
+	annotations := world.RevisionOf(revision).OperationWrites
 
 	It(title("are three writes for a first job and none after its end [C8]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision).start()
@@ -262,7 +260,7 @@ var _ = Describe("waits", func() {
 		w := newEnv(ctx, contract.RevisionJobID)
 		n := 0
 		w.args.Options.MaxConcurrentReconciles = 1
-		w.args.Backoff = deployerlib.Backoff{Min: deployerlib.DefaultBackoffMin, Max: deployerlib.DefaultBackoffMax}
+		w.args.Backoff = deployerlib.Backoff{Min: time.Second, Max: 5 * time.Minute}
 		w.fake.Always(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 			n++
 			return fmt.Errorf("failure %d", n)

@@ -20,6 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // settings is what the deployer of these specs makes of spec.config.
@@ -72,9 +73,7 @@ var _ = Describe("a bad spec.config", func() {
 				})
 				refused(w.finished(ctx, key), path)
 				Expect(w.Landscaper.Update(ctx, key, body(`"replicas":3,"repilcas":null`))).To(Succeed())
-				if revision == contract.RevisionJobID {
-					w.trigger(ctx, key)
-				}
+				Expect(world.RevisionOf(revision).Request(ctx, w.Landscaper, key)).To(Succeed())
 				healed := w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Succeeded })
 				Expect(healed.Status.LastError).To(BeNil())
 			},

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // storeStatus puts something into the status of an item, as nobody should.
@@ -47,9 +48,7 @@ var _ = Describe("an odd item", func() {
 			Expect(w.Landscaper.Create(ctx, w.item("item"))).To(Succeed())
 			key := w.Key("item")
 			w.storeStatus(ctx, key, map[string]any{"phase": phase, "observedGeneration": 1})
-			if revision == contract.RevisionJobID {
-				w.trigger(ctx, key)
-			}
+			Expect(world.RevisionOf(revision).Request(ctx, w.Landscaper, key)).To(Succeed())
 			w.start()
 			di := w.finished(ctx, key)
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded))
@@ -68,9 +67,7 @@ var _ = Describe("an odd item", func() {
 			key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Finalizers = append(di.Finalizers, foreign) })
 			w.finished(ctx, key)
 			Expect(w.Landscaper.Mark(ctx, key)).To(Succeed())
-			if revision == contract.RevisionJobID {
-				w.trigger(ctx, key)
-			}
+			Expect(world.RevisionOf(revision).Request(ctx, w.Landscaper, key)).To(Succeed())
 			w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return !contract.HasOurFinalizer(di) })
 			before := w.Counter.Snapshot()
 			Expect(w.Landscaper.Operate(ctx, key, lsv1alpha1.ReconcileOperation)).To(Succeed())

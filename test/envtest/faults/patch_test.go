@@ -20,6 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/patch"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 const noted = lsv1alpha1.ConditionType("Noted")
@@ -75,10 +76,7 @@ var _ = Describe("the running patch", func() {
 
 // patchesPerRevision are the promises that both revisions keep.
 func patchesPerRevision(revision contract.Revision) {
-	annotations := 0
-	if revision == contract.RevisionAnnotation {
-		annotations = 1
-	}
+	annotations := world.RevisionOf(revision).OperationWrites
 
 	It(title("of a hook costs no call in a first job and one in a next one, only if the metadata changes [K3, K4, K5]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)

@@ -16,6 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var _ = Describe("a backlog of periodic work", func() {
@@ -53,9 +54,7 @@ var _ = Describe("a backlog of periodic work", func() {
 			}
 			last := w.Key(fmt.Sprintf("item-%d", backlog-1))
 			Expect(w.Landscaper.Mark(ctx, last)).To(Succeed())
-			if revision == contract.RevisionJobID {
-				w.trigger(ctx, last)
-			}
+			Expect(world.RevisionOf(revision).Request(ctx, w.Landscaper, last)).To(Succeed())
 			// One pass at a time, until the worker gets to the deletion.
 			Eventually(func() int {
 				gate <- struct{}{}

@@ -87,5 +87,5 @@ func (e *cluster) awaitWatches(ctx context.Context) {
 	Eventually(events.ResultChan()).WithContext(ctx).Should(Receive())
 }
 
-// jobs tells whether the specs run under the job-ID revision.
-func (e *cluster) jobs() bool { return e.revision == contract.RevisionJobID }
+// jobs reports whether Landscaper hands out jobs.
+func (e *cluster) jobs() bool { return world.RevisionOf(e.revision).Jobs }

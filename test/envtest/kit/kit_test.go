@@ -16,6 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 const typ lsv1alpha1.DeployItemType = "example.com/kit"
@@ -61,10 +62,7 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 		Expect(ls.Update(ctx, key, map[string]any{"apiVersion": "v1", "kind": "Config", "a": 1})).To(Succeed())
-		if revision == contract.RevisionJobID {
-			_, err = ls.Trigger(ctx, key)
-			Expect(err).NotTo(HaveOccurred())
-		}
+		Expect(world.RevisionOf(revision).Request(ctx, ls, key)).To(Succeed())
 		_, err = ls.Await(ctx, key, func(di *lsv1alpha1.DeployItem) (bool, error) {
 			return di.Status.ObservedGeneration == di.Generation && di.Status.Phase == phases.Succeeded, nil
 		})
@@ -95,11 +93,7 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, typ, config))).To(Succeed())
 		_, err := fake.AwaitCall(ctx, key, contract.ActionReconcile, 1)
 		Expect(err).NotTo(HaveOccurred())
-		if revision == contract.RevisionJobID {
-			Expect(ls.Interrupt(ctx, key)).To(Succeed())
-		} else {
-			Expect(ls.Operate(ctx, key, contract.AbortOperation)).To(Succeed())
-		}
+		Expect(world.RevisionOf(revision).Interrupt(ctx, ls, key)).To(Succeed())
 		_, err = fake.AwaitReturn(ctx, key, contract.ActionAbort, 1)
 		Expect(err).NotTo(HaveOccurred())
 		di, err := ls.AwaitFinished(ctx, key)

@@ -23,6 +23,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/mock"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // config is a configuration of the mock deployer with the given fields.
@@ -47,9 +48,7 @@ type env struct {
 func start(revision contract.Revision, controller *mockv1alpha1.Configuration) *env {
 	GinkgoHelper()
 	w := &env{requests: &faultnet.Counter{}, prefix: string(revision) + "-", revision: revision}
-	w.ls = landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{
-		Revision: revision, DeployerType: revision == contract.RevisionJobID, // else items would start before they get their job
-	})
+	w.ls = landscapertest.NewLandscaper(c, world.RevisionOf(revision).Landscaper())
 	landscapertest.StartManager(GinkgoTB(), w.requests.Wrap(cp.Config), mock.Args(controller), landscapertest.WithLog(GinkgoLogr))
 	return w
 }
@@ -75,10 +74,7 @@ func (w *env) again(ctx context.Context, item types.NamespacedName, fields strin
 	replace := fmt.Sprintf(`[{"op":"replace","path":"/spec/config","value":%s}]`, config(fields))
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name}}
 	Expect(c.Patch(ctx, di, client.RawPatch(types.JSONPatchType, []byte(replace)))).To(Succeed())
-	if w.revision == contract.RevisionJobID {
-		_, err := w.ls.Trigger(ctx, item)
-		Expect(err).NotTo(HaveOccurred())
-	}
+	Expect(world.RevisionOf(w.revision).Request(ctx, w.ls, item)).To(Succeed())
 }
 
 // finished waits for the end of the run.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/stategraph"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var _ = Describe("a run is begun", func() {
@@ -75,9 +76,7 @@ var _ = Describe("a run is begun", func() {
 			Consistently(func() int { return probe.count("item") }).WithTimeout(time.Second).Should(Equal(runs))
 
 			Expect(w.Landscaper.Update(ctx, w.Key("item"), configured(settings{Value: "b"}))).To(Succeed())
-			if revision == contract.RevisionJobID {
-				w.again(ctx, "item")
-			}
+			Expect(world.RevisionOf(revision).Request(ctx, w.Landscaper, w.Key("item"))).To(Succeed())
 			Eventually(w.value(ctx, "item-object")).WithTimeout(patience).Should(Equal("b"))
 			w.Manager.Stop()
 		}
