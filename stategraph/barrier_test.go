@@ -38,8 +38,8 @@ func (c *clocked) visit(_ context.Context, place int) (Readiness, error) {
 	}
 	c.mu.Unlock()
 	if first {
-		time.Sleep(c.visits[place])
-		time.AfterFunc(c.readyAt(place).Sub(time.Now()), func() {
+		<-time.After(c.visits[place])
+		time.AfterFunc(time.Until(c.readyAt(place)), func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.under.news(place)

@@ -181,11 +181,7 @@ func (c *call) export(ctx context.Context, walk *run, w *walked, thorough bool) 
 			return "", err
 		}
 	}
-	for _, e := range c.graph.exports {
-		if old, found := before[e.name]; found && values[e.name] == nil && w.states[e.place].State != StateReady {
-			values[e.name] = old
-		}
-	}
+	c.graph.keepExports(values, before, w)
 	same := maps.EqualFunc(values, before, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
 	if !same || thorough && len(values) > 0 || c.memory.exports == nil && c.item.Status.ExportReference == nil && len(values) > 0 {
 		if err := deployerlib.WriteExport(ctx, c.keeper.Secrets(), c.item, values); err != nil {
@@ -194,6 +190,15 @@ func (c *call) export(ctx context.Context, walk *run, w *walked, thorough bool) 
 	}
 	c.memory.exports = values
 	return waits, nil
+}
+
+// keepExports adds the exports of components that are not ready, as they were before.
+func (g *Graph) keepExports(values, before map[string]json.RawMessage, w *walked) {
+	for _, e := range g.exports {
+		if old, found := before[e.name]; found && values[e.name] == nil && w.states[e.place].State != StateReady {
+			values[e.name] = old
+		}
+	}
 }
 
 // readExports reads what an earlier process exported.

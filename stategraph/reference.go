@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -184,10 +185,11 @@ func (s search) String() string {
 	if s.name != "" {
 		return s.ref().String() + where
 	}
-	text := s.kind.GroupKind().String() + " with"
+	var pairs []string
 	for _, key := range slices.Sorted(maps.Keys(s.labels)) {
-		text += " " + key + "=" + s.labels[key]
+		pairs = append(pairs, key+"="+s.labels[key])
 	}
+	text := s.kind.GroupKind().String() + " with " + strings.Join(pairs, " ")
 	if s.namespace != "" {
 		where = " in namespace " + s.namespace + where
 	}

@@ -78,11 +78,10 @@ func (t *inTarget) Claim(ctx context.Context, c claim, foresee func() []claim) e
 		owing = append(owing, c)
 	}
 	for _, other := range foresee() {
-		grows, owed := t.grows(other), t.owe(other)
-		if owed {
+		if t.owe(other) {
 			owing = append(owing, other)
 		}
-		if grows || owed {
+		if t.grows(other) {
 			all = append(all, other)
 		}
 	}
@@ -98,11 +97,16 @@ func (t *inTarget) Claim(ctx context.Context, c claim, foresee func() []claim) e
 		err = fmt.Errorf("store the inventory: %w", t.broken)
 	}
 	if err != nil {
-		for _, other := range owing {
-			t.undone(other.Component)
-		}
+		t.forgive(owing)
 	}
 	return err
+}
+
+// forgive notes that components have nothing to undo after all.
+func (t *inTarget) forgive(owing []claim) {
+	for _, c := range owing {
+		t.undone(c.Component)
+	}
 }
 
 // claimObjects adds the objects of claims to the inventory.

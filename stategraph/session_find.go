@@ -67,11 +67,12 @@ func (t *inTarget) source(wanted search) (from client.Reader, sight func([]*unst
 	}
 	return from, func(objects []*unstructured.Unstructured) upkeep.Sight {
 		var s upkeep.Sight
-		if wanted.name == "" {
+		switch {
+		case wanted.name == "":
 			s = upkeep.SightOfAll(t.run.Cluster, mapping.Resource, wanted.labels, objects).In(wanted.namespace)
-		} else if len(objects) == 0 {
+		case len(objects) == 0:
 			s = upkeep.SightOf(t.run.Cluster, mapping.Resource, wanted.ref(), nil)
-		} else {
+		default:
 			s = upkeep.SightOf(t.run.Cluster, mapping.Resource, wanted.ref(), objects[0])
 		}
 		if landscaper != nil {

@@ -125,11 +125,10 @@ func (s *scanner) pipe(in *parse.PipeNode, guards []string, guarded bool) (names
 	if in == nil {
 		return nil
 	}
-	for _, command := range in.Cmds {
-		if function, ok := command.Args[0].(*parse.IdentifierNode); ok {
-			guarded = guarded || fallbacks[function.Ident]
-		}
-	}
+	guarded = guarded || slices.ContainsFunc(in.Cmds, func(command *parse.CommandNode) bool {
+		function, ok := command.Args[0].(*parse.IdentifierNode)
+		return ok && fallbacks[function.Ident]
+	})
 	for i, command := range in.Cmds {
 		args := command.Args
 		if i > 0 && len(in.Cmds[i-1].Args) == 1 {
@@ -139,15 +138,19 @@ func (s *scanner) pipe(in *parse.PipeNode, guards []string, guarded bool) (names
 			names = append(names, name)
 		}
 		for _, arg := range command.Args {
-			if chain, ok := arg.(*parse.ChainNode); ok {
-				arg = chain.Node
-			}
-			if inner, ok := arg.(*parse.PipeNode); ok {
-				names = append(names, s.pipe(inner, guards, guarded)...)
-			}
+			names = append(names, s.pipe(pipeOf(arg), guards, guarded)...)
 		}
 	}
 	return names
+}
+
+// pipeOf is the pipeline in parentheses that an argument is, perhaps with fields behind it; nil if it is none.
+func pipeOf(arg parse.Node) *parse.PipeNode {
+	if chain, ok := arg.(*parse.ChainNode); ok {
+		arg = chain.Node
+	}
+	inner, _ := arg.(*parse.PipeNode)
+	return inner
 }
 
 // ask notes a call of NameOf, Output or Value with a constant name.
@@ -195,11 +198,8 @@ func isOptional(parsed *texttemplate.Template) bool {
 	for _, node := range parsed.Root.Nodes {
 		switch n := node.(type) {
 		case *parse.TextNode:
-			for line := range strings.Lines(string(n.Text)) {
-				text := strings.TrimSpace(line)
-				if text != "" && !strings.HasPrefix(text, "#") && !separator(line) {
-					return false
-				}
+			if hasContent(string(n.Text)) {
+				return false
 			}
 		case *parse.CommentNode:
 		default:
@@ -211,4 +211,14 @@ func isOptional(parsed *texttemplate.Template) bool {
 		}
 	}
 	return conditions
+}
+
+// hasContent reports whether a text has more than comments and separators of documents.
+func hasContent(text string) bool {
+	for line := range strings.Lines(text) {
+		if trimmed := strings.TrimSpace(line); trimmed != "" && !strings.HasPrefix(trimmed, "#") && !separator(line) {
+			return true
+		}
+	}
+	return false
 }

@@ -91,11 +91,11 @@ var _ = Describe("a reference", func() {
 		secret := &corev1.Secret{}
 		Expect(w.Client.Get(ctx, w.Key("login"), secret)).To(Succeed())
 		Expect(secret.Labels).To(Equal(map[string]string{"login": "of-" + w.Namespace}), "it is never written")
-	}, SpecTimeout(time.Minute),
-		Entry("by name, in the target", stategraph.ReferenceSpec{Name: byName}),
-		Entry("by labels, in the target", stategraph.ReferenceSpec{Selector: bySelector}),
-		Entry("by name, in the Landscaper cluster", stategraph.ReferenceSpec{Name: byName, Landscaper: true}),
-		Entry("by labels, in the Landscaper cluster", stategraph.ReferenceSpec{Selector: bySelector, Landscaper: true}),
+	},
+		Entry("by name, in the target", SpecTimeout(time.Minute), stategraph.ReferenceSpec{Name: byName}),
+		Entry("by labels, in the target", SpecTimeout(time.Minute), stategraph.ReferenceSpec{Selector: bySelector}),
+		Entry("by name, in the Landscaper cluster", SpecTimeout(time.Minute), stategraph.ReferenceSpec{Name: byName, Landscaper: true}),
+		Entry("by labels, in the Landscaper cluster", SpecTimeout(time.Minute), stategraph.ReferenceSpec{Selector: bySelector, Landscaper: true}),
 	)
 })
 
