@@ -27,7 +27,9 @@ func New(handler Handler, o Options, hooks ...extension.ReconcileExtensionHookSe
 	o.Default()
 	d := &deployer{
 		handler: handler, options: o, stability: newStability(), memories: newMemories(nil), observers: map[*upkeep.Cluster]*observer{},
-		keeper: upkeep.New(upkeep.Options{Name: o.Name, Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport}),
+		keeper: upkeep.New(upkeep.Options{
+			Name: o.Name, Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport, Fights: o.Fights,
+		}),
 	}
 	d.finalizer, _ = handler.(Finalizer)
 	d.hooks = d.keeper.Hooks(nil)

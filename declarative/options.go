@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -99,6 +100,9 @@ type Options struct {
 	Targets targets.Policy
 	// TargetLimits bound what targets can cost. Zero: the defaults.
 	TargetLimits targets.Limits
+	// Fights says when changes by others that come back count as a fight, and how long to wait before putting them right
+	// then. Zero: the defaults.
+	Fights watch.GuardOptions
 	// WrapTransport is laid around the transport to each target, for measuring and tests. nil: nothing.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }

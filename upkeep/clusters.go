@@ -34,9 +34,11 @@ type clusters struct {
 }
 
 func newClusters(k *Keeper, pool *targets.Pool) *clusters {
+	fights := k.options.Fights
+	fights.Clock = k.rt.Clock
 	return &clusters{
 		keeper: k, pool: pool,
-		limit: watch.NewLimit(watch.DefaultMaxWatches), guard: watch.NewGuard(watch.GuardOptions{Clock: k.rt.Clock}),
+		limit: watch.NewLimit(watch.DefaultMaxWatches), guard: watch.NewGuard(fights),
 		seen: newDriftCounter(), open: map[*targets.Client]*Cluster{},
 	}
 }

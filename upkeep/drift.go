@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/contract"
 )
 
 // newDriftCounter counts drift; a run heals all that an item has.
@@ -36,35 +38,44 @@ func (d drift) String() string {
 	return fmt.Sprintf("%s (a fight with %s about %s: put right again after %s)", d.Event, d.Manager, d.Field, d.Delay)
 }
 
-// drifted notes a drift and wakes the item, one that waits no more often than other events do. It is called by watches and
-// never blocks.
+// drifted queues a drift and wakes the item; a waiting item is woken no more often than by other events. A drift that is
+// put right later has an alarm of its own. It is called by watches and never blocks.
 func (s *clusters) drifted(e watch.Event) {
 	it := s.keeper.items.find(e.Item)
 	if it == nil {
 		return
 	}
-	heal := s.guard.Heal(e)
-	it.drifted(drift{Event: e, Heal: heal, notBefore: s.keeper.rt.Clock.Now().Add(heal.Delay)})
+	d, first := it.drifted(e, func() watch.Heal { return s.guard.Heal(e) })
 	s.seen.WithLabelValues(string(e.What)).Inc()
-	if it.waits() {
+	if d.Delay == 0 && it.waits() {
 		it.throttle.event()
 		return
 	}
-	s.keeper.rt.Trigger(it.key)
+	it.reschedule()
+	if d.Fight && first {
+		s.announce(it, d)
+	}
+}
+
+// announce tells in an event that a drift is put right later.
+func (s *clusters) announce(it *item, d drift) {
+	item := &corev1.ObjectReference{Namespace: it.key.Namespace, Name: it.key.Name, UID: d.Item}
+	item.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
+	about := &corev1.ObjectReference{Namespace: d.Object.Namespace, Name: d.Object.Name, UID: d.UID}
+	s.keeper.rt.Recorder.Eventf(item, about, corev1.EventTypeWarning, "Drift", "ReconcileDeployItem", "%s", contract.EscapeBidi(d.String()))
 }
 
 // reportDrifts tells of what this run puts right.
 func (r *Run) reportDrifts(drifts []drift) {
 	for _, one := range drifts {
-		kind := corev1.EventTypeNormal
 		if one.Fight {
-			kind = corev1.EventTypeWarning
+			continue // see announce
 		}
 		about := &corev1.ObjectReference{Namespace: one.Object.Namespace, Name: one.Object.Name, UID: one.UID}
 		if gvk, err := r.Cluster.RESTMapper().KindFor(one.Object.Resource); err == nil {
 			about.SetGroupVersionKind(gvk)
 		}
-		r.Event(about, kind, "Drift", one.String())
+		r.Event(about, corev1.EventTypeNormal, "Drift", one.String())
 	}
 }
 

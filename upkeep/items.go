@@ -34,8 +34,8 @@ func (s *items) get(di *lsv1alpha1.DeployItem) *item {
 	it := s.all[di.UID]
 	if it == nil {
 		key := client.ObjectKeyFromObject(di)
-		it = &item{key: key, ready: map[apply.Ref]readyAt{}, since: map[string]time.Time{}, applied: &apply.Applied{}, values: map[any]any{}}
-		it.throttle = newThrottle(s.clock, func() { s.trigger(key) })
+		it = &item{key: key, clock: s.clock, trigger: func() { s.trigger(key) }, ready: map[apply.Ref]readyAt{}, since: map[string]time.Time{}, applied: &apply.Applied{}, values: map[any]any{}}
+		it.throttle = newThrottle(s.clock, it.trigger)
 		s.all[di.UID] = it
 	}
 	return it
@@ -76,6 +76,8 @@ func (s *items) forget(uid types.UID) {
 // item; events come at any time, and a call may use several goroutines.
 type item struct {
 	key      types.NamespacedName
+	clock    clock.WithDelayedExecution
+	trigger  func()    // asks the library to look at the item
 	throttle *throttle // of what wakes the item while it waits
 
 	mu      sync.Mutex
@@ -84,8 +86,8 @@ type item struct {
 	since   map[string]time.Time  // when a step began to wait
 	applied *apply.Applied        // in this run
 	refused bool                  // the target refused the credentials once in this run
-	wants   wants                 // what the next run is for
-	alarm   alarm                 // of a wish that is not due yet
+	wants   wants                 // the queue of what the next runs are for
+	alarm   alarm                 // for the first of them
 	follow  func()                // ends the following of changes; nil when nobody waits
 	lookout *lookout              // watches what a waiting step looked at; nil when nobody waits
 

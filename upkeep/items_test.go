@@ -3,48 +3,63 @@
 package upkeep
 
 import (
-	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
+// newItem is an item without library.
+func newItem(now time.Time) *item {
+	s := newItems()
+	s.clock, s.trigger = clocktesting.NewFakeClock(now), func(types.NamespacedName) {}
+	return s.get(&lsv1alpha1.DeployItem{})
+}
+
+// of is a drift of an object that is to be put right after a while.
+func of(name string, wait time.Duration) drift {
+	object := watch.Object{NamespacedName: types.NamespacedName{Name: name}}
+	return drift{Event: watch.Event{Object: object, What: watch.Changed}, notBefore: noon.Add(wait)}
+}
+
 // TestDriftSurvivesAFailedRun: a watch tells of each drift once, so a run that could not heal it must not forget it.
 func TestDriftSurvivesAFailedRun(t *testing.T) {
-	now := time.Unix(0, 0)
-	it := newItems().get(&lsv1alpha1.DeployItem{})
-	for range maxDrifts + 2 {
-		it.drifted(drift{Event: watch.Event{What: watch.Changed}, notBefore: now})
+	now := noon
+	it := newItem(now)
+	for i := range maxDrifts + 2 {
+		it.wants.add(of(strconv.Itoa(i), 0))
 	}
 	it.setThorough()
 	taken := it.take(false, now)
 	if due, _ := it.due(); due || len(taken.drifts) != maxDrifts || !taken.thorough {
 		t.Fatalf("took %d drifts, thorough %t", len(taken.drifts), taken.thorough)
 	}
-	it.drifted(drift{Event: watch.Event{What: watch.Gone}, notBefore: now.Add(-time.Minute)})
+	it.wants.add(of("gone", -time.Minute))
 	it.putBack(taken)
 	due, at := it.due()
 	again := it.take(false, now)
-	if !due || !at.Equal(now) || !again.thorough || len(again.drifts) != maxDrifts {
+	if !due || !at.Equal(now.Add(-time.Minute)) || !again.thorough || len(again.drifts) != maxDrifts {
 		t.Errorf("due %t at %s: %v", due, at, again)
 	}
-	if last := again.drifts[maxDrifts-1]; last.What != watch.Changed {
-		t.Errorf("of one object what is known already stays, got %v", last)
+	if last := again.drifts[0]; last.Object.Name != "gone" && again.drifts[maxDrifts-1].Object.Name != "gone" {
+		t.Errorf("the drift that is due first is dropped: %v", again.drifts)
 	}
 }
 
 // TestDriftIsHealedInTime: what an object has to wait for is its own affair.
 func TestDriftIsHealedInTime(t *testing.T) {
-	now := time.Unix(0, 0)
-	of := func(name string, wait time.Duration) drift {
-		object := watch.Object{NamespacedName: types.NamespacedName{Name: name}}
-		return drift{Event: watch.Event{Object: object, What: watch.Changed}, notBefore: now.Add(wait)}
+	now := noon
+	full := []drift{}
+	for i := range maxDrifts {
+		full = append(full, of(strconv.Itoa(i), time.Minute))
 	}
-	full := slices.Repeat([]drift{of("fought", time.Minute)}, maxDrifts)
+	gone := of("a", 0)
+	gone.What = watch.Gone
 	tests := map[string]struct {
 		drifts []drift
 		due    time.Duration
@@ -56,14 +71,14 @@ func TestDriftIsHealedInTime(t *testing.T) {
 		"a fight":                              {drifts: []drift{of("a", time.Minute)}, due: time.Minute, left: 1},
 		"a fight keeps nobody else waiting":    {drifts: []drift{of("a", time.Minute), of("b", 0)}, healed: 1, left: 1},
 		"two fights, the earlier one":          {drifts: []drift{of("a", time.Hour), of("b", time.Minute)}, due: time.Minute, left: 2},
-		"a fight waits with all of the object": {drifts: []drift{of("a", 0), of("a", time.Minute), of("a", 0)}, due: time.Minute, left: 3},
+		"a fight waits with all of the object": {drifts: []drift{gone, of("a", time.Minute)}, due: time.Minute, left: 2},
 		"many fights make room for others":     {drifts: append(full, of("b", 0)), healed: 1, left: maxDrifts - 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			it := newItems().get(&lsv1alpha1.DeployItem{})
+			it := newItem(now)
 			for _, d := range tt.drifts {
-				it.drifted(d)
+				it.wants.add(d)
 			}
 			wanted, at := it.due()
 			if wanted != (len(tt.drifts) > 0) || wanted && !at.Equal(now.Add(tt.due)) {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/targets"
@@ -33,6 +34,9 @@ type Options struct {
 	Targets targets.Policy
 	// TargetLimits bound what targets can cost. Zero: the defaults.
 	TargetLimits targets.Limits
+	// Fights says when changes by others that come back count as a fight, and how long to wait before putting them right
+	// then. Zero: the defaults. The clock is that of the library.
+	Fights watch.GuardOptions
 	// WrapTransport sees every request to every target, without credentials. nil: nobody does.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 	// StatusGrace is how long after its creation an object without a status is not ready, if its kind has a status of which
@@ -142,7 +146,7 @@ func (k *Keeper) Forget(uid types.UID) {
 // continuous reconcile off, the wish waits.
 func (k *Keeper) Wake(uid types.UID, notBefore time.Time) {
 	if it := k.items.find(uid); it != nil {
-		it.wake(notBefore, k.rt.Clock, func() { k.rt.Trigger(it.key) })
+		it.wake(notBefore)
 	}
 }
 

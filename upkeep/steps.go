@@ -140,6 +140,7 @@ func (r *Run) Wait(step string, bound time.Duration, reason string, after time.D
 // Finished says that nothing is waited for any more. Call it when a run is done.
 func (r *Run) Finished() {
 	r.item.stopFollowing()
+	r.item.reschedule() // following took care of what was queued
 	r.item.ended()
 	if r.Item.Status.JobID == "" {
 		r.item.beginAnew() // a job with an ID may come once more, if its end could not be stored

@@ -3,6 +3,7 @@
 package upkeep
 
 import (
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -47,9 +48,26 @@ func (w *wants) heals() map[watch.Object]time.Time {
 	return out
 }
 
-// add notes a drift. If there are too many, the one that is put right last is
-// given up: a run then puts it right without telling.
+// postponed returns a drift of the object that waits to be put right, and reports whether there is one.
+func (w *wants) postponed(object watch.Object) (drift, bool) {
+	for _, d := range w.drifts {
+		if d.Object == object {
+			return d, true
+		}
+	}
+	return drift{}, false
+}
+
+// add queues a drift. What happened to an object in one way is queued once, with the latest that is
+// known of it. If there are too many, the drift that is put right last is dropped: the run for
+// another drift of the item then puts it right without an event.
 func (w *wants) add(d drift) {
+	for i := range w.drifts {
+		if w.drifts[i].Object == d.Object && w.drifts[i].What == d.What {
+			w.drifts[i] = d
+			return
+		}
+	}
 	if len(w.drifts) < maxDrifts {
 		w.drifts = append(w.drifts, d)
 		return
@@ -65,46 +83,60 @@ func (w *wants) add(d drift) {
 	}
 }
 
-// alarm triggers an item when its wish is due. It holds no wish itself.
+// alarm triggers the item when the first entry of its queue is due.
 type alarm struct {
-	timer clock.Timer // nil: nobody needs to be told
-	told  bool        // the library knows of the wish
+	timer clock.Timer // nil if nothing is queued for later
+	rung  atomic.Bool // the library was triggered, and has not asked the hook since
 }
 
-// stop ends the timer.
 func (a *alarm) stop() {
 	if a.timer != nil {
 		a.timer.Stop()
-	}
-	*a = alarm{}
-}
-
-// wake notes the wish for a run. trigger is called at once, or when the wish is
-// due; not at all when an earlier call saw to that already.
-func (i *item) wake(notBefore time.Time, clk clock.WithDelayedExecution, trigger func()) {
-	if i.note(notBefore, clk, trigger) {
-		trigger()
+		a.timer = nil
 	}
 }
 
-// note is wake but for the trigger: true tells to do that.
-func (i *item) note(notBefore time.Time, clk clock.WithDelayedExecution, trigger func()) (now bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	earlier := !i.wants.woken || notBefore.Before(i.wants.notBefore)
-	if earlier {
-		i.wants.woken, i.wants.notBefore = true, notBefore
-	} else if i.alarm.told {
+// schedule sets the alarm for the first entry of the queue. It reports whether that one is due and
+// the library does not know. The lock is held.
+func (i *item) schedule() (now bool) {
+	i.alarm.stop()
+	wanted, at := i.wants.due()
+	if !wanted || i.alarm.rung.Load() {
 		return false
 	}
-	i.alarm.stop()
-	i.alarm.told = true
-	rest := i.wants.notBefore.Sub(clk.Now())
-	if rest <= 0 {
-		return true
+	if rest := at.Sub(i.clock.Now()); rest > 0 {
+		i.alarm.timer = i.clock.AfterFunc(rest, i.ring)
+		return false
 	}
-	i.alarm.timer = clk.AfterFunc(rest, trigger)
-	return false
+	i.alarm.rung.Store(true)
+	return true
+}
+
+// ring is called when the alarm goes off. It takes no lock, because a fake clock calls it with its own.
+func (i *item) ring() {
+	i.alarm.rung.Store(true)
+	i.trigger()
+}
+
+// reschedule triggers the item if something is due that the library does not know of, and sets the
+// alarm otherwise.
+func (i *item) reschedule() {
+	i.mu.Lock()
+	now := i.schedule()
+	i.mu.Unlock()
+	if now {
+		i.trigger()
+	}
+}
+
+// wake queues a wish for a run.
+func (i *item) wake(notBefore time.Time) {
+	i.mu.Lock()
+	if !i.wants.woken || notBefore.Before(i.wants.notBefore) {
+		i.wants.woken, i.wants.notBefore = true, notBefore
+	}
+	i.mu.Unlock()
+	i.reschedule()
 }
 
 // sleep ends the alarm of an item that is forgotten.
@@ -112,6 +144,7 @@ func (i *item) sleep() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.alarm.stop()
+	i.wants = wants{}
 }
 
 // setThorough says that the next run asks for every object, whatever the watches know.
@@ -121,31 +154,46 @@ func (i *item) setThorough() {
 	i.wants.thorough = true
 }
 
-// drifted notes a drift.
-func (i *item) drifted(d drift) {
+// drifted queues a drift. heal says how to put it right; it is asked once for all that happens to an
+// object until that. drifted returns what is queued, and reports whether it is the first of the object.
+func (i *item) drifted(e watch.Event, heal func() watch.Heal) (d drift, first bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	d, waits := i.wants.postponed(e.Object)
+	if !waits {
+		d.Heal = heal()
+		d.notBefore = i.clock.Now().Add(d.Delay)
+	}
+	d.Event = e
 	i.wants.add(d)
+	return d, !waits
 }
 
-// due tells whether a run is wanted, and when.
+// due reports whether a run is wanted, and when. The library asks, so it need not be triggered for
+// what is queued by now.
 func (i *item) due() (bool, time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.wants.due()
+	i.alarm.rung.Store(false)
+	wanted, at := i.wants.due()
+	if wanted && at.After(i.clock.Now()) {
+		i.schedule()
+	}
+	return wanted, at
 }
 
-// take returns what a run is about to do. A background run leaves for later
+// take returns what a run is about to do. A background run leaves in the queue
 // what is fought about and not to be healed yet.
 func (i *item) take(background bool, now time.Time) wants {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	taken := i.wants
 	i.wants = wants{}
-	i.alarm.stop()
+	i.alarm.rung.Store(false)
 	if background && !taken.thorough {
 		taken.leave(&i.wants, now)
 	}
+	i.schedule()
 	return taken
 }
 
@@ -168,8 +216,8 @@ func (w *wants) leave(to *wants, now time.Time) {
 	}
 }
 
-// putBack notes again what a run wanted to do and could not: neither a watch
-// nor whoever called Wake tells of it again. The library tries again by itself.
+// putBack queues again what a run wanted to do and could not: neither a watch
+// nor a caller of Wake reports it again. For what is due the library tries again by itself.
 func (i *item) putBack(taken wants) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -183,4 +231,6 @@ func (i *item) putBack(taken wants) {
 	if taken.woken && (!w.woken || taken.notBefore.Before(w.notBefore)) {
 		w.woken, w.notBefore = true, taken.notBefore
 	}
+	i.schedule()
+	i.alarm.rung.Store(false)
 }

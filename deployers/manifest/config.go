@@ -18,6 +18,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 	"github.com/deployerkit/deployerkit/apply/readiness"
+	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -37,6 +38,9 @@ type Options struct {
 	Targets targets.Policy
 	// TargetLimits bound what targets can cost. Zero: the defaults.
 	TargetLimits targets.Limits
+	// Fights says when changes by others that come back count as a fight, and
+	// how long to wait before putting them right then. Zero: the defaults.
+	Fights watch.GuardOptions
 	// Recreate deletes and creates objects whose immutable fields changed. Off:
 	// such a change is an error that names the field.
 	Recreate bool

@@ -20,7 +20,7 @@ func New(opts Options, hooks ...extension.ReconcileExtensionHookSetup) deployerl
 	d := &deployer{
 		options: opts,
 		keeper: upkeep.New(upkeep.Options{
-			Name: "manifest", Targets: opts.Targets, TargetLimits: opts.TargetLimits, WrapTransport: opts.WrapTransport,
+			Name: "manifest", Targets: opts.Targets, TargetLimits: opts.TargetLimits, WrapTransport: opts.WrapTransport, Fights: opts.Fights,
 		}),
 	}
 	d.hooks = d.keeper.Hooks(continuousreconcile.ContinuousReconcileExtension(continuousreconcile.FromSpec(Schedule)))

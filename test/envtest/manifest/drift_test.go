@@ -4,6 +4,8 @@ package manifest_test
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -14,10 +16,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 	"github.com/deployerkit/deployerkit/faultnet"
@@ -131,6 +135,19 @@ var _ = Describe("drift", func() {
 			Should(BeNumerically("<=", 1), "no hot loop after the job either")
 	}, SpecTimeout(time.Minute))
 
+	It("is healed after random fights, within the announced delay [F23]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.JobID)
+		w.options.Fights = watch.GuardOptions{FirstDelay: 500 * time.Millisecond, MaxDelay: 2 * time.Second}
+		w.start()
+		const fights = 8
+		w.Deploy(ctx, "item", config(nil, w.configMaps(fights, "a")...))
+		w.fightAtRandom(ctx, fights, 5*time.Second)
+		for i := range fights {
+			w.heals(ctx, fmt.Sprintf("cm-%d", i), "a")
+		}
+		Expect(w.notes(ctx, "Drift")(NewWithT(GinkgoTB()))).To(ContainElement(ContainSubstring("a fight with")))
+	}, SpecTimeout(time.Minute))
+
 	It("while a job runs is healed by that job, or right after it", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(4, "a")...))
@@ -215,6 +232,31 @@ func (w *env) fight(ctx context.Context, name string) {
 		}
 	})
 	DeferCleanup(func() { cancel(); running.Wait() })
+}
+
+// fightAtRandom has a writer change each of n ConfigMaps at random times, and returns when all have ended.
+func (w *env) fightAtRandom(ctx context.Context, n int, longest time.Duration) {
+	GinkgoHelper()
+	random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 1))
+	var running sync.WaitGroup
+	for i := range n {
+		end := time.After(longest/4 + time.Duration(random.Int64N(int64(longest-longest/4))))
+		pause := 20*time.Millisecond + time.Duration(random.IntN(500))*time.Millisecond
+		running.Go(func() {
+			defer GinkgoRecover()
+			for round := 0; ; round++ {
+				patch := fmt.Sprintf(`{"data":{"key":"theirs-%d"}}`, round)
+				cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: fmt.Sprintf("cm-%d", i)}}
+				Expect(w.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("fighter"))).To(Succeed())
+				select {
+				case <-end:
+					return
+				case <-time.After(pause):
+				}
+			}
+		})
+	}
+	running.Wait()
 }
 
 // deployment is a manifest with environment variables in an order.

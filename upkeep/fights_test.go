@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/deployerkit/deployerkit/apply/watch"
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// TestPostponedDrift: the library may be asked for an item for many reasons, and none of them is a reason to forget what
+// was put off.
+func TestPostponedDrift(t *testing.T) {
+	postponed := func(t *testing.T) *world {
+		w := newWorld(t)
+		for range 3 {
+			w.begin(true).Take()
+			w.drift("fought")
+		}
+		w.wantTriggers(2)
+		return w
+	}
+	// healed checks that the item is triggered when the delay is over, and that the run heals then.
+	healed := func(w *world) {
+		w.Helper()
+		w.wantTriggers(0)
+		w.clock.Step(10 * time.Second)
+		w.wantTriggers(1)
+		w.wants(true, 0)
+		r := w.begin(true)
+		if r.Take(); len(r.taken.drifts) != 1 || len(r.taken.later) != 0 {
+			w.Errorf("the run heals %v and leaves %v", r.taken.drifts, r.taken.later)
+		}
+	}
+	t.Run("has an alarm of its own [F23]", func(t *testing.T) {
+		healed(postponed(t))
+	})
+	t.Run("keeps its alarm when a run for something else leaves it [F23]", func(t *testing.T) {
+		w := postponed(t)
+		w.keeper.Wake(w.item.UID, time.Time{})
+		w.wantTriggers(1)
+		r := w.begin(true)
+		r.Take()
+		r.reportTaken()
+		r.Finished()
+		healed(w)
+	})
+	t.Run("keeps its alarm when that run fails [F23]", func(t *testing.T) {
+		w := postponed(t)
+		w.keeper.Wake(w.item.UID, w.clock.Now().Add(time.Hour))
+		_, giveBack := w.begin(true).Take()
+		giveBack()
+		healed(w)
+	})
+	t.Run("keeps its alarm beside a wish for later [F23]", func(t *testing.T) {
+		w := postponed(t)
+		w.keeper.Wake(w.item.UID, w.clock.Now().Add(time.Hour))
+		w.wants(false, 10*time.Second)
+		healed(w)
+	})
+	t.Run("counts once however often the other writes until then [F23]", func(t *testing.T) {
+		w := postponed(t)
+		for range 20 {
+			w.drift("fought")
+		}
+		healed(w)
+		w.drift("fought")
+		w.wants(false, 20*time.Second)
+	})
+	t.Run("while the item waits is not lost with the end of waiting [F23]", func(t *testing.T) {
+		w := newWorld(t)
+		r := w.begin(true)
+		r.Take()
+		if _, _, waits := deployerlib.AsWait(r.Wait("test", 0, "something", time.Minute)); !waits {
+			t.Fatal("the run does not wait")
+		}
+		w.drift("a")
+		w.wantTriggers(0)
+		r.Finished()
+		w.wantTriggers(1)
+		w.wants(true, 0)
+	})
+}
+
+// TestRandomFights lets a writer change an object at random times, and the library come for random reasons. After the fight
+// the object is healed within the delay that was announced.
+func TestRandomFights(t *testing.T) {
+	t.Run("end healed in time [F23]", endHealed)
+}
+
+func endHealed(t *testing.T) {
+	for seed := range uint64(50) {
+		f := &fightTest{world: newWorld(t), random: rand.New(rand.NewPCG(seed, 1))}
+		f.keeper.clusters.guard = watch.NewGuard(watch.GuardOptions{Clock: f.clock, FirstDelay: 4 * time.Second, MaxDelay: 16 * time.Second})
+		for f.clock.Since(noon) < 8*time.Second {
+			f.step(true)
+		}
+		until := f.clock.Now()
+		for _, at := range f.keeper.items.find(f.item.UID).wants.heals() {
+			until = at
+		}
+		for f.edited && !f.clock.Now().After(until.Add(100*time.Millisecond)) {
+			f.step(false)
+		}
+		if f.edited {
+			t.Errorf("seed %d: not healed at %s, announced for %s", seed, f.clock.Since(noon), until.Sub(noon))
+		}
+		if f.heals > 4 {
+			t.Errorf("seed %d: %d heals in 8 s of a fight with delays of 4 s and more", seed, f.heals)
+		}
+	}
+}
+
+// fightTest is one fight.
+type fightTest struct {
+	*world
+
+	random *rand.Rand
+	edited bool
+	heals  int
+}
+
+// step is a tenth of a second.
+func (f *fightTest) step(fight bool) {
+	f.begin(true)
+	if fight && f.random.IntN(3) == 0 {
+		f.edited = true
+		f.drift("fought")
+	}
+	if f.random.IntN(20) == 0 {
+		f.keeper.Wake(f.item.UID, f.clock.Now().Add(time.Duration(f.random.IntN(3000))*time.Millisecond))
+	}
+	f.mu.Lock()
+	triggered := f.triggers > 0
+	f.triggers = 0
+	f.mu.Unlock()
+	if triggered { // nothing else asks the hook; what it says about later may be lost
+		if run, _ := f.ask(f.keeper.Hooks(nil)); run {
+			f.run()
+		}
+	}
+	f.clock.Step(100 * time.Millisecond)
+}
+
+// run is a background run, which fails now and then; the library tries it again at once.
+func (f *fightTest) run() {
+	r := f.begin(true)
+	_, giveBack := r.Take()
+	if f.random.IntN(4) == 0 {
+		giveBack()
+		r = f.begin(true)
+		r.Take()
+	}
+	if len(r.taken.later) == 0 && f.edited {
+		f.edited = false
+		f.heals++
+	}
+	r.reportTaken()
+	r.Finished()
+}
