@@ -40,9 +40,11 @@ func options() contract.Options { return contract.Options{Now: epoch} }
 func annotated() contract.Options {
 	return contract.Options{Now: epoch, Revision: contract.RevisionAnnotation}
 }
+
 func jobOptions() contract.Options {
 	return contract.Options{Now: epoch, Revision: contract.RevisionJobID}
 }
+
 func cond(t lsv1alpha1.ConditionType, s lsv1alpha1.ConditionStatus, minutes int) lsv1alpha1.Condition {
 	return lsv1alpha1.Condition{Type: t, Status: s, Reason: "R", Message: "m", LastTransitionTime: val(minutes), LastUpdateTime: val(minutes)}
 }

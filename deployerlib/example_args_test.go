@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -81,7 +83,10 @@ func ExampleWriteExport() {
 // DeleteExport deletes what WriteExport wrote. It does nothing if there is no export.
 func ExampleDeleteExport() {
 	remove := func(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem) error {
-		return deployerlib.DeleteExport(ctx, c, di)
+		if err := deployerlib.DeleteExport(ctx, c, di); err != nil {
+			return err
+		}
+		return c.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: di.Namespace, Name: di.Name}})
 	}
 	_ = remove
 }

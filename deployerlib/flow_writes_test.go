@@ -102,7 +102,7 @@ func TestReturns(t *testing.T) {
 			s.Phase = phases.Progressing
 		}), landscapertest.Fail(errBoom)))
 		w.pass()
-		if s := status(w); s.ProviderStatus == nil || s.Phase != phases.Init || s.LastError == nil {
+		if s := status(w); s.ProviderStatus == nil || s.Phase != phases.Progressing || s.LastError == nil {
 			t.Errorf("status %+v", s)
 		}
 	})

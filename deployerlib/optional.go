@@ -40,7 +40,7 @@ func unwrap(d Deployer) Deployer {
 		if !field.Anonymous || !field.IsExported() {
 			continue
 		}
-		if inner, ok := value.Interface().(Deployer); ok && !isNilValue(value) {
+		if inner, ok := reflect.TypeAssert[Deployer](value); ok && !isNilValue(value) {
 			return inner
 		}
 	}

@@ -49,3 +49,17 @@ func ExampleLocked() {
 	// <nil>
 	// true false
 }
+
+// A deletion below a map that the object at hand does not have creates no empty map [F17].
+func ExamplePatch_absent() {
+	ctx := context.Background()
+	c, obj := newGreeting(ctx, map[string]any{"greeting": "hello"})
+
+	p := &patch.Patch{}
+	p.Spec().In("tags").Set("theirs", nil) // the object at hand has no spec.tags
+	p.Labels().Set("team", "blue")
+	result, err := p.Apply(ctx, c, obj)
+
+	fmt.Println(len(result.Calls), result.Body["spec"], obj.GetLabels(), err)
+	// Output: 1 map[greeting:hello] map[team:blue] <nil>
+}

@@ -136,7 +136,7 @@ var _ = Describe("drift", func() {
 	}, SpecTimeout(time.Minute))
 
 	It("is healed after random fights, within the announced delay [F23]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Fights = watch.GuardOptions{FirstDelay: 500 * time.Millisecond, MaxDelay: 2 * time.Second}
 		w.start()
 		const fights = 8
