@@ -26,7 +26,7 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // start makes a control plane for the specs of one container.
 func start(ctx context.Context, o controlplane.Options) *controlplane.ControlPlane {

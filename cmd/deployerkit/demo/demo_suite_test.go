@@ -39,7 +39,7 @@ var _ = Describe("the demo", func() {
 		Expect(out.String()).To(ContainSubstring("Everything came out as promised"))
 		Expect(out.String()).NotTo(ContainSubstring("\x1b"), "no terminal, no escape sequences")
 	},
-		Entry("of deploy items", Options{}, scenario, SpecTimeout(3*time.Minute)),
+		Entry("of deploy items", Options{}, scenario, SpecTimeout(10*time.Minute)),
 		// The first run on a machine builds Landscaper.
 		Entry("of Installations under the real Landscaper", Options{Landscaper: true}, landscaperScenario, SpecTimeout(15*time.Minute)),
 	)
@@ -56,7 +56,7 @@ var _ = Describe("the demo", func() {
 		}), Keep: true})
 		Expect(err).NotTo(HaveOccurred(), "%s", out)
 		Expect(out.String()).To(MatchRegexp(`export KUBECONFIG=\S+/kubeconfig\n\s+\S*kubectl -n demo get deployitems`))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("lists the checks that failed, and goes on after them", func(ctx SpecContext) {
 		st, err := setUp(ctx, GinkgoWriter, false)
@@ -78,7 +78,7 @@ var _ = Describe("the demo", func() {
 		))
 		Expect(verdictOf(ctx, broken)).To(MatchError(ContainSubstring("3 of the checks failed")))
 		Expect(out.String()).To(And(ContainSubstring("✗ hello fails"), ContainSubstring("✓ hello succeeds")))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("stops at once when it is interrupted while it starts [F49]", func(ctx SpecContext) {
 		for _, delay := range []time.Duration{0, 300 * time.Millisecond, 2 * time.Second} {
@@ -99,7 +99,7 @@ var _ = Describe("the demo", func() {
 			Expect(time.Since(interrupted)).To(BeNumerically("<", 5*time.Second), "after %s", delay)
 			Expect(out.String()).NotTo(ContainSubstring("✗"))
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("says so when it is interrupted later, and calls no promise broken [F49]", func(ctx SpecContext) {
 		stopped, interrupt := context.WithCancel(ctx)

@@ -73,7 +73,7 @@ var _ = Describe("exports of a handler", func() {
 		w.Again(ctx, "item")
 		w.Delete(ctx, "item")
 		Eventually(w.exports(ctx, "item")).WithTimeout(patience).Should(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("work also if another deployer wraps that of the handler [F34]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
@@ -84,5 +84,5 @@ var _ = Describe("exports of a handler", func() {
 		w.Start(args)
 		w.Deploy(ctx, "item", config(nil))
 		Expect(w.exports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"host": "a"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -43,7 +43,7 @@ const (
 	// namespace is that of the examples.
 	namespace = "demo"
 	// patience is twice the usual one, because all deployers work at the same time.
-	patience = 2 * world.Patience
+	patience = world.Patience
 )
 
 // root is the directory of the examples.

@@ -75,7 +75,7 @@ var _ = Describe("an API server", func() {
 				w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool {
 					return di.Status.JobID == di.Status.JobIDFinished && contract.IsFinal(di.Status.Phase)
 				})
-			}, SpecTimeout(time.Minute))
+			}, SpecTimeout(5*time.Minute))
 
 			It(title("that "+kind+" to the end of a job: the outcome is kept, the deployer is not called again [decision 10]", revision), func(ctx SpecContext) {
 				w := newEnv(ctx, revision)
@@ -90,7 +90,7 @@ var _ = Describe("an API server", func() {
 				key := w.deploy(ctx, "item")
 				Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 				Consistently(func() int { return len(w.fake.Calls(key)) }).Should(Equal(1))
-			}, SpecTimeout(time.Minute))
+			}, SpecTimeout(5*time.Minute))
 
 			It(title("that "+kind+" to the end of a deletion: the deployer is not called again", revision), func(ctx SpecContext) {
 				w := newEnv(ctx, revision)
@@ -103,7 +103,7 @@ var _ = Describe("an API server", func() {
 				w.finished(ctx, key)
 				Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
 				Expect(w.fake.Count(key, contract.ActionDelete)).To(Equal(1))
-			}, SpecTimeout(time.Minute))
+			}, SpecTimeout(5*time.Minute))
 		}
 	}
 
@@ -123,5 +123,5 @@ var _ = Describe("an API server", func() {
 		// Its watches may take another half minute to come back: the outcome does not wait for them.
 		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 		Expect(w.fake.Calls(key)).To(HaveLen(1))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })

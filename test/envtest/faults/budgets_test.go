@@ -62,7 +62,7 @@ var _ = Describe("calls to the API server", func() {
 		Expect(err).NotTo(HaveOccurred())
 		w.spent(before, 0, 1)
 		Expect(w.fake.Calls(key)).To(HaveLen(1))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("are one write for a run in the background [L45]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -81,7 +81,7 @@ var _ = Describe("calls to the API server", func() {
 		w.wake(key)
 		w.calls(ctx, key, contract.ActionReconcile, 2)
 		w.spent(before, 0, 1)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("are none for a run in the background that found nothing changed, not even an event", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -112,7 +112,7 @@ var _ = Describe("calls to the API server", func() {
 		_, err := w.Landscaper.AwaitJob(within(ctx, patience), key, next)
 		Expect(err).NotTo(HaveOccurred())
 		w.spent(before, 0, 2)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // perRevision are the budgets that both revisions have.
@@ -130,7 +130,7 @@ func perRevision(revision contract.Revision) {
 		Expect(w.Landscaper.Annotate(ctx, key, map[string]string{"a": "b"})).To(Succeed())
 		w.spent(before, 0, 0)
 		Expect(w.fake.Calls(key)).To(HaveLen(1))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("are none for a foreign item [L25, C1]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision).start()
@@ -138,7 +138,7 @@ func perRevision(revision contract.Revision) {
 		Expect(w.Landscaper.Deploy(ctx, w.Landscaper.Item(w.Namespace, "foreign", "example.com/foreign", config))).To(Succeed())
 		Expect(w.Landscaper.Annotate(ctx, w.Key("foreign"), map[string]string{"a": "b"})).To(Succeed())
 		w.spent(before, 0, 0)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("are two writes for the next job, and one for an annotation that goes", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision).start()
@@ -149,7 +149,7 @@ func perRevision(revision contract.Revision) {
 		w.calls(ctx, key, contract.ActionReconcile, 2)
 		w.finished(ctx, key)
 		w.spent(before, 0, 2+annotations)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("are one read of a target's secret in a minute", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
@@ -164,7 +164,7 @@ func perRevision(revision contract.Revision) {
 		w.calls(ctx, key, contract.ActionReconcile, 2)
 		w.finished(ctx, key)
 		w.spent(before, 1, 3+2+annotations)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("are one write for a failure with a new message and none for the same [decision 1]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
@@ -180,7 +180,7 @@ func perRevision(revision contract.Revision) {
 			w.calls(ctx, key, contract.ActionReconcile, n+2)
 			w.spent(before, 0, writes)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("are two writes for a deletion [C13]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision).start()
@@ -189,7 +189,7 @@ func perRevision(revision contract.Revision) {
 		before := w.Counter.Snapshot()
 		Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
 		w.spent(before, 0, 2)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("are one read and one write more for each conflict", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
@@ -205,7 +205,7 @@ func perRevision(revision contract.Revision) {
 		close(release)
 		w.finished(ctx, key)
 		w.spent(before, 1, 2+annotations+1)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("are an empty patch more for a job that another process began [C14]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
@@ -227,7 +227,7 @@ func perRevision(revision contract.Revision) {
 			Should(WithTransform(faultnet.Counts.Total, Equal(2)))
 		Consistently(func() faultnet.Counts { return w.Counter.Snapshot().Of("deployitems", key.Namespace, key.Name) }).
 			Should(WithTransform(faultnet.Counts.Total, Equal(2)))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 }
 
 // target makes a target whose configuration is in a secret.
@@ -253,7 +253,7 @@ var _ = Describe("waits", func() {
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 			Expect(w.fake.Calls(w.Key("item"))).To(HaveLen(3))
 			Expect(contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting)).To(BeNil())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 	}
 
 	It("hold back items that fail with a new message each time: at most 6 calls in 10 s [decision 1]", func(ctx SpecContext) {
@@ -278,5 +278,5 @@ var _ = Describe("waits", func() {
 			Expect(len(w.fake.Calls(key))).To(BeNumerically(">=", 3), "it is tried again")
 			Expect(w.Counter.Snapshot().Of("deployitems", key.Namespace, key.Name).Writes().Total()).To(BeNumerically("<=", 2+6))
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

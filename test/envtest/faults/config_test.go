@@ -99,7 +99,7 @@ var _ = Describe("a bad spec.config", func() {
 			di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(body(`"text":"a","text":"b"`))}
 		})
 		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("of 1 MiB is carried to the end", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -109,14 +109,14 @@ var _ = Describe("a bad spec.config", func() {
 			di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(body(`"text":"` + strings.Repeat("x", 1<<20) + `"`))}
 		})
 		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is not needed to delete [C13]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil })
 		refused(w.finished(ctx, key), "spec.config")
 		Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	// What never reaches a deployer: the API server says no.
 	DescribeTable("is refused by the API server", func(ctx SpecContext, raw string) {

@@ -54,7 +54,7 @@ var _ = Describe("between the deployer's return and the last write [decision 10]
 		job := w.trigger(ctx, key)
 		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 		h.once(job)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("a new job wins: the old one does not end it, and it is run", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -74,7 +74,7 @@ var _ = Describe("between the deployer's return and the last write [decision 10]
 		Expect(calls).To(HaveLen(2))
 		Expect(calls[1].JobID).To(Equal("second"))
 		h.once("second")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("a spec change under annotations is not lost", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionAnnotation)
@@ -89,7 +89,7 @@ var _ = Describe("between the deployer's return and the last write [decision 10]
 		di := w.finished(ctx, key)
 		Expect(di.Status.ObservedGeneration).To(Equal(di.Generation))
 		Expect(di.Generation).To(BeEquivalentTo(2))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("a deletion is not lost", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionAnnotation)
@@ -102,7 +102,7 @@ var _ = Describe("between the deployer's return and the last write [decision 10]
 		w.deploy(ctx, "item")
 		Expect(w.Landscaper.AwaitGone(within(ctx, patience), key)).To(Succeed())
 		Expect(w.fake.Count(key, contract.ActionDelete)).To(Equal(1))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 var _ = Describe("conflicts", func() {
@@ -128,7 +128,7 @@ var _ = Describe("conflicts", func() {
 			Expect(w.finished(ctx, w.Key(fmt.Sprintf("item-%d", i))).Status.Phase).To(Equal(phases.Succeeded))
 		}
 		h.once(jobs...)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("of two processes that both work end each job once [decisions 10, 54]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -156,7 +156,7 @@ var _ = Describe("conflicts", func() {
 		}
 		h.once(jobs...)
 		Expect(other.Faults()).To(BeEmpty())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // soon is closed a moment after the spec begins, so that calls overlap at first.

@@ -49,12 +49,12 @@ var _ = Describe("a bad deployer", func() {
 			w.othersGoOn(ctx)
 			Expect(w.metric("deployerkit_panics_total")).To(BeEquivalentTo(1))
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that never sets a phase and returns nil is done", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			Expect(w.finished(ctx, w.deploy(ctx, "item")).Status.Phase).To(Equal(phases.Succeeded))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that sets a final phase and returns an error is tried again unless it says Failed [C10]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
@@ -66,7 +66,7 @@ var _ = Describe("a bad deployer", func() {
 			Expect(di.Status.Phase).To(Equal(phases.Failed))
 			Expect(di.Status.LastError.Message).To(ContainSubstring("boom"))
 			Expect(w.fake.Calls(key)).To(HaveLen(2))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that leaves a phase that nobody knows fails with an internal problem", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
@@ -76,7 +76,7 @@ var _ = Describe("a bad deployer", func() {
 			Expect(di.Status.Phase).To(Equal(phases.Failed))
 			Expect(di.Status.LastError.Codes).To(ConsistOf(lsv1alpha1.ErrorInternalProblem))
 			Expect(di.Status.LastError.Message).To(ContainSubstring("Dancing"))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that changes the spec is found out", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
@@ -88,7 +88,7 @@ var _ = Describe("a bad deployer", func() {
 			di := w.finished(ctx, w.deploy(ctx, "item"))
 			Expect(di.Status.LastError.Message).To(ContainSubstring("spec.context"))
 			Expect(di.Spec.Context).To(BeEmpty())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that heeds its context ends with the item's deadline [decision 12]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
@@ -98,7 +98,7 @@ var _ = Describe("a bad deployer", func() {
 			timedOut(w.finished(ctx, key))
 			Expect(w.fake.Calls(key)).To(HaveLen(1))
 			Expect(w.fake.Count(key, contract.ActionAbort)).To(BeZero())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that ignores its context is given up, and the worker goes on [decision 11]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
@@ -108,7 +108,7 @@ var _ = Describe("a bad deployer", func() {
 			w.args.Options.MaxConcurrentReconciles = 1
 			w.start()
 			w.givenUp(ctx, w.deploy(ctx, "bad", timeout(time.Second)), release)
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("tells each new error in one event, as it is [H-38]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
@@ -126,7 +126,7 @@ var _ = Describe("a bad deployer", func() {
 				w.calls(ctx, key, contract.ActionReconcile, n+2)
 			}
 			Eventually(func() []string { return w.events(ctx, key) }).Should(ConsistOf(ContainSubstring(odd), ContainSubstring("another")))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 	}
 
 	It("with a very long error has it cut [H-32]", func(ctx SpecContext) {
@@ -135,5 +135,5 @@ var _ = Describe("a bad deployer", func() {
 		w.start()
 		di := w.failing(ctx, w.deploy(ctx, "item"))
 		oneLine(di.Status.LastError.Message)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -134,7 +134,7 @@ var _ = Describe("a replica", func() {
 			}
 		}
 		h.once(jobs...)
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("that is told to end finishes what it works on", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -151,7 +151,7 @@ var _ = Describe("a replica", func() {
 			w.finished(ctx, key)
 		}
 		h.once(jobs...)
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("of the mock deployer takes over from a leader that is killed [decision 28]", func(ctx SpecContext) {
 		const lease = "mock-failover"
@@ -184,7 +184,7 @@ var _ = Describe("a replica", func() {
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 		}
 		h.once(jobs...)
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })
 
 // mock is a configuration of the mock deployer.

@@ -34,13 +34,13 @@ var _ = Describe("an odd item", func() {
 		before := w.Counter.Snapshot()
 		Expect(w.Landscaper.Create(ctx, w.item("item"))).To(Succeed())
 		w.spent(before, 0, 0)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("without status and made by hand is deployed [C7]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionAnnotation).start()
 		Expect(w.Client.Create(ctx, w.item("item"))).To(Succeed())
 		Expect(w.finished(ctx, w.Key("item")).Status.Phase).To(Equal(phases.Succeeded))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	for _, revision := range both {
 		DescribeTable(title("is run to its end", revision), func(ctx SpecContext, phase string) {
@@ -80,6 +80,6 @@ var _ = Describe("an odd item", func() {
 			di.Finalizers = nil
 			Expect(w.Client.Update(ctx, di)).To(Succeed())
 			Expect(w.Landscaper.AwaitGone(within(ctx, patience), key)).To(Succeed())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 	}
 })

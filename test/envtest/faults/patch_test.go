@@ -71,7 +71,7 @@ var _ = Describe("the running patch", func() {
 		Expect(di.Status.LastError.Message).To(And(ContainSubstring("spec.timeout"), Not(ContainSubstring("\n"))))
 		Expect(di.Spec.Timeout).To(BeNil())
 		Expect(di.Generation).To(Equal(int64(1)))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // patchesPerRevision are the promises that both revisions keep.
@@ -104,7 +104,7 @@ func patchesPerRevision(revision contract.Revision) {
 		w.finished(ctx, key)
 		w.spent(before, 1, 2+1)
 		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("v1"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("of a deployer goes out with its outcome, and not before it ended [K5, K14]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
@@ -122,7 +122,7 @@ func patchesPerRevision(revision contract.Revision) {
 		w.spent(before, 1, 4) // the finalizer had to be there before the call
 		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("blue"))
 		Expect(written).To(BeZero())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("goes out with the error of the hook that noted it [K14]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
@@ -135,7 +135,7 @@ func patchesPerRevision(revision contract.Revision) {
 		w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Labels["team"] == "blue" })
 		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("blue"))
 		Expect(w.fake.Calls(key)).To(BeEmpty())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("and a client of the deployer's own do not get into each other's way [K10]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
@@ -154,5 +154,5 @@ func patchesPerRevision(revision contract.Revision) {
 		di := w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Labels["team"] != "" })
 		Expect(di).To(And(haveNoted("blue"), HaveField("Labels", HaveKeyWithValue("own", "client"))))
 		Consistently(func() int { return len(w.fake.Calls(key)) }).Should(Equal(1))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 }

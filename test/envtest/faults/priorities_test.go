@@ -64,6 +64,6 @@ var _ = Describe("a backlog of periodic work", func() {
 			Expect(w.Landscaper.AwaitGone(within(ctx, patience), last)).To(Succeed())
 			Eventually(passes.Load).Should(BeNumerically(">=", backlog-1))
 			Expect(ahead.Load()).To(BeNumerically("<=", backlog/10))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 	}
 })

@@ -73,7 +73,7 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 		sent := counter.Snapshot().Since(before).Of("deployitems", key.Namespace, key.Name)
 		Expect(sent.Reads().Total()).To(BeZero(), sent.String())
 		Expect(sent.Writes().Total()).To(BeNumerically("<=", 8), sent.String())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("fails what nobody picks up", func(ctx SpecContext) {
 		key := keyOf("orphan")
@@ -85,7 +85,7 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 			g.Expect(di.Status.Phase).To(Equal(phases.Failed))
 			g.Expect(di.Status.LastError.Reason).To(Equal(lsv1alpha1.PickupTimeoutReason))
 		}).WithContext(ctx).WithTimeout(20 * time.Second).Should(Succeed())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("stops a call that runs", func(ctx SpecContext) {
 		key := keyOf("stopped")
@@ -99,7 +99,7 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 		di, err := ls.AwaitFinished(ctx, key)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("lets a killed manager write nothing more", func(ctx SpecContext) {
 		key := keyOf("killed")
@@ -116,5 +116,5 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 		di, err := ls.Get(ctx, key)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Init))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 }

@@ -82,5 +82,5 @@ var _ = Describe("systematic runs of a deployer of one's own", func() {
 				Expect(hit).To(BeTrue(), "%s: %s: not reached", point, fault)
 			}
 		}
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })

@@ -48,7 +48,7 @@ var _ = Describe("an item tells", func() {
 		Expect(condition.Message).To(And(ContainSubstring("configmaps"), ContainSubstring("forbidden")))
 		w.remove(ctx, "item")
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("which right is missing, and goes on once it is there", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -61,7 +61,7 @@ var _ = Describe("an item tells", func() {
 		role.Rules[0].Verbs = append(role.Rules[0].Verbs, "patch")
 		Expect(w.Client.Update(ctx, role)).To(Succeed())
 		Expect(w.Finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("what is wrong with its configuration, and is deleted all the same [H-29]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -74,7 +74,7 @@ var _ = Describe("an item tells", func() {
 		w.remove(ctx, "item")
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 		Eventually(w.events(ctx, "item")).WithTimeout(patience).Should(ContainElement(HavePrefix("InvalidConfiguration: ")))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("which field of an object cannot be changed", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -88,5 +88,5 @@ var _ = Describe("an item tells", func() {
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Message).To(ContainSubstring("ConfigMap " + w.Namespace + "/frozen: .data: "))
 		Expect(di.Status.LastError.Codes).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -116,7 +116,7 @@ var _ = Describe("a target that denies deletes", func() {
 			allow()
 			Expect(job{}.end(ctx, w)).To(Succeed())
 			job{gone: []string{"cm-0", "cm-1", "cm-2"}}.check(ctx, w, di)
-		}, SpecTimeout(2*time.Minute))
+		}, SpecTimeout(8*time.Minute))
 
 		It("("+name+") is not forgotten by an update", func(ctx SpecContext) {
 			w := newEnv(ctx, contract.RevisionJobID).start()
@@ -139,6 +139,6 @@ var _ = Describe("a target that denies deletes", func() {
 			allow()
 			Expect(last.end(ctx, w)).To(Succeed())
 			last.check(ctx, w, di)
-		}, SpecTimeout(2*time.Minute))
+		}, SpecTimeout(8*time.Minute))
 	}
 })

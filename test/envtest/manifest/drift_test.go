@@ -73,7 +73,7 @@ var _ = Describe("drift", func() {
 		w.heals(ctx, "cm-1", "a")
 		_, writes := w.Spent(before)
 		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is told in events that name each object, the field manager and the field", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -86,7 +86,7 @@ var _ = Describe("drift", func() {
 			"Normal item: configmaps "+w.Namespace+"/cm-0: changed by kubectl-edit (data.key)",
 			"Normal item: configmaps "+w.Namespace+"/cm-1: changed by some-controller (data.key)",
 		))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("of objects that were deleted or lost our label is healed", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -106,7 +106,7 @@ var _ = Describe("drift", func() {
 		Eventually(w.Data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Labels", HaveKey(ownership.LabelItem)))
 		before := w.Counter.Snapshot()
 		Consistently(func() int { _, writes := w.Spent(before); return writes }).Should(BeZero())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that comes back each time is a fight: told, slowed down, and no reason to keep a job waiting", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -133,7 +133,7 @@ var _ = Describe("drift", func() {
 		now := w.Counter.Snapshot()
 		Consistently(func() int { _, writes := w.Spent(now); return writes }).WithTimeout(3*time.Second).
 			Should(BeNumerically("<=", 1), "no hot loop after the job either")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is healed after random fights, within the announced delay [F23]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -146,7 +146,7 @@ var _ = Describe("drift", func() {
 			w.heals(ctx, fmt.Sprintf("cm-%d", i), "a")
 		}
 		Expect(w.notes(ctx, "Drift")(NewWithT(GinkgoTB()))).To(ContainElement(ContainSubstring("a fight with")))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("while a job runs is healed by that job, or right after it", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -180,7 +180,7 @@ var _ = Describe("drift", func() {
 		goOn.Namespace, goOn.Name = w.Namespace, "go"
 		Expect(w.Client.Create(ctx, goOn)).To(Succeed())
 		Expect(job{after: []any{}}.end(ctx, w)).To(Succeed())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that no watch can see is healed by schedule, which believes nothing [L3]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -206,7 +206,7 @@ var _ = Describe("drift", func() {
 		Expect(names(NewGomega(Fail))).To(Equal([]string{"second", "first"}))
 		Consistently(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(time.Second).Should(BeZero(), "the order of a list is a blind spot")
 		Eventually(names).WithTimeout(patience).Should(Equal([]string{"first", "second"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // fight changes a ConfigMap again whenever it was put right, until the spec ends.
@@ -293,7 +293,7 @@ var _ = Describe("an object with two claims", func() {
 		Expect(w.Landscaper.Delete(ctx, w.Key("second"))).To(Succeed())
 		Expect(w.Read(ctx, "cm-0")).To(Equal(before))
 		Expect(w.Read(ctx, "cm-1")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("goes to the item that is created again with the same name", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -313,5 +313,5 @@ var _ = Describe("an object with two claims", func() {
 		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 		Expect(w.Read(ctx, "cm-1")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -21,7 +21,7 @@ var _ = Describe("the examples of objects", func() {
 		Expect(w.Read(ctx, "old-version").Data).To(HaveKeyWithValue("level", "info"))
 		w.remove(ctx, "old-version")
 		Expect(w.Read(ctx, "old-version")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("expand lists, each item with the policy of the list [D8]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -29,7 +29,7 @@ var _ = Describe("the examples of objects", func() {
 		w.remove(ctx, "list")
 		Expect(w.Read(ctx, "list-a")).NotTo(BeNil())
 		Expect(w.Read(ctx, "list-b")).NotTo(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("have policies for what is missing [D8]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -45,7 +45,7 @@ var _ = Describe("the examples of objects", func() {
 		for name, there := range map[string]bool{"managed": false, "fallback": false, "kept": true, "immutable": false} {
 			Expect(w.Read(ctx, name) != nil).To(Equal(there), name)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("have policies for what was there before [D8, H-18]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -65,7 +65,7 @@ var _ = Describe("the examples of objects", func() {
 			Expect(w.Read(ctx, name) != nil).To(Equal(there), name)
 		}
 		Eventually(w.events(ctx, "policies")).WithTimeout(patience).Should(ContainElement(HavePrefix("AdoptedDeleted: ")))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	// What is there: {level: theirs, format: "", more: theirs}. The manifest: {level: info, format: json}.
 	for strategy, want := range map[string]map[string]string{
@@ -87,7 +87,7 @@ var _ = Describe("the examples of objects", func() {
 			Expect(stays).To(Equal(strings.HasPrefix(strategy, "merge")), "a field that left the manifest")
 			w.remove(ctx, name)
 			Expect(w.Read(ctx, name)).To(BeNil())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 	}
 
 	It("are annotated and patched before and after [D8]", func(ctx SpecContext) {
@@ -113,7 +113,7 @@ var _ = Describe("the examples of objects", func() {
 		Expect(cm.Data).To(HaveKeyWithValue("state", "leaving"))
 		w.release(ctx, "before-and-after")
 		Expect(w.Landscaper.AwaitGone(ctx, w.Key("before-and-after"))).To(Succeed())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("are reconciled on their schedule, indirect changes included [L3]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -121,5 +121,5 @@ var _ = Describe("the examples of objects", func() {
 		w.Edit(ctx, "every-second", func(cm *corev1.ConfigMap) { cm.Data["level"] = "by hand" })
 		Eventually(w.Data(ctx, "every-second")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("level", "info")))
 		w.succeed(ctx, "at-night")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -73,7 +73,7 @@ var _ = Describe("with the cluster's own controllers", Ordered, func() {
 		w.remove(ctx, "logging")
 		Expect(w.exists(ctx, &appsv1.Deployment{}, "logging")).To(BeFalse())
 		Expect(w.exists(ctx, &corev1.ConfigMap{}, "logging")).To(BeFalse())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("goes by stages, and back, whatever the order of the manifests [D15]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -83,5 +83,5 @@ var _ = Describe("with the cluster's own controllers", Ordered, func() {
 		deleted := w.record("delete")
 		w.remove(ctx, "stages")
 		Expect(deleted()).To(Equal([]string{"backups", "clusterroles", "namespaces", "customresourcedefinitions"}))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })

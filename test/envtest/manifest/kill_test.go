@@ -215,7 +215,7 @@ var _ = Describe("a process that is killed", func() {
 				By(fmt.Sprintf("killed at write %d, before it took effect: %t", k.at, k.before))
 				job{}.run(ctx, manifests, k)
 			})
-		}, SpecTimeout(3*time.Minute))
+		}, SpecTimeout(10*time.Minute))
 	}
 
 	It("leaves what others made under a name that it was about to use", func(ctx SpecContext) {
@@ -235,7 +235,7 @@ var _ = Describe("a process that is killed", func() {
 		w.process(newKiller(0, false, nil))
 		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 		Expect(w.Read(ctx, "cm-1")).To(Equal(before))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })
 
 // inParallel calls f for each, some at a time.

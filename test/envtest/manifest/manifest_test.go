@@ -33,7 +33,7 @@ var _ = Describe("the manifest deployer", func() {
 			Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 			Expect(w.Read(ctx, "cm-0")).To(BeNil())
 			Expect(w.Read(ctx, "cm-1")).To(BeNil())
-		}, SpecTimeout(2*time.Minute))
+		}, SpecTimeout(8*time.Minute))
 	}
 
 	It("writes N objects first, nothing for the same again, and one for one that changed", func(ctx SpecContext) {
@@ -54,7 +54,7 @@ var _ = Describe("the manifest deployer", func() {
 		_, writes = w.Spent(before)
 		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
 		Expect(w.Read(ctx, "cm-7").Data).To(HaveKeyWithValue("key", "b"))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("writes nothing for the same again after a restart", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -67,7 +67,7 @@ var _ = Describe("the manifest deployer", func() {
 		w.Finished(ctx, "item")
 		_, writes := w.Spent(before)
 		Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("heals what others change, at once and without polling [L3]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -86,7 +86,7 @@ var _ = Describe("the manifest deployer", func() {
 		before = w.Counter.Snapshot()
 		w.Edit(ctx, "cm-0", func(cm *corev1.ConfigMap) { cm.Data["theirs"] = "stays" })
 		Consistently(func() int { _, writes := w.Spent(before); return writes }).Should(BeZero())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("comes back when an object of somebody else is as a custom check and an export want it [D13, D14]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -116,7 +116,7 @@ var _ = Describe("the manifest deployer", func() {
 		di := w.Finished(ctx, "item")
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 		Expect(di.Status.ExportReference).NotTo(BeNil())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("reads credentials again that are refused, and gives up when they are refused twice [H-15]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -132,7 +132,7 @@ var _ = Describe("the manifest deployer", func() {
 
 		w.Counter.Inject(nil)
 		Expect(w.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("heals what was changed while it was down", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -144,5 +144,5 @@ var _ = Describe("the manifest deployer", func() {
 		Eventually(w.Data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
 		_, writes := w.Spent(before)
 		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })

@@ -38,7 +38,7 @@ var _ = Describe("the manifest deployer promises", func() {
 		for _, name := range []string{"cm-0", "cm-1", "cm-2", "cm-3"} {
 			Expect(w.Read(ctx, name)).To(BeNil(), name)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("to remember what it was not allowed to delete [D11, H-21]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -55,7 +55,7 @@ var _ = Describe("the manifest deployer promises", func() {
 		w.Counter.Inject(nil)
 		Expect(w.Finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 		Expect(w.Read(ctx, "cm-1")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("to refuse a Target of another type [D16]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -68,7 +68,7 @@ var _ = Describe("the manifest deployer promises", func() {
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorConfigurationProblem))
 		Expect(di.Status.LastError.Message).To(ContainSubstring(`spec.target: target configuration: type: is not "landscaper.gardener.cloud/kubernetes-cluster"`))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("to say at the item's timeout what was not ready [D12]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -81,7 +81,7 @@ var _ = Describe("the manifest deployer promises", func() {
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Message).To(ContainSubstring("Service " + w.Namespace + "/readiness-timeout: the load balancer has no address yet"))
 		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("to cope with long names [H-17]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -96,7 +96,7 @@ var _ = Describe("the manifest deployer promises", func() {
 		Eventually(w.Data(ctx, "cm-0")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
 		w.remove(ctx, name)
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("to leave an object of another item alone, and to name that item [H-17]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -107,7 +107,7 @@ var _ = Describe("the manifest deployer promises", func() {
 		Expect(w.Read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "a"))
 		w.remove(ctx, "thief")
 		Expect(w.Read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "a"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("to take over from Landscaper's own deployer, and to hand back [D11]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -154,7 +154,7 @@ var _ = Describe("the manifest deployer promises", func() {
 		Expect(back.Kind).To(Equal("ProviderStatus"))
 		Expect(back.ManagedResources).To(ConsistOf(
 			And(HaveField("Policy", "manage"), HaveField("Resource.UID", old.UID)), HaveField("Resource.UID", labelled.UID)))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("to cost what the guide says", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
@@ -174,5 +174,5 @@ var _ = Describe("the manifest deployer promises", func() {
 		settled()
 		Expect(calls(func() { w.Update(ctx, "item", config(nil, w.configMaps(9, "a")...)) })).To(Equal([]int{1, 1}), "one removed")
 		Expect(calls(func() { w.remove(ctx, "item") })).To(Equal([]int{9, 9}), "deletion")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -284,7 +284,7 @@ var _ = Describe("a secret", func() {
 		}
 		Expect(log.text()).NotTo(BeEmpty())
 		Expect(leaks(w.public(ctx, log), names)).To(BeEmpty())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })
 
 // apiServerEchoes makes sure that there is something to hide.

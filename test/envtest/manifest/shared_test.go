@@ -65,7 +65,7 @@ var _ = Describe("an object that several items hold", func() {
 				Expect(err).NotTo(HaveOccurred())
 				Eventually(func() bool { return w.liveNamespace(ctx, shared).DeletionTimestamp != nil }, patience).
 					Should(BeTrue(), "the last one deletes it")
-			}, SpecTimeout(2*time.Minute))
+			}, SpecTimeout(8*time.Minute))
 		}
 	}
 
@@ -85,7 +85,7 @@ var _ = Describe("an object that several items hold", func() {
 		Eventually(w.Data(ctx, "shared"), patience).Should(HaveField("Data", HaveKeyWithValue("two", "2")))
 		Expect(w.Landscaper.Delete(ctx, w.Key("two"))).To(Succeed())
 		Expect(w.Read(ctx, "shared")).To(BeNil())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		It("fails the second at once, with the name of the first, if it is of another kind ("+string(revision)+") [F62]", func(ctx SpecContext) {
@@ -96,6 +96,6 @@ var _ = Describe("an object that several items hold", func() {
 			Expect(di.Status.LastError.Message).To(ContainSubstring(w.Namespace + "/one"))
 			Expect(di.Status.LastError.Codes).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))
 			Expect(w.Read(ctx, "mine").Data).To(HaveKeyWithValue("key", "value"))
-		}, SpecTimeout(2*time.Minute))
+		}, SpecTimeout(8*time.Minute))
 	}
 })

@@ -202,7 +202,7 @@ var _ = Describe("many items on many targets", func() {
 		w.allSucceed(ctx, late)
 		Expect(w.metric("deployerkit_target_client_events_total", "event", "created")).To(BeEquivalentTo(tenantCount))
 		Expect(w.metric("deployerkit_target_discoveries_total", "result", "ok")).To(BeEquivalentTo(tenantCount))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })
 
 // createOn creates an item with one ConfigMap of its name on a Target.

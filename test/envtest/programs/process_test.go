@@ -32,7 +32,7 @@ import (
 const (
 	ns = metav1.NamespaceDefault
 	// patience covers a takeover with testFlags on a loaded machine.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 )
 
 // testFlags keep processes apart and make a takeover take seconds.

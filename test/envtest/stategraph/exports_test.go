@@ -65,7 +65,7 @@ var _ = Describe("exports of a graph", func() {
 		By("the end of the item")
 		w.Delete(ctx, "item")
 		Eventually(w.exports(ctx, "item")).WithTimeout(patience).Should(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("work also if another deployer wraps that of the graph [F34]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -73,7 +73,7 @@ var _ = Describe("exports of a graph", func() {
 		w.start(build(stategraph.NewGraph().Add("first", configMap("first")).Export("value", "first", ".data.value")))
 		w.deploy(ctx, "item", settings{Value: "a"})
 		Expect(w.exports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"value": "a"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("of a field that does not exist yet are waited for [F34]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -83,5 +83,5 @@ var _ = Describe("exports of a graph", func() {
 		w.sign(ctx, "item-first", true)
 		w.succeeded(ctx, "item")
 		Expect(w.exports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"signed": "true"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

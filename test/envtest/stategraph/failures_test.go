@@ -40,7 +40,7 @@ var _ = Describe("a component that fails", func() {
 		Expect(w.status(ctx, "item")(NewGomega(Fail)).Components).To(ContainElement(And(HaveField("Name", "bottom"), HaveField("BlockedBy", Equal([]string{"left"})))))
 		Expect(w.condition(ctx, "item")(NewGomega(Fail))).To(Equal("False Failed: bottom blocked by left: the left one; other: the other one"))
 		Expect(w.alive(ctx, "item-top", "item-right", "item-bottom", "item-apart")(NewGomega(Fail))).To(Equal([]string{"item-top", "item-right", "item-apart"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("for good ends the job only when nothing makes progress any more; until then it is Progressing [F38] [Yx8]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -54,7 +54,7 @@ var _ = Describe("a component that fails", func() {
 		w.sign(ctx, "item-slow", true)
 		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
 		Expect(w.value(ctx, "item-behind")(NewGomega(Fail))).To(Equal("a"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("because its object cannot be, does not keep the others of its wave from running [Yx8]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -67,7 +67,7 @@ var _ = Describe("a component that fails", func() {
 		Expect(w.Stored(ctx, "item")(NewGomega(Fail)).Status.LastError.Message).To(ContainSubstring("component bad: "))
 		Expect(w.alive(ctx, "item-good", "item-behind")(NewGomega(Fail))).To(HaveLen(2))
 		Expect(w.states(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{"good": "Ready", "behind": "Ready", "bad": "Failed"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("since its Job failed, ends the job with the reason [F38]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -88,7 +88,7 @@ var _ = Describe("a component that fails", func() {
 		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
 		Expect(w.Stored(ctx, "item")(NewGomega(Fail)).Status.LastError.Message).To(ContainSubstring("component migrate: Job.batch " + w.Namespace + "/item-migrate: has failed: DeadlineExceeded"))
 		Expect(w.states(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{"migrate": "Failed", "apart": "Ready", "behind": "Blocked"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("by a panic is one that fails [Yx8]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -97,5 +97,5 @@ var _ = Describe("a component that fails", func() {
 		w.begin(ctx, "item", settings{Value: "a"})
 		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("component bad: panic: at the disco")))
 		Eventually(w.value(ctx, "item-good")).WithTimeout(patience).Should(Equal("a"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

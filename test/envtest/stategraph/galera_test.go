@@ -137,7 +137,7 @@ var _ = Describe("galera", func() {
 		Expect(w.exists(ctx, &corev1.Secret{}, "galera-tls")).To(BeFalse())
 		Expect(w.versions(ctx)(NewGomega(Fail))).To(BeEmpty())
 		Expect(w.Counter.Snapshot().Since(before).Writes().Total()).To(Equal(7), "one deletion for each object")
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("gets another ConfigMap when its configuration changes; the old one goes when nothing uses it any more [Yx4]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start(galeraGraph())
@@ -163,7 +163,7 @@ var _ = Describe("galera", func() {
 		stuck.set(w.Namespace, false)
 		w.succeeded(ctx, "galera")
 		Eventually(w.versions(ctx)).WithTimeout(patience).Should(And(HaveLen(1), HaveKey(now)))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })
 
 // mounted is the name of the ConfigMap that the database uses.

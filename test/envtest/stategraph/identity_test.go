@@ -107,7 +107,7 @@ var _ = Describe("objects", func() {
 		Expect(after).To(HaveLen(1))
 		Expect(after[0].UID).To(Equal(before.UID))
 		Expect(after[0].Data).To(HaveKeyWithValue("value", "changed"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("may be one per element of a list, each with its instance; those whose element is gone are deleted [Yx6]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -126,7 +126,7 @@ var _ = Describe("objects", func() {
 			left = append(left, one.Labels[stategraph.LabelInstance])
 		}
 		Expect(left).To(ConsistOf("c", "d"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("may be made of templates beside the code; what those lack is told with component and file [Y16, Y17, Y26, Y27, Y28]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -141,7 +141,7 @@ var _ = Describe("objects", func() {
 		w.begin(ctx, "lacking", map[string]any{"names": []string{"a"}})
 		Eventually(w.Stored(ctx, "lacking")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", And(
 			ContainSubstring("component app: "), ContainSubstring("app.yaml"), ContainSubstring("value"))))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("need no more rights than the graph lists [Yx5]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -155,5 +155,5 @@ var _ = Describe("objects", func() {
 		Expect(contract.GetCondition(di.Status.Conditions, "DriftDetection")).To(BeNil(), "all is watched")
 		Expect(w.Landscaper.Delete(ctx, w.Key("galera"))).To(Succeed())
 		Expect(w.exists(ctx, &appsv1.StatefulSet{}, "galera")).To(BeFalse())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -64,7 +64,7 @@ var _ = Describe("a listener", func() {
 		Expect(w.value(ctx, "one-second")(NewGomega(Fail))).To(Equal("one"), "blocked is left alone")
 		w.sign(ctx, "one-first", true)
 		Eventually(w.condition(ctx, "one")).WithTimeout(patience).Should(HavePrefix("True AllReady"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is heard through channels, for one item or all; several notifications are one run, for no reason that a run could see [Y37, Y38, Y40]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -89,7 +89,7 @@ var _ = Describe("a listener", func() {
 		close(events)
 		Consistently(func() []int { return []int{probe.count("one"), probe.count("two")} }).WithTimeout(500*time.Millisecond).
 			Should(Equal([]int{one + 4, two + 2}), "a closed channel is silent")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that notifies while a run goes on leads to exactly one more [Y38, Y39]", func(ctx SpecContext) {
 		events := make(chan types.NamespacedName)
@@ -133,7 +133,7 @@ var _ = Describe("a listener", func() {
 			Consistently(entered).WithTimeout(time.Second).ShouldNot(Receive())
 			Expect(probe.count("item")).To(Equal(2))
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("does not hear what the run itself did [Y38]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -147,7 +147,7 @@ var _ = Describe("a listener", func() {
 		w.deploy(ctx, "item", settings{Value: "a"})
 		w.AwaitQuiet(ctx)
 		Consistently(func() int { return probe.count("item") }).WithTimeout(time.Second).Should(Equal(1))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that is a timer or a poll asks again by itself [Y13, Y37]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -166,7 +166,7 @@ var _ = Describe("a listener", func() {
 		timed.start(build(stategraph.NewGraph().Add("timed", probe.external(stategraph.Timer(time.Second)))))
 		timed.deploy(ctx, "timed", settings{})
 		Eventually(func() int { return probe.count("timed") }).WithTimeout(patience).Should(BeNumerically(">=", 3))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is replaced by a look now and then where the target lets nobody watch [Y13]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -177,5 +177,5 @@ var _ = Describe("a listener", func() {
 		w.sign(ctx, "item-first", true)
 		w.succeeded(ctx, "item")
 		Expect(contract.GetCondition(w.Stored(ctx, "item")(NewGomega(Fail)).Status.Conditions, "DriftDetection")).To(HaveField("Reason", "NotWatched"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

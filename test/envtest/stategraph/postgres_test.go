@@ -78,5 +78,5 @@ var _ = Describe("postgres", func() {
 		w.beginUpdate(ctx, "pg", config)
 		Expect(w.Finished(ctx, "pg").Status.LastError.Message).To(ContainSubstring("spec.config.users[0]"))
 		w.Delete(ctx, "pg")
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })

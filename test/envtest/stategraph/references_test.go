@@ -92,10 +92,10 @@ var _ = Describe("a reference", func() {
 		Expect(w.Client.Get(ctx, w.Key("login"), secret)).To(Succeed())
 		Expect(secret.Labels).To(Equal(map[string]string{"login": "of-" + w.Namespace}), "it is never written")
 	},
-		Entry("by name, in the target", SpecTimeout(time.Minute), stategraph.ReferenceSpec{Name: byName}),
-		Entry("by labels, in the target", SpecTimeout(time.Minute), stategraph.ReferenceSpec{Selector: bySelector}),
-		Entry("by name, in the Landscaper cluster", SpecTimeout(time.Minute), stategraph.ReferenceSpec{Name: byName, Landscaper: true}),
-		Entry("by labels, in the Landscaper cluster", SpecTimeout(time.Minute), stategraph.ReferenceSpec{Selector: bySelector, Landscaper: true}),
+		Entry("by name, in the target", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Name: byName}),
+		Entry("by labels, in the target", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Selector: bySelector}),
+		Entry("by name, in the Landscaper cluster", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Name: byName, Landscaper: true}),
+		Entry("by labels, in the Landscaper cluster", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Selector: bySelector, Landscaper: true}),
 	)
 })
 
@@ -120,5 +120,5 @@ var _ = Describe("a slow component", func() {
 		Expect(w.value(ctx, "item-last")(NewGomega(Fail))).To(BeEmpty())
 		close(release)
 		w.succeeded(ctx, "item")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

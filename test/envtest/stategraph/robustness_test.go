@@ -68,7 +68,7 @@ var _ = Describe("a graph", func() {
 			Add("definition", stategraph.Object(definition, stategraph.WithScheme(scheme)))))
 		w.deploy(ctx, "item", settings{})
 		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that keeps no objects needs no target, and one that does says so", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -85,7 +85,7 @@ var _ = Describe("a graph", func() {
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.begin(ctx, "objects", settings{}, withoutTarget)
 		Eventually(w.Stored(ctx, "objects")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("spec.target: required")))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("goes on where a killed process stopped, and leaves nothing behind [Y35, Yx7]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -121,7 +121,7 @@ var _ = Describe("a graph", func() {
 			Expect(w.found(ctx, di, "", "")(NewGomega(Fail))).To(BeEmpty())
 			w.Manager.Stop()
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("takes it for one refusal when a target refuses several components at once, and reads the credentials again [H-15]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -131,7 +131,7 @@ var _ = Describe("a graph", func() {
 		di := w.deploy(ctx, "item", settings{Value: "a"})
 		Expect(w.found(ctx, di, "", "")(NewGomega(Fail))).To(HaveLen(2))
 		Expect(di.Status.LastErrors).To(ConsistOf(HaveField("Message", And(ContainSubstring("component one"), ContainSubstring("component two")))))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("takes hooks besides its own", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -140,7 +140,7 @@ var _ = Describe("a graph", func() {
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
 		Expect(recorder.Types()).To(Equal([]extension.HookType{extension.BeforeReconcileHook, extension.EndHook}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("counts what its components are, and names no item [Yx9]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -159,7 +159,7 @@ var _ = Describe("a graph", func() {
 			}
 		}
 		Expect(counts).To(And(HaveKey("first Progressing"), HaveKey("second Blocked"), HaveLen(2)))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // label is the value of a label.

@@ -110,7 +110,7 @@ var _ = Describe("several items", func() {
 				Expect(cm.Labels).To(HaveKeyWithValue(stategraph.LabelParentName, name))
 			}
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("do not wait for each other: a component that is not ready keeps no worker [Y7]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -126,5 +126,5 @@ var _ = Describe("several items", func() {
 		w.sign(ctx, "item-4-part", true)
 		w.succeeded(ctx, "item-4")
 		Expect(w.Stored(ctx, "item-0")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

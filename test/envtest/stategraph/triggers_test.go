@@ -47,7 +47,7 @@ var _ = Describe("a run is begun", func() {
 		for _, name := range names {
 			Expect(w.Stored(ctx, name)(NewGomega(Fail)).ResourceVersion).To(Equal(versions[name]), "the item is not written either")
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("after a restart with another code, which takes effect by that alone [Y41, Y26, Yx7]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -59,7 +59,7 @@ var _ = Describe("a run is begun", func() {
 		Eventually(w.value(ctx, "item-first")).WithTimeout(patience).Should(Equal("a"))
 		Eventually(w.value(ctx, "item-old")).WithTimeout(patience).Should(BeEmpty())
 		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{"first": "Ready", "part": "Ready"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("by a change of the spec, not by one of the status [Y36]", func(ctx SpecContext) {
 		for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
@@ -80,7 +80,7 @@ var _ = Describe("a run is begun", func() {
 			Eventually(w.value(ctx, "item-object")).WithTimeout(patience).Should(Equal("b"))
 			w.Manager.Stop()
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("again after a failure, with growing pauses, and is never dropped [Yx1]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -100,7 +100,7 @@ var _ = Describe("a run is begun", func() {
 		w.succeeded(ctx, "item")
 		Expect(times).To(HaveLen(7))
 		Expect(times[6].Sub(times[5])).To(BeNumerically(">", 3*times[2].Sub(times[1])), "the pauses double")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("not while the item is paused [Yx2]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
@@ -110,7 +110,7 @@ var _ = Describe("a run is begun", func() {
 		Consistently(w.value(ctx, "item-object")).WithTimeout(time.Second).Should(Equal("by hand"))
 		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{contract.PausedAnnotation: ""})).To(Succeed())
 		Eventually(w.value(ctx, "item-object")).WithTimeout(patience).Should(Equal("a"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("regularly, and then nothing is believed to be unchanged [Yx3]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -119,7 +119,7 @@ var _ = Describe("a run is begun", func() {
 		w.deploy(ctx, "item", settings{Value: "a"})
 		before := w.Counter.Snapshot()
 		Eventually(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(patience).Should(BeNumerically(">=", 2))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("by drift, at once [Yx3]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID)
@@ -130,7 +130,7 @@ var _ = Describe("a run is begun", func() {
 			w.edit(ctx, name, "by hand")
 			Eventually(w.value(ctx, name)).WithTimeout(patience).Should(Equal("a"))
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("by force for an item [Y36]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
@@ -138,5 +138,5 @@ var _ = Describe("a run is begun", func() {
 		before := w.Counter.Snapshot()
 		Expect(w.Landscaper.Operate(ctx, w.Key("item"), lsv1alpha1.ForceReconcileOperation)).To(Succeed())
 		Eventually(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(patience).Should(Equal(1), "all is applied, whatever the watches say")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
