@@ -110,6 +110,11 @@ func (e *environment) deploy(ctx context.Context, f *files) error {
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create namespace %s: %w", namespace, err)
 		}
+		if e.landscaper != nil {
+			if err := e.landscaper.AwaitContext(ctx, namespace); err != nil {
+				return err
+			}
+		}
 	}
 	if f.target != nil {
 		if err := e.client.Create(ctx, f.target); err != nil {
