@@ -32,7 +32,7 @@ func Library(args func() deployerlib.DeployerArgs) func(context.Context, *rest.C
 			Controller: config.Controller{SkipNameValidation: new(true)},
 		})
 		if err != nil {
-			return fmt.Errorf("make manager: %w", err)
+			return fmt.Errorf("create manager: %w", err)
 		}
 		if err := deployerlib.Add(logr.Discard(), mgr, nil, a); err != nil {
 			return err

@@ -75,7 +75,7 @@ func StartManager(t testing.TB, cfg *rest.Config, args deployerlib.DeployerArgs,
 	t.Helper()
 	m := &Manager{Registry: prometheus.NewRegistry(), network: faultnet.NewNetwork(), ended: make(chan struct{}), t: t}
 	if err := m.make(cfg, args, options); err != nil {
-		t.Fatalf("make manager: %v", err)
+		t.Fatalf("create manager: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	m.cancel = cancel

@@ -94,7 +94,7 @@ func (st *env) populate(ctx context.Context) error {
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
-		return fmt.Errorf("make manager: %w", err)
+		return fmt.Errorf("create manager: %w", err)
 	}
 	hook := extension.ReconcileExtensionHookSetup{Hook: extension.Named("demo", st.state.hook), HookTypes: extension.HookTypes()}
 	for _, args := range []deployerlib.DeployerArgs{

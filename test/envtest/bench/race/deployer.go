@@ -82,7 +82,7 @@ func (d *deployer) manager() (ctrl.Manager, error) {
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make manager: %w", err)
+		return nil, fmt.Errorf("create manager: %w", err)
 	}
 	args := manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}})
 	args.Type, args.Registerer, args.Options.MaxConcurrentReconciles = d.itemType(), prometheus.NewRegistry(), AtOnce
