@@ -85,7 +85,7 @@ func (st *env) populate(ctx context.Context) error {
 		return err
 	}
 	if st.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-		return fmt.Errorf("make client: %w", err)
+		return fmt.Errorf("create client: %w", err)
 	}
 	st.classic = landscapertest.NewLandscaper(st.client, landscapertest.LandscaperOptions{Revision: contract.RevisionAnnotation})
 	st.modern = landscapertest.NewLandscaper(st.client, landscapertest.LandscaperOptions{Revision: contract.RevisionJobID})

@@ -83,7 +83,7 @@ func (e *environment) start(ctx context.Context, f *files, progress io.Writer, s
 		return err
 	}
 	if e.client, err = client.New(e.cp.Config, client.Options{Scheme: scheme}); err != nil {
-		return fmt.Errorf("make client: %w", err)
+		return fmt.Errorf("create client: %w", err)
 	}
 	if withLandscaper {
 		state.set("starting Landscaper")
@@ -162,7 +162,7 @@ func (e *environment) follow(ctx context.Context, out io.Writer, state *state) e
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-e.deployer.Done:
-			return fmt.Errorf("the deployer ended by itself: %s", e.deployer.LastWords())
+			return fmt.Errorf("the deployer ended unexpectedly: %s", e.deployer.LastWords())
 		case <-timeout:
 			return fmt.Errorf("the deploy items did not finish within %s", e.options.timeout)
 		case <-tick.C:

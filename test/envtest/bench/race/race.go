@@ -64,7 +64,7 @@ func Run(ctx context.Context, cp *controlplane.ControlPlane, rounds int, contend
 	}
 	cl, err := client.NewWithWatch(cp.Config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
+		return nil, fmt.Errorf("create client: %w", err)
 	}
 	counter, err := newCalls(cp.Config)
 	if err != nil {
@@ -169,7 +169,7 @@ func Each[T any](ctx context.Context, limit int, list []T, do func(ctx context.C
 func NewClient(cfg *rest.Config) (client.Client, error) {
 	cl, err := client.New(cfg, client.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
+		return nil, fmt.Errorf("create client: %w", err)
 	}
 	if _, err := cl.RESTMapper().RESTMapping(schema.GroupKind{Kind: "ConfigMap"}, "v1"); err != nil {
 		return nil, fmt.Errorf("find ConfigMaps: %w", err)
