@@ -24,7 +24,7 @@ type Point struct {
 	Phase string
 	// When describes at which moment, and how often per reconcile, the hook is called.
 	When string
-	// Item and Target describe whether the arguments are nil: "nil", "set" or "may be nil".
+	// Item and Target describe the arguments, each as "nil", "set" or "may be nil".
 	Item, Target string
 	// Merge is how AbortReconcile is merged.
 	Merge Merge

@@ -246,7 +246,7 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// awaitWaiter waits until somebody waits for the clock.
+// awaitWaiter waits until a goroutine waits for the clock.
 func awaitWaiter(t *testing.T, c *testingclock.FakeClock) {
 	t.Helper()
 	ticker := time.NewTicker(time.Millisecond)

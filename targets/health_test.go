@@ -47,7 +47,7 @@ func hung(t *testing.T) string {
 	return "https://" + listener.Addr().String()
 }
 
-// dead is the address of a port where nobody listens.
+// dead returns the address of a port on which nothing listens.
 func dead(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

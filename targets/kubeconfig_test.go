@@ -95,7 +95,7 @@ func TestRESTConfigAccepts(t *testing.T) {
 	}
 }
 
-// mustBeSafe: nothing that can run, read a file, become somebody else or trust everybody.
+// mustBeSafe requires that a config cannot run a program, read a file, impersonate a user or trust every server.
 func mustBeSafe(t *testing.T, c *rest.Config, p targets.Policy) {
 	t.Helper()
 	switch {

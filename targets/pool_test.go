@@ -370,7 +370,7 @@ func TestPoolReadsContent(t *testing.T) {
 	wantFault(t, p, resolved("case", `{"Kubeconfig":"`+canary+`"}`), "kubeconfig")
 }
 
-// TestOtherTargetTypesAreResolved: content of other types is none of our business until somebody asks for a client.
+// TestOtherTargetTypesAreResolved tests that the content of other types is checked only when a client is requested.
 func TestOtherTargetTypesAreResolved(t *testing.T) {
 	t.Run("no kubeconfig is looked for in other types [H-8]", func(t *testing.T) {
 		r, _, _ := setup(nil)

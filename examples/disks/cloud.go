@@ -61,7 +61,7 @@ func (c *Cloud) Return(id string) {
 	delete(c.disks, id)
 }
 
-// Has tells whether there is a disk with this ID.
+// Has reports whether there is a disk with this ID.
 func (c *Cloud) Has(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

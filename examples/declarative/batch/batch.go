@@ -58,7 +58,7 @@ var (
 	_ declarative.Finalizer = Handler{}
 )
 
-// Sync says what an item shall have: a Job. The item succeeds when the Job has ended.
+// Sync returns the Job of an item. The item succeeds when the Job has ended.
 func (Handler) Sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	config, err := declarative.Config[Config](req)
 	if err != nil {

@@ -34,7 +34,7 @@ type Config struct {
 
 // Status is the provider status of an item.
 type Status struct {
-	// Customer is whose licence the target has. Empty: nobody's.
+	// Customer is the customer whose licence the target has. It is empty if there is no licence.
 	Customer string `json:"customer,omitempty"`
 	// Error is why there is none, or why it is not that of the configuration.
 	Error string `json:"error,omitempty"`

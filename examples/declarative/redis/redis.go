@@ -48,13 +48,13 @@ type Status struct {
 	Address string `json:"address"`
 	// Secret has the password, under the key "password".
 	Secret string `json:"secret"`
-	// Ready tells that the server answers.
+	// Ready reports whether the server responds.
 	Ready bool `json:"ready"`
 	// Message is why it is not ready, as its Deployment puts it.
 	Message string `json:"message,omitempty"`
 }
 
-// Sync says what an item shall have.
+// Sync returns the objects that an item should have.
 func Sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	config, err := readConfig(req)
 	if err != nil {
