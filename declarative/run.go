@@ -98,7 +98,7 @@ func (r *run) sync(ctx context.Context) error {
 	prints := r.prints(desired, req.Children)
 	report, err := r.up.Apply(ctx, r.skip(desired, prints), apply.Options{Concurrency: 1, KeepGoing: true})
 	r.remember(report)
-	r.settle(prints, err)
+	r.settle(prints, report, err)
 	r.again(response)
 	if err != nil {
 		return err
