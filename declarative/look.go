@@ -53,7 +53,7 @@ func (d *deployer) observerOf(c *upkeep.Cluster) (*observer, error) {
 // informer can be sure about it. What the item itself wrote last is always in the snapshot.
 func (r *run) look(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
-	r.partly = false
+	r.unobserved = map[schema.GroupKind]bool{}
 	for _, kind := range r.options.Children {
 		gvk := schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)
 		mapping, err := r.up.Cluster.Mapping(gvk)
@@ -114,7 +114,7 @@ func (r *run) lookAt(ctx context.Context, gvk schema.GroupVersionKind, v view, e
 	for _, obj := range v.of(r.up.Owner) {
 		found[obj.GetNamespace()+"/"+obj.GetName()] = obj
 	}
-	r.partly = r.partly || v.reason != ""
+	r.unobserved[gvk.GroupKind()] = v.reason != ""
 	for _, entry := range entries {
 		key := entry.Namespace + "/" + entry.Name
 		obj, sure := r.seen(ctx, v, entry)
