@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -173,6 +174,32 @@ func (r *run) read(ctx context.Context, gvk schema.GroupVersionKind, entry apply
 	}
 	obj.SetManagedFields(nil)
 	return obj, nil
+}
+
+// restore puts the children that carry the item's marks into an inventory that was lost.
+func (r *run) restore(seen []*unstructured.Unstructured) error {
+	if !r.up.LostInventory() {
+		return nil
+	}
+	var entries []apply.Entry
+	for _, obj := range seen {
+		if entry, ours := r.up.EntryOf(obj.GroupVersionKind(), obj); ours {
+			entries = append(entries, entry)
+		}
+	}
+	return r.up.Restore(entries)
+}
+
+// recover looks for the children of an item that is being deleted and has no inventory.
+func (r *run) recover(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
+	if err := r.connect(ctx, target); err != nil {
+		return err
+	}
+	seen, err := r.look(ctx)
+	if err != nil {
+		return err
+	}
+	return r.restore(seen)
 }
 
 // isOurs tells whether an object carries the item's mark, or that of an earlier life of the item.

@@ -89,6 +89,9 @@ func (r *run) sync(ctx context.Context) error {
 	if err != nil {
 		return r.failed(err)
 	}
+	if err := r.restore(seen); err != nil {
+		return r.failed(err)
+	}
 	req, err := NewRequest(r.item, r.target, seen...)
 	if err != nil {
 		return r.failed(err)

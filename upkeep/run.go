@@ -152,6 +152,9 @@ func (r *Run) checkpoint(ctx context.Context, inventory apply.Inventory) error {
 // Errors: those of Begin's note.
 func (r *Run) Note(inventory apply.Inventory) error {
 	r.Inventory = inventory
+	if len(inventory.Entries) > 0 {
+		r.item.searched.Store(false)
+	}
 	return r.store(inventory)
 }
 

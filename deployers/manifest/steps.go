@@ -4,10 +4,12 @@ package manifest
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
 )
@@ -34,6 +36,9 @@ func (r *run) reconcile(ctx context.Context) error {
 func (r *run) apply(ctx context.Context) error {
 	desired, err := r.config.Desired()
 	if err != nil {
+		return err
+	}
+	if err := r.Recover(ctx, kindsOf(desired)); err != nil {
 		return err
 	}
 	groups, err := r.groups(ctx, "deletionGroupsDuringUpdate", r.config.DeletionGroupsDuringUpdate)
@@ -74,14 +79,68 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 		r.config = nil
 		r.Event(nil, corev1.EventTypeWarning, "InvalidConfiguration", "deleted in the default order: "+oneLine(err.Error()))
 	}
-	if len(r.Inventory.Entries) == 0 && !r.deletesAll() {
+	recovers := r.config != nil && len(r.config.Manifests) > 0 && target != nil && r.LostInventory()
+	if len(r.Inventory.Entries) == 0 && !r.deletesAll() && !recovers {
 		r.Forget(di.UID)
 		return nil
 	}
 	if err := r.Connect(ctx, target); err != nil {
 		return err
 	}
+	if recovers {
+		if err := r.recover(ctx); err != nil {
+			return err
+		}
+	}
 	return r.delete(ctx)
+}
+
+// recover finds the objects of an item whose inventory was lost, with the policies of its manifests.
+func (r *run) recover(ctx context.Context) error {
+	desired, err := r.config.Desired()
+	if err != nil {
+		return err
+	}
+	if err := r.Recover(ctx, kindsOf(desired)); err != nil {
+		return err
+	}
+	wanted := map[identity]apply.Desired{}
+	for _, d := range desired {
+		wanted[identityOf(d.Object)] = d
+	}
+	inventory := apply.Inventory{Entries: slices.Clone(r.Inventory.Entries)}
+	for i := range inventory.Entries {
+		entry := &inventory.Entries[i]
+		id := identity{group: entry.Ref().GVK().Group, kind: entry.Kind, namespace: entry.Namespace, name: entry.Name}
+		if d, found := wanted[id]; found {
+			entry.Policy, entry.AnnotateBeforeDelete, entry.PatchBeforeDelete = policyOf(d), d.AnnotateBeforeDelete, d.PatchBeforeDelete
+		}
+	}
+	if len(inventory.Entries) == 0 {
+		return nil
+	}
+	return r.Note(inventory)
+}
+
+// policyOf is how an inventory writes the policy.
+func policyOf(d apply.Desired) apply.Policy {
+	if d.Policy == apply.Manage {
+		return ""
+	}
+	return d.Policy
+}
+
+// kindsOf are the kinds of manifests, with the namespaces of their objects.
+func kindsOf(desired []apply.Desired) map[schema.GroupVersionKind]map[string]bool {
+	out := map[schema.GroupVersionKind]map[string]bool{}
+	for _, d := range desired {
+		gvk := d.Object.GroupVersionKind()
+		if out[gvk] == nil {
+			out[gvk] = map[string]bool{}
+		}
+		out[gvk][d.Object.GetNamespace()] = true
+	}
+	return out
 }
 
 // delete is Delete with the target at hand.
