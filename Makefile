@@ -10,6 +10,7 @@ LINT := hack/tools/bin/golangci-lint
 # Benchmarks against other tools: a module of its own, for what those depend on.
 PEERS := test/envtest/bench/peers
 BENCH ?= .
+FUZZ ?= .
 FUZZTIME ?= 30s
 SEED ?= 0
 MUTANTS ?= .
@@ -72,8 +73,8 @@ bench: ## Run the benchmarks; BENCH=regexp selects
 	cd $(PEERS) && go test -run='^$$' -bench='$(BENCH)' -timeout=60m ./...
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz test for FUZZTIME (30s each, two at once)
-	hack/fuzz.sh $(FUZZTIME)
+fuzz: ## Run every fuzz test for FUZZTIME (30s each, two at once), and 100 000 random patches; FUZZ=regexp selects
+	hack/fuzz.sh $(FUZZTIME) '$(FUZZ)'
 
 .PHONY: mutants
 mutants: ## Break the code in many ways and see that a test fails each time; MUTANTS=regexp selects

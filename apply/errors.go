@@ -33,6 +33,8 @@ type Error struct {
 	Reason string
 	// Class says what helps.
 	Class Class
+	// Immutable reports that a field was changed that cannot be: the strategy Recreate makes the object anew.
+	Immutable bool
 	// Status is the API server's reason, for instance metav1.StatusReasonUnauthorized; empty when it gave none.
 	Status metav1.StatusReason
 

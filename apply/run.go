@@ -90,6 +90,9 @@ func (r *run) one(ctx context.Context, o *object) (Outcome, *Error) {
 		err = r.applyObject(ctx, o, s)
 		out.Live, out.Changed = s.live, s.changed
 	})
+	if isImmutable(err) {
+		err = r.immutableField(ctx, o, err)
+	}
 	failed := r.sort(o.ref, err)
 	if failed != nil {
 		if o.Hint != "" {

@@ -23,7 +23,7 @@ type Check struct {
 	Revision contract.Revision
 
 	needs []need
-	run   func(p *probe)
+	run   func(t *testContext)
 	// alone: the check has the deployer to itself, for it ends it.
 	alone bool
 	// rule holds for every stored version of every item of all checks, in the light of the version before it; it returns

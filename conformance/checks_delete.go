@@ -14,120 +14,106 @@ import (
 var deletionChecks = []Check{
 	{
 		Name: "delete", Rows: "[C13, L33]", Promise: "a deleted item goes",
-		run: func(p *probe) {
-			p.succeeds()
-			p.delete("valid")
-			p.gone("valid")
+		run: func(t *testContext) {
+			t.succeeds()
+			t.valid.delete()
+			t.valid.gone()
 		},
 	},
 	{
 		Name: "delete-phases", Rows: "[C9]", Promise: "a deletion that is at work shows the phase of a run",
-		run: func(p *probe) {
-			p.succeeds()
-			p.delete("valid")
-			p.gone("valid")
+		run: func(t *testContext) {
+			t.succeeds()
+			t.valid.delete()
+			t.valid.gone()
 			var shown []lsv1alpha1.DeployItemPhase
-			for _, di := range p.history.Versions("valid") {
+			for _, di := range t.valid.recorded() {
 				if di.DeletionTimestamp != nil {
 					shown = append(shown, di.Status.Phase)
 				}
 			}
-			p.hold(slices.ContainsFunc(shown, isWorking), "it showed %q only", slices.Compact(shown))
-			if p.jobs() {
+			t.require(slices.ContainsFunc(shown, isWorking), "it showed %q only", slices.Compact(shown))
+			if t.jobs() {
 				ok := slices.Contains(shown, phases.InitDelete) || slices.Contains(shown, phases.Deleting)
-				p.hold(ok, "it showed neither InitDelete nor Deleting, only %q", slices.Compact(shown))
+				t.require(ok, "it showed neither InitDelete nor Deleting, only %q", slices.Compact(shown))
 			}
 		},
 	},
 	{
 		Name: "uninstall", Rows: "[C13, L33]", Promise: "an item is gone only after what it deployed", needs: []need{needsDeployed},
-		run: func(p *probe) {
-			p.succeeds()
-			p.hold(p.deployed("valid"), "a valid item succeeded, and nothing is deployed")
-			p.delete("valid")
-			p.gone("valid")
-			p.uninstalled("valid")
+		run: func(t *testContext) {
+			t.succeeds()
+			t.require(t.valid.deployed(), "a valid item succeeded, and nothing is deployed")
+			t.valid.delete()
+			t.valid.gone()
+			t.valid.uninstalled()
 		},
 	},
 	{
-		Name: "deletion-waits", Rows: "[C3, C13]", Revision: contract.JobID, Promise: "a deletion waits for its job",
-		run: func(p *probe) {
-			p.succeeds()
-			p.must(p.ls.Mark(p.ctx, p.key("valid")))
-			p.quiet(p.get("valid"))
-			p.trigger("valid")
-			p.gone("valid")
+		Name: "deletion-waits", Rows: "[C3, C13]", Revision: contract.RevisionJobID, Promise: "a deletion waits for its job",
+		run: func(t *testContext) {
+			t.succeeds()
+			t.valid.mark()
+			t.requireNoWrites(t.valid.get())
+			t.valid.trigger()
+			t.valid.gone()
 		},
 	},
 	{
 		Name: "delete-failed-item", Rows: "[C13]", Promise: "an item that failed can be deleted", needs: []need{needsInvalid},
-		run: func(p *probe) {
-			p.failsInvalid("conformance")
-			p.delete("invalid")
-			p.gone("invalid")
+		run: func(t *testContext) {
+			t.failsInvalid("conformance")
+			t.invalid.delete()
+			t.invalid.gone()
 		},
 	},
 	{
-		Name: "without-uninstall", Rows: "[C12]", Revision: contract.JobID, needs: []need{needsDeployed},
+		Name: "without-uninstall", Rows: "[C12]", Revision: contract.RevisionJobID, needs: []need{needsDeployed},
 		Promise: "delete-without-uninstall removes the finalizer and leaves what is deployed",
-		run: func(p *probe) {
-			p.succeeds()
-			p.change(withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true"))
-			p.delete("valid")
-			p.gone("valid")
-			p.hold(p.deployed("valid"), "what was deployed is gone")
+		run: func(t *testContext) {
+			t.succeeds()
+			t.valid.change(withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true"))
+			t.valid.delete()
+			t.valid.gone()
+			t.require(t.valid.deployed(), "what was deployed is gone")
 		},
 	},
 	{
-		Name: "without-uninstall-target", Rows: "[C12]", Revision: contract.JobID, needs: []need{needsTarget},
+		Name: "without-uninstall-target", Rows: "[C12]", Revision: contract.RevisionJobID, needs: []need{needsTarget},
 		Promise: "delete-without-uninstall needs no Target",
-		run: func(p *probe) {
-			p.succeeds()
-			p.removeTarget()
-			p.change(withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true"))
-			p.delete("valid")
-			p.gone("valid")
+		run: func(t *testContext) {
+			t.succeeds()
+			t.removeTarget()
+			t.valid.change(withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true"))
+			t.valid.delete()
+			t.valid.gone()
 		},
 	},
 	{
 		Name: "delete-undeployed", Rows: "[C13, L33]", Promise: "an item that never had a run can be deleted", alone: true,
-		run: func(p *probe) {
-			p.restart(func() {
-				p.make("valid", p.subject.Valid, p.withFinalizer)
-				p.delete("valid")
+		run: func(t *testContext) {
+			t.restart(func() {
+				t.valid.create(t.withFinalizer)
+				t.valid.delete()
 			})
-			p.goneWithin(p.subject.Bounds.Start, "valid")
-			p.uninstalled("valid")
+			t.valid.goneWithin(t.bounds().Start)
+			t.valid.uninstalled()
 		},
 	},
 	{
 		Name: "foreign-finalizer", Rows: "[C13, Lx6]", Promise: "a deleted item that others hold loses Landscaper's finalizer only, and is then left alone",
-		run: func(p *probe) {
-			p.succeeds()
-			p.change(func(di item) { controllerutil.AddFinalizer(di, foreignFinalizer) })
-			p.delete("valid")
-			di := p.until("valid", "rid of Landscaper's finalizer", func(di item) bool { return !contract.HasOurFinalizer(di) })
-			p.hold(slices.Equal(di.Finalizers, []string{foreignFinalizer}), "the finalizers are %q", di.Finalizers)
-			p.quiet(di)
-			p.change(func(di item) { controllerutil.RemoveFinalizer(di, foreignFinalizer) })
-			p.gone("valid")
+		run: func(t *testContext) {
+			t.succeeds()
+			t.valid.change(func(di item) { controllerutil.AddFinalizer(di, foreignFinalizer) })
+			t.valid.delete()
+			di := t.valid.until("rid of Landscaper's finalizer", func(di item) bool { return !contract.HasOurFinalizer(di) })
+			t.require(slices.Equal(di.Finalizers, []string{foreignFinalizer}), "the finalizers are %q", di.Finalizers)
+			t.requireNoWrites(di)
+			t.valid.change(func(di item) { controllerutil.RemoveFinalizer(di, foreignFinalizer) })
+			t.valid.gone()
 		},
 	},
 }
 
 // foreignFinalizer is one that is none of the deployer's business.
 const foreignFinalizer = "conformance.deployerkit.dev/held"
-
-// withFinalizer puts Landscaper's finalizer on an item, where Landscaper does not do so itself.
-func (p *probe) withFinalizer(di item) {
-	if !p.jobs() {
-		controllerutil.AddFinalizer(di, lsv1alpha1.LandscaperFinalizer)
-	}
-}
-
-// uninstalled holds that nothing is left of an item that is gone, if the subject can tell.
-func (p *probe) uninstalled(name string) {
-	if p.subject.Deployed != nil {
-		p.hold(!p.deployed(name), "the item is gone, and what it deployed is still there")
-	}
-}

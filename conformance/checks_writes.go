@@ -19,30 +19,30 @@ const (
 var writeChecks = []Check{
 	{
 		Name: "writes", Rows: "[C5, C10, C13]", Promise: "an item is not written more often than needed: twice for a job and for its deletion, once to prepare it",
-		run: func(p *probe) {
-			p.succeeds()
-			p.trigger("valid")
-			p.succeededAgain("valid")
-			p.settled("valid")
+		run: func(t *testContext) {
+			t.succeeds()
+			t.valid.trigger()
+			t.valid.succeeded()
+			t.valid.settled()
 			jobs, mine := twoJobs, 1 // the trigger
-			if !p.jobs() {
+			if !t.jobs() {
 				jobs++ // the operation has to go
 			}
-			done := p.versions("valid")
+			done := t.valid.versions()
 			jobs += shownWork(done)
-			if p.jobs() {
+			if t.jobs() {
 				mine++ // the first trigger
 			}
 			n := writes(done) - mine
-			p.hold(n <= jobs, "two jobs cost %d writes, want at most %d", n, jobs)
-			p.delete("valid")
-			p.gone("valid")
+			t.require(n <= jobs, "two jobs cost %d writes, want at most %d", n, jobs)
+			t.valid.delete()
+			t.valid.gone()
 			// The last version is the end itself: it shows the item as it was before its finalizer went.
-			all := p.history.Versions("valid")
+			all := t.valid.recorded()
 			deletion := all[len(done)-1 : len(all)-1]
 			n = writes(deletion) - mine + 1
 			want := aDeletion + shownWork(deletion)
-			p.hold(n <= want, "the deletion cost %d writes, want at most %d", n, want)
+			t.require(n <= want, "the deletion cost %d writes, want at most %d", n, want)
 		},
 	},
 }

@@ -19,8 +19,8 @@ func Execute(ctx context.Context, s Subject) (*Report, error) {
 	s = s.withDefaults()
 	report := &Report{Subject: s.Name}
 	var errs []error
-	for courses := range s.courses(ctx) {
-		for _, c := range courses {
+	for suites := range s.suites(ctx) {
+		for _, c := range suites {
 			<-c.done
 			report.add(c)
 			errs = append(errs, c.fault())
@@ -29,17 +29,17 @@ func Execute(ctx context.Context, s Subject) (*Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// courses starts the courses of all revisions, and hands out those that run at the same time.
-func (s Subject) courses(ctx context.Context) func(func([]*course) bool) {
-	return func(yield func([]*course) bool) {
-		var together []*course
+// suites starts the suites of all revisions, and hands out those that run at the same time.
+func (s Subject) suites(ctx context.Context) func(func([]*suite) bool) {
+	return func(yield func([]*suite) bool) {
+		var together []*suite
 		for _, revision := range s.Revisions {
 			if ctx.Err() != nil {
 				break
 			}
 			if c := begin(ctx, s, revision); s.SideBySide {
 				together = append(together, c)
-			} else if !yield([]*course{c}) {
+			} else if !yield([]*suite{c}) {
 				return
 			}
 		}
@@ -47,8 +47,8 @@ func (s Subject) courses(ctx context.Context) func(func([]*course) bool) {
 	}
 }
 
-// add adds the results of a course that has ended.
-func (r *Report) add(c *course) {
+// add adds the results of a suite that has ended.
+func (r *Report) add(c *suite) {
 	for _, check := range c.checks {
 		if result, ok := <-c.results[check.Name]; ok {
 			r.Results = append(r.Results, result)

@@ -15,9 +15,9 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Run holds subjects to the contract: a spec per check and revision, with the rows in its name, so that -ginkgo.focus
-// selects. At the end it writes the report of each subject to Subject.Report and Subject.JUnit. Ginkgo runs its specs
-// once per test binary, so call it once; specs of the caller's package run with it.
+// Run checks subjects against the contract. It makes a spec per check and revision, with the rows in its name, so that
+// -ginkgo.focus can select them. At the end it writes the report of each subject to Options.Report and Options.JUnit.
+// Ginkgo runs its specs once per test binary, so call Run once. It also runs the specs of the caller's package.
 func Run(t *testing.T, subjects ...Subject) {
 	t.Helper()
 	gomega.RegisterFailHandler(ginkgo.Fail)
@@ -25,14 +25,14 @@ func Run(t *testing.T, subjects ...Subject) {
 		if err := s.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		Specs(s)
+		specs(s)
 	}
 	ginkgo.RunSpecs(t, "conformance")
 }
 
-// Specs adds the specs of a subject, which has to be valid, to a suite that the caller runs. Call it where containers may
+// specs adds the specs of a valid subject. Call it where containers may
 // be made: in a variable of the package, or before RunSpecs.
-func Specs(s Subject) bool {
+func specs(s Subject) bool {
 	if s.Logs == nil {
 		s.Logs = ginkgo.GinkgoWriter
 	}
@@ -41,38 +41,38 @@ func Specs(s Subject) bool {
 	}
 	s = s.withDefaults()
 	report := &Report{Subject: s.Name}
-	courses := make([]*course, len(s.Revisions))
+	suites := make([]*suite, len(s.Revisions))
 	return ginkgo.Describe("conformance of "+s.Name, ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
 			for i, revision := range s.Revisions {
 				if s.SideBySide && !filtered() {
-					courses[i] = begin(context.WithoutCancel(ctx), s, revision)
+					suites[i] = begin(context.WithoutCancel(ctx), s, revision)
 				}
 			}
 		})
 		for i, revision := range s.Revisions {
-			ginkgo.Describe(fmt.Sprintf("under the %s revision", revision), func() { specsOf(s, revision, &courses[i], report) })
+			ginkgo.Describe(fmt.Sprintf("under the %s revision", revision), func() { specsOf(s, revision, &suites[i], report) })
 		}
 		ginkgo.AfterAll(func() { gomega.Expect(write(report, s)).To(gomega.Succeed()) })
 	})
 }
 
-// filtered tells that not all specs are wanted. Then each check is made when its spec runs.
+// filtered reports whether Ginkgo runs only a part of the specs. Then each check runs when its spec does.
 func filtered() bool {
 	c, _ := ginkgo.GinkgoConfiguration()
 	return len(c.FocusStrings)+len(c.SkipStrings)+len(c.FocusFiles)+len(c.SkipFiles) > 0 || c.LabelFilter != ""
 }
 
-// specsOf makes the specs of one revision. Its course may have begun before.
-func specsOf(s Subject, revision contract.Revision, under **course, report *Report) {
+// specsOf makes the specs of one revision. Its suite may have begun before.
+func specsOf(s Subject, revision contract.Revision, under **suite, report *Report) {
 	var result func(context.Context, Check) (Result, error)
 	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
 		if filtered() {
-			st, err := open(ctx, s, revision)
+			e, err := openEnv(ctx, s, revision)
 			gomega.Expect(err).NotTo(gomega.HaveOccurred())
-			ginkgo.DeferCleanup(st.close)
+			ginkgo.DeferCleanup(e.close)
 			result = func(ctx context.Context, c Check) (Result, error) {
-				seen := st.check(ctx, c)
+				seen := e.check(ctx, c)
 				s.Observe(seen)
 				return seen, ctx.Err()
 			}

@@ -41,10 +41,10 @@ type History struct {
 
 // Record watches the deploy items of a namespace until Stop; the end of ctx does not end it. The items that are there
 // already are its first versions. Use it in tests of your own, to hold what a deployer does there to the same rules as
-// [Run] does; revision is the contract that is played. Whoever plays Landscaper writes as the field manager "landscaper"
+// [Run] does; revision is the contract that is played. The stand-in for Landscaper must write as the field manager "landscaper"
 // (client.WithFieldOwner): others must not write a spec.
 //
-//	history, err := conformance.Record(ctx, c, "default", contract.JobID)
+//	history, err := conformance.Record(ctx, c, "default", contract.RevisionJobID)
 //	… // the test
 //	err = history.Sync(ctx)
 //	history.Stop()
@@ -120,7 +120,7 @@ func (h *History) Sync(ctx context.Context) error {
 	})
 }
 
-// hasAll tells whether these versions are recorded, and that all other items are gone.
+// hasAll reports whether these versions are recorded and all other items are gone.
 func (h *History) hasAll(items []lsv1alpha1.DeployItem) bool {
 	there := map[string]bool{}
 	for i := range items {
@@ -167,14 +167,14 @@ func (h *History) Faults() []string {
 	return faults
 }
 
-// fault tells why the history is not whole; empty when it is.
+// fault returns why the history is incomplete, or an empty string.
 func (h *History) fault() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.broken
 }
 
-// has tells whether a version of an item was recorded.
+// has reports whether a version of an item was recorded.
 func (h *History) has(name, resourceVersion string) bool {
 	return slices.ContainsFunc(h.Versions(name), func(di *lsv1alpha1.DeployItem) bool { return di.ResourceVersion == resourceVersion })
 }

@@ -26,7 +26,7 @@ func recorded(t *testing.T) (client.WithWatch, *History) {
 		t.Fatal(err)
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).Build()
-	h, err := Record(t.Context(), c, "ns", contract.JobID)
+	h, err := Record(t.Context(), c, "ns", contract.RevisionJobID)
 	if err != nil {
 		t.Fatal(err)
 	}

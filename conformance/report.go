@@ -30,7 +30,7 @@ type Result struct {
 	Revision contract.Revision
 	// Outcome: pass, fail or not applicable.
 	Outcome Outcome
-	// Fault tells what is wrong. Empty unless the check failed.
+	// Fault says what is wrong. It is empty unless the check failed.
 	Fault string
 	// Seen is the evidence: what is wrong, or why it does not apply; and the phases that items showed.
 	Seen string

@@ -32,10 +32,10 @@ func check(t *testing.T, name string) conformance.Check {
 func report(t *testing.T) *conformance.Report {
 	t.Helper()
 	return &conformance.Report{Subject: "sample", Results: []conformance.Result{
-		{Check: check(t, "succeeds"), Revision: contract.JobID, Outcome: conformance.Pass, Seen: "valid: Init > Succeeded (4 versions)", Took: 1500 * time.Millisecond},
-		{Check: check(t, "deployer"), Revision: contract.JobID, Outcome: conformance.Fail, Fault: "status.deployer is {}", Seen: "status.deployer is {}\nvalid: Succeeded (2 versions)", Took: 61 * time.Millisecond},
-		{Check: check(t, "uninstall"), Revision: contract.JobID, Outcome: conformance.NotApplicable, Seen: "the subject does not tell what is deployed"},
-		{Check: check(t, "succeeds"), Revision: contract.Annotation, Outcome: conformance.Fail, Fault: "a valid item ended as \"Failed\"", Seen: "a valid item ended as \"Failed\""},
+		{Check: check(t, "succeeds"), Revision: contract.RevisionJobID, Outcome: conformance.Pass, Seen: "valid: Init > Succeeded (4 versions)", Took: 1500 * time.Millisecond},
+		{Check: check(t, "deployer"), Revision: contract.RevisionJobID, Outcome: conformance.Fail, Fault: "status.deployer is {}", Seen: "status.deployer is {}\nvalid: Succeeded (2 versions)", Took: 61 * time.Millisecond},
+		{Check: check(t, "uninstall"), Revision: contract.RevisionJobID, Outcome: conformance.NotApplicable, Seen: "the subject does not tell what is deployed"},
+		{Check: check(t, "succeeds"), Revision: contract.RevisionAnnotation, Outcome: conformance.Fail, Fault: "a valid item ended as \"Failed\"", Seen: "a valid item ended as \"Failed\""},
 	}}
 }
 
@@ -78,7 +78,7 @@ func TestWriteTableTellsARevisionThatDoesNotApplyInOneLine(t *testing.T) {
 	r := &conformance.Report{Subject: "sample"}
 	for _, name := range []string{"succeeds", "deployer"} {
 		r.Results = append(r.Results, conformance.Result{
-			Check: check(t, name), Revision: contract.Annotation, Outcome: conformance.NotApplicable, Seen: "another revision",
+			Check: check(t, name), Revision: contract.RevisionAnnotation, Outcome: conformance.NotApplicable, Seen: "another revision",
 		})
 	}
 	var got strings.Builder
@@ -146,7 +146,7 @@ func TestReportTellsThatItCouldNotBeWritten(t *testing.T) {
 
 func TestFailed(t *testing.T) {
 	r := report(t)
-	if diff := cmp.Diff([]string{"deployer"}, r.Failed(contract.JobID)); diff != "" {
+	if diff := cmp.Diff([]string{"deployer"}, r.Failed(contract.RevisionJobID)); diff != "" {
 		t.Errorf("Failed(job-id): -want, +got:\n%s", diff)
 	}
 	if err := r.Err(); err == nil || !strings.Contains(err.Error(), "annotation revision, succeeds [C10, L34]: a valid item ended") {

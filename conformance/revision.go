@@ -20,8 +20,8 @@ type revisionFeatures struct {
 }
 
 var features = map[contract.Revision]revisionFeatures{
-	contract.JobID:      {jobs: true, definitions: controlplane.CRDs, statusField: "jobID"},
-	contract.Annotation: {definitions: controlplane.ClassicCRDs, statusField: "phase"},
+	contract.RevisionJobID:      {jobs: true, definitions: controlplane.CRDs, statusField: "jobID"},
+	contract.RevisionAnnotation: {definitions: controlplane.ClassicCRDs, statusField: "phase"},
 }
 
 // revisionOf returns the newest revision that a definition of deploy items has the fields of, empty if there is none.

@@ -17,7 +17,7 @@ import (
 // rules hold for every stored version of every item.
 var rules = []Check{
 	{
-		Name: "finished-is-final", Rows: "[C10]", Revision: contract.JobID,
+		Name: "finished-is-final", Rows: "[C10]", Revision: contract.RevisionJobID,
 		Promise: "at every moment: while jobIDFinished equals jobID the phase is final",
 		rule: func(_, now item) string {
 			s := now.Status
@@ -25,7 +25,7 @@ var rules = []Check{
 		},
 	},
 	{
-		Name: "one-write", Rows: "[C10]", Revision: contract.JobID,
+		Name: "one-write", Rows: "[C10]", Revision: contract.RevisionJobID,
 		Promise: "at every moment: a final phase and jobIDFinished appear in one write",
 		rule: func(before, now item) string {
 			ends := contract.IsFinal(now.Status.Phase) && now.Status.Phase != before.Status.Phase
@@ -33,7 +33,7 @@ var rules = []Check{
 		},
 	},
 	{
-		Name: "job-ids", Rows: "[C3]", Revision: contract.JobID,
+		Name: "job-ids", Rows: "[C3]", Revision: contract.RevisionJobID,
 		Promise: "at every moment: jobIDFinished is the job's and never vanishes, the ID of an unfinished job stays",
 		rule: func(before, now item) string {
 			b, s := before.Status, now.Status
@@ -42,7 +42,7 @@ var rules = []Check{
 		},
 	},
 	{
-		Name: "ends-once", Rows: "[C10]", Revision: contract.JobID,
+		Name: "ends-once", Rows: "[C10]", Revision: contract.RevisionJobID,
 		Promise: "at every moment: a job that ended stays as it ended",
 		rule: func(before, now item) string {
 			b, s := before.Status, now.Status
@@ -85,7 +85,7 @@ var rules = []Check{
 		},
 	},
 	{
-		Name: "deprecated", Rows: "[C9]", Revision: contract.JobID, Promise: "at every moment: the deprecated field deployItemPhase is empty",
+		Name: "deprecated", Rows: "[C9]", Revision: contract.RevisionJobID, Promise: "at every moment: the deprecated field deployItemPhase is empty",
 		rule: func(_, now item) string {
 			return broken(now.Status.DeployerPhase == nil, "deployItemPhase is set")
 		},

@@ -11,8 +11,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// strangers are those who wrote an item beside Landscaper.
-func strangers(di item) []string {
+// otherManagers returns the field managers of an item other than Landscaper.
+func otherManagers(di item) []string {
 	var managers []string
 	for _, entry := range di.ManagedFields {
 		if entry.Manager != landscaper && !slices.Contains(managers, entry.Manager) {

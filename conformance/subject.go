@@ -20,93 +20,103 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Subject is a deployer that is held to the contract: how it is started, and how items of its type are made.
-// Name, Type, Valid and one of Start and Command are required; what is left out makes the checks that need it
-// "not applicable" in the report.
+// Subject describes a deployer to check: how to start it, and how to make deploy items of its type. Name, Type, Valid and
+// one of Start and Command are required. If an optional field is missing, the report shows the checks that need it as not
+// applicable.
 type Subject struct {
 	// Name names the deployer in the report.
 	Name string
-	// Type is the type of the deploy items that it is responsible for.
+	// Type is the type of the deploy items that the deployer is responsible for.
 	Type lsv1alpha1.DeployItemType
 
-	// Start runs the deployer in this process against the cluster of config until ctx ends. It is called again for
-	// every restart; [Library] makes one of the arguments of deployerlib.Add.
+	// Start runs the deployer in this process against the cluster of config until ctx ends. It is called again for every
+	// restart. [Library] returns such a function for deployers made with deployerlib.
 	Start func(ctx context.Context, config *rest.Config) error
-	// Command makes the command that runs the deployer with a kubeconfig file, not started. It is called again for every
-	// restart. Leader election should be off or fast, for a killed process releases nothing.
+	// Command returns the command that runs the deployer with a kubeconfig file, not started. It is called again for every
+	// restart. Leader election should be off or fast, because a killed process does not release its lease.
 	Command func(kubeconfig string) *exec.Cmd
 
-	// Target makes the content of the Target that items name; config is an administrator's access to the cluster of the
-	// items. nil: items name no Target.
+	// Target returns the content of the Target that items name. The config has administrator access to the cluster of the
+	// items. If Target is nil, items name no Target.
 	Target func(config *rest.Config) (lsv1alpha1.TargetSpec, error)
-	// TargetLabels are on that Target. A deployer that is started with target selectors has to match them.
+	// TargetLabels are the labels of that Target. If the deployer has target selectors, they must match.
 	TargetLabels map[string]string
-	// OtherTargetLabels are labels of a Target which the deployer, as it is started, must not take. nil: it takes all.
+	// OtherTargetLabels are labels of a Target that the selectors of the deployer do not match. Leave it nil if the deployer
+	// accepts every Target.
 	OtherTargetLabels map[string]string
 
-	// Valid makes the configuration of an item that succeeds soon: JSON as string or []byte, or a value to marshal.
+	// Valid returns the configuration of an item that succeeds soon: JSON as string or []byte, or a value to marshal.
 	Valid func(item types.NamespacedName) any
-	// Invalid makes a configuration that can never succeed; if the deployer's error quotes something of it, note should
-	// stand there: it is long in one check. nil: there is none.
+	// Invalid returns a configuration that can never succeed. If the error message of the deployer quotes a part of the
+	// configuration, put note there; one check passes a long note. Optional.
 	Invalid func(item types.NamespacedName, note string) any
-	// Slow makes the configuration of an item that stays in work until Finish, or long enough to be seen and killed. nil:
-	// there is none.
+	// Slow returns the configuration of an item that is in progress until Finish is called, or long enough for the deployer
+	// to be killed meanwhile. Optional.
 	Slow func(item types.NamespacedName) any
-	// Finish lets a slow item succeed. nil: it does so by itself within Bounds.Finish.
+	// Finish lets a slow item succeed. If Finish is nil, a slow item has to succeed by itself within Bounds.Finish.
 	Finish func(ctx context.Context, c client.Client, item types.NamespacedName) error
-	// Deployed tells whether what a valid item deploys is there. nil: that cannot be told.
+	// Deployed reports whether what a valid item deploys exists. Optional.
 	Deployed func(ctx context.Context, c client.Client, item types.NamespacedName) (bool, error)
 
-	// Only are the names of the checks to make; those about every moment judge what these did. nil: all.
-	Only []string
-	// Exceptions are checks that the deployer does not pass, with the reason. They are shown in the report.
+	// Exceptions are checks that the deployer is known to fail, with the reason. The report shows them as not applicable.
 	Exceptions []Exception
-
-	// Kubeconfig is the file of a cluster with Landscaper's definitions on which to work, in namespaces of our own. Empty:
-	// a control plane is started for each revision.
-	Kubeconfig string
-	// Revisions are the revisions to check. nil: both; on a cluster of the caller the one that its definitions know.
-	Revisions []contract.Revision
-	// Parallel is how many checks run at the same time, each with items of its own in a namespace of its own; those that
-	// restart the deployer run alone. Default 4.
-	Parallel int
-	// SideBySide checks all revisions at the same time. For deployers that can run twice on a machine: without a fixed port.
-	SideBySide bool
-	// Bounds say how long things may take.
+	// Bounds limit how long things may take.
 	Bounds Bounds
-	// Observe is told each result when it is known, one at a time, beside what Run and Execute report. nil: nobody.
+
+	Options
+}
+
+// Options say how a subject is checked. The zero value runs all checks for both revisions on control planes that are
+// started for them.
+type Options struct {
+	// Only names the checks to run. The rules ("at every moment") judge what these checks did. Default: all checks.
+	Only []string
+	// Kubeconfig is the kubeconfig file of a cluster with Landscaper's definitions. The checks create namespaces in it. By
+	// default, a control plane is started for each revision.
+	Kubeconfig string
+	// Revisions are the revisions to check. The default is both, or with Kubeconfig the one that the definitions of the
+	// cluster belong to.
+	Revisions []contract.Revision
+	// Parallel is how many checks run at the same time, each in a namespace of its own. Checks that restart the deployer run
+	// alone. Default: 4.
+	Parallel int
+	// SideBySide checks all revisions at the same time. The deployer must be able to run twice on a machine, without a fixed
+	// port.
+	SideBySide bool
+	// Observe receives each result as soon as it is known, one at a time. Optional.
 	Observe func(Result)
-	// Logs gets what a command writes and what takes long. nil: nowhere, under [Run] the log of the spec.
+	// Logs receives the output of a command and the progress of long steps. Under [Run] the default is the log of the spec,
+	// otherwise the output is discarded.
 	Logs io.Writer
-	// Report gets the table at the end of [Run]. nil: standard output.
+	// Report receives the table at the end of [Run]. Default: standard output.
 	Report io.Writer
-	// JUnit is the file that [Run] writes the report to, as JUnit. Empty: none.
+	// JUnit is the file that [Run] writes the report to as JUnit. Optional.
 	JUnit string
 }
 
-// Exception is a check that a deployer is known not to pass.
+// Exception is a check that a deployer is known to fail.
 type Exception struct {
 	// Check is the name of a check of [Checks].
 	Check string
-	// Revision limits it to one revision. Empty: both.
+	// Revision limits the exception to one revision. Default: both.
 	Revision contract.Revision
-	// Reason tells why. Required.
+	// Reason says why. Required.
 	Reason string
 }
 
-// Bounds say how long things may take. Nothing waits longer than needed.
+// Bounds limit how long things may take. Nothing waits longer than needed.
 type Bounds struct {
-	// Start: from starting the deployer until it does something. Default 1 min.
+	// Start limits the time from the start of the deployer until it writes an item. Default: 1 min.
 	Start time.Duration
-	// Finish: the run of an item, from asking for it to its end. Default 30 s.
+	// Finish limits the run of an item, from the request to the end. Default: 30 s.
 	Finish time.Duration
-	// Quiet is how long an item is watched that must not be written, after a later item went through. Default 500 ms.
+	// Quiet is how long an item that must not be written is watched after a later item has finished. Default: 500 ms.
 	Quiet time.Duration
-	// Timeout is spec.timeout of an item that runs out of time. Default 2 s.
+	// Timeout is spec.timeout of an item that has to time out. Default: 2 s.
 	Timeout time.Duration
-	// Stop: the deployer, from being told to end. Default 30 s.
+	// Stop limits the time that the deployer takes to stop. Default: 30 s.
 	Stop time.Duration
-	// Cleanup: the deletion of what a check left, after which finalizers are removed by force. Default 10 s.
+	// Cleanup limits the deletion of what a check leaves. After that, finalizers are removed by force. Default: 10 s.
 	Cleanup time.Duration
 }
 
@@ -133,7 +143,7 @@ func (s Subject) withDefaults() Subject {
 	return s
 }
 
-// oneAtATime lets a function be called by many.
+// oneAtATime makes f safe for concurrent use.
 func oneAtATime(f func(Result)) func(Result) {
 	var mu sync.Mutex
 	return func(r Result) {
@@ -178,8 +188,8 @@ func (s Subject) Validate() error {
 	return nil
 }
 
-// lacks tells why a check is not applicable to the subject; empty when it is.
-func (s Subject) lacks(c Check, r contract.Revision) string {
+// skipReason returns why a check is not applicable to the subject, or an empty string if it is.
+func (s Subject) skipReason(c Check, r contract.Revision) string {
 	if c.Revision != "" && c.Revision != r {
 		return fmt.Sprintf("only of the %s revision", c.Revision)
 	}

@@ -19,16 +19,13 @@ const (
 	AbortingTimeoutReason = "AbortingTimeout"
 	// AbortingTimeoutOperation is lastError's operation when Abort did not end in time.
 	AbortingTimeoutOperation = "WaitingForAbort"
-	// ProgressingTimeoutOperation is lastError's operation when a run did not end in time.
-	ProgressingTimeoutOperation = "WaitingForCompletion"
+	// progressingTimeoutOperation is lastError's operation when a run did not end in time.
+	progressingTimeoutOperation = "WaitingForCompletion"
 )
 
 // PausedAnnotation with the value "true" holds back new runs of an item: jobs, operations, background runs, deletions. A
 // run in progress goes on to its end, and an abort is obeyed. See [Decision.Paused].
 const PausedAnnotation = "deployerkit.dev/paused"
-
-// PhaseAborted was final in the annotation revision; nobody writes it any more, but an old item may carry it.
-const PhaseAborted lsv1alpha1.DeployItemPhase = "Aborted"
 
 // Condition types that belong to the library. Deployers and hooks must not write them; the library restores them.
 const (
@@ -53,17 +50,23 @@ var ownConditions = []lsv1alpha1.ConditionType{
 // OwnConditions returns the types of the conditions that belong to the library.
 func OwnConditions() []lsv1alpha1.ConditionType { return slices.Clone(ownConditions) }
 
-// Reasons of conditions and of lastError.
+// AbortedReason is lastError's reason when Abort ended the run.
+const AbortedReason = "Aborted"
+
+// Other reasons of lastError.
 const (
-	ReasonSucceeded      = "Succeeded"      // ConditionBackground=False: the run did what was asked
-	ReasonFailed         = "Failed"         // ConditionBackground: True = will be tried again, False = given up
-	ReasonTimedOut       = "TimedOut"       // ConditionBackground=False: given up at the deadline
-	ReasonWaiting        = "Waiting"        // ConditionBackground=True, ConditionWaiting: the deployer waits
-	ReasonHookFailed     = "HookFailed"     // ConditionBackground=Unknown: a hook failed outside a job
-	ReasonHeldBack       = "HeldBack"       // ConditionPaused=True: something waits for the end of the pause
-	ReasonDeployerFailed = "DeployerFailed" // lastError: the deployer set a failed phase and returned no error
-	ReasonInvalidPhase   = "InvalidPhase"   // lastError: the deployer left a phase that it must not set
-	ReasonAborted        = "Aborted"        // lastError: Abort ended the run
+	errorReasonDeployerFailed = "DeployerFailed" // the deployer set a failed phase and returned no error
+	errorReasonInvalidPhase   = "InvalidPhase"   // the deployer left a phase that it must not set
+)
+
+// Reasons of conditions.
+const (
+	conditionReasonSucceeded  = "Succeeded"  // ConditionBackground=False: the run did what was asked
+	conditionReasonFailed     = "Failed"     // ConditionBackground: True = will be tried again, False = given up
+	conditionReasonTimedOut   = "TimedOut"   // ConditionBackground=False: given up at the deadline
+	conditionReasonWaiting    = "Waiting"    // ConditionBackground=True, ConditionWaiting: the deployer waits
+	conditionReasonHookFailed = "HookFailed" // ConditionBackground=Unknown, and lastError: a hook failed outside a job
+	conditionReasonHeldBack   = "HeldBack"   // ConditionPaused=True: something waits for the end of the pause
 )
 
 // DefaultTimeout bounds a run whose item does not say otherwise. Source: the Landscaper's own default.

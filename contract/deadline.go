@@ -77,7 +77,7 @@ func AbortDeadline(di *lsv1alpha1.DeployItem, firstSeen time.Time) time.Time {
 // TimeoutError is lastError of a run that did not end in time: ERR_TIMEOUT, reason ProgressingTimeout. cause is the
 // error that the run ended with so far, nil when there was none; its text is kept in the message.
 func TimeoutError(cause *lsv1alpha1.Error, timeout time.Duration, now time.Time) *lsv1alpha1.Error {
-	return timeoutError(ProgressingTimeoutOperation, lsv1alpha1.ProgressingTimeoutReason,
+	return timeoutError(progressingTimeoutOperation, lsv1alpha1.ProgressingTimeoutReason,
 		fmt.Sprintf("not finished within %s", timeout), cause, now)
 }
 

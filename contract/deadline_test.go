@@ -48,16 +48,16 @@ func TestDeadline(t *testing.T) {
 		d    contract.Decision
 		want time.Time
 	}{
-		"annotation":                {ran(phInit, initTime), contract.Decision{Revision: contract.Annotation}, at(5)},
-		"job":                       {ran(phInit, initTime), contract.Decision{Revision: contract.JobID}, at(6)},
-		"job without init time":     {ran(phInit), contract.Decision{Revision: contract.JobID}, at(5)},
-		"own timeout":               {ran(phInit, timeout(time.Minute)), contract.Decision{Revision: contract.Annotation}, at(-4)},
-		"none [H-2]":                {ran(phInit, timeout(0)), contract.Decision{Revision: contract.Annotation}, time.Time{}},
-		"negative":                  {ran(phInit, timeout(-1)), contract.Decision{Revision: contract.Annotation}, time.Time{}},
-		"nothing says when [C-11]":  {item(), contract.Decision{Revision: contract.JobID}, time.Time{}},
+		"annotation":                {ran(phInit, initTime), contract.Decision{Revision: contract.RevisionAnnotation}, at(5)},
+		"job":                       {ran(phInit, initTime), contract.Decision{Revision: contract.RevisionJobID}, at(6)},
+		"job without init time":     {ran(phInit), contract.Decision{Revision: contract.RevisionJobID}, at(5)},
+		"own timeout":               {ran(phInit, timeout(time.Minute)), contract.Decision{Revision: contract.RevisionAnnotation}, at(-4)},
+		"none [H-2]":                {ran(phInit, timeout(0)), contract.Decision{Revision: contract.RevisionAnnotation}, time.Time{}},
+		"negative":                  {ran(phInit, timeout(-1)), contract.Decision{Revision: contract.RevisionAnnotation}, time.Time{}},
+		"nothing says when [C-11]":  {item(), contract.Decision{Revision: contract.RevisionJobID}, time.Time{}},
 		"nil":                       {nil, contract.Decision{}, time.Time{}},
-		"background, owed":          {ran(phSucceeded, owed(-2)), contract.Decision{Revision: contract.JobID, Background: true}, at(8)},
-		"background, first attempt": {ran(phSucceeded), contract.Decision{Revision: contract.JobID, Background: true}, time.Time{}},
+		"background, owed":          {ran(phSucceeded, owed(-2)), contract.Decision{Revision: contract.RevisionJobID, Background: true}, at(8)},
+		"background, first attempt": {ran(phSucceeded), contract.Decision{Revision: contract.RevisionJobID, Background: true}, time.Time{}},
 		"background, nothing is owed": {ran(phSucceeded, func(di *lsv1alpha1.DeployItem) {
 			di.Status.Conditions = []lsv1alpha1.Condition{cond(contract.ConditionBackground, "False", -2)}
 		}), contract.Decision{Background: true}, time.Time{}},

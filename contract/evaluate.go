@@ -9,16 +9,16 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Action is what one pass does with an item: at most one deployer call.
+// Action is what one reconcile does with an item: at most one deployer call.
 type Action string
 
 // The actions. When several apply the first of this list wins: abort, force-reconcile, delete, reconcile.
 const (
-	NoAction       Action = ""
-	Abort          Action = "abort"
-	ForceReconcile Action = "force-reconcile"
-	Delete         Action = "delete"
-	Reconcile      Action = "reconcile"
+	ActionNone           Action = ""
+	ActionAbort          Action = "abort"
+	ActionForceReconcile Action = "force-reconcile"
+	ActionDelete         Action = "delete"
+	ActionReconcile      Action = "reconcile"
 )
 
 // Options say how Evaluate looks at an item.
@@ -33,7 +33,7 @@ type Options struct {
 type Decision struct {
 	// Revision is the contract that this pass follows.
 	Revision Revision
-	// Action is what a run, due or forced, would do. NoAction only when nothing may run at all: the item is ignored,
+	// Action is what a run, due or forced, would do. ActionNone only when nothing may run at all: the item is ignored,
 	// terminating without our finalizer, or nil.
 	Action Action
 	// Due: the default logic wants a run.
@@ -61,55 +61,58 @@ type Decision struct {
 	// Remove lists annotation keys to remove: after the start was persisted when New, right away otherwise.
 	// force-reconcile and an abort that still has work to do are not in it: [Outcome.Consumed].
 	Remove []string
-	// Reason is one of the Why… constants.
-	Reason string
+	// Reason says why the item is due, or is not.
+	Reason Reason
 }
 
-// Why an item is due, or is not.
+// Reason says why an item is due, or is not. It is one word in CamelCase, such as NewJob or Finished.
+type Reason string
+
+// The reasons. The comments of those that lead to a run begin with "due".
 const (
-	WhyNoItem           = "NoItem"           // nil
-	WhyUnknownRevision  = "UnknownRevision"  // the forced revision does not exist
-	WhyIgnored          = "Ignored"          // annotation ignore on a final phase
-	WhyNoFinalizer      = "NoFinalizer"      // terminating without our finalizer
-	WhyAwaitingJob      = "AwaitingJob"      // managed by an Execution and never asked for
-	WhyDeleteFailed     = "DeleteFailed"     // Delete failed; rests until a new operation, generation or job
-	WhyPaused           = "Paused"           // something would be due, but the item is paused
-	WhyFinished         = "Finished"         // final and nothing new
-	WhyNeverRun         = "NeverRun"         // job ID: no job was ever finished, background runs are refused
-	WhyDeletionPending  = "DeletionPending"  // job ID: terminating, the job that deletes is still to come
-	WhyGenerationMoved  = "GenerationMoved"  // job ID: the spec changed, its job is still to come
-	WhyNotFinal         = "NotFinal"         // job ID: finished job with a phase that is not final
-	WhyOperation        = "Operation"        // due: the operation annotation
-	WhyGeneration       = "Generation"       // due: generation differs from observedGeneration
-	WhyNotStarted       = "NotStarted"       // due: never started
-	WhyInProgress       = "InProgress"       // due: a started run goes on
-	WhyDeletion         = "Deletion"         // due: terminating and no Delete ran yet
-	WhyNewJob           = "NewJob"           // due: a job that was not started
-	WhyUnchanged        = "Unchanged"        // due: a new job, but updateOnChangeOnly and nothing changed
-	WhyBackgroundOwed   = "BackgroundOwed"   // due: a background run has to be tried again
-	WhyBackgroundForced = "BackgroundForced" // due: force-reconcile on a finished job
+	reasonNoItem           Reason = "NoItem"           // nil
+	reasonUnknownRevision  Reason = "UnknownRevision"  // the forced revision does not exist
+	reasonIgnored          Reason = "Ignored"          // annotation ignore on a final phase
+	reasonNoFinalizer      Reason = "NoFinalizer"      // terminating without our finalizer
+	reasonAwaitingJob      Reason = "AwaitingJob"      // managed by an Execution and never asked for
+	reasonDeleteFailed     Reason = "DeleteFailed"     // Delete failed; rests until a new operation, generation or job
+	reasonPaused           Reason = "Paused"           // something would be due, but the item is paused
+	reasonFinished         Reason = "Finished"         // final and nothing new
+	reasonNeverRun         Reason = "NeverRun"         // job ID: no job was ever finished, background runs are refused
+	reasonDeletionPending  Reason = "DeletionPending"  // job ID: terminating, the job that deletes is still to come
+	reasonGenerationMoved  Reason = "GenerationMoved"  // job ID: the spec changed, its job is still to come
+	reasonNotFinal         Reason = "NotFinal"         // job ID: finished job with a phase that is not final
+	reasonOperation        Reason = "Operation"        // due: the operation annotation
+	reasonGeneration       Reason = "Generation"       // due: generation differs from observedGeneration
+	reasonNotStarted       Reason = "NotStarted"       // due: never started
+	reasonInProgress       Reason = "InProgress"       // due: a started run goes on
+	reasonDeletion         Reason = "Deletion"         // due: terminating and no Delete ran yet
+	reasonNewJob           Reason = "NewJob"           // due: a job that was not started
+	reasonUnchanged        Reason = "Unchanged"        // due: a new job, but updateOnChangeOnly and nothing changed
+	reasonBackgroundOwed   Reason = "BackgroundOwed"   // due: a background run has to be tried again
+	reasonBackgroundForced Reason = "BackgroundForced" // due: force-reconcile on a finished job
 )
 
 // Evaluate tells what is wanted of an item now. It never changes the item and never panics, whatever the item holds.
 func Evaluate(di *lsv1alpha1.DeployItem, o Options) Decision {
 	d := Decision{Revision: resolve(di, o.Revision)}
 	if di == nil {
-		d.Reason = WhyNoItem
+		d.Reason = reasonNoItem
 		return d
 	}
 	v := look(di)
 	switch {
 	case v.ignored():
-		d.Reason = WhyIgnored
+		d.Reason = reasonIgnored
 		return d
 	case v.deleting && !HasOurFinalizer(di):
-		d.Reason = WhyNoFinalizer
+		d.Reason = reasonNoFinalizer
 		return d
 	}
 	d.Action = v.action()
 	d.Remove = v.leftoverAbort()
 	rulesOf(d.Revision).evaluate(v, &d)
-	d.SkipUninstall = d.Action == Delete && v.says(lsv1alpha1.DeleteWithoutUninstallAnnotation)
+	d.SkipUninstall = d.Action == ActionDelete && v.says(lsv1alpha1.DeleteWithoutUninstallAnnotation)
 	if IsPaused(di) {
 		v.pause(&d, o.Now)
 	}
@@ -181,13 +184,13 @@ func (v view) managed() bool {
 func (v view) action() Action {
 	switch {
 	case v.op == AbortOperation:
-		return Abort
+		return ActionAbort
 	case v.op == lsv1alpha1.ForceReconcileOperation:
-		return ForceReconcile
+		return ActionForceReconcile
 	case v.deleting:
-		return Delete
+		return ActionDelete
 	default:
-		return Reconcile
+		return ActionReconcile
 	}
 }
 
@@ -207,7 +210,7 @@ func (v view) leftoverAbort() []string {
 // expired reports whether a run that goes on has outlived its deadline. Abort has a deadline of its own, and removing
 // only the finalizer needs none.
 func expired(di *lsv1alpha1.DeployItem, d Decision, now time.Time) bool {
-	if !d.Due || d.New || d.Action == Abort || d.SkipUninstall || now.IsZero() {
+	if !d.Due || d.New || d.Action == ActionAbort || d.SkipUninstall || now.IsZero() {
 		return false
 	}
 	deadline, ok := Deadline(di, d)

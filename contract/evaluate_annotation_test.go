@@ -12,17 +12,17 @@ import (
 )
 
 // due and rest build the decisions that the annotation tables expect.
-func due(a contract.Action, why string, remove ...string) contract.Decision {
+func due(a contract.Action, why contract.Reason, remove ...string) contract.Decision {
 	return contract.Decision{Action: a, Due: true, Forceable: true, Reason: why, Remove: remove}
 }
 
-func begin(a contract.Action, why string, remove ...string) contract.Decision {
+func begin(a contract.Action, why contract.Reason, remove ...string) contract.Decision {
 	d := due(a, why, remove...)
 	d.New = true
 	return d
 }
 
-func rest(a contract.Action, why string, forceable bool, remove ...string) contract.Decision {
+func rest(a contract.Action, why contract.Reason, forceable bool, remove ...string) contract.Decision {
 	return contract.Decision{Action: a, Forceable: forceable, Reason: why, Remove: remove}
 }
 
@@ -34,74 +34,74 @@ const (
 
 func TestAnnotationOperations(t *testing.T) {
 	t.Parallel()
-	rec, abort, force, del := contract.Reconcile, contract.Abort, contract.ForceReconcile, contract.Delete
+	rec, abort, force, del := contract.ActionReconcile, contract.ActionAbort, contract.ActionForceReconcile, contract.ActionDelete
 	picked := note(keyReconcile, "2026-03-04T05:06:07Z")
 	asked := note(keyAbort, "2026-03-04T05:06:07Z")
 	runDecisions(t, annotated(), map[string]decisionCase{
-		"reconcile is acted on and removed [L26] [C3]": {"restarts", ran(phSucceeded, op("reconcile")), begin(rec, contract.WhyOperation, keyOp)},
+		"reconcile is acted on and removed [L26] [C3]": {"restarts", ran(phSucceeded, op("reconcile")), begin(rec, "Operation", keyOp)},
 		"reconcile-time is removed at pickup [C5]": {
-			"else Landscaper fails it", ran(phSucceeded, op("reconcile"), picked), begin(rec, contract.WhyOperation, keyOp, keyReconcile),
+			"else Landscaper fails it", ran(phSucceeded, op("reconcile"), picked), begin(rec, "Operation", keyOp, keyReconcile),
 		},
-		"reconcile restarts a run [C3]": {"in mid-run too", ran(phProgressing, op("reconcile")), begin(rec, contract.WhyOperation, keyOp)},
+		"reconcile restarts a run [C3]": {"in mid-run too", ran(phProgressing, op("reconcile")), begin(rec, "Operation", keyOp)},
 		"reconcile-time on a resume [C5]": {
-			"a crash left it", ran(phInit, picked), due(rec, contract.WhyInProgress, keyReconcile),
+			"a crash left it", ran(phInit, picked), due(rec, "InProgress", keyReconcile),
 		},
-		"reconcile-time of a finished item": {"no write for a finished item", ran(phSucceeded, picked), rest(rec, contract.WhyFinished, true)},
-		"changed generation [L27] [C7]":     {"spec changed", ran(phSucceeded, generation(4)), begin(rec, contract.WhyGeneration)},
-		"changed in mid-run [L27]":          {"begins again", ran(phProgressing, generation(4)), begin(rec, contract.WhyInProgress)},
-		"never started [C7]":                {"new item", item(), begin(rec, contract.WhyNotStarted)},
-		"equal generations of a fake [C7]":  {"fake clients have generation 0", item(generation(0)), begin(rec, contract.WhyNotStarted)},
-		"without a start time [C-11] [H-3]": {"its deadline would be unknown", item(phased(phProgressing), observed(3)), begin(rec, contract.WhyNotStarted)},
-		"force on a finished item [Lx7]":    {"its generation did not change", ran(phSucceeded, op("force-reconcile")), begin(force, contract.WhyOperation)},
-		"force in mid-run":                  {"goes on as that action", ran(phProgressing, op("force-reconcile")), due(force, contract.WhyInProgress)},
-		"force of a new generation":         {"begins again", ran(phProgressing, op("force-reconcile"), generation(4)), begin(force, contract.WhyInProgress)},
-		"abort in mid-run [C4]":             {"stop gracefully", ran(phProgressing, op("abort"), asked), due(abort, contract.WhyInProgress)},
-		"abort of a changed item [C-7]":     {"abort never begins a run", ran(phProgressing, op("abort"), generation(4)), due(abort, contract.WhyInProgress)},
-		"abort of a finished item [Lx7]":    {"consumed", ran(phSucceeded, op("abort"), asked), rest(rec, contract.WhyFinished, true, keyOp, keyAbort)},
+		"reconcile-time of a finished item": {"no write for a finished item", ran(phSucceeded, picked), rest(rec, "Finished", true)},
+		"changed generation [L27] [C7]":     {"spec changed", ran(phSucceeded, generation(4)), begin(rec, "Generation")},
+		"changed in mid-run [L27]":          {"begins again", ran(phProgressing, generation(4)), begin(rec, "InProgress")},
+		"never started [C7]":                {"new item", item(), begin(rec, "NotStarted")},
+		"equal generations of a fake [C7]":  {"fake clients have generation 0", item(generation(0)), begin(rec, "NotStarted")},
+		"without a start time [C-11] [H-3]": {"its deadline would be unknown", item(phased(phProgressing), observed(3)), begin(rec, "NotStarted")},
+		"force on a finished item [Lx7]":    {"its generation did not change", ran(phSucceeded, op("force-reconcile")), begin(force, "Operation")},
+		"force in mid-run":                  {"goes on as that action", ran(phProgressing, op("force-reconcile")), due(force, "InProgress")},
+		"force of a new generation":         {"begins again", ran(phProgressing, op("force-reconcile"), generation(4)), begin(force, "InProgress")},
+		"abort in mid-run [C4]":             {"stop gracefully", ran(phProgressing, op("abort"), asked), due(abort, "InProgress")},
+		"abort of a changed item [C-7]":     {"abort never begins a run", ran(phProgressing, op("abort"), generation(4)), due(abort, "InProgress")},
+		"abort of a finished item [Lx7]":    {"consumed", ran(phSucceeded, op("abort"), asked), rest(rec, "Finished", true, keyOp, keyAbort)},
 		"abort left over, spec changed [C-7]": {
-			"consumed, then the change runs", ran(phFailed, op("abort"), asked, generation(4)), begin(rec, contract.WhyGeneration, keyOp, keyAbort),
+			"consumed, then the change runs", ran(phFailed, op("abort"), asked, generation(4)), begin(rec, "Generation", keyOp, keyAbort),
 		},
 		"abort left over, deletion [C-7]": {
-			"consumed, then Delete", ran(phFailed, op("abort"), deleted(-1), finalizer, generation(4)), begin(del, contract.WhyGeneration, keyOp),
+			"consumed, then Delete", ran(phFailed, op("abort"), deleted(-1), finalizer, generation(4)), begin(del, "Generation", keyOp),
 		},
-		"abort before any run": {"ends as failed", item(op("abort")), begin(abort, contract.WhyNotStarted)},
-		"test-reconcile":       {"means nothing here", ran(phSucceeded, op("test-reconcile")), rest(rec, contract.WhyFinished, true)},
+		"abort before any run": {"ends as failed", item(op("abort")), begin(abort, "NotStarted")},
+		"test-reconcile":       {"means nothing here", ran(phSucceeded, op("test-reconcile")), rest(rec, "Finished", true)},
 	})
 }
 
 func TestAnnotationDeletion(t *testing.T) {
 	t.Parallel()
-	del, force := contract.Delete, contract.ForceReconcile
+	del, force := contract.ActionDelete, contract.ActionForceReconcile
 	gone := func(di *lsv1alpha1.DeployItem) { deleted(-3)(di); finalizer(di) }
 	runDecisions(t, annotated(), map[string]decisionCase{
-		"finished, generation bumped [C13]":   {"the API server bumps it", ran(phSucceeded, gone, generation(4)), begin(del, contract.WhyGeneration)},
-		"finished, same generation [Lx7]":     {"fake clients do not", ran(phSucceeded, gone), begin(del, contract.WhyDeletion)},
-		"failed before it was deleted [Lx7]":  {"no Delete ran", ran(phFailed, gone), begin(del, contract.WhyDeletion)},
-		"Delete failed":                       {"rests", ran(phFailed, gone, reconciled(-3)), rest(del, contract.WhyDeleteFailed, false)},
-		"Delete failed in its second":         {"whole seconds", ran(phFailed, gone, reconciled(-3), func(di *lsv1alpha1.DeployItem) { di.DeletionTimestamp = ref(at(-3).Add(900e6)) }), rest(del, contract.WhyDeleteFailed, false)},
-		"Delete failed, reconcile":            {"asked again", ran(phFailed, gone, reconciled(-2), op("reconcile")), begin(del, contract.WhyOperation, keyOp)},
-		"Delete failed, force":                {"asked again", ran(phFailed, gone, reconciled(-2), op("force-reconcile")), begin(force, contract.WhyOperation)},
-		"Delete failed, generation":           {"asked again", ran(phFailed, gone, reconciled(-2), generation(4)), begin(del, contract.WhyGeneration)},
-		"never started [C13]":                 {"due", item(gone), begin(del, contract.WhyNotStarted)},
-		"never started, managed [C13]":        {"classic Landscaper deletes without an operation", item(gone, managed, generation(2)), begin(del, contract.WhyNotStarted)},
-		"in progress [C14]":                   {"goes on", ran(phDeleting, gone, reconciled(-2)), due(del, contract.WhyInProgress)},
-		"abort ran first":                     {"Delete is still to come", ran(phFailed, gone, reconciled(-2), generation(4)), begin(del, contract.WhyGeneration)},
-		"force runs before Delete":            {"begins once", ran(phSucceeded, gone, generation(4), op("force-reconcile")), begin(force, contract.WhyOperation)},
-		"force is tried again before Delete":  {"and does not begin again", ran(phInit, gone, reconciled(-2), generation(4), op("force-reconcile")), due(force, contract.WhyInProgress)},
-		"force found a run before the delete": {"begins a run of its own", ran(phProgressing, gone, generation(4), op("force-reconcile")), begin(force, contract.WhyInProgress)},
+		"finished, generation bumped [C13]":   {"the API server bumps it", ran(phSucceeded, gone, generation(4)), begin(del, "Generation")},
+		"finished, same generation [Lx7]":     {"fake clients do not", ran(phSucceeded, gone), begin(del, "Deletion")},
+		"failed before it was deleted [Lx7]":  {"no Delete ran", ran(phFailed, gone), begin(del, "Deletion")},
+		"Delete failed":                       {"rests", ran(phFailed, gone, reconciled(-3)), rest(del, "DeleteFailed", false)},
+		"Delete failed in its second":         {"whole seconds", ran(phFailed, gone, reconciled(-3), func(di *lsv1alpha1.DeployItem) { di.DeletionTimestamp = ref(at(-3).Add(900e6)) }), rest(del, "DeleteFailed", false)},
+		"Delete failed, reconcile":            {"asked again", ran(phFailed, gone, reconciled(-2), op("reconcile")), begin(del, "Operation", keyOp)},
+		"Delete failed, force":                {"asked again", ran(phFailed, gone, reconciled(-2), op("force-reconcile")), begin(force, "Operation")},
+		"Delete failed, generation":           {"asked again", ran(phFailed, gone, reconciled(-2), generation(4)), begin(del, "Generation")},
+		"never started [C13]":                 {"due", item(gone), begin(del, "NotStarted")},
+		"never started, managed [C13]":        {"classic Landscaper deletes without an operation", item(gone, managed, generation(2)), begin(del, "NotStarted")},
+		"in progress [C14]":                   {"goes on", ran(phDeleting, gone, reconciled(-2)), due(del, "InProgress")},
+		"abort ran first":                     {"Delete is still to come", ran(phFailed, gone, reconciled(-2), generation(4)), begin(del, "Generation")},
+		"force runs before Delete":            {"begins once", ran(phSucceeded, gone, generation(4), op("force-reconcile")), begin(force, "Operation")},
+		"force is tried again before Delete":  {"and does not begin again", ran(phInit, gone, reconciled(-2), generation(4), op("force-reconcile")), due(force, "InProgress")},
+		"force found a run before the delete": {"begins a run of its own", ran(phProgressing, gone, generation(4), op("force-reconcile")), begin(force, "InProgress")},
 	})
 }
 
 func TestAnnotationAwaitsJob(t *testing.T) {
 	t.Parallel()
-	rec := contract.Reconcile
+	rec := contract.ActionReconcile
 	runDecisions(t, annotated(), map[string]decisionCase{
-		"managed, never asked for":         {"the job ID comes a moment later", item(managed), rest(rec, contract.WhyAwaitingJob, false)},
-		"managed, operation [C3]":          {"classic Landscaper asks", item(managed, op("reconcile")), begin(rec, contract.WhyOperation, keyOp)},
-		"managed, changed later [L27]":     {"generation counts once it was processed", ran(phSucceeded, managed, generation(4)), begin(rec, contract.WhyGeneration)},
-		"managed, observed without phase":  {"it was processed", item(managed, observed(2)), begin(rec, contract.WhyNotStarted)},
-		"managed, in a phase":              {"it was processed", item(managed, phased(phUnknown)), begin(rec, contract.WhyNotStarted)},
-		"managed by nobody, the same item": {"a hand-made item runs", item(), begin(rec, contract.WhyNotStarted)},
+		"managed, never asked for":         {"the job ID comes a moment later", item(managed), rest(rec, "AwaitingJob", false)},
+		"managed, operation [C3]":          {"classic Landscaper asks", item(managed, op("reconcile")), begin(rec, "Operation", keyOp)},
+		"managed, changed later [L27]":     {"generation counts once it was processed", ran(phSucceeded, managed, generation(4)), begin(rec, "Generation")},
+		"managed, observed without phase":  {"it was processed", item(managed, observed(2)), begin(rec, "NotStarted")},
+		"managed, in a phase":              {"it was processed", item(managed, phased(phUnknown)), begin(rec, "NotStarted")},
+		"managed by nobody, the same item": {"a hand-made item runs", item(), begin(rec, "NotStarted")},
 	})
 }
 

@@ -17,53 +17,53 @@ func background(d contract.Decision) contract.Decision {
 
 func TestJobPickup(t *testing.T) {
 	t.Parallel()
-	rec, del := contract.Reconcile, contract.Delete
+	rec, del := contract.ActionReconcile, contract.ActionDelete
 	pending := job("b", "a", -5)
 	gone := func(di *lsv1alpha1.DeployItem) { deleted(-6)(di); finalizer(di) }
-	unchanged := begin(rec, contract.WhyUnchanged)
+	unchanged := begin(rec, "Unchanged")
 	unchanged.Unchanged = true
-	withForce := begin(contract.ForceReconcile, contract.WhyNewJob)
+	withForce := begin(contract.ActionForceReconcile, "NewJob")
 	runDecisions(t, jobOptions(), map[string]decisionCase{
-		"new job [C3]":                             {"IDs differ", ran(phSucceeded, pending, reconciled(-9)), begin(rec, contract.WhyNewJob)},
-		"first job [C3]":                           {"never run", item(job("a", "", -1)), begin(rec, contract.WhyNewJob)},
-		"finished job [C8]":                        {"IDs are equal", ran(phSucceeded, job("a", "a", -6)), background(rest(rec, contract.WhyFinished, true))},
-		"no job at all [C8]":                       {"a hand-made item is never processed", item(), rest(rec, contract.WhyNeverRun, false)},
-		"no job, old finished ID":                  {"an empty ID asks for nothing", ran(phSucceeded, job("", "a", -6)), background(rest(rec, contract.WhyFinished, true))},
-		"crash after the start [C14]":              {"goes on with the same job", ran(phInit, pending), due(rec, contract.WhyInProgress)},
-		"crash in mid-run [C14]":                   {"goes on with the same job", ran(phProgressing, pending), due(rec, contract.WhyInProgress)},
-		"started in the job's second [C14]":        {"whole seconds", ran(phInit, pending, func(di *lsv1alpha1.DeployItem) { di.Status.JobIDGenerationTime = ref(at(-5).Add(900e6)) }), due(rec, contract.WhyInProgress)},
-		"phase of an older run":                    {"the job was handed out later", ran(phProgressing, pending, reconciled(-6)), begin(rec, contract.WhyNewJob)},
-		"no generation time":                       {"counts as started", ran(phProgressing, pending, func(di *lsv1alpha1.DeployItem) { di.Status.JobIDGenerationTime = nil }), due(rec, contract.WhyInProgress)},
-		"no start time at all [C-11] [H-3]":        {"its deadline would be unknown", item(phased(phProgressing), job("b", "a", 0), func(di *lsv1alpha1.DeployItem) { di.Status.JobIDGenerationTime = nil }), begin(rec, contract.WhyNewJob)},
-		"unknown phase":                            {"not started", ran(phUnknown, pending), begin(rec, contract.WhyNewJob)},
-		"generation alone [C3]":                    {"only the job counts", ran(phSucceeded, job("a", "a", -6), generation(9)), rest(rec, contract.WhyGenerationMoved, false)},
-		"operation reconcile [C3]":                 {"not used, not removed", ran(phSucceeded, job("a", "a", -6), op("reconcile"), note(keyReconcile, "x")), background(rest(rec, contract.WhyFinished, true))},
-		"deletion waits for its job [C13]":         {"jobs come in dependency order", ran(phSucceeded, job("a", "a", -6), gone), rest(del, contract.WhyDeletionPending, false)},
-		"deletion with its job [C13]":              {"now", ran(phSucceeded, pending, gone), begin(del, contract.WhyNewJob)},
-		"deletion goes on [C14]":                   {"started", ran(phDeleting, pending, gone), due(del, contract.WhyInProgress)},
+		"new job [C3]":                             {"IDs differ", ran(phSucceeded, pending, reconciled(-9)), begin(rec, "NewJob")},
+		"first job [C3]":                           {"never run", item(job("a", "", -1)), begin(rec, "NewJob")},
+		"finished job [C8]":                        {"IDs are equal", ran(phSucceeded, job("a", "a", -6)), background(rest(rec, "Finished", true))},
+		"no job at all [C8]":                       {"a hand-made item is never processed", item(), rest(rec, "NeverRun", false)},
+		"no job, old finished ID":                  {"an empty ID asks for nothing", ran(phSucceeded, job("", "a", -6)), background(rest(rec, "Finished", true))},
+		"crash after the start [C14]":              {"goes on with the same job", ran(phInit, pending), due(rec, "InProgress")},
+		"crash in mid-run [C14]":                   {"goes on with the same job", ran(phProgressing, pending), due(rec, "InProgress")},
+		"started in the job's second [C14]":        {"whole seconds", ran(phInit, pending, func(di *lsv1alpha1.DeployItem) { di.Status.JobIDGenerationTime = ref(at(-5).Add(900e6)) }), due(rec, "InProgress")},
+		"phase of an older run":                    {"the job was handed out later", ran(phProgressing, pending, reconciled(-6)), begin(rec, "NewJob")},
+		"no generation time":                       {"counts as started", ran(phProgressing, pending, func(di *lsv1alpha1.DeployItem) { di.Status.JobIDGenerationTime = nil }), due(rec, "InProgress")},
+		"no start time at all [C-11] [H-3]":        {"its deadline would be unknown", item(phased(phProgressing), job("b", "a", 0), func(di *lsv1alpha1.DeployItem) { di.Status.JobIDGenerationTime = nil }), begin(rec, "NewJob")},
+		"unknown phase":                            {"not started", ran(phUnknown, pending), begin(rec, "NewJob")},
+		"generation alone [C3]":                    {"only the job counts", ran(phSucceeded, job("a", "a", -6), generation(9)), rest(rec, "GenerationMoved", false)},
+		"operation reconcile [C3]":                 {"not used, not removed", ran(phSucceeded, job("a", "a", -6), op("reconcile"), note(keyReconcile, "x")), background(rest(rec, "Finished", true))},
+		"deletion waits for its job [C13]":         {"jobs come in dependency order", ran(phSucceeded, job("a", "a", -6), gone), rest(del, "DeletionPending", false)},
+		"deletion with its job [C13]":              {"now", ran(phSucceeded, pending, gone), begin(del, "NewJob")},
+		"deletion goes on [C14]":                   {"started", ran(phDeleting, pending, gone), due(del, "InProgress")},
 		"updateOnChangeOnly, same [C15]":           {"finished without a call", ran(phSucceeded, pending, updateOnChange), unchanged},
-		"updateOnChangeOnly, changed [C15]":        {"spec changed", ran(phSucceeded, pending, updateOnChange, generation(4)), begin(rec, contract.WhyNewJob)},
-		"updateOnChangeOnly, failed [C15]":         {"has to be repaired", ran(phFailed, pending, updateOnChange), begin(rec, contract.WhyNewJob)},
-		"updateOnChangeOnly, deleting [C15]":       {"has to go", ran(phSucceeded, pending, updateOnChange, gone), begin(del, contract.WhyNewJob)},
+		"updateOnChangeOnly, changed [C15]":        {"spec changed", ran(phSucceeded, pending, updateOnChange, generation(4)), begin(rec, "NewJob")},
+		"updateOnChangeOnly, failed [C15]":         {"has to be repaired", ran(phFailed, pending, updateOnChange), begin(rec, "NewJob")},
+		"updateOnChangeOnly, deleting [C15]":       {"has to go", ran(phSucceeded, pending, updateOnChange, gone), begin(del, "NewJob")},
 		"updateOnChangeOnly, force [C15]":          {"the user insists", ran(phSucceeded, pending, updateOnChange, op("force-reconcile")), withForce},
-		"force is the job's action":                {"of an unfinished job", ran(phProgressing, pending, op("force-reconcile")), due(contract.ForceReconcile, contract.WhyInProgress)},
-		"abort in mid-run [C4]":                    {"honoured under job ID too", ran(phProgressing, pending, op("abort")), due(contract.Abort, contract.WhyInProgress)},
-		"abort left over, new job [C-7]":           {"consumed, then the job runs", ran(phFailed, pending, op("abort")), begin(rec, contract.WhyNewJob, keyOp)},
-		"abort of a finished job [Lx7]":            {"consumed", ran(phSucceeded, job("a", "a", -6), op("abort"), note(keyAbort, "x")), background(rest(rec, contract.WhyFinished, true, keyOp, keyAbort))},
-		"test-reconcile on an unfinished [C15]":    {"only removed", ran(phInit, pending, op("test-reconcile")), due(rec, contract.WhyInProgress, keyOp)},
-		"test-reconcile on a new job [C15]":        {"only removed", ran(phSucceeded, pending, op("test-reconcile")), begin(rec, contract.WhyNewJob, keyOp)},
-		"pickup timeout without times [C-11]":      {"Landscaper failed it, no lastReconcileTime", item(phased(phFailed), observed(3), job("a", "a", -9)), background(rest(rec, contract.WhyFinished, true))},
-		"job handed out while phase is Deleting":   {"an older deletion", ran(phDeleting, pending, reconciled(-9), gone), begin(del, contract.WhyNewJob)},
-		"finished ID, phase not final [atomicity]": {"nobody may run it in the background", ran(phInit, job("a", "a", -9)), rest(rec, contract.WhyNotFinal, false)},
+		"force is the job's action":                {"of an unfinished job", ran(phProgressing, pending, op("force-reconcile")), due(contract.ActionForceReconcile, "InProgress")},
+		"abort in mid-run [C4]":                    {"honoured under job ID too", ran(phProgressing, pending, op("abort")), due(contract.ActionAbort, "InProgress")},
+		"abort left over, new job [C-7]":           {"consumed, then the job runs", ran(phFailed, pending, op("abort")), begin(rec, "NewJob", keyOp)},
+		"abort of a finished job [Lx7]":            {"consumed", ran(phSucceeded, job("a", "a", -6), op("abort"), note(keyAbort, "x")), background(rest(rec, "Finished", true, keyOp, keyAbort))},
+		"test-reconcile on an unfinished [C15]":    {"only removed", ran(phInit, pending, op("test-reconcile")), due(rec, "InProgress", keyOp)},
+		"test-reconcile on a new job [C15]":        {"only removed", ran(phSucceeded, pending, op("test-reconcile")), begin(rec, "NewJob", keyOp)},
+		"pickup timeout without times [C-11]":      {"Landscaper failed it, no lastReconcileTime", item(phased(phFailed), observed(3), job("a", "a", -9)), background(rest(rec, "Finished", true))},
+		"job handed out while phase is Deleting":   {"an older deletion", ran(phDeleting, pending, reconciled(-9), gone), begin(del, "NewJob")},
+		"finished ID, phase not final [atomicity]": {"nobody may run it in the background", ran(phInit, job("a", "a", -9)), rest(rec, "NotFinal", false)},
 	})
 }
 
 func TestTestReconcile(t *testing.T) {
 	t.Parallel()
-	fresh := begin(contract.Reconcile, contract.WhyOperation, keyOp)
+	fresh := begin(contract.ActionReconcile, "Operation", keyOp)
 	fresh.NewJob = true
 	deletes := fresh
-	deletes.Action = contract.Delete
+	deletes.Action = contract.ActionDelete
 	runDecisions(t, jobOptions(), map[string]decisionCase{
 		"on a finished job [C15]":     {"a job of its own", ran(phSucceeded, job("a", "a", -9), op("test-reconcile")), fresh},
 		"on a never-run item [C15]":   {"a job of its own", item(op("test-reconcile")), fresh},
@@ -74,25 +74,25 @@ func TestTestReconcile(t *testing.T) {
 
 func TestBackgroundRuns(t *testing.T) {
 	t.Parallel()
-	rec, force := contract.Reconcile, contract.ForceReconcile
+	rec, force := contract.ActionReconcile, contract.ActionForceReconcile
 	done := job("a", "a", -9)
 	forced := op("force-reconcile")
 	runDecisions(t, jobOptions(), map[string]decisionCase{
-		"owed":                          {"tried again, after a restart too", ran(phSucceeded, done, owed(-1)), background(due(rec, contract.WhyBackgroundOwed))},
-		"owed on a failed item":         {"schedule and force may", ran(phFailed, done, owed(-1)), background(due(rec, contract.WhyBackgroundOwed))},
-		"owed, new job":                 {"the job wins", ran(phSucceeded, job("b", "a", 0), owed(-1)), begin(rec, contract.WhyNewJob)},
-		"owed, generation moved":        {"the job is still to come", ran(phSucceeded, done, owed(-1), generation(4)), rest(rec, contract.WhyGenerationMoved, false)},
-		"owed, terminating":             {"never ahead of its dependants", ran(phSucceeded, done, owed(-1), deleted(-1), finalizer), rest(contract.Delete, contract.WhyDeletionPending, false)},
-		"force on a finished job [Lx7]": {"the user asks", ran(phSucceeded, done, forced), background(due(force, contract.WhyBackgroundForced))},
-		"force, hand-made, moved":       {"nobody else will hand out a job", ran(phSucceeded, done, forced, generation(4)), background(due(force, contract.WhyBackgroundForced))},
-		"force, managed, moved":         {"its job is still to come", ran(phSucceeded, done, forced, generation(4), managed), rest(force, contract.WhyGenerationMoved, false)},
-		"force on a never-run item":     {"refused", item(forced), rest(force, contract.WhyNeverRun, false)},
-		"force on a terminating item":   {"refused", ran(phSucceeded, done, forced, deleted(-1), finalizer), rest(force, contract.WhyDeletionPending, false)},
+		"owed":                          {"tried again, after a restart too", ran(phSucceeded, done, owed(-1)), background(due(rec, "BackgroundOwed"))},
+		"owed on a failed item":         {"schedule and force may", ran(phFailed, done, owed(-1)), background(due(rec, "BackgroundOwed"))},
+		"owed, new job":                 {"the job wins", ran(phSucceeded, job("b", "a", 0), owed(-1)), begin(rec, "NewJob")},
+		"owed, generation moved":        {"the job is still to come", ran(phSucceeded, done, owed(-1), generation(4)), rest(rec, "GenerationMoved", false)},
+		"owed, terminating":             {"never ahead of its dependants", ran(phSucceeded, done, owed(-1), deleted(-1), finalizer), rest(contract.ActionDelete, "DeletionPending", false)},
+		"force on a finished job [Lx7]": {"the user asks", ran(phSucceeded, done, forced), background(due(force, "BackgroundForced"))},
+		"force, hand-made, moved":       {"nobody else will hand out a job", ran(phSucceeded, done, forced, generation(4)), background(due(force, "BackgroundForced"))},
+		"force, managed, moved":         {"its job is still to come", ran(phSucceeded, done, forced, generation(4), managed), rest(force, "GenerationMoved", false)},
+		"force on a never-run item":     {"refused", item(forced), rest(force, "NeverRun", false)},
+		"force on a terminating item":   {"refused", ran(phSucceeded, done, forced, deleted(-1), finalizer), rest(force, "DeletionPending", false)},
 		"condition False": {"nothing owed", ran(phSucceeded, done, func(di *lsv1alpha1.DeployItem) {
 			di.Status.Conditions = []lsv1alpha1.Condition{cond(contract.ConditionBackground, lsv1alpha1.ConditionFalse, -1)}
-		}), background(rest(rec, contract.WhyFinished, true))},
+		}), background(rest(rec, "Finished", true))},
 		"condition Unknown": {"a hook failed, no run is owed", ran(phSucceeded, done, func(di *lsv1alpha1.DeployItem) {
 			di.Status.Conditions = []lsv1alpha1.Condition{cond(contract.ConditionBackground, lsv1alpha1.ConditionUnknown, -1)}
-		}), background(rest(rec, contract.WhyFinished, true))},
+		}), background(rest(rec, "Finished", true))},
 	})
 }

@@ -89,24 +89,24 @@ func verdictOf(d contract.Decision) verdict {
 // expect is what the oracle wants, paused or not.
 func (s state) expect(r contract.Revision) verdict {
 	v := s.wanted(r)
-	none := v.Action == contract.NoAction
-	if !s.paused || none || v.Due && v.Action == contract.Abort {
+	none := v.Action == contract.ActionNone
+	if !s.paused || none || v.Due && v.Action == contract.ActionAbort {
 		return v
 	}
 	late := s.op == contract.AbortOperation && isDone(s.phase)
 	if !v.Due {
 		return verdict{Action: v.Action, RemovesOperation: v.RemovesOperation, Paused: true}
 	}
-	if r == contract.JobID {
+	if r == contract.RevisionJobID {
 		reconciles := s.phase == phInit || s.phase == phProgressing || s.phase == phCompleting
-		turned := v.Action == contract.Delete && reconciles
+		turned := v.Action == contract.ActionDelete && reconciles
 		if v.Background && s.owed || !v.Background && !v.New && !turned {
 			return v
 		}
 		return verdict{Action: v.Action, RemovesOperation: late, Paused: true, Held: true}
 	}
-	turned := v.Action == contract.Delete && s.phase != phDeleting && (s.moved || s.started != "late")
-	if !isWorking(s.phase) || s.started == "" || turned {
+	turned := v.Action == contract.ActionDelete && s.phase != phDeleting && (s.moved || s.started != "late")
+	if !IsWorking(s.phase) || s.started == "" || turned {
 		return verdict{Action: v.Action, RemovesOperation: late, Paused: true, Held: true}
 	}
 	if v.New {
@@ -124,26 +124,26 @@ func (s state) wanted(r contract.Revision) verdict {
 	if s.deletion == "foreign" || (s.ignored && isDone(s.phase)) {
 		return verdict{}
 	}
-	v := verdict{Action: contract.Reconcile, RemovesOperation: late}
+	v := verdict{Action: contract.ActionReconcile, RemovesOperation: late}
 	if deletes {
-		v.Action = contract.Delete
+		v.Action = contract.ActionDelete
 	}
 	if force {
-		v.Action = contract.ForceReconcile
+		v.Action = contract.ActionForceReconcile
 	}
 	if abort && !late {
-		v.Action = contract.Abort
+		v.Action = contract.ActionAbort
 	}
-	if r == contract.Annotation {
+	if r == contract.RevisionAnnotation {
 		virgin := s.managed && s.op == "" && !deletes && s.phase == "" && s.moved
 		failedDelete := deletes && (s.phase == phFailed || s.phase == phDeleteFailed) && !s.moved &&
 			s.started == "late" && !reconcile && !force
 		if virgin || failedDelete {
 			return v
 		}
-		goesOn := isWorking(s.phase) && !reconcile && s.started != "" && !s.moved ||
-			isWorking(s.phase) && abort ||
-			isWorking(s.phase) && force && deletes && s.started == "late"
+		goesOn := IsWorking(s.phase) && !reconcile && s.started != "" && !s.moved ||
+			IsWorking(s.phase) && abort ||
+			IsWorking(s.phase) && force && deletes && s.started == "late"
 		v.Due = goesOn || !isDone(s.phase) || s.moved || reconcile || force || deletes
 		v.New = v.Due && !goesOn
 		v.Forceable = true
@@ -154,7 +154,7 @@ func (s state) wanted(r contract.Revision) verdict {
 	if s.job == "pending" || s.job == "timeless" {
 		pickedUp := s.started == "late" || (s.started == "early" && s.job == "timeless")
 		v.Due, v.Forceable = true, true
-		v.New = !isWorking(s.phase) || !pickedUp
+		v.New = !IsWorking(s.phase) || !pickedUp
 		v.Unchanged = s.unchanged && s.phase == phSucceeded && !s.moved && !deletes && !force
 		return v
 	}
@@ -171,8 +171,8 @@ func (s state) wanted(r contract.Revision) verdict {
 
 // revisionOf is the revision that the item of a state follows when nothing is forced.
 func (s state) revisionOf(forced contract.Revision) contract.Revision {
-	if forced == contract.JobID && s.job == "" && isWorking(s.phase) {
-		return contract.Annotation
+	if forced == contract.RevisionJobID && s.job == "" && IsWorking(s.phase) {
+		return contract.RevisionAnnotation
 	}
 	return forced
 }
@@ -184,7 +184,7 @@ func TestEvaluateEveryState(t *testing.T) {
 	eachState(func(s state) {
 		di := s.item()
 		before := di.DeepCopy()
-		for _, r := range []contract.Revision{contract.Annotation, contract.JobID} {
+		for _, r := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 			cells++
 			d := contract.Evaluate(di, contract.Options{Revision: r, Now: epoch})
 			rev := s.revisionOf(r)
@@ -211,7 +211,7 @@ func TestEvaluateEveryState(t *testing.T) {
 func checkDecision(t *testing.T, name any, d contract.Decision) {
 	t.Helper()
 	switch d.Action {
-	case contract.NoAction, contract.Abort, contract.ForceReconcile, contract.Delete, contract.Reconcile:
+	case contract.ActionNone, contract.ActionAbort, contract.ActionForceReconcile, contract.ActionDelete, contract.ActionReconcile:
 	default:
 		t.Fatalf("%s: unknown action %q", name, d.Action)
 	}
@@ -219,14 +219,14 @@ func checkDecision(t *testing.T, name any, d contract.Decision) {
 		name string
 		ok   bool
 	}{
-		{"no action means never due and not forceable", d.Action != contract.NoAction || (!d.Due && !d.Forceable && len(d.Remove) == 0)},
+		{"no action means never due and not forceable", d.Action != contract.ActionNone || (!d.Due && !d.Forceable && len(d.Remove) == 0)},
 		{"due means forceable", !d.Due || d.Forceable},
 		{"new means due", !d.New || d.Due},
 		{"background is never new", !d.Background || !d.New},
-		{"background never deletes or aborts", !d.Background || d.Action == contract.Reconcile || d.Action == contract.ForceReconcile},
-		{"unchanged is new and reconciles", !d.Unchanged || (d.New && d.Action == contract.Reconcile)},
-		{"expired is due and not new", !d.Expired || (d.Due && !d.New && d.Action != contract.Abort)},
-		{"skip uninstall deletes", !d.SkipUninstall || d.Action == contract.Delete},
+		{"background never deletes or aborts", !d.Background || d.Action == contract.ActionReconcile || d.Action == contract.ActionForceReconcile},
+		{"unchanged is new and reconciles", !d.Unchanged || (d.New && d.Action == contract.ActionReconcile)},
+		{"expired is due and not new", !d.Expired || (d.Due && !d.New && d.Action != contract.ActionAbort)},
+		{"skip uninstall deletes", !d.SkipUninstall || d.Action == contract.ActionDelete},
 		{"a new job is new", !d.NewJob || d.New},
 		{"paused is neither due nor forceable", !d.Paused || (!d.Due && !d.Forceable && !d.New && !d.Background && !d.Unchanged && !d.NewJob)},
 		{"held back means paused", !d.Held || d.Paused},

@@ -40,30 +40,30 @@ func TestNothingMayRun(t *testing.T) {
 	t.Parallel()
 	ignore := note(lsv1alpha1.IgnoreAnnotation, "true")
 	runDecisions(t, options(), map[string]decisionCase{
-		"nil": {"no item", nil, contract.Decision{Reason: contract.WhyNoItem}},
+		"nil": {"no item", nil, contract.Decision{Reason: "NoItem"}},
 		"ignored and final [H-36]": {
 			"ignore holds a finished item back", ran(phSucceeded, ignore, generation(9), op("reconcile")),
-			contract.Decision{Reason: contract.WhyIgnored},
+			contract.Decision{Reason: "Ignored"},
 		},
 		"ignored, final, new job [H-36]": {
 			"under both revisions", ran(phFailed, ignore, job("b", "a", 0)),
-			contract.Decision{Reason: contract.WhyIgnored},
+			contract.Decision{Reason: "Ignored"},
 		},
 		"ignored but running": {
 			"what runs ends", ran(phInit, ignore),
-			contract.Decision{Action: contract.Reconcile, Due: true, Forceable: true, Reason: contract.WhyInProgress},
+			contract.Decision{Action: contract.ActionReconcile, Due: true, Forceable: true, Reason: "InProgress"},
 		},
 		"ignore with another value": {
 			"only true counts", ran(phSucceeded, note(lsv1alpha1.IgnoreAnnotation, "True")),
-			contract.Decision{Action: contract.Reconcile, Forceable: true, Reason: contract.WhyFinished},
+			contract.Decision{Action: contract.ActionReconcile, Forceable: true, Reason: "Finished"},
 		},
 		"terminating without our finalizer": {
 			"somebody else's finalizer holds it", ran(phProgressing, deleted(-1), op("force-reconcile")),
-			contract.Decision{Reason: contract.WhyNoFinalizer},
+			contract.Decision{Reason: "NoFinalizer"},
 		},
 		"job, terminating without our finalizer": {
 			"a deployer has nothing to do", ran(phSucceeded, deleted(-1), job("b", "a", 0)),
-			contract.Decision{Reason: contract.WhyNoFinalizer},
+			contract.Decision{Reason: "NoFinalizer"},
 		},
 	})
 }
@@ -75,13 +75,13 @@ func TestPrecedence(t *testing.T) {
 		di   *lsv1alpha1.DeployItem
 		want contract.Action
 	}{
-		"abort alone [L31]":                   {ran(phProgressing, op("abort")), contract.Abort},
-		"abort before delete [L35]":           {ran(phProgressing, op("abort"), deleted(-1), finalizer), contract.Abort},
-		"force alone [L32]":                   {ran(phProgressing, op("force-reconcile")), contract.ForceReconcile},
-		"force before delete [L35]":           {ran(phProgressing, op("force-reconcile"), deleted(-1), finalizer), contract.ForceReconcile},
-		"delete before reconcile [L33] [L35]": {ran(phProgressing, op("reconcile"), deleted(-1), finalizer), contract.Delete},
-		"reconcile otherwise [L34]":           {ran(phProgressing), contract.Reconcile},
-		"unknown operation [L34]":             {ran(phProgressing, op("dance")), contract.Reconcile},
+		"abort alone [L31]":                   {ran(phProgressing, op("abort")), contract.ActionAbort},
+		"abort before delete [L35]":           {ran(phProgressing, op("abort"), deleted(-1), finalizer), contract.ActionAbort},
+		"force alone [L32]":                   {ran(phProgressing, op("force-reconcile")), contract.ActionForceReconcile},
+		"force before delete [L35]":           {ran(phProgressing, op("force-reconcile"), deleted(-1), finalizer), contract.ActionForceReconcile},
+		"delete before reconcile [L33] [L35]": {ran(phProgressing, op("reconcile"), deleted(-1), finalizer), contract.ActionDelete},
+		"reconcile otherwise [L34]":           {ran(phProgressing), contract.ActionReconcile},
+		"unknown operation [L34]":             {ran(phProgressing, op("dance")), contract.ActionReconcile},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func Example() {
 func ExampleJudge() {
 	bad := &contract.Fault{Reason: "BadConfig", Message: "spec.config: no host", Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}}
 	o := contract.Judge(contract.Return{
-		Revision: contract.JobID, Action: contract.Reconcile, Phase: "Init",
+		Revision: contract.RevisionJobID, Action: contract.ActionReconcile, Phase: "Init",
 		Err: fmt.Errorf("deploy: %w", bad),
 	})
 	fmt.Println(o.Phase, o.Final, o.Err.Reason, o.Err.Message)

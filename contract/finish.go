@@ -10,7 +10,7 @@ import (
 )
 
 // Apply writes an outcome into di.Status in memory, all fields together: phase, lastError (and its history under
-// [JobID]), the Waiting condition and, when the run ends, jobIDFinished and finishedTime. di.Status.Phase must be the
+// [RevisionJobID]), the Waiting condition and, when the run ends, jobIDFinished and finishedTime. di.Status.Phase must be the
 // stored phase again, not what the deployer left there. A background run writes only lastReconcileTime (started) and
 // its condition. Phases and finish always fit each other, whatever o says: a final phase never without the finish, a
 // finish never without a final phase.
@@ -27,10 +27,10 @@ func Apply(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, started time.T
 	if o.Final {
 		rulesOf(d.Revision).finish(status, now)
 	}
-	RecordError(status, d.Revision, o.Err, now)
+	recordError(status, d.Revision, o.Err, now)
 	if o.Waiting {
 		status.Conditions = SetCondition(status.Conditions, ConditionWaiting, lsv1alpha1.ConditionTrue,
-			ReasonWaiting, waitMessage(o), now)
+			conditionReasonWaiting, waitMessage(o), now)
 	} else {
 		status.Conditions = RemoveCondition(status.Conditions, ConditionWaiting)
 	}
@@ -61,15 +61,15 @@ func applyBackground(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, star
 	}
 	switch {
 	case o.Waiting:
-		set(lsv1alpha1.ConditionTrue, ReasonWaiting, waitMessage(o))
+		set(lsv1alpha1.ConditionTrue, conditionReasonWaiting, waitMessage(o))
 	case o.Err == nil:
-		set(lsv1alpha1.ConditionFalse, ReasonSucceeded, "the last background run succeeded")
+		set(lsv1alpha1.ConditionFalse, conditionReasonSucceeded, "the last background run succeeded")
 	case !o.Final:
-		set(lsv1alpha1.ConditionTrue, ReasonFailed, o.Err.Message, o.Err.Codes...)
+		set(lsv1alpha1.ConditionTrue, conditionReasonFailed, o.Err.Message, o.Err.Codes...)
 	case o.Err.Reason == lsv1alpha1.ProgressingTimeoutReason:
-		set(lsv1alpha1.ConditionFalse, ReasonTimedOut, o.Err.Message, o.Err.Codes...)
+		set(lsv1alpha1.ConditionFalse, conditionReasonTimedOut, o.Err.Message, o.Err.Codes...)
 	default:
-		set(lsv1alpha1.ConditionFalse, ReasonFailed, o.Err.Message, o.Err.Codes...)
+		set(lsv1alpha1.ConditionFalse, conditionReasonFailed, o.Err.Message, o.Err.Codes...)
 	}
 }
 
@@ -85,5 +85,15 @@ func BackgroundShowsSuccess(di *lsv1alpha1.DeployItem) bool {
 		return true
 	}
 	c := GetCondition(di.Status.Conditions, ConditionBackground)
-	return c == nil || c.Status == lsv1alpha1.ConditionFalse && c.Reason == ReasonSucceeded
+	return c == nil || c.Status == lsv1alpha1.ConditionFalse && c.Reason == conditionReasonSucceeded
+}
+
+// BackgroundWaits reports whether [ConditionBackground] says that the deployer was called in a background run and is not
+// done yet.
+func BackgroundWaits(di *lsv1alpha1.DeployItem) bool {
+	if di == nil {
+		return false
+	}
+	c := GetCondition(di.Status.Conditions, ConditionBackground)
+	return c != nil && c.Status == lsv1alpha1.ConditionTrue && c.Reason == conditionReasonWaiting
 }

@@ -36,9 +36,15 @@ func val(minutes int) metav1.Time  { return metav1.NewTime(at(minutes)) }
 func info() contract.StartInfo {
 	return contract.StartInfo{Now: epoch, Deployer: deployer, JobID: "fresh"}
 }
-func options() contract.Options    { return contract.Options{Now: epoch} }
-func annotated() contract.Options  { return contract.Options{Now: epoch, Revision: contract.Annotation} }
-func jobOptions() contract.Options { return contract.Options{Now: epoch, Revision: contract.JobID} }
+func options() contract.Options { return contract.Options{Now: epoch} }
+func annotated() contract.Options {
+	return contract.Options{Now: epoch, Revision: contract.RevisionAnnotation}
+}
+
+func jobOptions() contract.Options {
+	return contract.Options{Now: epoch, Revision: contract.RevisionJobID}
+}
+
 func cond(t lsv1alpha1.ConditionType, s lsv1alpha1.ConditionStatus, minutes int) lsv1alpha1.Condition {
 	return lsv1alpha1.Condition{Type: t, Status: s, Reason: "R", Message: "m", LastTransitionTime: val(minutes), LastUpdateTime: val(minutes)}
 }
@@ -123,7 +129,7 @@ var all = []phase{
 	phSucceeded, phFailed, phDeleteFailed, phAborted, phUnknown,
 }
 
-func isWorking(p phase) bool {
+func IsWorking(p phase) bool {
 	return p == phInit || p == phProgressing || p == phCompleting || p == phInitDelete || p == phDeleting
 }
 

@@ -35,7 +35,7 @@ func FuzzEvaluate(f *testing.F) {
 			return
 		}
 		now := time.Unix(0, nanos)
-		for _, r := range []contract.Revision{"", contract.Annotation, contract.JobID, "odd"} {
+		for _, r := range []contract.Revision{"", contract.RevisionAnnotation, contract.RevisionJobID, "odd"} {
 			one := di.DeepCopy()
 			d := contract.Evaluate(one, contract.Options{Revision: r, Now: now})
 			checkDecision(t, string(body), d)
@@ -75,7 +75,7 @@ func lead(t *testing.T, di *lsv1alpha1.DeployItem, d contract.Decision, now time
 	_ = contract.CheckProviderStatus(di.Status.ProviderStatus)
 }
 
-// checkFields: the annotation revision leaves alone what only jobs have [C10], and nobody touches what is not the library's.
+// checkFields: the annotation revision leaves alone what only jobs have [C10], and what is not the library's stays.
 func checkFields(t *testing.T, d contract.Decision, before, after *lsv1alpha1.DeployItemStatus) {
 	t.Helper()
 	type job struct {
@@ -87,7 +87,7 @@ func checkFields(t *testing.T, d contract.Decision, before, after *lsv1alpha1.De
 	of := func(s *lsv1alpha1.DeployItemStatus) job {
 		return job{s.JobID, s.JobIDFinished, s.TransitionTimes, s.FirstError, s.LastErrors}
 	}
-	if diff := cmp.Diff(of(before), of(after)); d.Revision == contract.Annotation && diff != "" {
+	if diff := cmp.Diff(of(before), of(after)); d.Revision == contract.RevisionAnnotation && diff != "" {
 		t.Fatalf("%+v writes fields of jobs: %s", d, diff)
 	}
 	if after.JobID != before.JobID && !d.NewJob {
@@ -110,9 +110,9 @@ func checkEnd(t *testing.T, d contract.Decision, o contract.Outcome, before, aft
 		t.Fatalf("%+v ended with phase %q", d, after.Phase)
 	case !o.Final && after.Phase != before.Phase && contract.IsFinal(after.Phase):
 		t.Fatalf("%+v did not end, but shows %q", d, after.Phase)
-	case d.Revision == contract.JobID && o.Final && !finished:
+	case d.Revision == contract.RevisionJobID && o.Final && !finished:
 		t.Fatalf("%+v ended, but job %q is not finished", d, after.JobID)
-	case d.Revision == contract.JobID && !o.Final && after.JobIDFinished != before.JobIDFinished:
+	case d.Revision == contract.RevisionJobID && !o.Final && after.JobIDFinished != before.JobIDFinished:
 		t.Fatalf("%+v did not end, but job %q is finished", d, after.JobID)
 	}
 }

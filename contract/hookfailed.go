@@ -15,7 +15,7 @@ func HookFailed(di *lsv1alpha1.DeployItem, d Decision, err error, now time.Time)
 	if di == nil || err == nil {
 		return
 	}
-	e := NewError(err, hookOperation, ReasonHookFailed, now)
+	e := NewError(err, hookOperation, conditionReasonHookFailed, now)
 	rulesOf(d.Revision).hookFailed(&di.Status, e, now)
 }
 
@@ -32,7 +32,7 @@ func HookRecovered(di *lsv1alpha1.DeployItem, d Decision) {
 }
 
 // ShowsError reports whether the item shows e already. Run or no run, each error has its place: lastError, or
-// [ConditionBackground] for background runs and, under [JobID], for hooks that fail while no run is due.
+// [ConditionBackground] for background runs and, under [RevisionJobID], for hooks that fail while no run is due.
 func ShowsError(di *lsv1alpha1.DeployItem, d Decision, e *lsv1alpha1.Error) bool {
 	switch {
 	case di == nil || e == nil:

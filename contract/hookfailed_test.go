@@ -17,7 +17,7 @@ func TestHookFailed(t *testing.T) {
 	t.Parallel()
 	background := func(s lsv1alpha1.ConditionStatus, since int) []lsv1alpha1.Condition {
 		c := cond(contract.ConditionBackground, s, since)
-		c.Reason, c.Message, c.LastUpdateTime = contract.ReasonHookFailed, "boom", val(0)
+		c.Reason, c.Message, c.LastUpdateTime = "HookFailed", "boom", val(0)
 		return []lsv1alpha1.Condition{c}
 	}
 	for name, tc := range map[string]struct {
@@ -26,7 +26,7 @@ func TestHookFailed(t *testing.T) {
 	}{
 		"annotation [Lx3]": {ran(phSucceeded), func(s *lsv1alpha1.DeployItemStatus) {
 			s.LastError = lastErr("ExecuteHooks", "boom", 0, 0)
-			s.LastError.Reason = contract.ReasonHookFailed
+			s.LastError.Reason = "HookFailed"
 		}},
 		"finished job": {ran(phSucceeded, job("a", "a", -9), oldErrors), func(s *lsv1alpha1.DeployItemStatus) {
 			s.Conditions = background(lsv1alpha1.ConditionUnknown, 0)

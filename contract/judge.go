@@ -18,6 +18,9 @@ type Return struct {
 	Deleting bool
 	// Phase is what the deployer left in di.Status.Phase; it was handed [HandedPhase].
 	Phase lsv1alpha1.DeployItemPhase
+	// KeepPhase: the phase is the deployer's memory, as in Landscaper's library. One of a run in progress is stored as the
+	// deployer left it, also with an error, and means that the call is not done.
+	KeepPhase bool
 	// Waiting: it returned "wait for" and no other error. Message is what it waits for.
 	Waiting bool
 	Message string
@@ -57,7 +60,7 @@ func Judge(r Return) Outcome {
 	switch {
 	case r.Err != nil:
 		o = r.failedWith(NewError(r.Err, r.operation(), r.operation()+"Failed", r.Now))
-	case r.Action == Abort:
+	case r.Action == ActionAbort:
 		o = r.aborted()
 	case r.Waiting:
 		o = r.goesOn()
@@ -65,11 +68,11 @@ func Judge(r Return) Outcome {
 		o = r.byPhase()
 	}
 	switch r.Action {
-	case ForceReconcile:
+	case ActionForceReconcile:
 		o.Consumed = o.Done || o.Waiting || o.Final
-	case Abort:
+	case ActionAbort:
 		o.Consumed = o.Final
-	case NoAction, Delete, Reconcile:
+	case ActionNone, ActionDelete, ActionReconcile:
 	}
 	return o
 }
@@ -82,27 +85,51 @@ func TimedOut(r Revision, deleting bool, e *lsv1alpha1.Error) Outcome {
 // operation is the word for the action in lastError.
 func (r Return) operation() string {
 	switch r.Action {
-	case Abort:
+	case ActionAbort:
 		return "Abort"
-	case ForceReconcile:
+	case ActionForceReconcile:
 		return "ForceReconcile"
-	case Delete:
+	case ActionDelete:
 		return "Delete"
-	case Reconcile, NoAction:
+	case ActionNone, ActionReconcile:
 	}
 	return "Reconcile"
 }
 
 // deletes reports whether the run belongs to a deletion.
-func (r Return) deletes() bool { return r.Deleting || r.Action == Delete }
+func (r Return) deletes() bool { return r.Deleting || r.Action == ActionDelete }
 
 // failedWith applies the error rules: Abort is tried again until its deadline; an unrecoverable code, or a failed phase
-// that the deployer set itself, ends the run; anything else is tried again and the stored phase stays.
+// that the deployer set itself, ends the run; anything else is tried again, and the stored phase stays unless the deployer
+// keeps its own or says that the run makes progress.
 func (r Return) failedWith(e *lsv1alpha1.Error) Outcome {
-	if r.Action == Abort || (!Unrecoverable(e.Codes) && !isFailure(r.Phase)) {
-		return Outcome{Err: e}
+	switch {
+	case r.Action != ActionAbort && (Unrecoverable(e.Codes) || isFailure(r.Phase)):
+		return r.failed(e)
+	case r.keepsPhase():
+		return Outcome{Phase: r.Phase, Err: e}
 	}
-	return r.failed(e)
+	return Outcome{Phase: r.progress(), Err: e}
+}
+
+// keepsPhase reports whether the phase is one of a run in progress, and is to be stored as it is.
+func (r Return) keepsPhase() bool {
+	switch r.Phase {
+	case phaseInit, phaseProgressing:
+		return r.KeepPhase && !r.deletes()
+	case phaseInitDelete, phaseDeleting:
+		return r.KeepPhase && r.deletes()
+	default:
+		return false
+	}
+}
+
+// progress is the phase of a run that goes on after an error: the one that says so, if the deployer left it, else none.
+func (r Return) progress() lsv1alpha1.DeployItemPhase {
+	if r.Action != ActionAbort && !r.KeepPhase && (r.Phase == phaseProgressing || r.Action == ActionDelete && r.Phase == phaseDeleting) {
+		return workPhase(r.deletes())
+	}
+	return ""
 }
 
 func (r Return) failed(e *lsv1alpha1.Error) Outcome {
@@ -114,7 +141,7 @@ func (r Return) aborted() Outcome {
 	if r.Waiting {
 		return Outcome{Waiting: true, Message: r.Message}
 	}
-	return r.failed(newError(r.operation(), ReasonAborted, withCause("the run was aborted", r.Cause), r.Now))
+	return r.failed(newError(r.operation(), AbortedReason, withCause("the run was aborted", r.Cause), r.Now))
 }
 
 func (r Return) goesOn() Outcome {
@@ -123,14 +150,16 @@ func (r Return) goesOn() Outcome {
 
 func (r Return) byPhase() Outcome {
 	switch {
+	case r.keepsPhase():
+		return Outcome{Phase: r.Phase, Waiting: true, Message: r.Message}
 	case r.Phase == "" || r.Phase == HandedPhase(r.Revision, r.Action) || r.Phase == phaseSucceeded:
 		return r.succeeded()
-	case r.Phase == phaseProgressing || (r.Action == Delete && r.Phase == phaseDeleting):
+	case r.Phase == phaseProgressing || (r.Action == ActionDelete && r.Phase == phaseDeleting):
 		return r.goesOn()
-	case r.Phase == phaseFailed || (r.Action == Delete && r.Phase == phaseDeleteFailed):
+	case r.Phase == phaseFailed || (r.Action == ActionDelete && r.Phase == phaseDeleteFailed):
 		return r.failed(r.ownError())
 	default:
-		return r.failed(newError(r.operation(), ReasonInvalidPhase,
+		return r.failed(newError(r.operation(), errorReasonInvalidPhase,
 			fmt.Sprintf("the deployer left phase %q, which %s must not set", r.Phase, r.operation()),
 			r.Now, lsv1alpha1.ErrorInternalProblem))
 	}
@@ -149,8 +178,8 @@ func (r Return) succeeded() Outcome {
 func (r Return) ownError() *lsv1alpha1.Error {
 	e := r.LastError
 	if e == nil || (e.Message == "" && e.Reason == "" && len(e.Codes) == 0) {
-		return newError(r.operation(), ReasonDeployerFailed,
+		return newError(r.operation(), errorReasonDeployerFailed,
 			fmt.Sprintf("the deployer set phase %s and gave no error", r.Phase), r.Now)
 	}
-	return newError(cmp.Or(e.Operation, r.operation()), cmp.Or(e.Reason, ReasonDeployerFailed), e.Message, r.Now, e.Codes...)
+	return newError(cmp.Or(e.Operation, r.operation()), cmp.Or(e.Reason, errorReasonDeployerFailed), e.Message, r.Now, e.Codes...)
 }

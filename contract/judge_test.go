@@ -76,21 +76,21 @@ func TestJudgeNil(t *testing.T) {
 				deleting bool
 				want     string
 			}{
-				{contract.Reconcile, false, row.reconcile},
-				{contract.ForceReconcile, false, row.force},
-				{contract.ForceReconcile, true, row.forceOnDeletion},
-				{contract.Delete, true, row.delete},
-				{contract.Abort, false, "final Failed Aborted consumed"},
-				{contract.Abort, true, "final DeleteFailed Aborted consumed"},
+				{contract.ActionReconcile, false, row.reconcile},
+				{contract.ActionForceReconcile, false, row.force},
+				{contract.ActionForceReconcile, true, row.forceOnDeletion},
+				{contract.ActionDelete, true, row.delete},
+				{contract.ActionAbort, false, "final Failed Aborted consumed"},
+				{contract.ActionAbort, true, "final DeleteFailed Aborted consumed"},
 			} {
 				o := contract.Judge(contract.Return{
-					Revision: contract.JobID, Action: tc.action, Deleting: tc.deleting, Phase: row.left, Now: epoch,
+					Revision: contract.RevisionJobID, Action: tc.action, Deleting: tc.deleting, Phase: row.left, Now: epoch,
 				})
 				if got := short(o); got != tc.want {
 					t.Errorf("%s (deleting %t): %q, want %q", tc.action, tc.deleting, got, tc.want)
 				}
 				internal := o.Err != nil && slices.Contains(o.Err.Codes, lsv1alpha1.ErrorInternalProblem)
-				if invalid := o.Err != nil && o.Err.Reason == contract.ReasonInvalidPhase; invalid != internal {
+				if invalid := o.Err != nil && o.Err.Reason == "InvalidPhase"; invalid != internal {
 					t.Errorf("%s: codes %v", tc.action, o.Err.Codes)
 				}
 			}
@@ -104,19 +104,19 @@ func TestJudgeAnnotation(t *testing.T) {
 		r    contract.Return
 		want string
 	}{
-		"Delete, left alone":   {contract.Return{Action: contract.Delete, Phase: phInit}, "done"},
-		"Delete, InitDelete":   {contract.Return{Action: contract.Delete, Phase: phInitDelete}, "final Failed InvalidPhase"},
-		"Delete, Deleting":     {contract.Return{Action: contract.Delete, Phase: phDeleting}, "wait Deleting"},
-		"Delete, Failed":       {contract.Return{Action: contract.Delete, Phase: phFailed}, "final Failed DeployerFailed"},
-		"Delete, DeleteFailed": {contract.Return{Action: contract.Delete, Phase: phDeleteFailed}, "final Failed DeployerFailed"},
-		"Delete, config error": {contract.Return{Action: contract.Delete, Err: errConfig}, "final Failed BadConfig"},
-		"Abort of a deletion":  {contract.Return{Action: contract.Abort, Deleting: true}, "final Failed Aborted consumed"},
-		"Reconcile":            {contract.Return{Action: contract.Reconcile, Phase: phInit}, "done+final Succeeded"},
+		"Delete, left alone":   {contract.Return{Action: contract.ActionDelete, Phase: phInit}, "done"},
+		"Delete, InitDelete":   {contract.Return{Action: contract.ActionDelete, Phase: phInitDelete}, "final Failed InvalidPhase"},
+		"Delete, Deleting":     {contract.Return{Action: contract.ActionDelete, Phase: phDeleting}, "wait Deleting"},
+		"Delete, Failed":       {contract.Return{Action: contract.ActionDelete, Phase: phFailed}, "final Failed DeployerFailed"},
+		"Delete, DeleteFailed": {contract.Return{Action: contract.ActionDelete, Phase: phDeleteFailed}, "final Failed DeployerFailed"},
+		"Delete, config error": {contract.Return{Action: contract.ActionDelete, Err: errConfig}, "final Failed BadConfig"},
+		"Abort of a deletion":  {contract.Return{Action: contract.ActionAbort, Deleting: true}, "final Failed Aborted consumed"},
+		"Reconcile":            {contract.Return{Action: contract.ActionReconcile, Phase: phInit}, "done+final Succeeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tc.r.Revision = contract.Annotation
-			tc.r.Deleting = tc.r.Deleting || tc.r.Action == contract.Delete
+			tc.r.Revision = contract.RevisionAnnotation
+			tc.r.Deleting = tc.r.Deleting || tc.r.Action == contract.ActionDelete
 			if got := short(contract.Judge(tc.r)); got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
@@ -127,14 +127,15 @@ func TestJudgeAnnotation(t *testing.T) {
 // TestJudgeErrors is the matrix of a call that did not return nil.
 func TestJudgeErrors(t *testing.T) {
 	t.Parallel()
-	rec, force, del, abort := contract.Reconcile, contract.ForceReconcile, contract.Delete, contract.Abort
+	rec, force, del, abort := contract.ActionReconcile, contract.ActionForceReconcile, contract.ActionDelete, contract.ActionAbort
 	for name, tc := range map[string]struct {
 		reason string
 		r      contract.Return
 		want   string
 	}{
 		"error":                      {"tried again", contract.Return{Action: rec, Err: errBoom, Phase: phInit}, "again ReconcileFailed"},
-		"error with Progressing":     {"the stored phase stays", contract.Return{Action: rec, Err: errBoom, Phase: phProgressing}, "again ReconcileFailed"},
+		"error with Progressing":     {"the rest makes progress", contract.Return{Action: rec, Err: errBoom, Phase: phProgressing}, "again Progressing ReconcileFailed"},
+		"error with Deleting":        {"the rest makes progress", contract.Return{Action: del, Err: errBoom, Phase: phDeleting}, "again Deleting DeleteFailed"},
 		"error with Succeeded":       {"the error wins", contract.Return{Action: rec, Err: errBoom, Phase: phSucceeded}, "again ReconcileFailed"},
 		"error with Failed":          {"the deployer's verdict is kept", contract.Return{Action: rec, Err: errBoom, Phase: phFailed}, "final Failed ReconcileFailed"},
 		"error with DeleteFailed":    {"the deployer's verdict is kept", contract.Return{Action: del, Err: errBoom, Phase: phDeleteFailed}, "final DeleteFailed DeleteFailed"},
@@ -160,7 +161,7 @@ func TestJudgeErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tc.r.Revision, tc.r.Now = contract.JobID, epoch
+			tc.r.Revision, tc.r.Now = contract.RevisionJobID, epoch
 			tc.r.Deleting = tc.r.Action == del || tc.want == "done"
 			if got := short(contract.Judge(tc.r)); got != tc.want {
 				t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
@@ -181,30 +182,30 @@ func TestJudgeTexts(t *testing.T) {
 		want *lsv1alpha1.Error
 	}{
 		"synthesised [C10]": {
-			contract.Return{Action: contract.Reconcile, Phase: phFailed},
+			contract.Return{Action: contract.ActionReconcile, Phase: phFailed},
 			stamped(lsv1alpha1.Error{Operation: "Reconcile", Reason: "DeployerFailed", Message: "the deployer set phase Failed and gave no error"}),
 		},
 		"the deployer's own [C10]": {
-			contract.Return{Action: contract.Delete, Phase: phDeleteFailed, LastError: own},
+			contract.Return{Action: contract.ActionDelete, Phase: phDeleteFailed, LastError: own},
 			stamped(lsv1alpha1.Error{Operation: "Delete", Reason: "DeployerFailed", Message: "two; lines", Codes: own.Codes}),
 		},
 		"an empty own one [C10]": {
-			contract.Return{Action: contract.Reconcile, Phase: phFailed, LastError: &lsv1alpha1.Error{Operation: "x"}},
+			contract.Return{Action: contract.ActionReconcile, Phase: phFailed, LastError: &lsv1alpha1.Error{Operation: "x"}},
 			stamped(lsv1alpha1.Error{Operation: "Reconcile", Reason: "DeployerFailed", Message: "the deployer set phase Failed and gave no error"}),
 		},
 		"aborted, whatever it set [C4]": {
-			contract.Return{Action: contract.Abort, Phase: phSucceeded, LastError: own},
+			contract.Return{Action: contract.ActionAbort, Phase: phSucceeded, LastError: own},
 			stamped(lsv1alpha1.Error{Operation: "Abort", Reason: "Aborted", Message: "the run was aborted"}),
 		},
 		"aborted, with what it waited for [F64]": {
-			contract.Return{Action: contract.Abort, Cause: &lsv1alpha1.Error{Message: "Deployment.apps a/b: is not ready"}},
+			contract.Return{Action: contract.ActionAbort, Cause: &lsv1alpha1.Error{Message: "Deployment.apps a/b: is not ready"}},
 			stamped(lsv1alpha1.Error{Operation: "Abort", Reason: "Aborted", Message: "the run was aborted; last error: Deployment.apps a/b: is not ready"}),
 		},
-		"left alone": {contract.Return{Action: contract.Reconcile, Phase: phInit, LastError: own}, nil},
+		"left alone": {contract.Return{Action: contract.ActionReconcile, Phase: phInit, LastError: own}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tc.r.Now, tc.r.Revision = epoch, contract.JobID
+			tc.r.Now, tc.r.Revision = epoch, contract.RevisionJobID
 			if diff := cmp.Diff(tc.want, contract.Judge(tc.r).Err); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
@@ -215,10 +216,45 @@ func TestJudgeTexts(t *testing.T) {
 func TestTimedOut(t *testing.T) {
 	t.Parallel()
 	e := contract.TimeoutError(nil, 0, epoch)
-	if got := short(contract.TimedOut(contract.JobID, true, e)); got != "final DeleteFailed ProgressingTimeout consumed" {
+	if got := short(contract.TimedOut(contract.RevisionJobID, true, e)); got != "final DeleteFailed ProgressingTimeout consumed" {
 		t.Error(got)
 	}
-	if got := short(contract.TimedOut(contract.Annotation, true, e)); got != "final Failed ProgressingTimeout consumed" {
+	if got := short(contract.TimedOut(contract.RevisionAnnotation, true, e)); got != "final Failed ProgressingTimeout consumed" {
 		t.Error(got)
+	}
+}
+
+// TestJudgeKeepPhase: the phase is the memory of a ported deployer.
+func TestJudgeKeepPhase(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		r    contract.Return
+		want string
+	}{
+		"Reconcile leaves Init":                 {contract.Return{Action: contract.ActionReconcile, Phase: phInit}, "wait Init"},
+		"Reconcile leaves Progressing":          {contract.Return{Action: contract.ActionReconcile, Phase: phProgressing}, "wait Progressing"},
+		"Reconcile leaves Succeeded":            {contract.Return{Action: contract.ActionReconcile, Phase: phSucceeded}, "done+final Succeeded"},
+		"Reconcile leaves Failed":               {contract.Return{Action: contract.ActionReconcile, Phase: phFailed}, "final Failed DeployerFailed"},
+		"Reconcile leaves Deleting":             {contract.Return{Action: contract.ActionReconcile, Phase: phDeleting}, "final Failed InvalidPhase"},
+		"Reconcile fails in Init":               {contract.Return{Action: contract.ActionReconcile, Phase: phInit, Err: errBoom}, "again Init ReconcileFailed"},
+		"Reconcile fails in Progressing":        {contract.Return{Action: contract.ActionReconcile, Phase: phProgressing, Err: errBoom}, "again Progressing ReconcileFailed"},
+		"Reconcile fails in Succeeded":          {contract.Return{Action: contract.ActionReconcile, Phase: phSucceeded, Err: errBoom}, "again ReconcileFailed"},
+		"Reconcile fails in Failed":             {contract.Return{Action: contract.ActionReconcile, Phase: phFailed, Err: errBoom}, "final Failed ReconcileFailed"},
+		"Reconcile fails for good":              {contract.Return{Action: contract.ActionReconcile, Phase: phProgressing, Err: errConfig}, "final Failed BadConfig"},
+		"Delete fails in InitDelete":            {contract.Return{Action: contract.ActionDelete, Phase: phInitDelete, Err: errBoom}, "again InitDelete DeleteFailed"},
+		"Delete fails in Deleting":              {contract.Return{Action: contract.ActionDelete, Phase: phDeleting, Err: errBoom}, "again Deleting DeleteFailed"},
+		"Delete fails in Progressing":           {contract.Return{Action: contract.ActionDelete, Phase: phProgressing, Err: errBoom}, "again DeleteFailed"},
+		"Delete, nothing left":                  {contract.Return{Action: contract.ActionDelete}, "done"},
+		"ForceReconcile leaves Progressing":     {contract.Return{Action: contract.ActionForceReconcile, Phase: phProgressing}, "wait Progressing consumed"},
+		"ForceReconcile fails in Progressing":   {contract.Return{Action: contract.ActionForceReconcile, Phase: phProgressing, Err: errBoom}, "again Progressing ForceReconcileFailed"},
+		"WaitFor is the same, whatever it left": {contract.Return{Action: contract.ActionReconcile, Phase: phInit, Waiting: true}, "wait Progressing"},
+	} {
+		t.Run(name+" [F44]", func(t *testing.T) {
+			t.Parallel()
+			tc.r.Revision, tc.r.KeepPhase, tc.r.Deleting = contract.RevisionJobID, true, tc.r.Action == contract.ActionDelete
+			if got := short(contract.Judge(tc.r)); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
 	}
 }

@@ -79,7 +79,7 @@ func (w *world) event() {
 	case 5:
 		if s.JobID != s.JobIDFinished && w.r.IntN(3) == 0 {
 			w.finished[s.JobID] = true
-			s.JobIDFinished, s.Phase = s.JobID, contract.FailedPhase(contract.JobID, w.di.DeletionTimestamp != nil)
+			s.JobIDFinished, s.Phase = s.JobID, contract.FailedPhase(contract.RevisionJobID, w.di.DeletionTimestamp != nil)
 		}
 	default:
 		w.now = w.now.Add(time.Duration(w.r.IntN(240)) * time.Second)
@@ -141,7 +141,7 @@ func (w *world) act(d contract.Decision) {
 	if w.chance(8) {
 		return
 	}
-	if d.Action == contract.Delete && o.Done {
+	if d.Action == contract.ActionDelete && o.Done {
 		w.gone = true
 		return
 	}
@@ -195,7 +195,7 @@ func (w *world) write(d contract.Decision, change func()) {
 	if diff := cmp.Diff(after, masked); diff != "" {
 		w.fail("%+v writes outside its closed list [C10]: %s", d, diff)
 	}
-	if d.Revision != contract.JobID {
+	if d.Revision != contract.RevisionJobID {
 		return
 	}
 	w.checkJob(d, before, after)

@@ -9,8 +9,8 @@ import (
 )
 
 // Mask sets back to before everything in after that the revision may not write: the last guard in front of a status
-// write. [Annotation] may write phase, observedGeneration, lastReconcileTime, deployer, lastError, conditions,
-// providerStatus and exportRef; [JobID] also the error history, transitionTimes, jobIDFinished and, on a finished item,
+// write. [RevisionAnnotation] may write phase, observedGeneration, lastReconcileTime, deployer, lastError, conditions,
+// providerStatus and exportRef; [RevisionJobID] also the error history, transitionTimes, jobIDFinished and, on a finished item,
 // a new jobID. Under JobID a final phase and jobIDFinished only pass together.
 func Mask(r Revision, before, after *lsv1alpha1.DeployItemStatus) {
 	if before == nil || after == nil {

@@ -33,19 +33,19 @@ func TestMaskAnnotationClosedList(t *testing.T) {
 	b := &before.Status
 	want.JobID, want.JobIDFinished, want.JobIDGenerationTime = b.JobID, b.JobIDFinished, b.JobIDGenerationTime
 	want.FirstError, want.LastErrors, want.TransitionTimes, want.DeployerPhase = b.FirstError, b.LastErrors, b.TransitionTimes, nil
-	contract.Mask(contract.Annotation, b, after)
+	contract.Mask(contract.RevisionAnnotation, b, after)
 	if diff := cmp.Diff(want, after); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	contract.Mask(contract.JobID, nil, after)
-	contract.Mask(contract.JobID, b, nil)
+	contract.Mask(contract.RevisionJobID, nil, after)
+	contract.Mask(contract.RevisionJobID, b, nil)
 }
 
 func TestMaskPhases(t *testing.T) {
 	t.Parallel()
 	writable := map[contract.Revision][]phase{
-		contract.Annotation: {phInit, phProgressing, phDeleting, phSucceeded, phFailed},
-		contract.JobID:      {phInit, phProgressing, phDeleting, phInitDelete},
+		contract.RevisionAnnotation: {phInit, phProgressing, phDeleting, phSucceeded, phFailed},
+		contract.RevisionJobID:      {phInit, phProgressing, phDeleting, phInitDelete},
 	}
 	for r, phases := range writable {
 		for _, p := range all {
@@ -103,7 +103,7 @@ func TestMaskJob(t *testing.T) {
 			after, want := tc.before.Status.DeepCopy(), tc.before.Status.DeepCopy()
 			tc.change(after)
 			tc.want(want)
-			contract.Mask(contract.JobID, &tc.before.Status, after)
+			contract.Mask(contract.RevisionJobID, &tc.before.Status, after)
 			if diff := cmp.Diff(want, after); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
@@ -114,7 +114,7 @@ func TestMaskJob(t *testing.T) {
 // TestMaskSharesNothing: what is put back is a copy.
 func TestMaskSharesNothing(t *testing.T) {
 	t.Parallel()
-	for _, r := range []contract.Revision{contract.Annotation, contract.JobID} {
+	for _, r := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		before := ran(phProgressing, job("b", "a", -6), oldErrors).Status
 		before.TransitionTimes, before.DeployerPhase = &lsv1alpha1.TransitionTimes{InitTime: mt(-5)}, vandal().DeployerPhase
 		want := before.DeepCopy()

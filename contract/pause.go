@@ -15,7 +15,7 @@ func IsPaused(di *lsv1alpha1.DeployItem) bool {
 
 // PauseMarked reports whether the item shows already what [MarkPaused] would write.
 func PauseMarked(di *lsv1alpha1.DeployItem, d Decision) bool {
-	if di == nil || d.Action == NoAction {
+	if di == nil || d.Action == ActionNone {
 		return true
 	}
 	shown := GetCondition(di.Status.Conditions, ConditionPaused)
@@ -32,7 +32,7 @@ func MarkPaused(di *lsv1alpha1.DeployItem, d Decision, now time.Time) {
 	switch {
 	case PauseMarked(di, d):
 	case d.Held:
-		di.Status.Conditions = SetCondition(di.Status.Conditions, ConditionPaused, lsv1alpha1.ConditionTrue, ReasonHeldBack,
+		di.Status.Conditions = SetCondition(di.Status.Conditions, ConditionPaused, lsv1alpha1.ConditionTrue, conditionReasonHeldBack,
 			"annotation "+PausedAnnotation+" holds back new runs", now)
 	default:
 		di.Status.Conditions = RemoveCondition(di.Status.Conditions, ConditionPaused)
@@ -43,13 +43,13 @@ func MarkPaused(di *lsv1alpha1.DeployItem, d Decision, now time.Time) {
 // begin anew in the middle of another one waits: that one goes on.
 func (v view) pause(d *Decision, now time.Time) {
 	switch {
-	case d.Due && d.Action == Abort:
+	case d.Due && d.Action == ActionAbort:
 	case d.Due && (rulesOf(d.Revision).continues(v, *d) || expired(v.di, *d, now)):
 		if d.New {
 			d.New, d.Remove = false, v.leftoverAbort()
 		}
 	case d.Due:
-		*d = Decision{Revision: d.Revision, Action: d.Action, Paused: true, Held: true, Reason: WhyPaused, Remove: v.leftoverAbort()}
+		*d = Decision{Revision: d.Revision, Action: d.Action, Paused: true, Held: true, Reason: reasonPaused, Remove: v.leftoverAbort()}
 	default:
 		*d = Decision{Revision: d.Revision, Action: d.Action, Paused: true, Reason: d.Reason, Remove: d.Remove}
 	}

@@ -13,17 +13,17 @@ import (
 
 // held is what is decided about a paused item for which a would be due.
 func held(a contract.Action, remove ...string) contract.Decision {
-	return contract.Decision{Action: a, Paused: true, Held: true, Reason: contract.WhyPaused, Remove: remove}
+	return contract.Decision{Action: a, Paused: true, Held: true, Reason: "Paused", Remove: remove}
 }
 
 // quiet is what is decided about a paused item that has nothing to do.
-func quiet(a contract.Action, why string, remove ...string) contract.Decision {
+func quiet(a contract.Action, why contract.Reason, remove ...string) contract.Decision {
 	return contract.Decision{Action: a, Paused: true, Reason: why, Remove: remove}
 }
 
 func TestPauseAnnotation(t *testing.T) {
 	t.Parallel()
-	rec, del, force, abort := contract.Reconcile, contract.Delete, contract.ForceReconcile, contract.Abort
+	rec, del, force, abort := contract.ActionReconcile, contract.ActionDelete, contract.ActionForceReconcile, contract.ActionAbort
 	goneBefore := func(di *lsv1alpha1.DeployItem) { deleted(-6)(di); finalizer(di) } // before the run of ran began
 	goneSince := func(di *lsv1alpha1.DeployItem) { deleted(-1)(di); finalizer(di) }
 	runDecisions(t, annotated(), map[string]decisionCase{
@@ -33,28 +33,28 @@ func TestPauseAnnotation(t *testing.T) {
 		"force-reconcile [Yx2]":                     {"it stays asked for", ran(phSucceeded, paused, op("force-reconcile")), held(force)},
 		"a deletion [Yx2]":                          {"nothing is deleted", ran(phSucceeded, paused, goneSince), held(del)},
 		"a deletion without uninstall [Yx2]":        {"the item stays, too", ran(phSucceeded, paused, goneSince, note(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true")), held(del)},
-		"nothing to do [Yx2]":                       {"no hook may force a run", ran(phSucceeded, paused), quiet(rec, contract.WhyFinished)},
-		"a late abort [Yx2]":                        {"is consumed", ran(phSucceeded, paused, op("abort")), quiet(rec, contract.WhyFinished, keyOp)},
-		"a run in progress [Yx2]":                   {"goes on", ran(phProgressing, paused), due(rec, contract.WhyInProgress)},
-		"a run in progress, force-reconcile [Yx2]":  {"goes on with that action", ran(phProgressing, paused, op("force-reconcile")), due(force, contract.WhyInProgress)},
-		"a run in progress, new generation [Yx2]":   {"the old one goes on", ran(phProgressing, paused, generation(4)), due(rec, contract.WhyInProgress)},
-		"a run in progress, operation [Yx2]":        {"the old one goes on, the operation stays", ran(phProgressing, paused, op("reconcile")), due(rec, contract.WhyOperation)},
+		"nothing to do [Yx2]":                       {"no hook may force a run", ran(phSucceeded, paused), quiet(rec, "Finished")},
+		"a late abort [Yx2]":                        {"is consumed", ran(phSucceeded, paused, op("abort")), quiet(rec, "Finished", keyOp)},
+		"a run in progress [Yx2]":                   {"goes on", ran(phProgressing, paused), due(rec, "InProgress")},
+		"a run in progress, force-reconcile [Yx2]":  {"goes on with that action", ran(phProgressing, paused, op("force-reconcile")), due(force, "InProgress")},
+		"a run in progress, new generation [Yx2]":   {"the old one goes on", ran(phProgressing, paused, generation(4)), due(rec, "InProgress")},
+		"a run in progress, operation [Yx2]":        {"the old one goes on, the operation stays", ran(phProgressing, paused, op("reconcile")), due(rec, "Operation")},
 		"a run in progress, deleted since [Yx2]":    {"a deletion is another run", ran(phProgressing, paused, goneSince, generation(4)), held(del)},
-		"a deletion in progress [Yx2]":              {"goes on", ran(phInit, paused, goneBefore), due(del, contract.WhyInProgress)},
+		"a deletion in progress [Yx2]":              {"goes on", ran(phInit, paused, goneBefore), due(del, "InProgress")},
 		"a phase of a run that never started [Yx2]": {"it would begin", item(phased(phProgressing), observed(3), paused), held(rec)},
-		"an abort [Yx2]":                            {"is obeyed", ran(phProgressing, paused, op("abort")), due(abort, contract.WhyInProgress)},
-		"an abort of a deletion to come [Yx2]":      {"is obeyed", ran(phProgressing, paused, op("abort"), goneSince, generation(4)), due(abort, contract.WhyInProgress)},
-		"another value":                             {"only true counts", ran(phSucceeded, note(contract.PausedAnnotation, "yes"), generation(4)), begin(rec, contract.WhyGeneration)},
-		"ignored":                                   {"ignore says more", ran(phSucceeded, paused, note(lsv1alpha1.IgnoreAnnotation, "true"), generation(4)), contract.Decision{Reason: contract.WhyIgnored}},
+		"an abort [Yx2]":                            {"is obeyed", ran(phProgressing, paused, op("abort")), due(abort, "InProgress")},
+		"an abort of a deletion to come [Yx2]":      {"is obeyed", ran(phProgressing, paused, op("abort"), goneSince, generation(4)), due(abort, "InProgress")},
+		"another value":                             {"only true counts", ran(phSucceeded, note(contract.PausedAnnotation, "yes"), generation(4)), begin(rec, "Generation")},
+		"ignored":                                   {"ignore says more", ran(phSucceeded, paused, note(lsv1alpha1.IgnoreAnnotation, "true"), generation(4)), contract.Decision{Reason: "Ignored"}},
 	})
 }
 
 func TestPauseJobID(t *testing.T) {
 	t.Parallel()
-	rec, del, force, abort := contract.Reconcile, contract.Delete, contract.ForceReconcile, contract.Abort
+	rec, del, force, abort := contract.ActionReconcile, contract.ActionDelete, contract.ActionForceReconcile, contract.ActionAbort
 	pending, finished := job("b", "a", -5), job("a", "a", -6)
 	gone := func(di *lsv1alpha1.DeployItem) { deleted(-6)(di); finalizer(di) }
-	over := due(del, contract.WhyInProgress)
+	over := due(del, "InProgress")
 	over.Expired = true
 	runDecisions(t, jobOptions(), map[string]decisionCase{
 		"a new job [Yx2]":                          {"it waits", ran(phSucceeded, pending, reconciled(-9), paused), held(rec)},
@@ -64,18 +64,18 @@ func TestPauseJobID(t *testing.T) {
 		"a job, test-reconcile [Yx2]":              {"the operation stays", ran(phSucceeded, pending, op("test-reconcile"), paused), held(rec)},
 		"test-reconcile [Yx2]":                     {"it stays asked for", ran(phSucceeded, finished, op("test-reconcile"), paused), held(rec)},
 		"force-reconcile [Yx2]":                    {"no background run begins", ran(phSucceeded, finished, op("force-reconcile"), paused), held(force)},
-		"nothing to do [Yx2]":                      {"no hook may force a run", ran(phSucceeded, finished, paused), quiet(rec, contract.WhyFinished)},
-		"a deletion without its job [Yx2]":         {"nothing is held back", ran(phSucceeded, finished, gone, paused), quiet(del, contract.WhyDeletionPending)},
-		"a job in progress [Yx2]":                  {"goes on", ran(phProgressing, pending, paused), due(rec, contract.WhyInProgress)},
-		"a job in progress, force-reconcile [Yx2]": {"goes on with that action", ran(phInit, pending, op("force-reconcile"), paused), due(force, contract.WhyInProgress)},
+		"nothing to do [Yx2]":                      {"no hook may force a run", ran(phSucceeded, finished, paused), quiet(rec, "Finished")},
+		"a deletion without its job [Yx2]":         {"nothing is held back", ran(phSucceeded, finished, gone, paused), quiet(del, "DeletionPending")},
+		"a job in progress [Yx2]":                  {"goes on", ran(phProgressing, pending, paused), due(rec, "InProgress")},
+		"a job in progress, force-reconcile [Yx2]": {"goes on with that action", ran(phInit, pending, op("force-reconcile"), paused), due(force, "InProgress")},
 		"a job in progress, deleted since [Yx2]":   {"a deletion is another run", ran(phProgressing, pending, gone, paused), held(del)},
 		"a job held at its deadline [Yx2]":         {"it ends without a call", ran(phProgressing, job("b", "a", -60), reconciled(-60), gone, paused), over},
-		"a deletion in progress [Yx2]":             {"goes on", ran(phDeleting, pending, gone, paused), due(del, contract.WhyInProgress)},
-		"a deletion that began [Yx2]":              {"goes on", ran(phInitDelete, pending, gone, paused), due(del, contract.WhyInProgress)},
-		"a background run in progress [Yx2]":       {"goes on", ran(phSucceeded, finished, owed(-1), paused), background(due(rec, contract.WhyBackgroundOwed))},
-		"an abort [Yx2]":                           {"is obeyed", ran(phProgressing, pending, op("abort"), paused), due(abort, contract.WhyInProgress)},
-		"an abort of a job to come [Yx2]":          {"is obeyed", item(job("a", "", -1), op("abort"), paused), begin(abort, contract.WhyNewJob)},
-		"an interrupt [Yx2]":                       {"Landscaper ended the job", ran(phFailed, finished, paused), quiet(rec, contract.WhyFinished)},
+		"a deletion in progress [Yx2]":             {"goes on", ran(phDeleting, pending, gone, paused), due(del, "InProgress")},
+		"a deletion that began [Yx2]":              {"goes on", ran(phInitDelete, pending, gone, paused), due(del, "InProgress")},
+		"a background run in progress [Yx2]":       {"goes on", ran(phSucceeded, finished, owed(-1), paused), background(due(rec, "BackgroundOwed"))},
+		"an abort [Yx2]":                           {"is obeyed", ran(phProgressing, pending, op("abort"), paused), due(abort, "InProgress")},
+		"an abort of a job to come [Yx2]":          {"is obeyed", item(job("a", "", -1), op("abort"), paused), begin(abort, "NewJob")},
+		"an interrupt [Yx2]":                       {"Landscaper ended the job", ran(phFailed, finished, paused), quiet(rec, "Finished")},
 	})
 }
 
@@ -139,7 +139,7 @@ func (w *world) pause() {
 
 // checkPause: on a paused item nothing begins but an abort [Yx2].
 func (w *world) checkPause(d contract.Decision) {
-	if contract.IsPaused(w.di) && d.Action != contract.Abort && (d.New || d.Due && d.Background && w.owes() == nil) {
+	if contract.IsPaused(w.di) && d.Action != contract.ActionAbort && (d.New || d.Due && d.Background && w.owes() == nil) {
 		w.fail("a run begins on a paused item: %+v", d)
 	}
 }

@@ -18,23 +18,22 @@ const (
 	phaseInitDelete   = phase(lsv1alpha1.PhaseStringInitDelete)
 	phaseDeleting     = phase(lsv1alpha1.PhaseStringDeleting)
 	phaseDeleteFailed = phase(lsv1alpha1.PhaseStringDeleteFailed)
+	// phaseAborted was final in the annotation revision. It is not written any more, but an old item may have it.
+	phaseAborted phase = "Aborted"
 )
 
 // IsFinal reports whether a phase ends a run: Succeeded, Failed, DeleteFailed and the old Aborted.
 func IsFinal(p lsv1alpha1.DeployItemPhase) bool {
 	switch p {
-	case phaseSucceeded, phaseFailed, phaseDeleteFailed, PhaseAborted:
+	case phaseSucceeded, phaseFailed, phaseDeleteFailed, phaseAborted:
 		return true
 	default:
 		return false
 	}
 }
 
-// IsKnown reports whether a stored phase means anything. An item with an unknown or empty phase was never started.
-func IsKnown(p lsv1alpha1.DeployItemPhase) bool { return IsFinal(p) || isWorking(p) }
-
-// isWorking reports whether a stored phase is one of a run in progress.
-func isWorking(p phase) bool {
+// IsWorking reports whether a stored phase is one of a run in progress.
+func IsWorking(p lsv1alpha1.DeployItemPhase) bool {
 	switch p {
 	case phaseInit, phaseProgressing, phaseCompleting, phaseInitDelete, phaseDeleting:
 		return true
@@ -47,15 +46,15 @@ func isWorking(p phase) bool {
 func isFailure(p phase) bool { return p == phaseFailed || p == phaseDeleteFailed }
 
 // HandedPhase is the phase that a deployer call finds in the item, whatever is stored: the phase is an output of the
-// call, so "left alone" and "set to Progressing" stay apart. InitDelete for Delete under [JobID], else Init.
+// call, so "left alone" and "set to Progressing" stay apart. InitDelete for Delete under [RevisionJobID], else Init.
 func HandedPhase(r Revision, a Action) lsv1alpha1.DeployItemPhase {
-	if a == Delete {
+	if a == ActionDelete {
 		return rulesOf(r).phases().initDelete
 	}
 	return phaseInit
 }
 
-// FailedPhase is the phase of a failed run: DeleteFailed for a deleting item under [JobID], else Failed.
+// FailedPhase is the phase of a failed run: DeleteFailed for a deleting item under [RevisionJobID], else Failed.
 func FailedPhase(r Revision, deleting bool) lsv1alpha1.DeployItemPhase {
 	if deleting {
 		return rulesOf(r).phases().deleteFailed

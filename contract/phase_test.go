@@ -14,23 +14,20 @@ func TestPhases(t *testing.T) {
 		if got := contract.IsFinal(p); got != isDone(p) {
 			t.Errorf("IsFinal(%q) = %t", p, got)
 		}
-		if got, want := contract.IsKnown(p), p != "" && p != phUnknown; got != want {
-			t.Errorf("IsKnown(%q) = %t", p, got)
-		}
 	}
 }
 
 func TestHandedAndFailedPhase(t *testing.T) {
 	t.Parallel()
-	for _, a := range []contract.Action{contract.Abort, contract.ForceReconcile, contract.Delete, contract.Reconcile, contract.NoAction} {
+	for _, a := range []contract.Action{contract.ActionAbort, contract.ActionForceReconcile, contract.ActionDelete, contract.ActionReconcile, contract.ActionNone} {
 		want := phInit
-		if a == contract.Delete {
+		if a == contract.ActionDelete {
 			want = phInitDelete
 		}
-		if got := contract.HandedPhase(contract.JobID, a); got != want {
+		if got := contract.HandedPhase(contract.RevisionJobID, a); got != want {
 			t.Errorf("HandedPhase(job ID, %s) = %s, want %s", a, got, want)
 		}
-		if got := contract.HandedPhase(contract.Annotation, a); got != phInit {
+		if got := contract.HandedPhase(contract.RevisionAnnotation, a); got != phInit {
 			t.Errorf("HandedPhase(annotation, %s) = %s", a, got)
 		}
 	}
@@ -39,10 +36,10 @@ func TestHandedAndFailedPhase(t *testing.T) {
 		deleting bool
 		want     phase
 	}{
-		{contract.Annotation, false, phFailed},
-		{contract.Annotation, true, phFailed},
-		{contract.JobID, false, phFailed},
-		{contract.JobID, true, phDeleteFailed},
+		{contract.RevisionAnnotation, false, phFailed},
+		{contract.RevisionAnnotation, true, phFailed},
+		{contract.RevisionJobID, false, phFailed},
+		{contract.RevisionJobID, true, phDeleteFailed},
 	} {
 		if got := contract.FailedPhase(tc.r, tc.deleting); got != tc.want {
 			t.Errorf("FailedPhase(%s, %t) = %s, want %s", tc.r, tc.deleting, got, tc.want)

@@ -19,10 +19,10 @@ import (
 // would leak what it no longer names.
 const MaxProviderStatus = 1 << 20
 
-// CheckProviderStatus tells whether a provider status may be stored: absent, or a JSON object with a valid apiVersion
-// and kind (and metadata of the right types, if any) of at most [MaxProviderStatus]. The API server takes a bad one on /status
-// and then refuses every later write to the item, the removal of its finalizer included. Errors carry
-// ERR_CONFIGURATION_PROBLEM.
+// CheckProviderStatus returns an error if a provider status must not be stored. A valid one is absent, or a JSON object
+// of at most [MaxProviderStatus] bytes with a valid apiVersion and kind, and metadata of the right types if it has any.
+// The API server accepts an invalid one on /status and then refuses every later write to the item, also the removal of
+// its finalizer. The error has the code ERR_CONFIGURATION_PROBLEM.
 func CheckProviderStatus(raw *runtime.RawExtension) error {
 	if noRaw(raw) {
 		return nil

@@ -12,10 +12,10 @@ import (
 // MaxHistory is how many errors lastErrors keeps. Source: Landscaper.
 const MaxHistory = 5
 
-// RecordError makes e lastError, or clears lastError when e is nil. lastTransitionTime is kept while the operation stays
-// the same; under [JobID] firstError is set once and lastErrors keeps the newest five. The same content twice changes
+// recordError makes e lastError, or clears lastError when e is nil. lastTransitionTime is kept while the operation stays
+// the same; under [RevisionJobID] firstError is set once and lastErrors keeps the newest five. The same content twice changes
 // nothing, so a retry with the same error writes nothing.
-func RecordError(status *lsv1alpha1.DeployItemStatus, r Revision, e *lsv1alpha1.Error, now time.Time) {
+func recordError(status *lsv1alpha1.DeployItemStatus, r Revision, e *lsv1alpha1.Error, now time.Time) {
 	if status == nil {
 		return
 	}

@@ -19,36 +19,36 @@ func lastErr(operation, message string, since, updated int) *lsv1alpha1.Error {
 func TestRecordError(t *testing.T) {
 	t.Parallel()
 	var s lsv1alpha1.DeployItemStatus
-	contract.RecordError(&s, contract.JobID, lastErr("A", "one", 0, 0), at(0))
-	contract.RecordError(&s, contract.JobID, lastErr("A", "two", 1, 1), at(1))
+	contract.RecordError(&s, contract.RevisionJobID, lastErr("A", "one", 0, 0), at(0))
+	contract.RecordError(&s, contract.RevisionJobID, lastErr("A", "two", 1, 1), at(1))
 	if diff := cmp.Diff(lastErr("A", "two", 0, 1), s.LastError); diff != "" {
 		t.Errorf("same operation keeps lastTransitionTime: %s", diff)
 	}
-	contract.RecordError(&s, contract.JobID, lastErr("B", "two", 2, 2), at(2))
+	contract.RecordError(&s, contract.RevisionJobID, lastErr("B", "two", 2, 2), at(2))
 	if diff := cmp.Diff(lastErr("B", "two", 2, 2), s.LastError); diff != "" {
 		t.Errorf("another operation moves it: %s", diff)
 	}
 	before := s.DeepCopy()
-	contract.RecordError(&s, contract.JobID, lastErr("B", "two", 9, 9), at(9))
+	contract.RecordError(&s, contract.RevisionJobID, lastErr("B", "two", 9, 9), at(9))
 	if diff := cmp.Diff(before, &s); diff != "" {
 		t.Errorf("the same content twice changes nothing: %s", diff)
 	}
-	contract.RecordError(&s, contract.JobID, nil, at(10))
+	contract.RecordError(&s, contract.RevisionJobID, nil, at(10))
 	if s.LastError != nil || len(s.LastErrors) != 3 || s.FirstError.Message != "one" {
 		t.Errorf("nil clears lastError and keeps the history: %+v", s)
 	}
-	contract.RecordError(&s, contract.JobID, lastErr("B", "two", 11, 11), at(11))
+	contract.RecordError(&s, contract.RevisionJobID, lastErr("B", "two", 11, 11), at(11))
 	if len(s.LastErrors) != 3 {
 		t.Errorf("the same error after a wait is no news: %d", len(s.LastErrors))
 	}
-	contract.RecordError(nil, contract.JobID, nil, at(0))
+	contract.RecordError(nil, contract.RevisionJobID, nil, at(0))
 }
 
 func TestRecordErrorHistory(t *testing.T) {
 	t.Parallel()
 	s := lsv1alpha1.DeployItemStatus{LastErrors: []*lsv1alpha1.Error{nil}}
 	for i := range 8 {
-		contract.RecordError(&s, contract.JobID, lastErr("A", fmt.Sprint(i), 0, 0), at(i))
+		contract.RecordError(&s, contract.RevisionJobID, lastErr("A", fmt.Sprint(i), 0, 0), at(i))
 	}
 	var got []string
 	for _, e := range s.LastErrors {
@@ -59,11 +59,11 @@ func TestRecordErrorHistory(t *testing.T) {
 	}
 }
 
-// TestRecordErrorAnnotation: classic CRDs prune the history; writing it would differ for ever.
+// TestRecordErrorAnnotation: classic CRDs prune the history; writing it would never be done.
 func TestRecordErrorAnnotation(t *testing.T) {
 	t.Parallel()
 	var s lsv1alpha1.DeployItemStatus
-	contract.RecordError(&s, contract.Annotation, lastErr("A", "one", 0, 0), at(0))
+	contract.RecordError(&s, contract.RevisionAnnotation, lastErr("A", "one", 0, 0), at(0))
 	if s.LastError == nil || s.FirstError != nil || s.LastErrors != nil {
 		t.Errorf("%+v", s)
 	}
@@ -73,7 +73,7 @@ func TestRecordErrorCopies(t *testing.T) {
 	t.Parallel()
 	var s lsv1alpha1.DeployItemStatus
 	e := lastErr("A", "one", 0, 0)
-	contract.RecordError(&s, contract.JobID, e, at(0))
+	contract.RecordError(&s, contract.RevisionJobID, e, at(0))
 	e.Message = "changed"
 	s.LastError.Message = "changed too"
 	if s.FirstError.Message != "one" || s.LastErrors[0].Message != "one" {
@@ -88,7 +88,7 @@ func TestRecordErrorTakesACopy(t *testing.T) {
 	e.Codes = codes{"X"}
 	before := e.DeepCopy()
 	var s lsv1alpha1.DeployItemStatus
-	contract.RecordError(&s, contract.JobID, e, at(5))
+	contract.RecordError(&s, contract.RevisionJobID, e, at(5))
 	if diff := cmp.Diff(before, e); diff != "" {
 		t.Errorf("the times of the caller's error changed: %s", diff)
 	}

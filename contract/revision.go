@@ -14,10 +14,10 @@ import (
 type Revision string
 
 const (
-	// Annotation is the contract of Landscaper up to v0.27: operation and reconcile-time annotations, generation.
-	Annotation Revision = "annotation"
-	// JobID is the contract since v0.28: status.jobID against status.jobIDFinished.
-	JobID Revision = "job-id"
+	// RevisionAnnotation is the contract of Landscaper up to v0.27: operation and reconcile-time annotations, generation.
+	RevisionAnnotation Revision = "annotation"
+	// RevisionJobID is the contract since v0.28: status.jobID against status.jobIDFinished.
+	RevisionJobID Revision = "job-id"
 )
 
 // Revisions returns all revisions, newest first.
@@ -29,9 +29,9 @@ func Revisions() []Revision {
 	return all
 }
 
-// Detect returns the revision that an item follows: the newest one that claims it. A job ID decides for [JobID]. Without
-// one, a run in progress stays under [Annotation], so that an upgraded Landscaper cannot strand it; else the
-// deployer-type annotation decides for [JobID]. Everything else, nil included, is [Annotation].
+// Detect returns the revision that an item follows: the newest one that claims it. A job ID decides for [RevisionJobID]. Without
+// one, a run in progress stays under [RevisionAnnotation], so that an upgraded Landscaper cannot strand it; else the
+// deployer-type annotation decides for [RevisionJobID]. Everything else, nil included, is [RevisionAnnotation].
 func Detect(di *lsv1alpha1.DeployItem) Revision {
 	for _, r := range revisions {
 		if r.claims(di) {

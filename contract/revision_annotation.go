@@ -9,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// annotation is the revision [Annotation].
+// annotation is the revision [RevisionAnnotation].
 type annotation struct{}
 
-func (annotation) revision() Revision { return Annotation }
+func (annotation) revision() Revision { return RevisionAnnotation }
 
 func (annotation) claims(*lsv1alpha1.DeployItem) bool  { return true }
 func (annotation) accepts(*lsv1alpha1.DeployItem) bool { return true }
@@ -33,7 +33,7 @@ func (annotation) runStart(di *lsv1alpha1.DeployItem) *metav1.Time {
 
 // sameRun reports whether the stored item is in a run that began when this one did.
 func (annotation) sameRun(stored, mine *lsv1alpha1.DeployItemStatus, _ Decision) bool {
-	return isWorking(stored.Phase) && sameSecond(stored.LastReconcileTime, mine.LastReconcileTime)
+	return IsWorking(stored.Phase) && sameSecond(stored.LastReconcileTime, mine.LastReconcileTime)
 }
 
 func (annotation) start(*lsv1alpha1.DeployItemStatus, Decision, StartInfo) {}
@@ -46,14 +46,14 @@ func (annotation) mask(before, after *lsv1alpha1.DeployItemStatus) {
 }
 
 func (annotation) hookFailed(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error, now time.Time) {
-	RecordError(status, Annotation, e, now)
+	recordError(status, RevisionAnnotation, e, now)
 }
 
 func (annotation) hookRecovered(status *lsv1alpha1.DeployItemStatus) { status.LastError = nil }
 
 func (annotation) showsHookFailure(status *lsv1alpha1.DeployItemStatus) bool {
 	e := status.LastError
-	return e != nil && e.Operation == hookOperation && e.Reason == ReasonHookFailed
+	return e != nil && e.Operation == hookOperation && e.Reason == conditionReasonHookFailed
 }
 
 func (annotation) showsHookError(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error) bool {
@@ -64,18 +64,18 @@ func (annotation) showsHookError(status *lsv1alpha1.DeployItemStatus, e *lsv1alp
 // not that run.
 func (annotation) continues(v view, d Decision) bool {
 	deletes := v.phase == phaseDeleting || v.startedSinceDeletion() && !v.changed
-	return v.annotationStarted() && (d.Action != Delete || deletes)
+	return v.annotationStarted() && (d.Action != ActionDelete || deletes)
 }
 
 func (annotation) evaluate(v view, d *Decision) {
 	switch {
 	case v.awaitsJob():
-		d.Reason = WhyAwaitingJob
+		d.Reason = reasonAwaitingJob
 	case v.deleteRests():
-		d.Reason = WhyDeleteFailed
+		d.Reason = reasonDeleteFailed
 	default:
 		d.Reason, d.New = v.annotationRun()
-		d.Due = d.Reason != WhyFinished
+		d.Due = d.Reason != reasonFinished
 		d.Forceable = true
 	}
 	if !d.Due {
@@ -89,30 +89,30 @@ func (annotation) evaluate(v view, d *Decision) {
 	}
 }
 
-// annotationRun tells why a run is due and whether it begins now.
-func (v view) annotationRun() (why string, isNew bool) {
+// annotationRun returns why a run is due, or is not, and whether it begins now.
+func (v view) annotationRun() (why Reason, isNew bool) {
 	switch {
 	case v.op == lsv1alpha1.ReconcileOperation:
-		return WhyOperation, true
+		return reasonOperation, true
 	case v.annotationStarted():
-		return WhyInProgress, v.overtaken()
+		return reasonInProgress, v.overtaken()
 	case !IsFinal(v.phase):
-		return WhyNotStarted, true
+		return reasonNotStarted, true
 	case v.op == lsv1alpha1.ForceReconcileOperation:
-		return WhyOperation, true
+		return reasonOperation, true
 	case v.changed:
-		return WhyGeneration, true
+		return reasonGeneration, true
 	case v.deleting:
-		return WhyDeletion, true
+		return reasonDeletion, true
 	default:
-		return WhyFinished, false
+		return reasonFinished, false
 	}
 }
 
 // annotationStarted reports whether a run is in progress. A run that does not say when it began was not started by a
 // deployer: it could never end by its deadline. Abort needs no start.
 func (v view) annotationStarted() bool {
-	return isWorking(v.phase) && (v.op == AbortOperation || !v.di.Status.LastReconcileTime.IsZero())
+	return IsWorking(v.phase) && (v.op == AbortOperation || !v.di.Status.LastReconcileTime.IsZero())
 }
 
 // overtaken reports whether a run in progress has to begin again because the item changed. An abort never does.

@@ -96,17 +96,17 @@ func TestThirdRevision(t *testing.T) {
 		}
 		di := thirdItem()
 		di.Annotations = nil
-		if got := Evaluate(di, Options{Revision: thirdRevision}).Revision; got != Annotation {
+		if got := Evaluate(di, Options{Revision: thirdRevision}).Revision; got != RevisionAnnotation {
 			t.Errorf("an item that it does not accept follows %s", got)
 		}
-		if diff := cmp.Diff([]Revision{thirdRevision, JobID, Annotation}, Revisions()); diff != "" {
+		if diff := cmp.Diff([]Revision{thirdRevision, RevisionJobID, RevisionAnnotation}, Revisions()); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("leads a run by its own rules [F52]", func(t *testing.T) {
 		di := thirdItem()
 		d := Evaluate(di, Options{Now: thirdTime(0)})
-		if want := (Decision{Revision: thirdRevision, Action: Reconcile, Due: true, New: true, Forceable: true, Reason: "Third"}); !cmp.Equal(d, want) {
+		if want := (Decision{Revision: thirdRevision, Action: ActionReconcile, Due: true, New: true, Forceable: true, Reason: "Third"}); !cmp.Equal(d, want) {
 			t.Fatal(cmp.Diff(want, d))
 		}
 		Start(di, d, StartInfo{Now: thirdTime(0)})
@@ -131,9 +131,9 @@ func TestThirdRevision(t *testing.T) {
 		}
 	})
 	t.Run("names its phases [F52]", func(t *testing.T) {
-		o := Judge(Return{Revision: thirdRevision, Action: Delete, Deleting: true, Phase: phaseFailed, Now: thirdTime(0)})
+		o := Judge(Return{Revision: thirdRevision, Action: ActionDelete, Deleting: true, Phase: phaseFailed, Now: thirdTime(0)})
 		for got, want := range map[phase]phase{
-			HandedPhase(thirdRevision, Delete): "ThirdInitDelete", startPhase(thirdRevision, true): "ThirdInitDelete",
+			HandedPhase(thirdRevision, ActionDelete): "ThirdInitDelete", startPhase(thirdRevision, true): "ThirdInitDelete",
 			FailedPhase(thirdRevision, true): "ThirdDeleteFailed", storedPhase(thirdRevision, phaseDeleteFailed): "ThirdDeleteFailed",
 			o.Phase: "ThirdDeleteFailed",
 		} {
@@ -171,7 +171,7 @@ func TestUnknownRevision(t *testing.T) {
 	di.Status = lsv1alpha1.DeployItemStatus{Phase: phaseInit, JobID: "b", JobIDFinished: "a", LastReconcileTime: &metav1.Time{Time: thirdTime(0)}}
 	t.Run("starts nothing [F52]", func(t *testing.T) {
 		d := Evaluate(di, Options{Revision: odd, Now: thirdTime(0)})
-		if diff := cmp.Diff(Decision{Revision: odd, Reason: WhyUnknownRevision}, d); diff != "" {
+		if diff := cmp.Diff(Decision{Revision: odd, Reason: reasonUnknownRevision}, d); diff != "" {
 			t.Error(diff)
 		}
 		if d.Force().Due {
@@ -179,7 +179,7 @@ func TestUnknownRevision(t *testing.T) {
 		}
 	})
 	t.Run("writes nothing [F52]", func(t *testing.T) {
-		d := Decision{Revision: odd, Action: Reconcile, Due: true, New: true}
+		d := Decision{Revision: odd, Action: ActionReconcile, Due: true, New: true}
 		after := di.DeepCopy()
 		Start(after, d, StartInfo{Now: thirdTime(1), JobID: "fresh"})
 		Apply(after, d, Outcome{Phase: phaseSucceeded, Final: true, Err: &lsv1alpha1.Error{Message: "m"}}, thirdTime(1), thirdTime(1))
@@ -226,5 +226,5 @@ func TestRevisionsAreNotCompared(t *testing.T) {
 // isRevision reports whether an expression is a constant of type Revision.
 func isRevision(e ast.Expr) bool {
 	text := types.ExprString(e)
-	return slices.Contains([]string{"JobID", "Annotation", "contract.JobID", "contract.Annotation"}, text)
+	return slices.Contains([]string{"JobID", "Annotation", "contract.RevisionJobID", "contract.RevisionAnnotation"}, text)
 }

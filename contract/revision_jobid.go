@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// jobID is the revision [JobID].
+// jobID is the revision [RevisionJobID].
 type jobID struct{}
 
-func (jobID) revision() Revision { return JobID }
+func (jobID) revision() Revision { return RevisionJobID }
 
 // claims reports whether the item has a job ID, or Landscaper marked it for jobs and no run is in progress without one.
 func (j jobID) claims(di *lsv1alpha1.DeployItem) bool {
@@ -26,7 +26,7 @@ func (j jobID) claims(di *lsv1alpha1.DeployItem) bool {
 
 // accepts reports false for a run in progress without a job ID: it would count as finished and hang.
 func (jobID) accepts(di *lsv1alpha1.DeployItem) bool {
-	return di == nil || di.Status.JobID != "" || !isWorking(di.Status.Phase)
+	return di == nil || di.Status.JobID != "" || !IsWorking(di.Status.Phase)
 }
 
 var jobIDPhases = phaseNames{
@@ -55,7 +55,7 @@ func (jobID) continues(v view, d Decision) bool {
 	switch {
 	case d.Background:
 		return backgroundOwed(v.di)
-	case d.Action == Delete && v.phase != phaseInitDelete && v.phase != phaseDeleting:
+	case d.Action == ActionDelete && v.phase != phaseInitDelete && v.phase != phaseDeleting:
 		return false
 	default:
 		return !d.New
@@ -152,30 +152,30 @@ func (v view) jobPending() bool {
 // jobStarted reports whether the pending job was picked up: the phase is that of a run in progress which began at or
 // after the time at which the job was handed out. A run that does not say when it began was not started.
 func (v view) jobStarted() bool {
-	return isWorking(v.phase) && notBefore(v.di.Status.LastReconcileTime, v.di.Status.JobIDGenerationTime) &&
+	return IsWorking(v.phase) && notBefore(v.di.Status.LastReconcileTime, v.di.Status.JobIDGenerationTime) &&
 		!jobID{}.runStart(v.di).IsZero()
 }
 
 func evaluatePending(v view, d *Decision) {
 	d.Due = true
 	if v.jobStarted() {
-		d.Reason = WhyInProgress
+		d.Reason = reasonInProgress
 		return
 	}
-	d.New, d.Reason = true, WhyNewJob
+	d.New, d.Reason = true, reasonNewJob
 	unchanged := v.di.Spec.UpdateOnChangeOnly && !v.changed && v.phase == phaseSucceeded
-	if unchanged && d.Action == Reconcile {
-		d.Unchanged, d.Reason = true, WhyUnchanged
+	if unchanged && d.Action == ActionReconcile {
+		d.Unchanged, d.Reason = true, reasonUnchanged
 	}
 }
 
 func evaluateFinished(v view, d *Decision) {
 	if v.op == lsv1alpha1.TestReconcileOperation {
-		d.Due, d.New, d.NewJob, d.Reason = true, true, true, WhyOperation
+		d.Due, d.New, d.NewJob, d.Reason = true, true, true, reasonOperation
 		return
 	}
 	refusal := v.backgroundRefusal()
-	if v.op == lsv1alpha1.ForceReconcileOperation && refusal == WhyGenerationMoved && !v.managed() {
+	if v.op == lsv1alpha1.ForceReconcileOperation && refusal == reasonGenerationMoved && !v.managed() {
 		refusal = ""
 	}
 	if refusal != "" {
@@ -185,26 +185,26 @@ func evaluateFinished(v view, d *Decision) {
 	d.Background, d.Forceable = true, true
 	switch {
 	case v.op == lsv1alpha1.ForceReconcileOperation:
-		d.Due, d.Reason = true, WhyBackgroundForced
+		d.Due, d.Reason = true, reasonBackgroundForced
 	case backgroundOwed(v.di):
-		d.Due, d.Reason = true, WhyBackgroundOwed
+		d.Due, d.Reason = true, reasonBackgroundOwed
 	default:
-		d.Reason = WhyFinished
+		d.Reason = reasonFinished
 	}
 }
 
 // backgroundRefusal tells why a finished item must not get a background run; empty when it may. Landscaper deletes and
 // updates items in the order of their dependencies: what it has not handed out yet must not run ahead.
-func (v view) backgroundRefusal() string {
+func (v view) backgroundRefusal() Reason {
 	switch {
 	case v.di.Status.JobIDFinished == "":
-		return WhyNeverRun
+		return reasonNeverRun
 	case v.deleting:
-		return WhyDeletionPending
+		return reasonDeletionPending
 	case !IsFinal(v.phase):
-		return WhyNotFinal
+		return reasonNotFinal
 	case v.changed:
-		return WhyGenerationMoved
+		return reasonGenerationMoved
 	default:
 		return ""
 	}
@@ -222,7 +222,7 @@ func (jobID) hookFailed(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error
 	if owed := GetCondition(status.Conditions, ConditionBackground); owed != nil && owed.Status == lsv1alpha1.ConditionTrue {
 		shown = lsv1alpha1.ConditionTrue
 	}
-	status.Conditions = SetCondition(status.Conditions, ConditionBackground, shown, ReasonHookFailed, e.Message, now, e.Codes...)
+	status.Conditions = SetCondition(status.Conditions, ConditionBackground, shown, conditionReasonHookFailed, e.Message, now, e.Codes...)
 }
 
 func (jobID) hookRecovered(status *lsv1alpha1.DeployItemStatus) {
@@ -231,7 +231,7 @@ func (jobID) hookRecovered(status *lsv1alpha1.DeployItemStatus) {
 
 func (jobID) showsHookFailure(status *lsv1alpha1.DeployItemStatus) bool {
 	c := GetCondition(status.Conditions, ConditionBackground)
-	return c != nil && c.Status == lsv1alpha1.ConditionUnknown && c.Reason == ReasonHookFailed
+	return c != nil && c.Status == lsv1alpha1.ConditionUnknown && c.Reason == conditionReasonHookFailed
 }
 
 func (jobID) showsHookError(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error) bool {

@@ -18,15 +18,15 @@ func TestDetect(t *testing.T) {
 		di     *lsv1alpha1.DeployItem
 		want   contract.Revision
 	}{
-		"nil":                       {"nothing to see", nil, contract.Annotation},
-		"bare":                      {"no sign of a job", item(), contract.Annotation},
-		"job ID":                    {"a job was handed out", item(job("a", "", 0)), contract.JobID},
-		"deployer-type":             {"Landscaper marks its items", item(typed), contract.JobID},
-		"deployer-type, finished":   {"no run to strand", ran(phSucceeded, typed), contract.JobID},
-		"deployer-type, in mid-run": {"an upgrade must not strand the run", ran(phProgressing, typed), contract.Annotation},
-		"job ID in mid-run":         {"a job wins over everything", ran(phProgressing, job("a", "", 0)), contract.JobID},
-		"unknown phase":             {"was never started", ran(phUnknown, typed), contract.JobID},
-		"only a finished ID":        {"nothing asks for a job", item(job("", "a", 0)), contract.Annotation},
+		"nil":                       {"nothing to see", nil, contract.RevisionAnnotation},
+		"bare":                      {"no sign of a job", item(), contract.RevisionAnnotation},
+		"job ID":                    {"a job was handed out", item(job("a", "", 0)), contract.RevisionJobID},
+		"deployer-type":             {"Landscaper marks its items", item(typed), contract.RevisionJobID},
+		"deployer-type, finished":   {"no run to strand", ran(phSucceeded, typed), contract.RevisionJobID},
+		"deployer-type, in mid-run": {"an upgrade must not strand the run", ran(phProgressing, typed), contract.RevisionAnnotation},
+		"job ID in mid-run":         {"a job wins over everything", ran(phProgressing, job("a", "", 0)), contract.RevisionJobID},
+		"unknown phase":             {"was never started", ran(phUnknown, typed), contract.RevisionJobID},
+		"only a finished ID":        {"nothing asks for a job", item(job("", "a", 0)), contract.RevisionAnnotation},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -48,12 +48,12 @@ func TestForcedRevision(t *testing.T) {
 		forced contract.Revision
 		want   contract.Revision
 	}{
-		"annotation over a job":    {item(job("a", "", 0)), contract.Annotation, contract.Annotation},
-		"job ID over nothing":      {item(), contract.JobID, contract.JobID},
-		"job ID over a stranded":   {ran(phInit), contract.JobID, contract.Annotation},
+		"annotation over a job":    {item(job("a", "", 0)), contract.RevisionAnnotation, contract.RevisionAnnotation},
+		"job ID over nothing":      {item(), contract.RevisionJobID, contract.RevisionJobID},
+		"job ID over a stranded":   {ran(phInit), contract.RevisionJobID, contract.RevisionAnnotation},
 		"one that does not exist":  {item(job("a", "", 0)), "other", "other"},
-		"job ID over nil":          {nil, contract.JobID, contract.JobID},
-		"annotation over a marked": {item(note(lsv1alpha1.DeployerTypeAnnotation, "x")), contract.Annotation, contract.Annotation},
+		"job ID over nil":          {nil, contract.RevisionJobID, contract.RevisionJobID},
+		"annotation over a marked": {item(note(lsv1alpha1.DeployerTypeAnnotation, "x")), contract.RevisionAnnotation, contract.RevisionAnnotation},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

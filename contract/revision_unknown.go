@@ -18,7 +18,7 @@ func (unknown) claims(*lsv1alpha1.DeployItem) bool  { return false }
 func (unknown) accepts(*lsv1alpha1.DeployItem) bool { return true }
 
 func (u unknown) evaluate(_ view, d *Decision) {
-	*d = Decision{Revision: d.Revision, Reason: WhyUnknownRevision}
+	*d = Decision{Revision: d.Revision, Reason: reasonUnknownRevision}
 }
 
 func (unknown) continues(view, Decision) bool { return false }

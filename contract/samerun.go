@@ -7,11 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SameRun is asked when a status write met a conflict: is the item, as freshly read (stored), still in the run that
-// wrote (mine, with that run's status in memory)? Only then may the write be rebased; else somebody ended the run or
-// began another one, and phase and error of the old one must not be written.
-//   - job ID: the same job, not finished by anybody;
-//   - job ID with a new job of our own (test-reconcile): still the job that was finished when we looked;
+// SameRun reports whether a stored item is still in the run of mine, which has the status of that run in memory. It is
+// for status writes that met a conflict. Only a write of the same run may be rebased. Otherwise the run was ended or
+// another one began, and phase and error of the old run must not be written. The same run is:
+//   - job ID: the same job, if it is not finished;
+//   - job ID with a job that the deployer began itself (test-reconcile): the job that was finished when it was read;
 //   - background: the same finished job;
 //   - annotation: a run in progress that began when ours did.
 func SameRun(stored, mine *lsv1alpha1.DeployItem, d Decision) bool {

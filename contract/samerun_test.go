@@ -12,10 +12,10 @@ import (
 
 func TestSameRun(t *testing.T) {
 	t.Parallel()
-	jobRun := contract.Decision{Revision: contract.JobID}
-	fresh := contract.Decision{Revision: contract.JobID, NewJob: true}
-	backgroundRun := contract.Decision{Revision: contract.JobID, Background: true}
-	classic := contract.Decision{Revision: contract.Annotation}
+	jobRun := contract.Decision{Revision: contract.RevisionJobID}
+	fresh := contract.Decision{Revision: contract.RevisionJobID, NewJob: true}
+	backgroundRun := contract.Decision{Revision: contract.RevisionJobID, Background: true}
+	classic := contract.Decision{Revision: contract.RevisionAnnotation}
 	other := func(di *lsv1alpha1.DeployItem) { di.UID = "other" }
 	mine := ran(phSucceeded, job("b", "b", -6))
 	for name, tc := range map[string]struct {

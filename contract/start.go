@@ -18,8 +18,8 @@ type StartInfo struct {
 	JobID string
 }
 
-// Start changes di.Status in memory to that of a started run, due or forced. A background run changes nothing: nobody
-// may see a non-final phase on a finished job. The caller persists the change before the action.
+// Start changes di.Status in memory to that of a started run, due or forced. A background run changes nothing, because a
+// finished job must not show a phase that is not final. The caller persists the change before the action.
 //
 // An abort or force-reconcile on a terminating item leaves observedGeneration alone, so that Delete stays due.
 func Start(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
@@ -45,7 +45,7 @@ func FinishUnchanged(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 // startFields writes everything of a start but the phase.
 func startFields(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	status := &di.Status
-	if !isDeleting(di) || (d.Action != Abort && d.Action != ForceReconcile) {
+	if !isDeleting(di) || (d.Action != ActionAbort && d.Action != ActionForceReconcile) {
 		status.ObservedGeneration = di.Generation
 	}
 	status.Deployer = s.Deployer

@@ -103,7 +103,7 @@ func TestStart(t *testing.T) {
 			if diff := cmp.Diff(&tc.di.Status, masked); diff != "" {
 				t.Errorf("start leaves the closed list: %s", diff)
 			}
-			if again := contract.Evaluate(tc.di, tc.o); !d.Background && (again.New && again.Action != contract.Reconcile) {
+			if again := contract.Evaluate(tc.di, tc.o); !d.Background && (again.New && again.Action != contract.ActionReconcile) {
 				t.Errorf("begins again: %+v", again)
 			}
 		})
@@ -167,7 +167,7 @@ func TestFinishUnchanged(t *testing.T) {
 		t.Errorf("one write finishes the job [C15]: -want +got\n%s", diff)
 	}
 	masked := di.Status.DeepCopy()
-	contract.Mask(contract.JobID, before, masked)
+	contract.Mask(contract.RevisionJobID, before, masked)
 	if diff := cmp.Diff(&di.Status, masked); diff != "" {
 		t.Errorf("leaves the closed list: %s", diff)
 	}

@@ -92,7 +92,7 @@ func (cp *ControlPlane) StopControllerManager() error {
 	return err
 }
 
-// freePort returns a port that nobody listens on at this moment.
+// freePort returns a port that is free at this moment.
 func freePort(ctx context.Context) (int, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")

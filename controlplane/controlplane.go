@@ -27,19 +27,19 @@ const abandonedStart = time.Second
 
 // Options say what control plane Start makes.
 type Options struct {
-	// CRDs are installed before anything else happens. nil: CRDs(), all of Landscaper's; empty: none.
+	// CRDs are installed before anything else happens. If CRDs is nil, they are those of Landscaper ([CRDs]).
 	CRDs []*apiextv1.CustomResourceDefinition
 	// ControllerManager starts kube-controller-manager after the CRDs went in.
 	ControllerManager bool
-	// Controllers are the controllers that it runs. nil: DefaultControllers().
+	// Controllers are the controllers that it runs. Default: DefaultControllers().
 	Controllers []string
 	// APIServerFlags are added to the API server's flags, without the leading dashes.
 	APIServerFlags map[string][]string
 	// Assets is a directory with the binaries. Empty: Assets finds or makes it.
 	Assets string
-	// Progress is told what takes long. nil: os.Stderr.
+	// Progress receives a line about each step that takes long. Default: os.Stderr.
 	Progress io.Writer
-	// Logs gets what the processes write. nil: nowhere.
+	// Logs receives the output of the processes. Optional.
 	Logs io.Writer
 }
 
@@ -144,14 +144,14 @@ func newEnvironment(assets, dir string, o Options) *envtest.Environment {
 	server.Path = filepath.Join(assets, apiServerName)
 	server.CertDir = dir // ours, so that a stop keeps the certificates and a start takes them again
 	server.Out, server.Err = o.Logs, o.Logs
-	// With this flag the server waits 2 s for open watches when it is told to end, without it 60 s.
+	// With this flag the server waits 2 s for open watches when it stops, without it 60 s.
 	server.Configure().Set("shutdown-send-retry-after", "true")
 	for flag, values := range o.APIServerFlags {
 		server.Configure().Set(flag, values...)
 	}
 	env.ControlPlane.Etcd = &envtest.Etcd{
 		Path: filepath.Join(assets, etcdName), Out: o.Logs, Err: o.Logs,
-		DataDir: filepath.Join(dir, "etcd"), // ours, so that a stop keeps the data
+		DataDir: filepath.Join(dir, etcdDataName), // ours, so that a stop keeps the data
 	}
 	env.ControlPlane.KubectlPath = filepath.Join(assets, kubectlName)
 	return env

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -25,7 +26,7 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // start makes a control plane for the specs of one container.
 func start(ctx context.Context, o controlplane.Options) *controlplane.ControlPlane {
@@ -168,6 +169,16 @@ var _ = Describe("a control plane with controllers", Ordered, func() {
 		Expect(cp.StartEtcd()).To(Succeed(), "starting twice does nothing")
 		Eventually(func() error { return c.Create(ctx, newItem("later")) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 		Expect(c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "in-etcd"}, newItem(""))).To(Succeed())
+	})
+
+	It("goes back to a backup, with lower resource versions", func(ctx SpecContext) {
+		backup := filepath.Join(GinkgoT().TempDir(), "etcd")
+		Expect(cp.BackUpEtcd(backup)).To(Succeed())
+		lost := newItem("lost")
+		Eventually(func() error { return c.Create(ctx, lost) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		Expect(cp.RestoreEtcd(backup)).To(Succeed())
+		Eventually(func() error { return c.Get(ctx, client.ObjectKeyFromObject(lost), newItem("")) }).
+			WithContext(ctx).WithTimeout(patience).Should(Satisfy(apierrors.IsNotFound))
 	})
 
 	It("stops, as often as it is told", func(ctx SpecContext) {

@@ -32,5 +32,5 @@
 //     runs. A test that needs ready pods writes their status.
 //   - A namespace takes at least five seconds to go.
 //   - StopAPIServer and StartAPIServer let the API server vanish and come back with all its data.
-//     StopEtcd and StartEtcd do the same to its database.
+//     StopEtcd and StartEtcd do the same to its database. BackUpEtcd and RestoreEtcd take it back to an earlier state.
 package controlplane

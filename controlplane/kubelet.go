@@ -17,7 +17,8 @@ import (
 const kubeletPoll = 100 * time.Millisecond
 
 // AddKubelet adds a controller to mgr that stands in for nodes: it marks each Pod as running and ready once
-// ready reports true for it, and removes deleted Pods. If ready is nil, all Pods become ready at once.
+// ready reports true for it, and removes deleted Pods. If ready is nil, all Pods become ready at once. A Pod
+// that a test marks as succeeded or failed stays so.
 func AddKubelet(mgr manager.Manager, ready func(*corev1.Pod) bool) error {
 	c := mgr.GetClient()
 	return builder.ControllerManagedBy(mgr).For(&corev1.Pod{}).Named("kubelet").Complete(
@@ -29,8 +30,8 @@ func AddKubelet(mgr manager.Manager, ready func(*corev1.Pod) bool) error {
 			switch {
 			case pod.DeletionTimestamp != nil:
 				return reconcile.Result{}, client.IgnoreNotFound(c.Delete(ctx, pod, client.GracePeriodSeconds(0)))
-			case pod.Status.Phase == corev1.PodRunning:
-				return reconcile.Result{}, nil
+			case pod.Status.Phase != "" && pod.Status.Phase != corev1.PodPending:
+				return reconcile.Result{}, nil // it runs, or a test says that it has ended
 			case ready != nil && !ready(pod):
 				return reconcile.Result{RequeueAfter: kubeletPoll}, nil
 			}

@@ -5,6 +5,8 @@ package controlplane
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 )
 
 // StopAPIServer lets the API server vanish: for up to two seconds it answers 429, then connections break and new
@@ -82,3 +84,35 @@ func (cp *ControlPlane) StartEtcd() error {
 	cp.etcdDown = false
 	return nil
 }
+
+// BackUpEtcd copies the data of etcd into a directory that does not exist yet. Etcd is away meanwhile.
+func (cp *ControlPlane) BackUpEtcd(dir string) error {
+	if err := cp.StopEtcd(); err != nil {
+		return err
+	}
+	if err := os.CopyFS(dir, os.DirFS(cp.etcdData())); err != nil {
+		return fmt.Errorf("back up etcd: %w", err)
+	}
+	return cp.StartEtcd()
+}
+
+// RestoreEtcd replaces the data of etcd by those of a backup, and restarts the API server, as an operator has to do. All
+// that was written since the backup is gone, and resource versions begin again where they were then.
+func (cp *ControlPlane) RestoreEtcd(dir string) error {
+	if err := errors.Join(cp.StopAPIServer(), cp.StopEtcd()); err != nil {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(cp.etcdData()), os.CopyFS(cp.etcdData(), os.DirFS(dir))); err != nil {
+		return fmt.Errorf("restore etcd: %w", err)
+	}
+	if err := cp.StartEtcd(); err != nil {
+		return err
+	}
+	return cp.StartAPIServer()
+}
+
+// etcdData returns the directory that etcd keeps its data in.
+func (cp *ControlPlane) etcdData() string { return filepath.Join(cp.dir, etcdDataName) }
+
+// etcdDataName is the name of that directory.
+const etcdDataName = "etcd"

@@ -146,6 +146,9 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 			return err
 		}
 	}
+	if err := deployerlib.DeleteExport(ctx, d.keeper.Secrets(), di); err != nil {
+		return err
+	}
 	d.forget(di.UID)
 	return nil
 }

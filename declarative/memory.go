@@ -45,6 +45,7 @@ type memory struct {
 	cluster *upkeep.Cluster           // that the item was brought to last
 	written map[apply.Ref]string      // versions of children that our own last write made
 	settled map[apply.Ref]fingerprint // of children that need no look, see settle
+	exports []byte                    // the stored exports as JSON; nil if not known
 
 	mu     sync.Mutex
 	called time.Time     // when the last run began

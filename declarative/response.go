@@ -28,6 +28,11 @@ type SyncResponse struct {
 	// are applied, the item stays in phase Progressing, and Sync is called again when a child changes or
 	// ResyncAfter is over. Empty: the job succeeds when all children are applied.
 	Wait string
+	// Exports are the values that the item exports by name, for Landscaper's data exports: anything that marshals to JSON. They
+	// are written to the item's export Secret once the children are applied and Wait is empty, written again when they
+	// change, and deleted with the item. If it is nil, nothing is exported and an earlier export stays; an empty map deletes
+	// the earlier export.
+	Exports map[string]any
 }
 
 // Builder makes a [SyncResponse] and collects the errors on the way, so that they need to be looked at only once.
@@ -76,6 +81,15 @@ func (b *Builder) Resync(after time.Duration) *Builder {
 // Wait sets Wait: the item is not ready yet, for a reason that is formatted as by fmt.Sprintf. An empty format: it is ready.
 func (b *Builder) Wait(format string, args ...any) *Builder {
 	b.response.Wait = fmt.Sprintf(format, args...)
+	return b
+}
+
+// Export adds a value to Exports.
+func (b *Builder) Export(name string, value any) *Builder {
+	if b.response.Exports == nil {
+		b.response.Exports = map[string]any{}
+	}
+	b.response.Exports[name] = value
 	return b
 }
 

@@ -3,7 +3,9 @@
 package declarative
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -232,12 +234,40 @@ func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.
 	if response.Wait != "" && !background {
 		return deployerlib.WaitFor(contract.OneLine(response.Wait, maxReason), r.poll(response))
 	}
+	thorough, giveBack := r.up.Take()
+	exported, err := r.export(ctx, response, thorough)
+	if err != nil {
+		giveBack()
+		return err
+	}
 	r.up.Finished()
-	thorough, _ := r.up.Take()
-	if r.wished && !thorough && report.Applied+report.Deleted == 0 {
+	if !exported && r.wished && !thorough && report.Applied+report.Deleted == 0 {
 		return deployerlib.ErrUnchanged
 	}
 	return nil
+}
+
+// export stores what the handler exports, unless it is known to be stored. It reports whether it wrote something.
+func (r *run) export(ctx context.Context, response *SyncResponse, thorough bool) (bool, error) {
+	if response.Exports == nil || response.Wait != "" {
+		return false, nil
+	}
+	raw, err := json.Marshal(response.Exports)
+	if err != nil {
+		return false, deployerlib.ConfigError("status.exportRef", "the exports cannot be encoded: %s", err.Error())
+	}
+	if !thorough && bytes.Equal(raw, r.memory.exports) {
+		return false, nil
+	}
+	if len(response.Exports) == 0 {
+		err = deployerlib.DeleteExport(ctx, r.keeper.Secrets(), r.item)
+	} else {
+		err = deployerlib.WriteExport(ctx, r.keeper.Secrets(), r.item, json.RawMessage(raw))
+	}
+	if err == nil {
+		r.memory.exports = raw
+	}
+	return true, err
 }
 
 const (

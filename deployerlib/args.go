@@ -27,16 +27,16 @@ import (
 
 // Defaults of DeployerArgs.
 const (
-	DefaultName         = "generic.deployer.deployerkit.dev"
-	DefaultWorkers      = 10
-	DefaultTargetShare  = 0.5
-	DefaultPollInterval = 5 * time.Second
-	DefaultGracePeriod  = 30 * time.Second
-	DefaultBackoffMin   = time.Second
-	DefaultBackoffMax   = 5 * time.Minute
-	DefaultSecretMaxAge = time.Minute
-
+	DefaultWorkers            = 10
+	DefaultTargetShare        = 0.5
+	DefaultGracePeriod        = 30 * time.Second
 	DefaultMissingTargetGrace = 10 * time.Second
+
+	defaultName         = "generic.deployer.deployerkit.dev"
+	defaultPollInterval = 5 * time.Second
+	defaultSecretMaxAge = time.Minute
+	defaultBackoffMin   = time.Second
+	defaultBackoffMax   = 5 * time.Minute
 )
 
 // Backoff bounds the waits between the retries of one failing item. They
@@ -69,8 +69,8 @@ type DeployerArgs struct {
 	// ItemSelector restricts responsibility to items with matching labels, to
 	// shard items between deployments. Default: every item.
 	ItemSelector labels.Selector
-	// Options are controller-runtime's. MaxConcurrentReconciles: default 10.
-	// Reconciler is set by the library.
+	// Options are controller-runtime's. The default of MaxConcurrentReconciles is 10. With four or more, the library
+	// runs one more item at a time if it is of a namespace of which none runs. Reconciler is set by the library.
 	Options controller.Options
 
 	// TargetShare is the part of the workers that the items of one target hold at most while items of others wait,
@@ -111,15 +111,15 @@ type DeployerArgs struct {
 
 // Default fills in every zero value that has a default.
 func (a *DeployerArgs) Default() {
-	a.Name = or(a.Name, DefaultName)
+	a.Name = or(a.Name, defaultName)
 	a.Version = or(a.Version, buildVersion())
 	a.Identity = or(a.Identity, a.Name)
-	a.PollInterval = or(a.PollInterval, DefaultPollInterval)
+	a.PollInterval = or(a.PollInterval, defaultPollInterval)
 	a.GracePeriod = or(a.GracePeriod, DefaultGracePeriod)
 	a.MissingTargetGrace = or(a.MissingTargetGrace, DefaultMissingTargetGrace)
-	a.SecretMaxAge = or(a.SecretMaxAge, DefaultSecretMaxAge)
-	a.Backoff.Min = or(a.Backoff.Min, DefaultBackoffMin)
-	a.Backoff.Max = or(a.Backoff.Max, max(DefaultBackoffMax, a.Backoff.Min))
+	a.SecretMaxAge = or(a.SecretMaxAge, defaultSecretMaxAge)
+	a.Backoff.Min = or(a.Backoff.Min, defaultBackoffMin)
+	a.Backoff.Max = or(a.Backoff.Max, max(defaultBackoffMax, a.Backoff.Min))
 	a.TargetShare = or(a.TargetShare, DefaultTargetShare)
 	a.Options.MaxConcurrentReconciles = or(a.Options.MaxConcurrentReconciles, DefaultWorkers)
 	a.defaultParts()

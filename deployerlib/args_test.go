@@ -74,7 +74,7 @@ func TestHooksAreReadOnce(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		w.fake.Hook(w.hooks.Hook("late"), extension.BeforeReconcileHook)
 		w.pass()
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 		if len(w.hooks.Calls()) != 0 {
 			t.Error("a hook that was registered after Add ran")
 		}

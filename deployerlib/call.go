@@ -57,17 +57,21 @@ func (c *caller) call(ctx context.Context, a *attempt, do action, in inputs) cal
 	storedPhase, storedErr := item.Status.Phase, item.Status.LastError
 	item.Status.Phase = contract.HandedPhase(a.decision.Revision, a.decision.Action)
 	callCtx, end := c.telemetry.call(ctx, a.key, a.decision.Action)
-	err, unchanged := splitUnchanged(a.decision.Action, c.contained(callCtx, a, do, in))
+	err, keepPhase := splitKeptPhase(c.contained(callCtx, a, do, in))
+	unchanged := isUnchanged(a.decision.Action, err)
+	if unchanged {
+		err = nil
+	}
 	end(err)
 	ret := contract.Return{
 		Revision: a.decision.Revision, Action: a.decision.Action, Deleting: a.session.Read().DeletionTimestamp != nil,
-		Phase: item.Status.Phase, LastError: item.Status.LastError, Cause: lastCause(a.session.Stored()), Now: c.clock.Now(),
+		Phase: item.Status.Phase, KeepPhase: keepPhase, LastError: item.Status.LastError, Cause: lastCause(a.session.Stored()), Now: c.clock.Now(),
 	}
 	item.Status.Phase, item.Status.LastError = storedPhase, storedErr
 	if faulty := a.session.Restore(ctx, a.log, "the deployer"); faulty != nil && err == nil {
 		err = faulty
 	}
-	res := callResult{in: in, made: true, unchanged: unchanged, cause: context.Cause(ctx)}
+	res := callResult{in: in, made: true, unchanged: unchanged, cause: causeOf(ctx, err)}
 	if res.cause == nil && errors.Is(err, ErrSuperseded) {
 		res.cause = ErrInterrupted
 	}

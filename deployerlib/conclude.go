@@ -76,7 +76,7 @@ func (r *reconciler) facts(a *attempt) facts {
 		now: r.args.Clock.Now(), began: a.began, start: r.startInfo(a), decision: a.decision,
 		read: a.session.Read(), stored: a.session.Stored(), working: a.session.Working(), started: a.session.Started(), call: a.call,
 	}
-	if a.decision.Action == contract.Abort {
+	if a.decision.Action == contract.ActionAbort {
 		f.abortDeadline = a.state.AbortDeadline(f.read, f.now)
 	}
 	return f
@@ -138,7 +138,7 @@ func (r *reconciler) resultOf(a *attempt, f facts, o outcome, w statuswriter.Res
 	}
 	plain := plainResult(a, v, nil)
 	res.hooks, res.settled = plain.hooks, plain.settled
-	res.again = o.run != nil && o.run.Done && !o.run.Final && o.decision.Action == contract.ForceReconcile && !background
+	res.again = o.run != nil && o.run.Done && !o.run.Final && o.decision.Action == contract.ActionForceReconcile && !background
 	res.failure = background && o.run != nil && o.run.Err != nil && !o.run.Final
 	if f.cause != nil {
 		res.again = errors.Is(f.cause, ErrAborted)
@@ -163,8 +163,8 @@ func plainResult(a *attempt, v verdict, err error) result {
 func (r *reconciler) keepProviderStatus(ctx context.Context, a *attempt) result {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
-	if a.call.made && a.decision.Action != contract.Abort {
-		callCtx, end := r.telemetry.call(ctx, a.key, contract.Abort)
+	if a.call.made && a.decision.Action != contract.ActionAbort {
+		callCtx, end := r.telemetry.call(ctx, a.key, contract.ActionAbort)
 		err := r.caller.contained(callCtx, a, r.args.Deployer.Abort, a.call.in)
 		end(err)
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -109,58 +108,42 @@ func (Base) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, 
 // ExtensionHooks returns none.
 func (Base) ExtensionHooks() extension.ReconcileExtensionHooks { return nil }
 
-// PortedDeployer is the interface of Landscaper's own deployer library since
-// v0.53: no ForceReconcile, and hooks that get no logger.
-type PortedDeployer interface {
-	Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
-	Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
-	Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
-}
+// ErrNoCall is returned by Checkpoint outside a deployer call.
+var ErrNoCall = errors.New("not in a deployer call of the library")
 
-// Port makes a Deployer of one written for Landscaper's library. Hooks are
-// registered as before, only through PortedHooks; nil means none.
-// ForceReconcile calls Reconcile.
-func Port(d PortedDeployer, hooks PortedHooks) Deployer {
-	return &ported{PortedDeployer: d, hooks: hooks.convert()}
-}
-
-type ported struct {
-	Base
-	PortedDeployer
-	hooks extension.ReconcileExtensionHooks
-}
-
-// Abort resolves the ambiguity between Base and the ported deployer.
-func (p *ported) Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	return p.PortedDeployer.Abort(ctx, lsCtx, di, target)
-}
-
-// ExtensionHooks returns the converted hooks.
-func (p *ported) ExtensionHooks() extension.ReconcileExtensionHooks { return p.hooks }
-
-// PortedHook is a hook with the signature of Landscaper's current library: no logger.
-type PortedHook func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error)
-
-// PortedHooks maps hook types to ported hooks.
-type PortedHooks map[extension.HookType][]PortedHook
-
-// convert gives each hook the logger that it does not take. A nil hook stays nil,
-// so that Validate names it.
-func (p PortedHooks) convert() extension.ReconcileExtensionHooks {
-	out := extension.ReconcileExtensionHooks{}
-	for t, hooks := range p {
-		for _, h := range hooks {
-			out[t] = append(out[t], withoutLogger(h))
-		}
+// Checkpoint stores what the deployer has put into the item's status so far
+// (provider status, export reference, conditions), and what it noted in
+// patch.FromContext, before it goes on: one write for the status and one for
+// the metadata, none when nothing changed. Phase, errors and job fields are
+// never written. ctx is the context of the deployer call. It must not run while
+// another goroutine changes the item.
+// Errors: ErrSuperseded when the job is no longer ours; a provider status that
+// cannot be stored; a patch that cannot be made (it is dropped); what the API
+// server says, with ERR_CONFIGURATION_PROBLEM when the item would be too large:
+// returned by the deployer, that ends the run.
+func Checkpoint(ctx context.Context) error {
+	a := callFrom(ctx)
+	if a == nil {
+		return ErrNoCall
 	}
-	return out
+	if a.inflight.Abandoned() || errors.Is(context.Cause(ctx), ErrInterrupted) {
+		return ErrSuperseded
+	}
+	err := a.session.Checkpoint(ctx)
+	if errors.Is(err, ErrSuperseded) {
+		return ErrSuperseded
+	}
+	return err
 }
 
-func withoutLogger(h PortedHook) extension.ReconcileExtensionHook {
-	if h == nil {
-		return nil
+// StoredPhase returns the phase that the item has in the cluster. A deployer
+// call is always handed Init (Delete: InitDelete under the job-ID revision),
+// whatever is stored: Init on the first call of a run, Progressing once it
+// asked to be called again, and a final phase in a background run. Empty
+// outside a deployer call.
+func StoredPhase(ctx context.Context) lsv1alpha1.DeployItemPhase {
+	if a := callFrom(ctx); a != nil {
+		return a.session.Stored().Status.Phase
 	}
-	return func(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
-		return h(ctx, di, target, t)
-	}
+	return ""
 }

@@ -77,7 +77,7 @@ func TestPort(t *testing.T) {
 	for _, call := range fake.Calls(key) {
 		got = append(got, call.Action)
 	}
-	want := []contract.Action{contract.Reconcile, contract.Reconcile, contract.Abort, contract.Delete}
+	want := []contract.Action{contract.ActionReconcile, contract.ActionReconcile, contract.ActionAbort, contract.ActionDelete}
 	for i := range want {
 		if len(got) != len(want) || got[i] != want[i] {
 			t.Fatalf("calls %v, want %v", got, want)

@@ -17,7 +17,7 @@ import (
 // Engine drives a reconciler without a manager, for tests.
 type Engine struct{ r *reconciler }
 
-// Access is what an Engine works with. Items reads items as the cache would; nil: Client does.
+// Access is what an Engine works with. Items reads items as the cache would. If it is nil, Client does.
 type Access struct {
 	Client client.Client
 	Items  func(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.DeployItem, error)
@@ -70,7 +70,7 @@ func (e *Engine) Pass(ctx context.Context, key types.NamespacedName) Ended {
 	return Ended{Result: ended.hooks, Err: ended.err, Queue: e.r.schedule(a, ended)}
 }
 
-// Event hands an update event on, as the informer does; it tells whether the item was woken.
+// Event hands an update event on, as the informer does; it reports whether the item was woken.
 func (e *Engine) Event(di *lsv1alpha1.DeployItem) bool { return e.Update(nil, di) }
 
 // Update is Event with the version that the cache had before.
@@ -92,7 +92,7 @@ func (e *Engine) Queued() map[types.NamespacedName]int { return e.r.events.queue
 // Known tells how many items the engine remembers.
 func (e *Engine) Known() int { return e.r.tracker.Len() }
 
-// Quarantined tells whether a call of the item was given up and still runs.
+// Quarantined reports whether a call of the item was given up and still runs.
 func (e *Engine) Quarantined(key types.NamespacedName) bool {
 	return e.r.tracker.Get(key).Quarantined()
 }
@@ -111,7 +111,7 @@ func (e *Engine) Wiring() map[extension.HookType][]string {
 	for i := range e.r.phases {
 		note(&e.r.phases[i])
 	}
-	for _, action := range []contract.Action{contract.Abort, contract.ForceReconcile, contract.Delete, contract.Reconcile} {
+	for _, action := range []contract.Action{contract.ActionAbort, contract.ActionForceReconcile, contract.ActionDelete, contract.ActionReconcile} {
 		op := e.r.operation(inputs{}, action)
 		note(&op)
 	}

@@ -41,7 +41,7 @@ func markPaused(a *attempt) {
 func (r *reconciler) evaluate(_ context.Context, a *attempt) (verdict, error) {
 	a.decision = r.due(a.session.Working())
 	markPaused(a)
-	if a.decision.Action != contract.Abort {
+	if a.decision.Action != contract.ActionAbort {
 		a.state.ClearAbort()
 	}
 	if a.decision.Due {
@@ -80,7 +80,7 @@ func (r *reconciler) startInfo(a *attempt) contract.StartInfo {
 // limit puts the deadline of the run on the attempt.
 func (r *reconciler) limit(a *attempt) {
 	now := r.args.Clock.Now()
-	if a.decision.Action == contract.Abort {
+	if a.decision.Action == contract.ActionAbort {
 		a.inflight.Limit(a.state.AbortDeadline(a.session.Read(), now).Sub(now))
 		return
 	}

@@ -95,16 +95,16 @@ func TestPrecedence(t *testing.T) {
 		changes []change
 		want    contract.Action
 	}{
-		"abort before delete [L35]":               {[]change{running(0), abort, deleted}, contract.Abort},
-		"force-reconcile before delete [L35]":     {[]change{running(0), force, deleted}, contract.ForceReconcile},
-		"delete before reconcile [L33] [L35]":     {[]change{running(0), deleted}, contract.Delete},
-		"abort [L31]":                             {[]change{running(0), abort}, contract.Abort},
-		"force-reconcile [L32]":                   {[]change{running(0), force}, contract.ForceReconcile},
-		"reconcile otherwise [L34]":               {[]change{running(0)}, contract.Reconcile},
-		"abort of a job [L31]":                    {[]change{runningJob("1", 0), abort}, contract.Abort},
-		"force-reconcile on an open job [L32]":    {[]change{job("1"), force}, contract.ForceReconcile},
-		"force-reconcile on a final item [Lx7]":   {[]change{finished(phases.Succeeded), force}, contract.ForceReconcile},
-		"deletion without a new generation [Lx7]": {[]change{finished(phases.Succeeded), deleted}, contract.Delete},
+		"abort before delete [L35]":               {[]change{running(0), abort, deleted}, contract.ActionAbort},
+		"force-reconcile before delete [L35]":     {[]change{running(0), force, deleted}, contract.ActionForceReconcile},
+		"delete before reconcile [L33] [L35]":     {[]change{running(0), deleted}, contract.ActionDelete},
+		"abort [L31]":                             {[]change{running(0), abort}, contract.ActionAbort},
+		"force-reconcile [L32]":                   {[]change{running(0), force}, contract.ActionForceReconcile},
+		"reconcile otherwise [L34]":               {[]change{running(0)}, contract.ActionReconcile},
+		"abort of a job [L31]":                    {[]change{runningJob("1", 0), abort}, contract.ActionAbort},
+		"force-reconcile on an open job [L32]":    {[]change{job("1"), force}, contract.ActionForceReconcile},
+		"force-reconcile on a final item [Lx7]":   {[]change{finished(phases.Succeeded), force}, contract.ActionForceReconcile},
+		"deletion without a new generation [Lx7]": {[]change{finished(phases.Succeeded), deleted}, contract.ActionDelete},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestPrecedence(t *testing.T) {
 					w.pass()
 				}
 			}
-			if w.stored() != nil || w.fake.Count(key, contract.Delete) != 1 {
+			if w.stored() != nil || w.fake.Count(key, contract.ActionDelete) != 1 {
 				t.Errorf("calls %v, item gone: %t", w.actions(), w.stored() == nil)
 			}
 		}
@@ -153,11 +153,11 @@ func TestDefaultFlow(t *testing.T) {
 		for _, s := range []setup{withSelector(), withHooks()} {
 			w := newWorld(t, items(job("1")), s)
 			w.pass()
-			w.wantCalls(contract.Reconcile)
+			w.wantCalls(contract.ActionReconcile)
 		}
 		w := newWorld(t, append(items(job("1"), withTarget), target("any")))
 		w.pass()
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 	})
 	t.Run("items of others are never written [C1] [C2] [L24] [L25]", func(t *testing.T) {
 		for name, objects := range map[string][]client.Object{
@@ -184,11 +184,11 @@ func TestDefaultFlow(t *testing.T) {
 		w.wantCalls()
 		w.update(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"shard": "1"} })
 		w.pass()
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 	})
 	t.Run("annotations are removed once the start is stored [L26] [C3] [C5]", func(t *testing.T) {
 		w := newWorld(t, items(operation(lsv1alpha1.ReconcileOperation), annotation(lsv1alpha1.ReconcileTimestampAnnotation, t0.Format(time.RFC3339))))
-		w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 			if di := w.stored(); len(di.Annotations) != 0 || !contract.HasOurFinalizer(di) {
 				t.Errorf("when the deployer ran: annotations %v, finalizers %v [Lx6]", di.Annotations, di.Finalizers)
 			}
@@ -200,14 +200,14 @@ func TestDefaultFlow(t *testing.T) {
 	t.Run("a changed generation starts a run [L27] [C7]", func(t *testing.T) {
 		w := newWorld(t, items(finished(phases.Succeeded), func(di *lsv1alpha1.DeployItem) { di.Generation = 5 }))
 		w.pass()
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 		if got := w.stored().Status.ObservedGeneration; got != 5 {
 			t.Errorf("observedGeneration %d", got)
 		}
 	})
 	t.Run("final phases rest, others run [L4] [L29] [C8]", func(t *testing.T) {
 		for phase, want := range map[lsv1alpha1.DeployItemPhase]bool{
-			phases.Succeeded: false, phases.Failed: false, contract.PhaseAborted: false,
+			phases.Succeeded: false, phases.Failed: false, "Aborted": false,
 			phases.Init: true, phases.Progressing: true, phases.Deleting: true, phases.Completing: true, "": true, "Strange": true,
 		} {
 			w := newWorld(t, items(finished(phase), func(di *lsv1alpha1.DeployItem) { di.Status.LastReconcileTime = at(0) }))
@@ -223,7 +223,7 @@ func TestDefaultFlow(t *testing.T) {
 			w.pass()
 			call := w.fake.Calls(key)[0]
 			want := phases.Init
-			if call.Action == contract.Delete {
+			if call.Action == contract.ActionDelete {
 				want = phases.InitDelete
 			}
 			if call.HandedPhase != want || call.StoredPhase != phases.Progressing {
@@ -240,7 +240,7 @@ func TestDefaultFlow(t *testing.T) {
 	})
 	t.Run("the finalizer goes only after Delete succeeded [Lx6] [C13]", func(t *testing.T) {
 		w := newWorld(t, objectsFor(extension.BeforeDeleteHook))
-		w.fake.On(contract.Delete, landscapertest.Fail(errBoom), landscapertest.Wait("pods", time.Second), landscapertest.Phase(phases.Deleting))
+		w.fake.On(contract.ActionDelete, landscapertest.Fail(errBoom), landscapertest.Wait("pods", time.Second), landscapertest.Phase(phases.Deleting))
 		for range 3 {
 			w.pass()
 			if !contract.HasOurFinalizer(w.stored()) {
@@ -269,7 +269,7 @@ func TestDefaultFlow(t *testing.T) {
 	t.Run("a job goes on after a crash [C14]", func(t *testing.T) {
 		w := newWorld(t, items(runningJob("1", -time.Minute)))
 		w.pass()
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 		if s := w.stored().Status; s.JobIDFinished != "1" || !s.TransitionTimes.InitTime.Time.Equal(t0.Add(-time.Minute)) {
 			t.Errorf("status %+v", s)
 		}
@@ -294,7 +294,7 @@ func TestDefaultFlow(t *testing.T) {
 	})
 	t.Run("force-reconcile is removed after it had its effect [Lx8]", func(t *testing.T) {
 		w := newWorld(t, items(finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)))
-		w.fake.On(contract.ForceReconcile, landscapertest.Fail(errBoom))
+		w.fake.On(contract.ActionForceReconcile, landscapertest.Fail(errBoom))
 		w.pass()
 		if w.stored().Annotations[lsv1alpha1.OperationAnnotation] == "" {
 			t.Error("the annotation went although the call failed")
@@ -304,7 +304,7 @@ func TestDefaultFlow(t *testing.T) {
 		if w.stored().Annotations[lsv1alpha1.OperationAnnotation] != "" {
 			t.Error("the annotation is still there")
 		}
-		w.wantCalls(contract.ForceReconcile, contract.ForceReconcile)
+		w.wantCalls(contract.ActionForceReconcile, contract.ActionForceReconcile)
 	})
 	t.Run("a missing target or context is told and tried again [Lx9]", func(t *testing.T) {
 		w := newWorld(t, items(job("1"), withTarget))
@@ -319,14 +319,14 @@ func TestDefaultFlow(t *testing.T) {
 		}
 		w.clock.Step(time.Minute)
 		w.pass()
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 		if contract.GetCondition(w.stored().Status.Conditions, contract.ConditionDeployed) != nil {
 			t.Error("the condition Deployed=False stayed although the deployer ran")
 		}
 	})
 	t.Run("a panic of the deployer is an error of the item [Lx10]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, landscapertest.Panic("ouch"))
+		w.fake.On(contract.ActionReconcile, landscapertest.Panic("ouch"))
 		ended := w.pass()
 		if e := w.stored().Status.LastError; e == nil || e.Message != "panic: ouch" || ended.Queue.RequeueAfter <= 0 {
 			t.Errorf("lastError %+v, queue %s", e, ended.Queue.RequeueAfter)
@@ -337,7 +337,7 @@ func TestDefaultFlow(t *testing.T) {
 func TestEvents(t *testing.T) {
 	t.Run("one per new error", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, landscapertest.Fail(errBoom), landscapertest.Fail(errBoom), landscapertest.Fail(fmt.Errorf("bang")))
+		w.fake.On(contract.ActionReconcile, landscapertest.Fail(errBoom), landscapertest.Fail(errBoom), landscapertest.Fail(fmt.Errorf("bang")))
 		for range 3 {
 			w.pass()
 			w.clock.Step(time.Minute)

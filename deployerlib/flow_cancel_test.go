@@ -58,7 +58,7 @@ func (w *world) running(action contract.Action, n int) {
 	}
 }
 
-// stepWhenWaiting moves the clock once somebody waits for a timer beside the deadline of the pass.
+// stepWhenWaiting moves the clock once there is a timer beside the deadline of the pass.
 func (w *world) stepWhenWaiting(waiters int, d time.Duration) {
 	w.t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -77,9 +77,9 @@ func (w *world) stepWhenWaiting(waiters int, d time.Duration) {
 func TestCancelledCalls(t *testing.T) {
 	t.Run("abort cancels the call, then Abort runs and the item fails [C4] [L31]", func(t *testing.T) {
 		w := newWorld(t, items(operation(lsv1alpha1.ReconcileOperation)))
-		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
+		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		p := w.pop(t.Context())
-		w.running(contract.Reconcile, 1)
+		w.running(contract.ActionReconcile, 1)
 		w.Event(w.update(operation(contract.AbortOperation)))
 		if res := p.end(); res.RequeueAfter != 1 {
 			t.Errorf("comes back after %s, want at once", res.RequeueAfter)
@@ -88,26 +88,26 @@ func TestCancelledCalls(t *testing.T) {
 			t.Errorf("the cancellation became the item's error: %+v", s.LastError)
 		}
 		w.reconcile()
-		w.wantCalls(contract.Reconcile, contract.Abort)
+		w.wantCalls(contract.ActionReconcile, contract.ActionAbort)
 		call := w.fake.Calls(key)[0]
 		if !errors.Is(call.Cause, deployerlib.ErrAborted) {
 			t.Errorf("cause %v", call.Cause)
 		}
-		if di := w.stored(); di.Status.Phase != phases.Failed || di.Status.LastError.Reason != contract.ReasonAborted || len(di.Annotations) != 0 {
+		if di := w.stored(); di.Status.Phase != phases.Failed || di.Status.LastError.Reason != contract.AbortedReason || len(di.Annotations) != 0 {
 			t.Errorf("annotations %v, status %+v", di.Annotations, di.Status)
 		}
 	})
 	t.Run("interrupt cancels the call, Abort tidies up, nothing but the provider status is written", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, landscapertest.InTurn(landscapertest.Change(func(s *lsv1alpha1.DeployItemStatus) {
+		w.fake.On(contract.ActionReconcile, landscapertest.InTurn(landscapertest.Change(func(s *lsv1alpha1.DeployItemStatus) {
 			s.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Kept"})
 			s.Phase = phases.Progressing
 		}), landscapertest.UntilCancelled()))
 		p := w.pop(t.Context())
-		w.running(contract.Reconcile, 1)
+		w.running(contract.ActionReconcile, 1)
 		w.Event(w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.Phase = "1", phases.Failed }))
 		p.end()
-		w.wantCalls(contract.Reconcile, contract.Abort)
+		w.wantCalls(contract.ActionReconcile, contract.ActionAbort)
 		if !errors.Is(w.fake.Calls(key)[0].Cause, deployerlib.ErrInterrupted) {
 			t.Errorf("cause %v", w.fake.Calls(key)[0].Cause)
 		}
@@ -117,12 +117,12 @@ func TestCancelledCalls(t *testing.T) {
 	})
 	t.Run("the deadline cancels the call and fails the item, Abort does not run", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
+		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		p := w.pop(t.Context())
-		w.running(contract.Reconcile, 1)
+		w.running(contract.ActionReconcile, 1)
 		w.clock.Step(contract.DefaultTimeout)
 		p.end()
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 		s := w.stored().Status
 		if s.Phase != phases.Failed || s.JobIDFinished != "1" || s.LastError.Reason != lsv1alpha1.ProgressingTimeoutReason || !slices.Equal(s.LastError.Codes, []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorTimeout}) {
 			t.Errorf("status %+v, error %+v", s, s.LastError)
@@ -134,9 +134,9 @@ func TestCancelledCalls(t *testing.T) {
 	t.Run("a call that returns nil although it was cancelled does not count as done", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		release := make(chan struct{})
-		w.fake.On(contract.Reconcile, landscapertest.IgnoreContext(release))
+		w.fake.On(contract.ActionReconcile, landscapertest.IgnoreContext(release))
 		p := w.pop(t.Context())
-		w.running(contract.Reconcile, 1)
+		w.running(contract.ActionReconcile, 1)
 		w.clock.Step(contract.DefaultTimeout)
 		close(release)
 		p.end()
@@ -146,9 +146,9 @@ func TestCancelledCalls(t *testing.T) {
 	})
 	t.Run("deletion of the object cancels the call", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
+		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		p := w.pop(t.Context())
-		w.running(contract.Reconcile, 1)
+		w.running(contract.ActionReconcile, 1)
 		w.update(func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil })
 		if err := w.client.Delete(t.Context(), item()); err != nil {
 			t.Fatal(err)
@@ -163,9 +163,9 @@ func TestCancelledCalls(t *testing.T) {
 	t.Run("our own event, or one of no importance, cancels nothing", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		release := make(chan struct{})
-		w.fake.On(contract.Reconcile, landscapertest.Block(release))
+		w.fake.On(contract.ActionReconcile, landscapertest.Block(release))
 		p := w.pop(t.Context())
-		w.running(contract.Reconcile, 1)
+		w.running(contract.ActionReconcile, 1)
 		if w.Event(w.stored()) {
 			t.Error("our own write wakes the item")
 		}
@@ -185,10 +185,10 @@ func TestShutdown(t *testing.T) {
 	t.Run("lets the call end within the grace period", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		release := make(chan struct{})
-		w.fake.On(contract.Reconcile, landscapertest.Block(release))
+		w.fake.On(contract.ActionReconcile, landscapertest.Block(release))
 		ctx, cancel := context.WithCancel(t.Context())
 		p := w.pop(ctx)
-		w.running(contract.Reconcile, 1)
+		w.running(contract.ActionReconcile, 1)
 		cancel()
 		close(release)
 		p.end()
@@ -198,10 +198,10 @@ func TestShutdown(t *testing.T) {
 	})
 	t.Run("cancels it afterwards; the job stays open and no error is written", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
+		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		ctx, cancel := context.WithCancel(t.Context())
 		p := w.pop(ctx)
-		w.running(contract.Reconcile, 1)
+		w.running(contract.ActionReconcile, 1)
 		cancel()
 		w.stepWhenWaiting(2, deployerlib.DefaultGracePeriod) // the deadline and the grace period
 		p.end()
@@ -222,9 +222,9 @@ func TestShutdown(t *testing.T) {
 func TestIgnoredCancellation(t *testing.T) {
 	release := make(chan struct{})
 	w := newWorld(t, items(job("1")))
-	w.fake.On(contract.Reconcile, landscapertest.IgnoreContext(release))
+	w.fake.On(contract.ActionReconcile, landscapertest.IgnoreContext(release))
 	p := w.pop(t.Context())
-	w.running(contract.Reconcile, 1)
+	w.running(contract.ActionReconcile, 1)
 	w.clock.Step(contract.DefaultTimeout)
 	w.stepWhenWaiting(1, deployerlib.DefaultGracePeriod)
 	p.end() // the worker is free although the call still runs
@@ -234,7 +234,7 @@ func TestIgnoredCancellation(t *testing.T) {
 	}
 	w.update(job("2"))
 	w.reconcile()
-	w.wantCalls(contract.Reconcile) // nothing runs beside the call
+	w.wantCalls(contract.ActionReconcile) // nothing runs beside the call
 	if !w.Quarantined(key) {
 		t.Fatal("the item is not quarantined")
 	}
@@ -248,7 +248,7 @@ func TestIgnoredCancellation(t *testing.T) {
 		}
 	}
 	w.reconcile()
-	w.wantCalls(contract.Reconcile, contract.Reconcile)
+	w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
 	if s := w.stored().Status; s.JobIDFinished != "2" || s.Phase != phases.Succeeded {
 		t.Errorf("status %+v", s)
 	}
@@ -261,7 +261,7 @@ func TestAbort(t *testing.T) {
 	abort := operation(contract.AbortOperation)
 	t.Run("errors are retried until its deadline, then the item fails", func(t *testing.T) {
 		w := newWorld(t, items(running(0), abort))
-		w.fake.Always(contract.Abort, landscapertest.Fail(errBoom))
+		w.fake.Always(contract.ActionAbort, landscapertest.Fail(errBoom))
 		w.pass()
 		if s := w.stored().Status; s.Phase != phases.Progressing || s.LastError == nil {
 			t.Errorf("status %+v", s)
@@ -271,18 +271,18 @@ func TestAbort(t *testing.T) {
 		if s := w.stored().Status; s.Phase != phases.Failed || s.LastError.Reason != contract.AbortingTimeoutReason {
 			t.Errorf("status %+v, error %+v", s, s.LastError)
 		}
-		w.wantCalls(contract.Abort)
+		w.wantCalls(contract.ActionAbort)
 	})
 	t.Run("one that was taken back leaves the next one its whole time", func(t *testing.T) {
 		w := newWorld(t, items(running(0), abort))
-		w.fake.Always(contract.Abort, landscapertest.Fail(errBoom)).Always(contract.Reconcile, landscapertest.Phase(phases.Progressing))
+		w.fake.Always(contract.ActionAbort, landscapertest.Fail(errBoom)).Always(contract.ActionReconcile, landscapertest.Phase(phases.Progressing))
 		w.pass()
 		w.update(func(di *lsv1alpha1.DeployItem) { di.Annotations = nil })
 		w.pass()
 		w.clock.Step(contract.AbortTimeout + time.Minute)
 		w.update(abort)
 		w.pass()
-		w.wantCalls(contract.Abort, contract.Reconcile, contract.Abort)
+		w.wantCalls(contract.ActionAbort, contract.ActionReconcile, contract.ActionAbort)
 		if s := w.stored().Status; s.Phase != phases.Progressing {
 			t.Errorf("phase %q, error %+v", s.Phase, s.LastError)
 		}
@@ -291,13 +291,13 @@ func TestAbort(t *testing.T) {
 		w := newWorld(t, items(running(0), abort, withTarget, func(di *lsv1alpha1.DeployItem) { di.Spec.Context = "gone" }))
 		w.pass()
 		call := w.fake.Calls(key)[0]
-		if call.Action != contract.Abort || call.HasContext || call.HasTarget {
+		if call.Action != contract.ActionAbort || call.HasContext || call.HasTarget {
 			t.Errorf("call %+v", call)
 		}
 	})
 	t.Run("an expired run is aborted, not timed out", func(t *testing.T) {
 		w := newWorld(t, items(running(-time.Hour), abort))
 		w.pass()
-		w.wantCalls(contract.Abort)
+		w.wantCalls(contract.ActionAbort)
 	})
 }

@@ -213,7 +213,7 @@ func TestShouldReconcileHook(t *testing.T) {
 		w := newWorld(t, items(finished(phases.Failed)), withHooks())
 		w.on(extension.ShouldReconcileHook, yes, nil)
 		var seen *lsv1alpha1.DeployItem
-		w.fake.On(contract.Reconcile, func(_ context.Context, in landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
 			seen = w.stored()
 			return nil
 		})
@@ -226,7 +226,7 @@ func TestShouldReconcileHook(t *testing.T) {
 	t.Run("an enforced run on a finished job stays in the background [L46] (job ID)", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Failed)), withHooks())
 		w.on(extension.ShouldReconcileHook, yes, nil)
-		w.fake.On(contract.Reconcile, func(_ context.Context, in landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
 			if s := w.stored().Status; s.Phase != phases.Failed || s.JobIDFinished != "1" {
 				t.Errorf("stored while the deployer ran: %+v", s)
 			}
@@ -247,7 +247,7 @@ func TestShouldReconcileHook(t *testing.T) {
 		w.on(extension.BeforeAnyReconcileHook, result(false, 0), nil)
 		w.on(extension.BeforeReconcileHook, result(false, 0), nil)
 		w.pass()
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 	})
 	t.Run("it sees the started run [L28]", func(t *testing.T) {
 		w := newWorld(t, items(operation(lsv1alpha1.ReconcileOperation)), withHooks(extension.ShouldReconcileHook))
@@ -354,6 +354,6 @@ func TestHookErrors(t *testing.T) {
 		if di.Status.Phase != phases.Succeeded || di.Status.ObservedGeneration != 1 || di.Labels["a"] != "" {
 			t.Errorf("labels %v, status %+v", di.Labels, di.Status)
 		}
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 	})
 }

@@ -24,7 +24,7 @@ func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, items(finished(phases.Succeeded), deleted))
 	var shown *lsv1alpha1.DeployItem // what the cache has: nothing newer than the start of the deletion
-	w.fake.On(contract.Delete, func(context.Context, landscapertest.Input) error {
+	w.fake.On(contract.ActionDelete, func(context.Context, landscapertest.Input) error {
 		shown = w.stored()
 		return nil
 	})
@@ -53,7 +53,7 @@ func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
 	if w.stored() != nil {
 		t.Error("the item is still there")
 	}
-	w.wantCalls(contract.Delete)
+	w.wantCalls(contract.ActionDelete)
 }
 
 // TestLostAnswerWhileTheCacheLags: the end of a job was stored but its answer
@@ -69,7 +69,7 @@ func TestLostAnswerWhileTheCacheLags(t *testing.T) {
 				changes = append(changes, stored)
 			}
 			w := newWorld(t, items(changes...))
-			w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
+			w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 				shown := w.stored()
 				w.serve = func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem { return shown }
 				w.lose = func(string, client.Object) error { return errBoom }
@@ -84,7 +84,7 @@ func TestLostAnswerWhileTheCacheLags(t *testing.T) {
 			if s := w.stored().Status; s.Phase != phases.Succeeded {
 				t.Errorf("status %+v", s)
 			}
-			w.wantCalls(contract.Reconcile)
+			w.wantCalls(contract.ActionReconcile)
 		})
 	}
 }
@@ -97,7 +97,7 @@ func TestLostErrorWhileTheCacheLags(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, items(job("1")))
-			w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
+			w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 				shown := w.stored()
 				w.serve = func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem { return shown }
 				w.lose = func(request string, _ client.Object) error {
@@ -122,13 +122,13 @@ func TestLostErrorWhileTheCacheLags(t *testing.T) {
 			if s.Phase != phases.Succeeded || s.LastError != nil || contract.GetCondition(s.Conditions, contract.ConditionWaiting) != nil {
 				t.Errorf("status %+v", s)
 			}
-			w.wantCalls(contract.Reconcile, contract.Reconcile)
+			w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
 		})
 	}
 }
 
 // TestOldAnswers: a live read after a conflict that answers with the past proves nothing: neither that the item is gone,
-// nor that the run is somebody else's.
+// nor that the run belongs to another deployer.
 func TestOldAnswers(t *testing.T) {
 	t.Parallel()
 	for name, past := range map[string]change{
@@ -140,7 +140,7 @@ func TestOldAnswers(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, items(job("1")))
 			conflicts, old := 1, 1
-			w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
+			w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 				w.fail = func(request string, _ client.Object) error {
 					if conflicts == 0 || request == "get" {
 						return nil
@@ -168,7 +168,7 @@ func TestOldAnswers(t *testing.T) {
 			if s := w.stored().Status; s.Phase != phases.Succeeded || s.JobIDFinished != "1" {
 				t.Errorf("status %+v", s)
 			}
-			w.wantCalls(contract.Reconcile)
+			w.wantCalls(contract.ActionReconcile)
 		})
 	}
 }
@@ -178,7 +178,7 @@ func TestOldAnswers(t *testing.T) {
 func TestNoTimeoutIsNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, items(job("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Timeout = &lsv1alpha1.Duration{} }))
-	w.fake.On(contract.Reconcile, func(ctx context.Context, _ landscapertest.Input) error {
+	w.fake.On(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
 		w.clock.Step(time.Hour)
 		select {
 		case <-ctx.Done():

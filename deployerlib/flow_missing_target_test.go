@@ -69,7 +69,7 @@ func TestDeletionWithoutTarget(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.pass()
-			w.wantCalls(contract.Delete)
+			w.wantCalls(contract.ActionDelete)
 			if w.stored() != nil {
 				t.Error("the item is still there")
 			}
@@ -86,7 +86,7 @@ func TestDeletionWithoutTarget(t *testing.T) {
 		})
 		t.Run(revision+": gives a target that goes away later the whole grace [F63]", func(t *testing.T) {
 			w := newWorld(t, append(items(tc.changes...), target("any")), withArgs(func(args *deployerlib.DeployerArgs) { args.MissingTargetGrace = time.Minute }))
-			w.fake.Always(contract.Delete, landscapertest.Wait("the children", time.Second))
+			w.fake.Always(contract.ActionDelete, landscapertest.Wait("the children", time.Second))
 			w.pass()
 			w.clock.Step(5 * time.Minute)
 			if err := w.client.Delete(t.Context(), target("any")); err != nil {
@@ -120,7 +120,7 @@ func TestAbortKeepsReason(t *testing.T) {
 				"boom":                              landscapertest.Fail(errBoom),
 			} {
 				w := newWorld(t, items(start))
-				w.fake.Always(contract.Reconcile, script)
+				w.fake.Always(contract.ActionReconcile, script)
 				w.pass()
 				w.update(operation(contract.AbortOperation))
 				w.pass()

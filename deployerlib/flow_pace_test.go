@@ -46,7 +46,7 @@ func TestPace(t *testing.T) {
 		for _, changes := range [][]change{{job("1")}, {operation(lsv1alpha1.ReconcileOperation)}} {
 			w := newWorld(t, items(changes...))
 			n := 0
-			w.fake.Always(contract.Reconcile, func(context.Context, landscapertest.Input) error {
+			w.fake.Always(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 				n++
 				return fmt.Errorf("failure %d", n) // another message each time, so that each failure writes
 			})
@@ -59,7 +59,7 @@ func TestPace(t *testing.T) {
 	t.Run("a waiting item keeps its pace although each wait writes", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		n := 0
-		w.fake.Always(contract.Reconcile, func(context.Context, landscapertest.Input) error {
+		w.fake.Always(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 			n++
 			return deployerlib.WaitFor(time.Duration(n).String(), 30*time.Second)
 		})
@@ -71,7 +71,7 @@ func TestPace(t *testing.T) {
 	t.Run("waits between failures do not reset the backoff", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		n := 0
-		w.fake.Always(contract.Reconcile, func(context.Context, landscapertest.Input) error {
+		w.fake.Always(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 			if n++; n%2 == 0 {
 				return deployerlib.WaitFor("x", time.Second)
 			}
@@ -110,17 +110,17 @@ func TestPace(t *testing.T) {
 	})
 	t.Run("too early pops do nothing, a trigger or a change opens the gate", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.Always(contract.Reconcile, landscapertest.Wait("x", time.Minute))
+		w.fake.Always(contract.ActionReconcile, landscapertest.Wait("x", time.Minute))
 		w.reconcile()
 		if res := w.reconcile(); res.RequeueAfter != time.Minute || len(w.actions()) != 1 {
 			t.Errorf("came too early: requeue %s, calls %v", res.RequeueAfter, w.actions())
 		}
 		w.Trigger(key)
 		w.reconcile()
-		w.wantCalls(contract.Reconcile, contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
 		w.Event(w.update(func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"a": "b"} }))
 		w.reconcile()
-		w.wantCalls(contract.Reconcile, contract.Reconcile, contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile, contract.ActionReconcile, contract.ActionReconcile)
 	})
 	t.Run("a trigger does not force a finished item", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)))
@@ -146,7 +146,7 @@ func TestPriorities(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, test.objects)
-			for _, action := range []contract.Action{contract.Reconcile, contract.Delete, contract.ForceReconcile} {
+			for _, action := range []contract.Action{contract.ActionReconcile, contract.ActionDelete, contract.ActionForceReconcile} {
 				w.fake.Always(action, test.answer)
 			}
 			got := w.pass().Queue.Priority

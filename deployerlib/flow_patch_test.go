@@ -132,7 +132,7 @@ func TestRunningPatchAfterErrors(t *testing.T) {
 			if test.hook != "" {
 				w.hooks.On("hook", test.hook, noting(both, nil, test.err))
 			}
-			w.fake.Always(contract.Reconcile, test.answer)
+			w.fake.Always(contract.ActionReconcile, test.answer)
 			w.pass()
 			w.wantSent(test.want...)
 			w.wantBoth()
@@ -144,7 +144,7 @@ func TestRunningPatchAfterErrors(t *testing.T) {
 	t.Run("a call sends nothing while it runs", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
 		sent := []string{}
-		w.fake.On(contract.Reconcile, func(ctx context.Context, _ landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
 			w.sent()
 			both(patch.FromContext(ctx))
 			sent = w.sent()
@@ -199,7 +199,7 @@ func TestRunningPatchRefuses(t *testing.T) {
 	}
 	t.Run("the deployer's patch fails its run", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, notes(func(p *patch.Patch) { p.Status().Set("phase", "Failed") }))
+		w.fake.On(contract.ActionReconcile, notes(func(p *patch.Patch) { p.Status().Set("phase", "Failed") }))
 		w.pass()
 		if s := w.stored().Status; s.Phase == phases.Succeeded || s.LastError == nil || s.LastError.Reason != "PatchRefused" || !strings.Contains(s.LastError.Message, "status.phase") {
 			t.Errorf("status %+v", s)
@@ -207,7 +207,7 @@ func TestRunningPatchRefuses(t *testing.T) {
 	})
 	t.Run("mentioning what is stored changes nothing", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, notes(func(p *patch.Patch) { p.Status().Set("jobID", "1"); p.Spec().Set("type", string(testType)) }))
+		w.fake.On(contract.ActionReconcile, notes(func(p *patch.Patch) { p.Status().Set("jobID", "1"); p.Spec().Set("type", string(testType)) }))
 		w.pass()
 		if s := w.stored().Status; s.Phase != phases.Succeeded || s.LastError != nil {
 			t.Errorf("status %+v", s)
@@ -215,12 +215,12 @@ func TestRunningPatchRefuses(t *testing.T) {
 	})
 	t.Run("the library's own conditions stay", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, landscapertest.Wait("pods", time.Minute), landscapertest.InTurn(
+		w.fake.On(contract.ActionReconcile, landscapertest.Wait("pods", time.Minute), landscapertest.InTurn(
 			notes(func(p *patch.Patch) { p.Status().Set("conditions", nil) }), landscapertest.Wait("pods", time.Minute)))
 		w.pass()
 		w.clock.Step(time.Minute)
 		w.pass()
-		w.wantCalls(contract.Reconcile, contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
 		if contract.GetCondition(w.stored().Status.Conditions, contract.ConditionWaiting) == nil {
 			t.Error("the condition is gone")
 		}
@@ -245,7 +245,7 @@ func addFinalizer(name string) patch.Func {
 func TestRunningPatchMeetsOthers(t *testing.T) {
 	t.Run("functions run again on the newer version, and nobody's change is lost", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, notes(func(p *patch.Patch) { both(p); p.Append(addFinalizer("mine.example.com/x")) }))
+		w.fake.On(contract.ActionReconcile, notes(func(p *patch.Patch) { both(p); p.Append(addFinalizer("mine.example.com/x")) }))
 		w.beforeFinal(func() {
 			w.update(func(di *lsv1alpha1.DeployItem) {
 				di.Labels, di.Finalizers = map[string]string{"a": "b"}, append(di.Finalizers, "theirs.example.com/y")
@@ -269,7 +269,7 @@ func TestRunningPatchMeetsOthers(t *testing.T) {
 			}
 			return unstructured.SetNestedMap(body, map[string]any{"apiVersion": "v1", "kind": "N", "n": n + 1}, "status", "providerStatus")
 		}
-		w.fake.On(contract.Reconcile, notes(func(p *patch.Patch) { both(p); p.Append(counted) }))
+		w.fake.On(contract.ActionReconcile, notes(func(p *patch.Patch) { both(p); p.Append(counted) }))
 		met := false
 		w.fail = func(request string, _ client.Object) error {
 			if request == "patch" && !met {
@@ -287,7 +287,7 @@ func TestRunningPatchMeetsOthers(t *testing.T) {
 	})
 	t.Run("a lost answer is made good once", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, notes(both))
+		w.fake.On(contract.ActionReconcile, notes(both))
 		n := 0
 		w.lose = func(string, client.Object) error {
 			if n++; n == 2 {
@@ -299,11 +299,11 @@ func TestRunningPatchMeetsOthers(t *testing.T) {
 		w.clock.Step(time.Minute)
 		w.pass()
 		w.wantBoth()
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 	})
 	t.Run("a run that is not ours any more loses it", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, notes(both))
+		w.fake.On(contract.ActionReconcile, notes(both))
 		w.beforeFinal(func() {
 			w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.JobID = "1", "2" })
 		})
@@ -314,7 +314,7 @@ func TestRunningPatchMeetsOthers(t *testing.T) {
 	})
 	t.Run("the API server refuses the status", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, notes(both))
+		w.fake.On(contract.ActionReconcile, notes(both))
 		n := 0
 		w.fail = func(request string, _ client.Object) error {
 			if n++; n == 2 {
@@ -332,7 +332,7 @@ func TestRunningPatchMeetsOthers(t *testing.T) {
 func TestRunningPatchLives(t *testing.T) {
 	t.Run("Checkpoint takes it along, and what is noted later goes later", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			p := patch.FromContext(ctx)
 			both(p)
 			if err := deployerlib.Checkpoint(ctx); err != nil {
@@ -404,7 +404,7 @@ func TestRunningPatchLives(t *testing.T) {
 	})
 	t.Run("with the last finalizer it goes with the item", func(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded), job("2"), deleted))
-		w.fake.On(contract.Delete, notes(both))
+		w.fake.On(contract.ActionDelete, notes(both))
 		w.pass()
 		if w.stored() != nil {
 			t.Error("the item is still there")
@@ -413,7 +413,7 @@ func TestRunningPatchLives(t *testing.T) {
 	})
 	t.Run("after a deadline it is stored too", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, func(ctx context.Context, _ landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
 			both(patch.FromContext(ctx))
 			w.clock.Step(contract.DefaultTimeout)
 			<-ctx.Done()

@@ -40,14 +40,14 @@ func TestPauseHoldsBack(t *testing.T) {
 		then    contract.Action
 		sent    []string // once the pause is over
 	}{
-		"a job [Yx2]":                        {[]change{finishedJob("1", phases.Succeeded), job("2")}, contract.Reconcile, []string{"patch status", "patch status"}},
-		"a job that deletes [Yx2]":           {[]change{finishedJob("1", phases.Succeeded), known, job("2"), deleted}, contract.Delete, []string{"patch status", "patch"}},
-		"test-reconcile [Yx2]":               {[]change{finishedJob("1", phases.Succeeded), operation(lsv1alpha1.TestReconcileOperation)}, contract.Reconcile, []string{"patch status", "patch", "patch status"}},
-		"force-reconcile [Yx2]":              {[]change{finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)}, contract.ForceReconcile, []string{"patch status", "patch status", "patch"}},
-		"a new generation [Yx2]":             {[]change{finished(phases.Succeeded), moved}, contract.Reconcile, []string{"patch status", "patch status"}},
-		"an operation [Yx2]":                 {[]change{finished(phases.Succeeded), operation(lsv1alpha1.ReconcileOperation)}, contract.Reconcile, []string{"patch status", "patch", "patch status"}},
-		"a deletion [Yx2]":                   {[]change{finished(phases.Succeeded), known, deleted}, contract.Delete, []string{"patch status", "patch"}},
-		"a force-reconcile annotation [Yx2]": {[]change{finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)}, contract.ForceReconcile, []string{"patch status", "patch status", "patch"}},
+		"a job [Yx2]":                        {[]change{finishedJob("1", phases.Succeeded), job("2")}, contract.ActionReconcile, []string{"patch status", "patch status"}},
+		"a job that deletes [Yx2]":           {[]change{finishedJob("1", phases.Succeeded), known, job("2"), deleted}, contract.ActionDelete, []string{"patch status", "patch"}},
+		"test-reconcile [Yx2]":               {[]change{finishedJob("1", phases.Succeeded), operation(lsv1alpha1.TestReconcileOperation)}, contract.ActionReconcile, []string{"patch status", "patch", "patch status"}},
+		"force-reconcile [Yx2]":              {[]change{finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)}, contract.ActionForceReconcile, []string{"patch status", "patch status", "patch"}},
+		"a new generation [Yx2]":             {[]change{finished(phases.Succeeded), moved}, contract.ActionReconcile, []string{"patch status", "patch status"}},
+		"an operation [Yx2]":                 {[]change{finished(phases.Succeeded), operation(lsv1alpha1.ReconcileOperation)}, contract.ActionReconcile, []string{"patch status", "patch", "patch status"}},
+		"a deletion [Yx2]":                   {[]change{finished(phases.Succeeded), known, deleted}, contract.ActionDelete, []string{"patch status", "patch"}},
+		"a force-reconcile annotation [Yx2]": {[]change{finished(phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)}, contract.ActionForceReconcile, []string{"patch status", "patch status", "patch"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -91,22 +91,22 @@ func TestPauseLeavesAlone(t *testing.T) {
 			w.wantPaused(false)
 			w.update(unpaused)
 			w.reconcile()
-			w.wantCalls(contract.Reconcile)
+			w.wantCalls(contract.ActionReconcile)
 		}
 	})
 	t.Run("what a failed hook left, because no hook was asked [Yx2]", func(t *testing.T) {
-		w := newWorld(t, items(finishedJob("1", phases.Succeeded), shows("Unknown", contract.ReasonHookFailed), paused))
+		w := newWorld(t, items(finishedJob("1", phases.Succeeded), shows("Unknown", "HookFailed"), paused))
 		w.pass()
 		w.wantSent()
 	})
 	t.Run("a run in progress with all its waits and retries [Yx2]", func(t *testing.T) {
 		for _, c := range []change{running(0), runningJob("1", 0)} {
 			w := newWorld(t, items(c, paused), withHooks())
-			w.fake.On(contract.Reconcile, landscapertest.Wait("a door", time.Second), landscapertest.Phase(phases.Progressing), landscapertest.Fail(errBoom))
+			w.fake.On(contract.ActionReconcile, landscapertest.Wait("a door", time.Second), landscapertest.Phase(phases.Progressing), landscapertest.Fail(errBoom))
 			for range 4 {
 				w.pass()
 			}
-			w.wantCalls(contract.Reconcile, contract.Reconcile, contract.Reconcile, contract.Reconcile)
+			w.wantCalls(contract.ActionReconcile, contract.ActionReconcile, contract.ActionReconcile, contract.ActionReconcile)
 			w.wantPaused(false)
 			if s := w.stored().Status; s.Phase != phases.Succeeded {
 				t.Errorf("phase %s", s.Phase)
@@ -114,16 +114,16 @@ func TestPauseLeavesAlone(t *testing.T) {
 		}
 	})
 	t.Run("a background run that waits [Yx2]", func(t *testing.T) {
-		w := newWorld(t, items(finishedJob("1", phases.Succeeded), shows("True", contract.ReasonWaiting), paused))
+		w := newWorld(t, items(finishedJob("1", phases.Succeeded), shows("True", "Waiting"), paused))
 		w.pass()
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 		w.wantPaused(false)
 	})
 	t.Run("an abort [Yx2]", func(t *testing.T) {
 		for _, c := range []change{running(0), runningJob("1", 0)} {
 			w := newWorld(t, items(c, operation(contract.AbortOperation), moved, paused))
 			w.pass()
-			w.wantCalls(contract.Abort)
+			w.wantCalls(contract.ActionAbort)
 			if s := w.stored().Status; s.Phase != phases.Failed {
 				t.Errorf("phase %s", s.Phase)
 			}
@@ -137,7 +137,7 @@ func TestPauseInTheMiddle(t *testing.T) {
 		if w.pass().Queue.RequeueAfter != 1 {
 			t.Error("no pass follows at once")
 		}
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 		w.wantPaused(false)
 		if s := w.stored().Status; s.Phase != phases.Succeeded || s.ObservedGeneration != 1 {
 			t.Errorf("phase %s, generation %d: want the old run to end", s.Phase, s.ObservedGeneration)
@@ -146,7 +146,7 @@ func TestPauseInTheMiddle(t *testing.T) {
 			t.Errorf("held back, and yet the queue is told %s", ended.Queue.RequeueAfter)
 		}
 		w.wantPaused(true)
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 	})
 	t.Run("keeps a deletion from taking over a job, which ends at its deadline without a call [Yx2]", func(t *testing.T) {
 		w := newWorld(t, items(runningJob("1", 0), known, deleted, paused))
@@ -169,11 +169,11 @@ func TestPauseInTheMiddle(t *testing.T) {
 		w.pass()
 		w.wantPaused(true)
 		w.update(unpaused)
-		w.fake.On(contract.ForceReconcile, func(_ context.Context, in landscapertest.Input) error {
+		w.fake.On(contract.ActionForceReconcile, func(_ context.Context, in landscapertest.Input) error {
 			w.wantPaused(false)
 			return nil
 		})
 		w.pass()
-		w.wantCalls(contract.ForceReconcile)
+		w.wantCalls(contract.ActionForceReconcile)
 	})
 }

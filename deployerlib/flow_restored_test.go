@@ -74,7 +74,7 @@ func TestRestoredEtcd(t *testing.T) {
 		w.sent()
 		w.forAMinute()
 		finishedNow(w)
-		w.wantCalls(contract.Reconcile, contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
 		w.wantSent("get", "get", "patch status", "patch status") // two live reads are the proof
 		w.Update(nil, w.update(job("2")))
 		w.forAMinute()
@@ -83,8 +83,8 @@ func TestRestoredEtcd(t *testing.T) {
 	t.Run("a call that was running then ends its job [F60]", func(t *testing.T) {
 		w := newWorld(t, items(job("1"), version))
 		s := restorable(w)
-		w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
-			if w.fake.Count(key, contract.Reconcile) == 1 {
+		w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
+			if w.fake.Count(key, contract.ActionReconcile) == 1 {
 				s.restore(w, runningJob("1", 0))
 			}
 			return nil
@@ -92,13 +92,13 @@ func TestRestoredEtcd(t *testing.T) {
 		w.reconcile()
 		w.forAMinute()
 		finishedNow(w)
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 	})
 	t.Run("a call whose start is not in the backup ends its job all the same [F60]", func(t *testing.T) {
 		w := newWorld(t, items(job("1"), version))
 		s := restorable(w)
-		w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
-			if w.fake.Count(key, contract.Reconcile) == 1 {
+		w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
+			if w.fake.Count(key, contract.ActionReconcile) == 1 {
 				s.restore(w, job("1"))
 			}
 			return nil
@@ -106,6 +106,6 @@ func TestRestoredEtcd(t *testing.T) {
 		w.reconcile()
 		w.forAMinute()
 		finishedNow(w)
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 	})
 }

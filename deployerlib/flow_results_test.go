@@ -150,7 +150,7 @@ func TestEndHook(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, items(job("1")), withHooks(extension.EndHook))
-			w.fake.On(contract.Reconcile, test.answer)
+			w.fake.On(contract.ActionReconcile, test.answer)
 			w.pass()
 			if ran := len(w.hooks.Calls()) == 1; ran != test.want {
 				t.Errorf("End hook ran: %t, want %t", ran, test.want)
@@ -178,6 +178,6 @@ func TestEndHook(t *testing.T) {
 		if w.stored() != nil {
 			t.Error("the item is still there")
 		}
-		w.wantCalls(contract.Delete, contract.Delete)
+		w.wantCalls(contract.ActionDelete, contract.ActionDelete)
 	})
 }

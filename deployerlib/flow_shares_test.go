@@ -23,14 +23,14 @@ func TestItemsWithoutShare(t *testing.T) {
 	waiting := item(runningJob("1", -time.Minute), func(di *lsv1alpha1.DeployItem) { di.Name, di.UID = second.Name, "uid-2" })
 	w := newWorld(t, []client.Object{item(job("1")), waiting}, withArgs(func(args *deployerlib.DeployerArgs) { args.Options.MaxConcurrentReconciles = 1 }))
 	release := make(chan struct{})
-	w.fake.Always(contract.Reconcile, func(_ context.Context, in landscapertest.Input) error {
+	w.fake.Always(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
 		if in.Item.Name == key.Name {
 			<-release
 		}
 		return nil
 	})
 	first := w.pop(t.Context())
-	w.running(contract.Reconcile, 1)
+	w.running(contract.ActionReconcile, 1)
 	_ = w.sent()
 	t.Run("waits without a request, at most to the deadline of its run [F4]", func(t *testing.T) {
 		for range 3 {
@@ -55,7 +55,7 @@ func TestItemsWithoutShare(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		if _, err := w.fake.AwaitCall(ctx, second, contract.Reconcile, 1); err != nil {
+		if _, err := w.fake.AwaitCall(ctx, second, contract.ActionReconcile, 1); err != nil {
 			t.Error(err)
 		}
 	})

@@ -54,11 +54,11 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 		moves   bool // lastReconcileTime
 	}{
 		"leaves no write": {nil, nothing, unchanged, nil, false},
-		"leaves no write beside an earlier success":           {[]change{shows("False", contract.ReasonSucceeded)}, nothing, unchanged, nil, false},
+		"leaves no write beside an earlier success":           {[]change{shows("False", "Succeeded")}, nothing, unchanged, nil, false},
 		"leaves no write for another spelling":                {nil, reordered, unchanged, nil, false},
-		"tells that a run is not owed any more":               {[]change{shows("True", contract.ReasonFailed)}, nothing, unchanged, status, true},
-		"tells that it is well again after it was given up":   {[]change{shows("False", contract.ReasonTimedOut)}, nothing, unchanged, status, true},
-		"tells that the hooks are well again":                 {[]change{shows("Unknown", contract.ReasonHookFailed)}, nothing, unchanged, status, true},
+		"tells that a run is not owed any more":               {[]change{shows("True", "Failed")}, nothing, unchanged, status, true},
+		"tells that it is well again after it was given up":   {[]change{shows("False", "TimedOut")}, nothing, unchanged, status, true},
+		"tells that the hooks are well again":                 {[]change{shows("Unknown", "HookFailed")}, nothing, unchanged, status, true},
 		"stores what was changed in memory":                   {nil, grows, unchanged, status, true},
 		"stores what was noted, and nothing else":             {nil, label, unchanged, []string{"patch"}, false},
 		"removes force-reconcile, and nothing else":           {[]change{operation(lsv1alpha1.ForceReconcileOperation)}, nothing, unchanged, []string{"patch"}, false},
@@ -71,9 +71,9 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, items(append([]change{finishedJob("1", phases.Succeeded), known}, test.changes...)...), withHooks())
 			w.on(extension.ShouldReconcileHook, result(false, 0), nil)
-			action := contract.Reconcile
+			action := contract.ActionReconcile
 			if w.stored().Annotations[lsv1alpha1.OperationAnnotation] != "" {
-				action = contract.ForceReconcile
+				action = contract.ActionForceReconcile
 			}
 			w.fake.On(action, landscapertest.InTurn(test.does, test.returns))
 			before := w.stored()
@@ -93,7 +93,7 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks())
 		w.on(extension.ShouldReconcileHook, result(false, 0), nil)
 		w.on(extension.EndHook, result(false, time.Hour), nil)
-		w.fake.On(contract.Reconcile, unchanged)
+		w.fake.On(contract.ActionReconcile, unchanged)
 		if ended := w.pass(); ended.Result.RequeueAfter != time.Hour {
 			t.Errorf("the queue is told %s, want what the End hook asked for", ended.Result.RequeueAfter)
 		}
@@ -103,7 +103,7 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks())
 		w.on(extension.ShouldReconcileHook, result(false, 0), nil)
 		w.on(extension.EndHook, nil, errBoom)
-		w.fake.On(contract.Reconcile, unchanged)
+		w.fake.On(contract.ActionReconcile, unchanged)
 		w.pass()
 		if c := contract.GetCondition(w.stored().Status.Conditions, contract.ConditionBackground); c == nil || c.Status != "True" {
 			t.Errorf("condition %+v, want an owed run", c)
@@ -113,7 +113,7 @@ func TestAnUnchangedBackgroundRun(t *testing.T) {
 		w := newWorld(t, items(finishedJob("1", phases.Succeeded)), withHooks())
 		w.on(extension.ShouldReconcileHook, result(false, 0), nil)
 		fail := landscapertest.Fail(errBoom)
-		w.fake.On(contract.Reconcile, fail, fail, fail, unchanged, fail)
+		w.fake.On(contract.ActionReconcile, fail, fail, fail, unchanged, fail)
 		var waits []time.Duration
 		for range 5 {
 			waits = append(waits, w.pass().Queue.RequeueAfter)
@@ -132,7 +132,7 @@ func TestUnchangedOutsideTheBackground(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, items(di))
-			w.fake.On(contract.Reconcile, unchanged)
+			w.fake.On(contract.ActionReconcile, unchanged)
 			w.pass()
 			s := w.stored().Status
 			if s.Phase != phases.Succeeded || s.JobID != s.JobIDFinished || s.LastError != nil {
@@ -142,7 +142,7 @@ func TestUnchangedOutsideTheBackground(t *testing.T) {
 	}
 	t.Run("deletes nothing", func(t *testing.T) {
 		w := newWorld(t, items(finished(phases.Succeeded), known, deleted))
-		w.fake.On(contract.Delete, unchanged)
+		w.fake.On(contract.ActionDelete, unchanged)
 		w.pass()
 		if di := w.stored(); di == nil || di.Status.LastError == nil {
 			t.Error("the item went although Delete did not say that it is done")

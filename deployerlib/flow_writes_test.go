@@ -46,7 +46,7 @@ func TestBudgets(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, test.objects)
-			w.fake.Always(contract.Reconcile, test.answer)
+			w.fake.Always(contract.ActionReconcile, test.answer)
 			w.pass()
 			w.wantSent(test.want...)
 			w.pass() // nothing is due any more, or the same happens again and is not written again
@@ -81,7 +81,7 @@ func TestReturns(t *testing.T) {
 	status := func(w *world) lsv1alpha1.DeployItemStatus { return w.stored().Status }
 	t.Run("what a deployer must not change is restored", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, landscapertest.Change(vandalise))
+		w.fake.On(contract.ActionReconcile, landscapertest.Change(vandalise))
 		w.pass()
 		if s := status(w); s.JobID != "1" || s.JobIDFinished != "1" || s.ObservedGeneration != 1 || s.Deployer != deployer() || s.LastReconcileTime == nil {
 			t.Errorf("status %+v", s)
@@ -89,7 +89,7 @@ func TestReturns(t *testing.T) {
 	})
 	t.Run("a provider status that would poison the item fails the run", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, landscapertest.Change(poison))
+		w.fake.On(contract.ActionReconcile, landscapertest.Change(poison))
 		w.pass()
 		if s := status(w); s.LastError == nil || s.ProviderStatus != nil || s.Phase == phases.Succeeded {
 			t.Errorf("status %+v", s)
@@ -97,18 +97,18 @@ func TestReturns(t *testing.T) {
 	})
 	t.Run("status changed in memory is stored after an error too", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, landscapertest.InTurn(landscapertest.Change(func(s *lsv1alpha1.DeployItemStatus) {
+		w.fake.On(contract.ActionReconcile, landscapertest.InTurn(landscapertest.Change(func(s *lsv1alpha1.DeployItemStatus) {
 			s.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Kept"})
 			s.Phase = phases.Progressing
 		}), landscapertest.Fail(errBoom)))
 		w.pass()
-		if s := status(w); s.ProviderStatus == nil || s.Phase != phases.Init || s.LastError == nil {
+		if s := status(w); s.ProviderStatus == nil || s.Phase != phases.Progressing || s.LastError == nil {
 			t.Errorf("status %+v", s)
 		}
 	})
 	t.Run("WaitFor then nil ends", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, landscapertest.Fail(errBoom), landscapertest.Wait("pods", 20*time.Second))
+		w.fake.On(contract.ActionReconcile, landscapertest.Fail(errBoom), landscapertest.Wait("pods", 20*time.Second))
 		w.pass()
 		w.clock.Step(time.Minute)
 		ended := w.pass()
@@ -122,7 +122,7 @@ func TestReturns(t *testing.T) {
 	})
 	t.Run("Progressing is polled with jitter", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.Always(contract.Reconcile, landscapertest.Phase(phases.Progressing))
+		w.fake.Always(contract.ActionReconcile, landscapertest.Phase(phases.Progressing))
 		for range 20 {
 			after := w.pass().Queue.RequeueAfter
 			if after < 4500*time.Millisecond || after > 5500*time.Millisecond {
@@ -132,7 +132,7 @@ func TestReturns(t *testing.T) {
 	})
 	t.Run("WaitFor joined with an error is the error", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, landscapertest.Both(landscapertest.Wait("x", time.Hour), landscapertest.Fail(errBoom)))
+		w.fake.On(contract.ActionReconcile, landscapertest.Both(landscapertest.Wait("x", time.Hour), landscapertest.Fail(errBoom)))
 		w.pass()
 		if s := status(w); s.LastError == nil || s.Phase != phases.Init {
 			t.Errorf("status %+v", s)
@@ -140,7 +140,7 @@ func TestReturns(t *testing.T) {
 	})
 	t.Run("an unrecoverable code ends the job at once [C10]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, landscapertest.Fail(errors.Join(errBoom, deployerlib.ConfigError("spec.config.a", "is odd"))))
+		w.fake.On(contract.ActionReconcile, landscapertest.Fail(errors.Join(errBoom, deployerlib.ConfigError("spec.config.a", "is odd"))))
 		ended := w.pass()
 		if s := status(w); s.Phase != phases.Failed || s.JobIDFinished != "1" || s.LastError == nil || ended.Queue.RequeueAfter != 0 {
 			t.Errorf("status %+v, queue %+v", s, ended.Queue)
@@ -154,7 +154,7 @@ func TestReturns(t *testing.T) {
 				}
 			}), withHooks())
 			w.on(extension.ShouldReconcileHook, result(true, time.Hour), nil)
-			w.fake.On(contract.Reconcile, landscapertest.Fail(deployerlib.ConfigError("spec.config", "is odd")))
+			w.fake.On(contract.ActionReconcile, landscapertest.Fail(deployerlib.ConfigError("spec.config", "is odd")))
 			if got := w.pass().Queue.RequeueAfter; missing && got != 1 || !missing && got != time.Hour {
 				t.Errorf("configuration missing %t: comes back after %s", missing, got)
 			}
@@ -165,7 +165,7 @@ func TestReturns(t *testing.T) {
 	})
 	t.Run("no wait outlives the deadline", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
-		w.fake.Always(contract.Reconcile, landscapertest.Wait("the other side", 100*time.Hour))
+		w.fake.Always(contract.ActionReconcile, landscapertest.Wait("the other side", 100*time.Hour))
 		w.on(extension.EndHook, result(false, 100*time.Hour), nil)
 		if got := w.pass().Queue.RequeueAfter; got != contract.DefaultTimeout {
 			t.Errorf("comes back after %s, want %s", got, contract.DefaultTimeout)
@@ -176,7 +176,7 @@ func TestReturns(t *testing.T) {
 		if s.Phase != phases.Failed || s.LastError.Reason != lsv1alpha1.ProgressingTimeoutReason || !strings.Contains(s.LastError.Message, "the other side") {
 			t.Errorf("after the deadline: %+v", s.LastError)
 		}
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 	})
 	t.Run("a hook's abort does not outlive the deadline either", func(t *testing.T) {
 		w := newWorld(t, items(job("1")), withHooks())
@@ -215,7 +215,7 @@ func TestConflicts(t *testing.T) {
 		}
 		w.fail = nil
 		w.pass()
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 	})
 	t.Run("at the end: carried over while the run is ours", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
@@ -229,7 +229,7 @@ func TestConflicts(t *testing.T) {
 	})
 	t.Run("at the end: an interrupt is not overwritten, the provider status is kept", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, landscapertest.Change(func(s *lsv1alpha1.DeployItemStatus) {
+		w.fake.On(contract.ActionReconcile, landscapertest.Change(func(s *lsv1alpha1.DeployItemStatus) {
 			s.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Kept"})
 		}))
 		w.beforeFinal(func() {
@@ -252,7 +252,7 @@ func TestConflicts(t *testing.T) {
 		w.fail = nil
 		w.clock.Step(time.Minute)
 		w.pass()
-		w.wantCalls(contract.Reconcile, contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
 	})
 	t.Run("at the end: gone is done", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
@@ -298,7 +298,7 @@ func TestConflicts(t *testing.T) {
 		w.sent()
 		w.serve = func(*lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem { return old }
 		ended := w.pass()
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 		w.wantSent()
 		if ended.Queue.RequeueAfter != time.Second {
 			t.Errorf("comes back after %s", ended.Queue.RequeueAfter)
@@ -333,7 +333,7 @@ func TestUnconfirmedWrites(t *testing.T) {
 			w.clock.Step(time.Minute)
 			w.pass()
 		}
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 		if s := w.stored().Status; s.JobIDFinished != "1" {
 			t.Errorf("status %+v", s)
 		}
@@ -353,7 +353,7 @@ func TestUnconfirmedWrites(t *testing.T) {
 		}
 		w.clock.Step(time.Minute)
 		w.pass()
-		w.wantCalls(contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile)
 		if s := w.stored().Status; s.JobIDFinished != "1" {
 			t.Errorf("status %+v", s)
 		}
@@ -376,7 +376,7 @@ func TestUnconfirmedWrites(t *testing.T) {
 			t.Errorf("status %+v", s)
 		}
 		w.pass()
-		w.wantCalls(contract.Reconcile, contract.Reconcile)
+		w.wantCalls(contract.ActionReconcile, contract.ActionReconcile)
 	})
 	t.Run("a status that the API server refuses ends the run and says why", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
@@ -422,7 +422,7 @@ func TestRefusedHookStatus(t *testing.T) {
 		w := start(t, finishedJob("1", phases.Succeeded))
 		w.pass()
 		s := w.stored().Status
-		if c := contract.GetCondition(s.Conditions, contract.ConditionBackground); c == nil || c.Reason != contract.ReasonHookFailed || s.LastError != nil {
+		if c := contract.GetCondition(s.Conditions, contract.ConditionBackground); c == nil || c.Reason != "HookFailed" || s.LastError != nil {
 			t.Errorf("status %+v", s)
 		}
 	})
@@ -430,7 +430,7 @@ func TestRefusedHookStatus(t *testing.T) {
 
 func TestCheckpoint(t *testing.T) {
 	t.Run("outside a call", func(t *testing.T) {
-		if err := deployerlib.Checkpoint(t.Context()); !errors.Is(err, deployerlib.ErrNoPass) {
+		if err := deployerlib.Checkpoint(t.Context()); !errors.Is(err, deployerlib.ErrNoCall) {
 			t.Errorf("got %v", err)
 		}
 		if p := deployerlib.StoredPhase(t.Context()); p != "" {
@@ -439,7 +439,7 @@ func TestCheckpoint(t *testing.T) {
 	})
 	t.Run("stores progress, but neither phase nor job fields", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			vandalise(&in.Item.Status)
 			in.Item.Status.Phase = phases.Failed
 			in.Item.Status.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Half"})
@@ -456,7 +456,7 @@ func TestCheckpoint(t *testing.T) {
 	})
 	t.Run("tells that the job is not ours any more", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			w.update(func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished, di.Status.Phase = "1", phases.Failed })
 			in.Item.Status.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Half"})
 			err := deployerlib.Checkpoint(ctx)
@@ -473,7 +473,7 @@ func TestCheckpoint(t *testing.T) {
 	})
 	t.Run("refuses a provider status that cannot be stored", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			poison(&in.Item.Status)
 			err := deployerlib.Checkpoint(ctx)
 			if err == nil {
@@ -485,7 +485,7 @@ func TestCheckpoint(t *testing.T) {
 	})
 	t.Run("one that does not fit into the item ends the run [D11]", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			in.Item.Status.ProviderStatus = raw(map[string]any{"apiVersion": "v1", "kind": "Half"})
 			w.fail = func(string, client.Object) error {
 				return apierrors.NewInternalError(errors.New("etcdserver: request is too large"))
@@ -505,7 +505,7 @@ func TestCheckpoint(t *testing.T) {
 	})
 	t.Run("nothing of the caller's copy is lost by it", func(t *testing.T) {
 		w := newWorld(t, items(job("1")))
-		w.fake.On(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			in.Item.Status.Conditions = contract.SetCondition(nil, "Mine", lsv1alpha1.ConditionTrue, "Yes", "here", t0)
 			before := in.Item.Status.DeepCopy()
 			if err := deployerlib.Checkpoint(ctx); err != nil {

@@ -91,7 +91,7 @@ func judgeCancelled(f facts, o outcome) outcome {
 	case errors.Is(f.cause, ErrDeadline) && !f.decision.Due:
 		o.kind, o.err = outcomeFailed, errors.New("the hooks did not return in time")
 		return o
-	case errors.Is(f.cause, ErrDeadline) && f.decision.Action == contract.Abort:
+	case errors.Is(f.cause, ErrDeadline) && f.decision.Action == contract.ActionAbort:
 		o.run = timedOut(f, contract.AbortTimeoutError(lastCause(f.stored), f.now))
 	case errors.Is(f.cause, ErrDeadline):
 		o.run = timedOut(f, timeoutError(f, lastCause(f.stored)))
@@ -169,7 +169,7 @@ func withoutCall(f facts) *contract.Outcome {
 	if over := overdue(f, lastCause(f.read)); over != nil {
 		return over
 	}
-	if d := f.decision; d.Action == contract.Delete && (d.SkipUninstall || contract.NeverDeployed(f.read)) {
+	if d := f.decision; d.Action == contract.ActionDelete && (d.SkipUninstall || contract.NeverDeployed(f.read)) {
 		return &contract.Outcome{Done: true}
 	}
 	return nil
@@ -179,7 +179,7 @@ func withoutCall(f facts) *contract.Outcome {
 // failing must not keep the run alive.
 func overdue(f facts, cause *lsv1alpha1.Error) *contract.Outcome {
 	switch d := f.decision; {
-	case d.Action == contract.Abort && d.Due && !f.abortDeadline.After(f.now):
+	case d.Action == contract.ActionAbort && d.Due && !f.abortDeadline.After(f.now):
 		return timedOut(f, contract.AbortTimeoutError(cause, f.now))
 	case d.Expired:
 		return timedOut(f, timeoutError(f, cause))
@@ -274,7 +274,7 @@ func (o outcome) leavesItem() bool {
 
 // deletes reports whether the item goes with the outcome.
 func (o outcome) deletes() bool {
-	return o.decision.Action == contract.Delete && o.run != nil && o.run.Done
+	return o.decision.Action == contract.ActionDelete && o.run != nil && o.run.Done
 }
 
 // metadataPatch is what the outcome means for finalizer and annotations.

@@ -42,7 +42,7 @@ func callFacts() facts {
 	working := read.DeepCopy()
 	return facts{
 		now: moment.Add(time.Minute), began: moment, start: contract.StartInfo{Now: moment},
-		decision: contract.Decision{Revision: contract.JobID, Action: contract.Reconcile, Due: true, Remove: []string{"a"}},
+		decision: contract.Decision{Revision: contract.RevisionJobID, Action: contract.ActionReconcile, Due: true, Remove: []string{"a"}},
 		read:     read, stored: read, working: working, started: true,
 		call: callResult{made: true, outcome: &contract.Outcome{Phase: lsv1alpha1.DeployItemPhases.Succeeded, Final: true, Done: true}},
 	}
@@ -52,7 +52,7 @@ func callFacts() facts {
 func finishedFacts(f *facts) {
 	f.read.Status.JobIDFinished, f.read.Status.Phase = "1", lsv1alpha1.DeployItemPhases.Succeeded
 	f.working, f.call, f.started = f.read, callResult{}, false
-	f.decision = contract.Decision{Revision: contract.JobID}
+	f.decision = contract.Decision{Revision: contract.RevisionJobID}
 }
 
 // summaryOf is what matters of an outcome, in one line.
@@ -95,12 +95,12 @@ func TestJudge(t *testing.T) {
 		return func(f *facts) { f.call.outcome, f.cause = nil, cause }
 	}
 	deleting := func(f *facts) {
-		f.decision.Action = contract.Delete
+		f.decision.Action = contract.ActionDelete
 		f.read.DeletionTimestamp = &metav1.Time{Time: moment}
 	}
 	background := func(f *facts) {
 		finishedFacts(f)
-		f.decision = contract.Decision{Revision: contract.JobID, Action: contract.Reconcile, Due: true, Background: true}
+		f.decision = contract.Decision{Revision: contract.RevisionJobID, Action: contract.ActionReconcile, Due: true, Background: true}
 		f.working, f.started = f.read.DeepCopy(), true
 		f.call = callResult{made: true, outcome: &contract.Outcome{Done: true}}
 	}
@@ -129,7 +129,7 @@ func TestJudge(t *testing.T) {
 		"EndHookFails":     {"after a call too: the job is not finished", func(f *facts) { f.err = boom }, "write phase=Init finished= lastError=ReconcileFailed event=ReconcileFailed err=boom"},
 		"HookFailsExpired": {"a hook that goes on failing does not keep the run alive", both(noCall, func(f *facts) { f.err, f.decision.Expired = boom, true }), "write phase=Failed finished=1 lastError=ProgressingTimeout annotations=a," + contract.AbortTimestampAnnotation + "," + lsv1alpha1.OperationAnnotation + " event=ProgressingTimeout err=boom"},
 		"HookFailsAbortExpired": {"nor an abort", both(noCall, func(f *facts) {
-			f.err, f.decision.Action, f.decision.Remove, f.abortDeadline = boom, contract.Abort, nil, f.now
+			f.err, f.decision.Action, f.decision.Remove, f.abortDeadline = boom, contract.ActionAbort, nil, f.now
 		}), "write phase=Failed finished=1 lastError=AbortingTimeout annotations=" + contract.AbortTimestampAnnotation + "," + lsv1alpha1.OperationAnnotation + " event=AbortingTimeout err=boom"},
 		"HookFailsNotDue": {"outside a run a hook's error is a condition", both(finishedFacts, func(f *facts) { f.err = boom }), "write phase=Succeeded finished=1 background=Unknown/HookFailed err=boom"},
 		"HookRecovered": {"which goes when the hook recovers", both(finishedFacts, func(f *facts) {
@@ -153,7 +153,7 @@ func TestJudge(t *testing.T) {
 		"Shutdown":        {"as after a stop of the process", cancelled(ErrShutdown), "write phase=Init finished="},
 		"Interrupted":     {"the run is not ours any more", cancelled(ErrInterrupted), "interrupted"},
 		"Deadline":        {"the run is over", cancelled(ErrDeadline), "write phase=Failed finished=1 lastError=ProgressingTimeout annotations=" + contract.AbortTimestampAnnotation + "," + lsv1alpha1.OperationAnnotation + " event=ProgressingTimeout keep"},
-		"DeadlineOfAbort": {"so is an abort", both(cancelled(ErrDeadline), func(f *facts) { f.decision.Action = contract.Abort }), "write phase=Failed finished=1 lastError=AbortingTimeout annotations=" + contract.AbortTimestampAnnotation + "," + lsv1alpha1.OperationAnnotation + " event=AbortingTimeout keep"},
+		"DeadlineOfAbort": {"so is an abort", both(cancelled(ErrDeadline), func(f *facts) { f.decision.Action = contract.ActionAbort }), "write phase=Failed finished=1 lastError=AbortingTimeout annotations=" + contract.AbortTimestampAnnotation + "," + lsv1alpha1.OperationAnnotation + " event=AbortingTimeout keep"},
 		"DeadlineOfHooks": {"hooks outside a run hung", both(finishedFacts, cancelled(ErrDeadline)), "failed err=the hooks did not return in time"},
 		"CancelledError":  {"the error that a cancelled call returned does not count", both(cancelled(ErrAborted), func(f *facts) { f.err = boom }), "write phase=Init finished="},
 
@@ -190,11 +190,11 @@ func TestWithoutCall(t *testing.T) {
 	}{
 		"Runs":          {func(*facts) {}, false},
 		"Expired":       {func(f *facts) { f.decision.Expired = true }, true},
-		"Aborts":        {func(f *facts) { f.decision.Action, f.abortDeadline = contract.Abort, f.now.Add(1) }, false},
-		"AbortExpired":  {func(f *facts) { f.decision.Action, f.abortDeadline = contract.Abort, f.now }, true},
-		"Deletes":       {func(f *facts) { f.decision.Action = contract.Delete }, false},
-		"SkipUninstall": {func(f *facts) { f.decision.Action, f.decision.SkipUninstall = contract.Delete, true }, true},
-		"NeverDeployed": {func(f *facts) { f.decision.Action, f.read = contract.Delete, &lsv1alpha1.DeployItem{} }, true},
+		"Aborts":        {func(f *facts) { f.decision.Action, f.abortDeadline = contract.ActionAbort, f.now.Add(1) }, false},
+		"AbortExpired":  {func(f *facts) { f.decision.Action, f.abortDeadline = contract.ActionAbort, f.now }, true},
+		"Deletes":       {func(f *facts) { f.decision.Action = contract.ActionDelete }, false},
+		"SkipUninstall": {func(f *facts) { f.decision.Action, f.decision.SkipUninstall = contract.ActionDelete, true }, true},
+		"NeverDeployed": {func(f *facts) { f.decision.Action, f.read = contract.ActionDelete, &lsv1alpha1.DeployItem{} }, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -30,7 +30,7 @@ type loader struct {
 // and a configuration that make sense. Abort must work on whatever is there, so nothing is missing then.
 func (l *loader) load(ctx context.Context, a *attempt) (in inputs, err error) {
 	item, action := a.session.Read(), a.decision.Action
-	if action == contract.Abort {
+	if action == contract.ActionAbort {
 		in.context, _ = l.context(ctx, item)
 		in.target, _ = l.resolve(ctx, a)
 		return in, nil
@@ -47,7 +47,7 @@ func (l *loader) load(ctx context.Context, a *attempt) (in inputs, err error) {
 	if in.context, err = l.context(ctx, item); err != nil {
 		return in, err
 	}
-	if action != contract.Delete && emptyConfig(item) {
+	if action != contract.ActionDelete && emptyConfig(item) {
 		return in, lserrors.NewError("Reconcile", "ProviderConfigurationMissing", "spec.config: required, but missing or empty",
 			lsv1alpha1.ErrorConfigurationProblem)
 	}
@@ -63,7 +63,7 @@ func emptyConfig(di *lsv1alpha1.DeployItem) bool {
 // by a library that looked past the namespace, can be deleted.
 func checkTargetNamespace(di *lsv1alpha1.DeployItem, action contract.Action) error {
 	ref := di.Spec.Target
-	if action == contract.Delete || ref == nil || ref.Namespace == "" || ref.Namespace == di.Namespace {
+	if action == contract.ActionDelete || ref == nil || ref.Namespace == "" || ref.Namespace == di.Namespace {
 		return nil
 	}
 	return ConfigError("spec.target.namespace", "is %q, but a target must be in the item's namespace %q", ref.Namespace, di.Namespace)
@@ -125,7 +125,7 @@ func (l *loader) targetMissing(a *attempt) error {
 // such deletion. The grace counts from when this run missed the Target first: its lastError holds the
 // time, and a new run begins without one.
 func (l *loader) targetGrace(a *attempt, item *lsv1alpha1.DeployItem) (rest time.Duration, waits bool) {
-	if a.target.err == nil || !a.decision.Due || a.decision.Action != contract.Delete {
+	if a.target.err == nil || !a.decision.Due || a.decision.Action != contract.ActionDelete {
 		return 0, false
 	}
 	missed := a.began

@@ -46,7 +46,7 @@ func TestMetrics(t *testing.T) {
 	}
 	reg := prometheus.NewRegistry()
 	w := newWorld(t, objects, withHooks(), withArgs(func(args *deployerlib.DeployerArgs) { args.Registerer = reg }))
-	w.fake.On(contract.Reconcile, landscapertest.Fail(errBoom), landscapertest.Panic("x"), landscapertest.Wait("x", 0))
+	w.fake.On(contract.ActionReconcile, landscapertest.Fail(errBoom), landscapertest.Panic("x"), landscapertest.Wait("x", 0))
 	pass := func() {
 		for i := range count {
 			w.Pass(t.Context(), types.NamespacedName{Namespace: ns, Name: fmt.Sprintf("item-%d", i)})

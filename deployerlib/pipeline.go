@@ -25,9 +25,9 @@ func (r *reconciler) pipeline() []phase {
 func (r *reconciler) operation(in inputs, action contract.Action) phase {
 	d := r.args.Deployer
 	return map[contract.Action]phase{
-		contract.Abort:          {name: "abort", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeAbortHook), do: r.act(d.Abort, in)},
-		contract.ForceReconcile: {name: "force-reconcile", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeForceReconcileHook), do: r.act(forceOr(d), in)},
-		contract.Delete:         {name: "delete", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeDeleteHook), do: r.act(d.Delete, in)},
-		contract.Reconcile:      {name: "reconcile", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeReconcileHook), do: r.act(d.Reconcile, in)},
+		contract.ActionAbort:          {name: "abort", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeAbortHook), do: r.act(d.Abort, in)},
+		contract.ActionForceReconcile: {name: "force-reconcile", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeForceReconcileHook), do: r.act(forceOr(d), in)},
+		contract.ActionDelete:         {name: "delete", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeDeleteHook), do: r.act(d.Delete, in)},
+		contract.ActionReconcile:      {name: "reconcile", gates: at(extension.BeforeAnyReconcileHook, extension.BeforeReconcileHook), do: r.act(d.Reconcile, in)},
 	}[action]
 }

@@ -122,7 +122,7 @@ func (r *reconciler) run(ctx context.Context, a *attempt) (e ending) {
 
 // resume tells a deployer once about an item that has nothing to do.
 func (r *reconciler) resume(ctx context.Context, a *attempt, res result) result {
-	resumer, ok := r.args.Deployer.(Resumer)
+	resumer, ok := optional[Resumer](r.args.Deployer)
 	if !ok || !res.settled || !a.writable() || a.decision.Due || a.decision.Held || a.state.Resumed() || a.session.Read().DeletionTimestamp != nil {
 		return res
 	}
@@ -153,7 +153,7 @@ func (r *reconciler) ending(a *attempt, res result) ending {
 	if e.endedRun() {
 		e.due = r.due(e.item)
 	}
-	if e.decision.Action == contract.Abort {
+	if e.decision.Action == contract.ActionAbort {
 		e.abortDeadline = a.state.AbortDeadline(a.session.Read(), now)
 	}
 	e.targetGrace, e.waitsTarget = r.loader.targetGrace(a, e.item)

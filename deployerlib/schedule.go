@@ -136,7 +136,7 @@ func (e ending) toDeadline(now time.Time) time.Duration {
 		return 0
 	}
 	deadline, ok := contract.Deadline(e.item, e.decision)
-	if e.decision.Action == contract.Abort {
+	if e.decision.Action == contract.ActionAbort {
 		deadline, ok = e.abortDeadline, true
 	}
 	if e.waitsTarget && (!ok || now.Add(e.targetGrace).Before(deadline)) {

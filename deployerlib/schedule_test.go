@@ -86,10 +86,10 @@ func TestPriorityOf(t *testing.T) {
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	now := moment.Add(time.Minute)
-	job := contract.Decision{Revision: contract.JobID, Action: contract.Reconcile, Due: true}
+	job := contract.Decision{Revision: contract.RevisionJobID, Action: contract.ActionReconcile, Due: true}
 	held, abort, background := job, job, job
 	held.Held, held.Due = true, false
-	abort.Action = contract.Abort
+	abort.Action = contract.ActionAbort
 	background.Background = true
 	urgent := 200
 	final, waits := &contract.Outcome{Final: true, Done: true}, &contract.Outcome{Waiting: true}

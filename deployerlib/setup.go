@@ -54,7 +54,10 @@ func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) err
 	if err != nil {
 		return err
 	}
-	if user, ok := args.Deployer.(RuntimeUser); ok {
+	if err := checkWrapped(args.Deployer); err != nil {
+		return fmt.Errorf("add deployer %q: %w", args.Name, err)
+	}
+	if user, ok := optional[RuntimeUser](args.Deployer); ok {
 		if err := user.UseRuntime(r.runtime(lsMgr, host)); err != nil {
 			return fmt.Errorf("add deployer %q: use runtime: %w", args.Name, err)
 		}
@@ -128,7 +131,7 @@ func (r *reconciler) runtime(ls, host cluster.Cluster) Runtime {
 // addTo makes the controller and its watches.
 func (r *reconciler) addTo(mgr manager.Manager, log logr.Logger) error {
 	options := r.args.Options
-	options.Reconciler = r
+	options.Reconciler, options.MaxConcurrentReconciles = r, r.shares.Workers()
 	if options.LogConstructor == nil {
 		options.LogConstructor = func(req *request) logr.Logger {
 			if req == nil {

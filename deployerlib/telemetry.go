@@ -40,7 +40,7 @@ type Step struct {
 	// Outcome is the verdict of a phase ("proceed", "stop", "drop"), the effect of a hook ("", "abort", "continue"), or "".
 	Outcome string
 	// Reason is why the contract wanted a run or not; set on the contract phase, and on the pause phase when it stops.
-	Reason string
+	Reason contract.Reason
 	// Err is what went wrong, nil if nothing did.
 	Err error
 }

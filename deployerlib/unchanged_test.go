@@ -12,38 +12,31 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-func TestSplitUnchanged(t *testing.T) {
-	other, second := errors.New("other"), errors.New("second")
-	wait := WaitFor("a door", 0)
+func TestIsUnchanged(t *testing.T) {
+	other := errors.New("other")
 	tests := map[string]struct {
-		action    contract.Action
-		err       error
-		want      string // "" for nil
-		unchanged bool
+		action contract.Action
+		err    error
+		want   bool
 	}{
-		"nil":                    {contract.Reconcile, nil, "", false},
-		"alone":                  {contract.Reconcile, ErrUnchanged, "", true},
-		"of a forced run":        {contract.ForceReconcile, ErrUnchanged, "", true},
-		"wrapped":                {contract.Reconcile, fmt.Errorf("objects: %w", ErrUnchanged), "", true},
-		"twice":                  {contract.Reconcile, errors.Join(ErrUnchanged, fmt.Errorf("b: %w", ErrUnchanged)), "", true},
-		"in an aggregate":        {contract.Reconcile, utilerrors.NewAggregate([]error{ErrUnchanged}), "", true},
-		"another error":          {contract.Reconcile, other, "other", false},
-		"joined with an error":   {contract.Reconcile, errors.Join(ErrUnchanged, other), "other", false},
-		"joined with two errors": {contract.Reconcile, errors.Join(other, ErrUnchanged, second), "other\nsecond", false},
-		"joined with a wait":     {contract.Reconcile, errors.Join(wait, ErrUnchanged), "waiting for a door", false},
-		"a wrapped join":         {contract.Reconcile, fmt.Errorf("x: %w", errors.Join(other, ErrUnchanged)), "x: other\nnothing has changed", false},
-		"from Delete":            {contract.Delete, ErrUnchanged, "nothing has changed", false},
-		"from Abort":             {contract.Abort, ErrUnchanged, "nothing has changed", false},
+		"nil":                  {contract.ActionReconcile, nil, false},
+		"alone":                {contract.ActionReconcile, ErrUnchanged, true},
+		"of a forced run":      {contract.ActionForceReconcile, ErrUnchanged, true},
+		"wrapped":              {contract.ActionReconcile, fmt.Errorf("objects: %w", ErrUnchanged), true},
+		"twice":                {contract.ActionReconcile, errors.Join(ErrUnchanged, fmt.Errorf("b: %w", ErrUnchanged)), true},
+		"in an aggregate":      {contract.ActionReconcile, utilerrors.NewAggregate([]error{ErrUnchanged}), true},
+		"another error":        {contract.ActionReconcile, other, false},
+		"a wrapped one":        {contract.ActionReconcile, fmt.Errorf("objects: %w", other), false},
+		"joined with an error": {contract.ActionReconcile, errors.Join(ErrUnchanged, other), false},
+		"joined with a wait":   {contract.ActionReconcile, errors.Join(WaitFor("a door", 0), ErrUnchanged), false},
+		"a wrapped join":       {contract.ActionReconcile, fmt.Errorf("x: %w", errors.Join(other, ErrUnchanged)), false},
+		"from Delete":          {contract.ActionDelete, ErrUnchanged, false},
+		"from Abort":           {contract.ActionAbort, ErrUnchanged, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			rest, unchanged := splitUnchanged(test.action, test.err)
-			text := ""
-			if rest != nil {
-				text = rest.Error()
-			}
-			if text != test.want || unchanged != test.unchanged {
-				t.Errorf("got %q, %t; want %q, %t", text, unchanged, test.want, test.unchanged)
+			if got := isUnchanged(test.action, test.err); got != test.want {
+				t.Errorf("got %t", got)
 			}
 		})
 	}

@@ -3,10 +3,13 @@
 package deployerlib
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -128,51 +131,61 @@ func (p *PanicError) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 // not return it: from them it is an error like any other.
 var ErrUnchanged = errors.New("nothing has changed")
 
-// splitUnchanged takes ErrUnchanged out of what a deployer returned. It reports
-// whether nothing else was in it.
-func splitUnchanged(action contract.Action, err error) (rest error, unchanged bool) {
-	if err == nil || action != contract.Reconcile && action != contract.ForceReconcile || !errors.Is(err, ErrUnchanged) {
-		return err, false
-	}
-	rest = withoutUnchanged(err)
-	return rest, rest == nil
+// isUnchanged reports whether an action returned ErrUnchanged and nothing else.
+func isUnchanged(action contract.Action, err error) bool {
+	return (action == contract.ActionReconcile || action == contract.ActionForceReconcile) && onlyUnchanged(err)
 }
 
-// withoutUnchanged is err without ErrUnchanged; nil when nothing is left.
-func withoutUnchanged(err error) error {
+// onlyUnchanged reports whether all errors at the bottom of err are ErrUnchanged.
+func onlyUnchanged(err error) bool {
+	var joined []error
 	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand: every leaf counts
-	case interface{ Unwrap() []error }:
-		return joinedWithoutUnchanged(err, e.Unwrap())
-	case utilerrors.Aggregate: // has no Unwrap
-		return joinedWithoutUnchanged(err, e.Errors())
 	case interface{ Unwrap() error }:
-		if inner := e.Unwrap(); inner != nil && withoutUnchanged(inner) == nil {
-			return nil
-		}
-		return err
+		return onlyUnchanged(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		joined = e.Unwrap()
+	case utilerrors.Aggregate: // has no Unwrap
+		joined = e.Errors()
+	default:
+		return err == ErrUnchanged //nolint:errorlint // a leaf
 	}
-	if err == ErrUnchanged { //nolint:errorlint // a leaf
-		return nil
-	}
-	return err
+	return len(joined) > 0 && !slices.ContainsFunc(joined, func(err error) bool { return !onlyUnchanged(err) })
 }
 
-// joinedWithoutUnchanged is a joined error without ErrUnchanged. One that has
-// lost nothing stays what it is, text and all.
-func joinedWithoutUnchanged(joined error, errs []error) error {
-	var rest []error
-	for _, err := range errs {
-		if err != nil && withoutUnchanged(err) != nil {
-			rest = append(rest, withoutUnchanged(err))
-		}
+// keptPhase is what a call of a ported deployer came to: its error, which may be nil, and the request to keep the phase that
+// it left.
+type keptPhase struct{ err error }
+
+func (k *keptPhase) Error() string { return fmt.Sprint(k.err) }
+func (k *keptPhase) Unwrap() error { return k.err }
+
+// splitKeptPhase returns the error of a call, and reports whether the phase is to be kept.
+func splitKeptPhase(err error) (rest error, keep bool) {
+	if k, ok := errors.AsType[*keptPhase](err); ok {
+		return k.err, true
 	}
-	switch len(rest) {
-	case 0:
+	return err, false
+}
+
+// statusWrittenError ends the run of a deployer that wrote the status of its item.
+type statusWrittenError struct{ field string }
+
+func (e *statusWrittenError) Error() string {
+	return fmt.Sprintf("the deployer wrote %s of the deploy item with a client of its own: a ported deployer must change di.Status in memory "+
+		"and leave the write to the library", e.field)
+}
+
+// LandscaperError returns the error as the item shows it.
+func (e *statusWrittenError) LandscaperError() *lsv1alpha1.Error {
+	codes := []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorInternalProblem}
+	return &lsv1alpha1.Error{Operation: "CheckDeployItem", Reason: "StatusWritten", Message: e.Error(), Codes: codes}
+}
+
+// causeOf returns why a call was cancelled. What the deployer wrote itself may have looked like the end of the run.
+func causeOf(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if _, own := errors.AsType[*statusWrittenError](err); own && errors.Is(cause, ErrInterrupted) {
 		return nil
-	case len(errs):
-		return joined
-	case 1:
-		return rest[0]
 	}
-	return errors.Join(rest...)
+	return cause
 }

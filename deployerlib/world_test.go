@@ -169,7 +169,7 @@ func (w *world) interceptors() interceptor.Funcs {
 	}
 }
 
-// fenceOf tells whether a patch holds nothing but a resourceVersion.
+// fenceOf reports whether a patch holds nothing but a resourceVersion.
 func fenceOf(p client.Patch, obj client.Object) (string, bool) {
 	data, err := p.Data(obj)
 	body := map[string]map[string]any{}
@@ -249,7 +249,7 @@ func (w *world) stored() *lsv1alpha1.DeployItem {
 	return di
 }
 
-// update changes the stored item, as somebody else would, status and all.
+// update changes the stored item, as another client would, status and all.
 func (w *world) update(change func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	di := w.stored()

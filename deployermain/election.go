@@ -25,9 +25,9 @@ const (
 func (e *Election) setDefaults(args *deployerlib.DeployerArgs, namespace string) {
 	e.ID = cmp.Or(e.ID, leaseName(args, namespace))
 	e.Namespace = cmp.Or(e.Namespace, leaseNamespace(podNamespaceFile, os.Getenv(podNamespaceVariable)))
-	e.LeaseDuration = cmp.Or(e.LeaseDuration, DefaultLeaseDuration)
-	e.RenewDeadline = cmp.Or(e.RenewDeadline, DefaultRenewDeadline)
-	e.RetryPeriod = cmp.Or(e.RetryPeriod, DefaultRetryPeriod)
+	e.LeaseDuration = cmp.Or(e.LeaseDuration, defaultLeaseDuration)
+	e.RenewDeadline = cmp.Or(e.RenewDeadline, defaultRenewDeadline)
+	e.RetryPeriod = cmp.Or(e.RetryPeriod, defaultRetryPeriod)
 }
 
 // leaseName chooses the lease: deployments of one deployer that share the items between them, by selector, by namespace

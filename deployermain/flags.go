@@ -56,8 +56,8 @@ func (f *flags) addTo(fs *pflag.FlagSet) {
 		"how long a running call may go on after SIGTERM, and after it was cancelled")
 	fs.DurationVar(&f.targetGrace, "missing-target-grace", deployerlib.DefaultMissingTargetGrace,
 		"how long the deletion of a deploy item waits for a Target that does not exist before it fails")
-	fs.StringVar(&f.options.MetricsBindAddress, "metrics-bind-address", DefaultMetricsBindAddress, `address of the metrics; "0" for none`)
-	fs.StringVar(&f.options.HealthProbeBindAddress, "health-probe-bind-address", DefaultHealthProbeBindAddress,
+	fs.StringVar(&f.options.MetricsBindAddress, "metrics-bind-address", defaultMetricsBindAddress, `address of the metrics; "0" for none`)
+	fs.StringVar(&f.options.HealthProbeBindAddress, "health-probe-bind-address", defaultHealthProbeBindAddress,
 		`address of /healthz and /readyz; "0" for none`)
 	f.addElection(fs)
 	f.logs.addTo(fs)
@@ -71,11 +71,11 @@ func (f *flags) addElection(fs *pflag.FlagSet) {
 		`namespace of the lease in the host cluster (default: that of the pod, from its token or $MY_POD_NAMESPACE; "default" outside a cluster)`)
 	fs.StringVar(&e.ID, "leader-election-id", "",
 		"name of the lease (default: from the deployer's name, its configured identity, the item selector and the namespace)")
-	fs.DurationVar(&e.LeaseDuration, "leader-election-lease-duration", DefaultLeaseDuration,
+	fs.DurationVar(&e.LeaseDuration, "leader-election-lease-duration", defaultLeaseDuration,
 		"how long a leader that is not heard of keeps its lease")
-	fs.DurationVar(&e.RenewDeadline, "leader-election-renew-deadline", DefaultRenewDeadline,
+	fs.DurationVar(&e.RenewDeadline, "leader-election-renew-deadline", defaultRenewDeadline,
 		"how long a leader tries to renew its lease before it gives up")
-	fs.DurationVar(&e.RetryPeriod, "leader-election-retry-period", DefaultRetryPeriod,
+	fs.DurationVar(&e.RetryPeriod, "leader-election-retry-period", defaultRetryPeriod,
 		"how often a replica tries to get or to renew the lease")
 }
 

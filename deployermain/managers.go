@@ -23,11 +23,11 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultMetricsBindAddress     = "127.0.0.1:8080"
-	DefaultHealthProbeBindAddress = "127.0.0.1:8081"
-	DefaultLeaseDuration          = 15 * time.Second
-	DefaultRenewDeadline          = 10 * time.Second
-	DefaultRetryPeriod            = 2 * time.Second
+	defaultMetricsBindAddress     = "127.0.0.1:8080"
+	defaultHealthProbeBindAddress = "127.0.0.1:8081"
+	defaultLeaseDuration          = 15 * time.Second
+	defaultRenewDeadline          = 10 * time.Second
+	defaultRetryPeriod            = 2 * time.Second
 )
 
 // shutdownReserve is for the last writes after all calls have ended.
@@ -41,10 +41,10 @@ type Options struct {
 	Landscaper *rest.Config
 	// Namespace restricts the program to the deploy items of one namespace. Default: all.
 	Namespace string
-	// MetricsBindAddress is where metrics are served; "0" for none. Default: DefaultMetricsBindAddress.
+	// MetricsBindAddress is where metrics are served; "0" for none. Default: 127.0.0.1:8080.
 	MetricsBindAddress string
 	// HealthProbeBindAddress is where /healthz and /readyz are served; "0" for none.
-	// Default: DefaultHealthProbeBindAddress.
+	// Default: 127.0.0.1:8081.
 	HealthProbeBindAddress string
 	// Election configures the leader election.
 	Election Election
@@ -60,11 +60,11 @@ type Election struct {
 	Namespace string
 	// ID is the name of the lease. Default: made of what tells one deployment of a deployer from another.
 	ID string
-	// LeaseDuration is how long a leader that is not heard of keeps its lease. Default: DefaultLeaseDuration.
+	// LeaseDuration is how long a leader that is not heard of keeps its lease. Default: 15 s.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long a leader tries to renew its lease before it gives up. Default: DefaultRenewDeadline.
+	// RenewDeadline is how long a leader tries to renew its lease before it gives up. Default: 10 s.
 	RenewDeadline time.Duration
-	// RetryPeriod is how often a replica tries to get or to renew the lease. Default: DefaultRetryPeriod.
+	// RetryPeriod is how often a replica tries to get or to renew the lease. Default: 2 s.
 	RetryPeriod time.Duration
 }
 
@@ -76,8 +76,8 @@ func (o *Options) setDefaults(args *deployerlib.DeployerArgs) {
 	if o.Logger.IsZero() {
 		o.Logger = ctrl.Log
 	}
-	o.MetricsBindAddress = cmp.Or(o.MetricsBindAddress, DefaultMetricsBindAddress)
-	o.HealthProbeBindAddress = cmp.Or(o.HealthProbeBindAddress, DefaultHealthProbeBindAddress)
+	o.MetricsBindAddress = cmp.Or(o.MetricsBindAddress, defaultMetricsBindAddress)
+	o.HealthProbeBindAddress = cmp.Or(o.HealthProbeBindAddress, defaultHealthProbeBindAddress)
 	o.Election.setDefaults(args, o.Namespace)
 }
 

@@ -46,12 +46,13 @@ type Program struct {
 	Config Config
 	// ConfigKinds are the kinds that the file may have. Default: kind Configuration of every group.
 	ConfigKinds []schema.GroupVersionKind
-	// Commands are further commands of the program. Without one, the program runs the deployer.
+	// Commands are further commands of the program. Without one, the program runs the deployer. An error with a method
+	// ExitCode() int has been printed already and ends the process with that code.
 	Commands []*cobra.Command
 }
 
-// ExitCoder is implemented by errors of commands that end the process with a code other than 1.
-type ExitCoder interface {
+// exitCoder is implemented by errors of commands that end the process with a code other than 1.
+type exitCoder interface {
 	error
 
 	ExitCode() int
@@ -68,12 +69,12 @@ func Main(p Program) int {
 	return report(cmd.ErrOrStderr(), cmd.Name(), cmd.ExecuteContext(ctrl.SetupSignalHandler()))
 }
 
-// report prints an error as one line and returns the exit code. An [ExitCoder] has printed what it has to say.
+// report prints an error as one line and returns the exit code. An [exitCoder] has printed what it has to say.
 func report(w io.Writer, name string, err error) int {
 	if err == nil {
 		return 0
 	}
-	if coder, ok := errors.AsType[ExitCoder](err); ok {
+	if coder, ok := errors.AsType[exitCoder](err); ok {
 		return coder.ExitCode()
 	}
 	fmt.Fprintf(w, "%s: %s\n", name, contract.EscapeBidi(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")))

@@ -42,7 +42,7 @@ func (w *WarningLog) HandleWarningHeaderWithContext(_ context.Context, code int,
 	log.Info("warning", "text", text)
 }
 
-// first tells whether text is new. When too much was remembered it starts over.
+// first reports whether text is new. It forgets all texts when there are too many.
 func (w *WarningLog) first(text string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/docs/internal/markdown"
 	"github.com/deployerkit/deployerkit/examples/galera"
+	"github.com/deployerkit/deployerkit/examples/postgres"
 )
 
 // galeraExample is the deployer of stategraph.md.
@@ -30,12 +31,19 @@ func TestStateGraphDeployer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pictures := markdown.Blocks(guide, "mermaid")
-	if len(pictures) != 1 {
-		t.Fatalf("%d pictures, want one", len(pictures))
+	second, err := postgres.Graph()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(graph.Mermaid(), strings.Join(pictures[0].Code, "\n")+"\n"); diff != "" {
-		t.Errorf("stategraph.md:%d: the picture is not that of the graph (-want +got):\n%s", pictures[0].Line, diff)
+	pictures := markdown.Blocks(guide, "mermaid")
+	wanted := []string{graph.Mermaid(), second.Mermaid()}
+	if len(pictures) != len(wanted) {
+		t.Fatalf("%d pictures, want %d", len(pictures), len(wanted))
+	}
+	for i, picture := range pictures {
+		if diff := cmp.Diff(wanted[i], strings.Join(picture.Code, "\n")+"\n"); diff != "" {
+			t.Errorf("stategraph.md:%d: the picture is not that of the graph (-want +got):\n%s", picture.Line, diff)
+		}
 	}
 }
 

@@ -23,12 +23,12 @@ type Call struct {
 	Duration time.Duration
 }
 
-// Observer is told of every hook call, for metrics and traces.
+// Observer observes every hook call, for metrics and traces.
 type Observer struct {
-	// Now is the clock that calls are measured with. Nil: they are not measured.
+	// Now is the clock that calls are measured with. If it is nil, they are not measured.
 	Now func() time.Time
 	// Done is called after each hook, in the goroutine that runs the hooks, with the context given to ExecuteHooks.
-	// Nil: there is no observer.
+	// If it is nil, there is no observer.
 	Done func(ctx context.Context, c Call)
 }
 

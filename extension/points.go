@@ -2,11 +2,7 @@
 
 package extension
 
-import (
-	"fmt"
-	"io"
-	"strings"
-)
+import "fmt"
 
 // Merge says how AbortReconcile of several results of one hook type is merged.
 type Merge string
@@ -141,31 +137,4 @@ func find(t HookType) *Point {
 		}
 	}
 	return nil
-}
-
-// WriteTable writes the hook points as markdown: one table with where they run and what results do, one with errors
-// and cautions.
-func WriteTable(w io.Writer) error {
-	var b strings.Builder
-	row(&b, "Hook type", "Phase", "When", "Item", "Target", "Merge of abort", "`AbortReconcile: true`", "Not nil, `AbortReconcile: false`")
-	row(&b, "---", "---", "---", "---", "---", "---", "---", "---")
-	for i := range points {
-		p := &points[i]
-		row(&b, code(p.Type), p.Phase, p.When, p.Item, p.Target, string(p.Merge), p.OnAbort, p.OnContinue)
-	}
-	b.WriteString("\n")
-	row(&b, "Hook type", "An error", "Mind")
-	row(&b, "---", "---", "---")
-	for i := range points {
-		p := &points[i]
-		row(&b, code(p.Type), p.OnError, p.Caution)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func code(t HookType) string { return "`" + string(t) + "`" }
-
-func row(b *strings.Builder, cells ...string) {
-	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }

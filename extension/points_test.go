@@ -3,7 +3,6 @@
 package extension_test
 
 import (
-	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -70,23 +69,4 @@ func TestPoints(t *testing.T) {
 			t.Error("got one")
 		}
 	})
-}
-
-type brokenWriter struct{}
-
-func (brokenWriter) Write([]byte) (int, error) { return 0, errBoom }
-
-func TestWriteTable(t *testing.T) {
-	var b strings.Builder
-	if err := extension.WriteTable(&b); err != nil {
-		t.Fatal(err)
-	}
-	for _, typ := range extension.HookTypes() {
-		if got := strings.Count(b.String(), "| `"+string(typ)+"` |"); got != 2 {
-			t.Errorf("%s: got %d rows, want one in each table", typ, got)
-		}
-	}
-	if err := extension.WriteTable(brokenWriter{}); !errors.Is(err, errBoom) {
-		t.Errorf("got %v, want the writer's error", err)
-	}
 }

@@ -16,10 +16,9 @@ import (
 // cancelled and the call is an error that is a [context.DeadlineExceeded]; when the pass itself is cancelled, the
 // call ends with its cause.
 //
-// The hook runs in a goroutine of its own. Go cannot stop a goroutine: a hook that does not watch its context lives on
-// until it returns, although nobody waits for it, so a hook that never returns leaks. It therefore works on copies of
-// item and target; the changes to the item are taken over when it returns in time and are lost otherwise. Panics are
-// contained. Put Named outside: Named("x", WithTimeout(d, hook)).
+// The hook runs in a goroutine of its own. Go cannot stop a goroutine, so a hook that ignores its context goes on until it
+// returns, and one that never returns leaks. It works on copies of item and target. Its changes to the item count if it
+// returns in time and are lost otherwise. Panics are contained. Put Named outside: Named("x", WithTimeout(d, hook)).
 func WithTimeout(d time.Duration, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	if d <= 0 || hook == nil {
 		return hook

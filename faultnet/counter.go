@@ -21,11 +21,11 @@ type Request struct {
 	Namespace, Name string
 }
 
-// isRead tells that the request changes nothing.
+// isRead reports whether the request changes nothing.
 func (r Request) isRead() bool { return r.Verb == "get" || r.Verb == "list" }
 
-// Injector may answer a request in the API server's place, or fail it. Both
-// nil: the request goes on. It may block until the request's context ends.
+// Injector may answer a request in the API server's place, or fail it. If
+// both results are nil, the request is sent on. It may block until the request's context ends.
 type Injector func(*http.Request) (*http.Response, error)
 
 // Counter counts the requests that go through it, by verb, resource,
@@ -50,7 +50,8 @@ func (c *Counter) Transport(next http.RoundTripper) http.RoundTripper {
 	return &countingTripper{counter: c, next: next}
 }
 
-// Inject sets what may answer requests from now on; nil: nothing.
+// Inject sets what may answer requests from now on. If f is nil, all requests
+// are sent on.
 func (c *Counter) Inject(f Injector) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -69,7 +69,7 @@ func Status(code int, reason metav1.StatusReason) Fault {
 	return InPlace(fmt.Sprintf("%d %s", code, reason), Refuse(code, reason))
 }
 
-// Conflict answers with 409: somebody else changed the object. With Times it is a storm.
+// Conflict answers with 409, as if another client had changed the object. With Times it is a storm.
 func Conflict() Fault { return Status(http.StatusConflict, metav1.StatusReasonConflict) }
 
 // ExpiredToken answers with 401. With Match.All and Times, the client has lost its access for a while.

@@ -23,7 +23,7 @@ type Scenario struct {
 	Seed uint64
 	// Survey remembers every request that goes through, for Report.Points.
 	Survey bool
-	// Alias gives the objects of a survey that have another name in each run one name for all of them. nil: there are none.
+	// Alias gives the objects of a survey that have another name in each run one name for all of them. Optional.
 	Alias func(Request) string
 	// AtLeast is how many faults must have hit in all, for scenarios of optional rules. Default: 0.
 	AtLeast int
@@ -42,10 +42,10 @@ type Network struct {
 	log   logr.Logger
 	seed  uint64
 	least int
-	// remembers tells that some rule needs earlier answers.
+	// remembers reports whether a rule needs earlier answers.
 	remembers bool
 	memory    memory
-	survey    *survey // nil: none
+	survey    *survey // optional
 	ended     chan struct{}
 	killed    chan struct{}
 
@@ -191,7 +191,7 @@ type exchange struct {
 	about   Request
 	rule    *ruleState
 	nth     int         // of the requests of the rule
-	point   *pointState // nil: it is not surveyed
+	point   *pointState // nil if the request is not surveyed
 	passed  bool
 }
 

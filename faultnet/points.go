@@ -20,7 +20,7 @@ type Point struct {
 	// Nth is which of the requests with this verb, resource, subresource and name it is, from 1. So it is the same
 	// request although others came in another order.
 	Nth int
-	// Past tells that it is a read to which an earlier, different answer was known: [Stale] has something to give. It is
+	// Past reports whether it is a read to which an earlier, different answer was known, so that [Stale] can return it. It is
 	// false for the first read of something, and as long as nothing has changed since.
 	Past bool
 	// Events is how many events a watch delivered so far, the first state of a streamed list among them.
@@ -29,13 +29,13 @@ type Point struct {
 	alias func(Request) string
 }
 
-// IsWrite tells that the request may change something.
+// IsWrite reports whether the request may change something.
 func (p Point) IsWrite() bool { return Match{Verb: WriteVerb}.verb(p.Request) }
 
-// IsRead tells that it is a get or a list.
+// IsRead reports whether the request is a get or a list.
 func (p Point) IsRead() bool { return p.Request.isRead() }
 
-// IsWatch tells that it is a watch.
+// IsWatch reports whether the request is a watch.
 func (p Point) IsWatch() bool { return p.Request.Verb == watchVerb }
 
 // places is at how many places of its events something happens to a watch.
@@ -83,7 +83,7 @@ func nameOf(r Request, alias func(Request) string) string {
 	return alias(r)
 }
 
-// Hit tells that the only rule of a scenario was Rule, and hit this very request.
+// Hit reports whether the only rule of a scenario was Rule, and hit this very request.
 func (p Point) Hit(r Report) bool {
 	return len(r.Injected) > 0 && r.Injected[0].Nth == p.Nth
 }
@@ -114,7 +114,7 @@ type pointState struct {
 	Point
 }
 
-// add notes a request; nil: it is none that counts.
+// add records a request. It returns nil if the request does not count.
 func (s *survey) add(r Request) *pointState {
 	if r.Resource == "" || r.Resource == "events" || r.Resource == "leases" {
 		return nil

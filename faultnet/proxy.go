@@ -25,7 +25,7 @@ import (
 // deployers that are programs of their own. [Kubeconfig] makes a file's content of it. The server
 // speaks TLS with a certificate of its own, HTTP/1.1 and HTTP/2, and ends with the test.
 //
-// It speaks to the API server with the rights of cfg, whoever asks: the access
+// It speaks to the API server with the rights of cfg for every client: the access
 // that it returns has no credentials. Give it those of the deployer's own user
 // if its rights matter.
 func (n *Network) Proxy(cfg *rest.Config) *rest.Config {

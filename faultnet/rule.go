@@ -84,11 +84,11 @@ type Match struct {
 	Namespace, Name string
 	// All lifts the exceptions: what the other fields match is matched, discovery too when they are empty.
 	All bool
-	// Where says no to what the rule is not for; nil: to nothing. It must not block.
+	// Where reports whether the rule is for a request. The default is every request. It must not block.
 	Where func(Request) bool
 }
 
-// matches tells whether a request is one of those.
+// matches reports whether a request is one of those.
 func (m Match) matches(r Request, counted bool) bool {
 	if !counted && !m.All && !m.named(r) {
 		return false
@@ -97,7 +97,7 @@ func (m Match) matches(r Request, counted bool) bool {
 		fits(m.Namespace, r.Namespace) && fits(m.Name, r.Name) && (m.Where == nil || m.Where(r))
 }
 
-// named tells that a request which is usually left out is asked for.
+// named reports whether m names a request that is not counted by default.
 func (m Match) named(r Request) bool {
 	switch r.Resource {
 	case "":
@@ -173,7 +173,7 @@ func (n *Network) decide(x *exchange, counted bool) error {
 	return nil
 }
 
-// due tells whether a rule acts on a request.
+// due reports whether a rule acts on a request.
 func (n *Network) due(rule *ruleState, about Request) bool {
 	if rule.Fault.inflict == nil {
 		return false

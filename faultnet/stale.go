@@ -38,7 +38,7 @@ func Stale(back int) Fault {
 	}}
 }
 
-// memorable tells that a response is an answer, not a failure.
+// memorable reports whether a response is an answer, not a failure.
 func memorable(res *http.Response) bool {
 	return res.StatusCode == http.StatusOK || res.StatusCode == http.StatusNotFound
 }
@@ -104,7 +104,7 @@ func (m *memory) add(key string, a *answer) {
 	m.answers[key] = known[max(0, len(known)-maxAnswers):]
 }
 
-// before returns an answer that is so many back and not the same as the last one; nil: there is none.
+// before returns an answer that is so many back and not the same as the last one, or nil.
 func (m *memory) before(req *http.Request, back int) *answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +118,7 @@ func (m *memory) before(req *http.Request, back int) *answer {
 	return nil
 }
 
-// same tells whether two answers say the same.
+// same reports whether two answers are equal.
 func (a *answer) same(b *answer) bool {
 	if a.status != b.status {
 		return false

@@ -65,7 +65,7 @@ func watchFault(what string, after int, do func(*stream) error) Fault {
 // splitter reads one event of a watch, as it came.
 type splitter func(*bufio.Reader) ([]byte, error)
 
-// splitterOf returns what reads the events of an answer; nil: it is no watch that can be read.
+// splitterOf returns what reads the events of an answer, or nil if the answer is not a watch that can be read.
 func splitterOf(res *http.Response) splitter {
 	kind := res.Header.Get("Content-Type")
 	switch {
@@ -126,7 +126,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return 0, s.err
 }
 
-// next gets the next event, or does what shall happen before it.
+// next gets the next event, or injects the fault that comes before it.
 func (s *stream) next() {
 	if s.do != nil && len(s.history) == s.after {
 		do := s.do

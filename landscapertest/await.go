@@ -90,7 +90,7 @@ func (l *Landscaper) AwaitGone(ctx context.Context, item types.NamespacedName) e
 			return false, nil
 		}
 		over, err := l.protocol.finished(di)
-		if over && l.deletionFailed(di) {
+		if over && deletionFailed(l.protocol, di) {
 			return false, errDeletionFailed
 		}
 		return false, err
@@ -104,11 +104,11 @@ func (l *Landscaper) AwaitGone(ctx context.Context, item types.NamespacedName) e
 	return err
 }
 
-// deletionFailed tells that the run that deletes the item ended as failed,
-// and not one before it.
-func (l *Landscaper) deletionFailed(di *lsv1alpha1.DeployItem) bool {
+// deletionFailed reports whether the run that deletes the item, and not one
+// before it, ended as failed.
+func deletionFailed(p protocol, di *lsv1alpha1.DeployItem) bool {
 	s := di.Status
 	failed := contract.IsFinal(s.Phase) && s.Phase != lsv1alpha1.DeployItemPhases.Succeeded
-	since := l.protocol.runSince(di)
+	since := p.runSince(di)
 	return failed && since != nil && !since.Before(di.DeletionTimestamp)
 }

@@ -23,15 +23,15 @@ type Call struct {
 	Action contract.Action
 	// HandedPhase is the phase that the item had when the call began, StoredPhase the one in the cluster.
 	HandedPhase, StoredPhase lsv1alpha1.DeployItemPhase
-	// HasContext and HasTarget tell whether the call got them.
+	// HasContext and HasTarget report whether the call received them.
 	HasContext, HasTarget bool
-	// Returned tells that the call is over; what follows is set then.
+	// Returned reports whether the call has returned. The fields below are set then.
 	Returned bool
-	// Panicked tells that it ended with a panic.
+	// Panicked reports whether the call ended with a panic.
 	Panicked bool
 	// Err is what it returned.
 	Err error
-	// Cause is context.Cause of the call's context when it returned; nil: it was not cancelled.
+	// Cause is context.Cause of the call's context when it returned. It is nil if the context was not cancelled.
 	Cause error
 }
 

@@ -7,7 +7,8 @@
 //   - [Recorder] gives hooks that record what they were called with.
 //   - [Trace] writes down the steps of each pass, for golden files ([Golden]).
 //   - [Landscaper] plays Landscaper: it creates items, hands out jobs, interrupts,
-//     deletes and enforces the timeouts of both revisions of the contract.
+//     deletes and enforces the timeouts of both revisions of the contract. It
+//     also installs an Installation with an inline blueprint.
 //   - [Idempotent] proves that a patch function may be called again.
 //   - [StartManager] runs a deployer in a manager that ends with the test.
 //

@@ -18,8 +18,8 @@ import (
 )
 
 // Fake is a deployer whose answers a test scripts, per action. Without a
-// script every call returns nil: done. It is safe for concurrent use; make it
-// with NewFake.
+// script every call succeeds. It is safe for concurrent use; make it with
+// NewFake.
 type Fake struct {
 	mu      sync.Mutex
 	queues  map[contract.Action][]Answer
@@ -52,7 +52,7 @@ func (f *Fake) On(action contract.Action, answers ...Answer) *Fake {
 }
 
 // Always sets the answer of all calls of an action that nothing is queued for.
-// nil: done. It returns f.
+// If answer is nil, the calls succeed. It returns f.
 func (f *Fake) Always(action contract.Action, answer Answer) *Fake {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,22 +92,22 @@ func (f *Fake) Runtime() deployerlib.Runtime {
 
 // Reconcile answers as scripted.
 func (f *Fake) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	return f.answer(ctx, contract.Reconcile, Input{Context: lsCtx, Item: di, Target: target})
+	return f.answer(ctx, contract.ActionReconcile, Input{Context: lsCtx, Item: di, Target: target})
 }
 
 // Delete answers as scripted.
 func (f *Fake) Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	return f.answer(ctx, contract.Delete, Input{Context: lsCtx, Item: di, Target: target})
+	return f.answer(ctx, contract.ActionDelete, Input{Context: lsCtx, Item: di, Target: target})
 }
 
 // ForceReconcile answers as scripted.
 func (f *Fake) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	return f.answer(ctx, contract.ForceReconcile, Input{Context: lsCtx, Item: di, Target: target})
+	return f.answer(ctx, contract.ActionForceReconcile, Input{Context: lsCtx, Item: di, Target: target})
 }
 
 // Abort answers as scripted.
 func (f *Fake) Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
-	return f.answer(ctx, contract.Abort, Input{Context: lsCtx, Item: di, Target: target})
+	return f.answer(ctx, contract.ActionAbort, Input{Context: lsCtx, Item: di, Target: target})
 }
 
 // answer logs a call, gives the next answer and logs the end, also of a panic.

@@ -30,8 +30,8 @@ func named(name string) *lsv1alpha1.DeployItem {
 
 func TestFakeAnswers(t *testing.T) {
 	fake := landscapertest.NewFake().
-		On(contract.Reconcile, landscapertest.Fail(errBoom), landscapertest.Phase("Progressing"), landscapertest.Wait("x", 0)).
-		Always(contract.Reconcile, landscapertest.Fail(context.DeadlineExceeded))
+		On(contract.ActionReconcile, landscapertest.Fail(errBoom), landscapertest.Phase("Progressing"), landscapertest.Wait("x", 0)).
+		Always(contract.ActionReconcile, landscapertest.Fail(context.DeadlineExceeded))
 	di := named("a")
 	call := func() error { return fake.Reconcile(t.Context(), nil, di, nil) }
 	if err := call(); !errors.Is(err, errBoom) {
@@ -51,7 +51,7 @@ func TestFakeAnswers(t *testing.T) {
 	if err := fake.Delete(t.Context(), nil, di, nil); err != nil {
 		t.Errorf("without a script: %v", err)
 	}
-	if n := fake.Count(key, contract.Reconcile); n != 5 {
+	if n := fake.Count(key, contract.ActionReconcile); n != 5 {
 		t.Errorf("%d calls logged", n)
 	}
 	first := fake.Calls(key)[0]
@@ -61,7 +61,7 @@ func TestFakeAnswers(t *testing.T) {
 }
 
 func TestFakeBlocks(t *testing.T) {
-	fake := landscapertest.NewFake().On(contract.Reconcile, landscapertest.UntilCancelled())
+	fake := landscapertest.NewFake().On(contract.ActionReconcile, landscapertest.UntilCancelled())
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -69,25 +69,25 @@ func TestFakeBlocks(t *testing.T) {
 			t.Errorf("returned %v", err)
 		}
 	})
-	if c, err := fake.AwaitCall(t.Context(), key, contract.Reconcile, 1); err != nil || c.Returned {
+	if c, err := fake.AwaitCall(t.Context(), key, contract.ActionReconcile, 1); err != nil || c.Returned {
 		t.Errorf("%+v, %v", c, err)
 	}
 	cancel(errBoom)
-	c, err := fake.AwaitReturn(t.Context(), key, contract.Reconcile, 1)
+	c, err := fake.AwaitReturn(t.Context(), key, contract.ActionReconcile, 1)
 	if err != nil || !errors.Is(c.Cause, errBoom) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	wg.Wait()
 	short, stop := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stop()
-	if _, err := fake.AwaitCall(short, key, contract.Delete, 1); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := fake.AwaitCall(short, key, contract.ActionDelete, 1); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("waiting for what never comes: %v", err)
 	}
 }
 
 func TestFakeSeesConcurrentCalls(t *testing.T) {
 	release := make(chan struct{})
-	fake := landscapertest.NewFake().Always(contract.Reconcile, landscapertest.IgnoreContext(release))
+	fake := landscapertest.NewFake().Always(contract.ActionReconcile, landscapertest.IgnoreContext(release))
 	var wg sync.WaitGroup
 	call := func(name string) {
 		wg.Go(func() { _ = fake.Reconcile(t.Context(), nil, named(name), nil) })
@@ -95,7 +95,7 @@ func TestFakeSeesConcurrentCalls(t *testing.T) {
 	call("a")
 	call("b")
 	for _, name := range []string{"a", "b"} {
-		if _, err := fake.AwaitCall(t.Context(), types.NamespacedName{Namespace: "ns", Name: name}, contract.Reconcile, 1); err != nil {
+		if _, err := fake.AwaitCall(t.Context(), types.NamespacedName{Namespace: "ns", Name: name}, contract.ActionReconcile, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,7 +103,7 @@ func TestFakeSeesConcurrentCalls(t *testing.T) {
 		t.Errorf("calls for two items are no fault: %v", faults)
 	}
 	call("a")
-	if _, err := fake.AwaitCall(t.Context(), key, contract.Reconcile, 2); err != nil {
+	if _, err := fake.AwaitCall(t.Context(), key, contract.ActionReconcile, 2); err != nil {
 		t.Fatal(err)
 	}
 	if faults := fake.Faults(); len(faults) != 1 {
@@ -114,7 +114,7 @@ func TestFakeSeesConcurrentCalls(t *testing.T) {
 }
 
 func TestFakePanics(t *testing.T) {
-	fake := landscapertest.NewFake().On(contract.Reconcile, landscapertest.Panic("ouch"))
+	fake := landscapertest.NewFake().On(contract.ActionReconcile, landscapertest.Panic("ouch"))
 	func() {
 		defer func() {
 			if v := recover(); v != "ouch" {

@@ -32,7 +32,7 @@ const (
 
 // LandscaperOptions say which Landscaper is played, and how.
 type LandscaperOptions struct {
-	// Revision is the contract that it follows. Default: contract.JobID.
+	// Revision is the contract that it follows. Default: contract.RevisionJobID.
 	Revision contract.Revision
 	// ManagedBy is the Execution that the items claim to belong to. If it is empty, they
 	// do not carry its labels, like items made by hand.
@@ -45,7 +45,7 @@ type LandscaperOptions struct {
 	Pickup, Progressing, Abort time.Duration
 	// Poll is the time between two looks while waiting. Default 20 ms.
 	Poll time.Duration
-	// Clock tells the time. Default: the real one.
+	// Clock is the source of time. Default: the real clock.
 	Clock clock.PassiveClock
 }
 
@@ -62,7 +62,7 @@ type LandscaperOptions struct {
 //   - Timeouts are enforced when Enforce or Run looks, not five seconds later.
 //   - The annotation revision cannot be compared, because no Landscaper that follows it can be built from modules.
 type Landscaper struct {
-	client   client.Client
+	client   itemClient
 	options  LandscaperOptions
 	protocol protocol
 }
@@ -72,7 +72,7 @@ type Landscaper struct {
 // exist, every call returns an error.
 func NewLandscaper(c client.Client, o LandscaperOptions) *Landscaper {
 	if o.Revision == "" {
-		o.Revision = contract.JobID
+		o.Revision = contract.RevisionJobID
 	}
 	for d, fallback := range map[*time.Duration]time.Duration{
 		&o.Pickup: DefaultPickup, &o.Progressing: DefaultProgressing, &o.Abort: DefaultAbort, &o.Poll: 20 * time.Millisecond,
@@ -85,15 +85,16 @@ func NewLandscaper(c client.Client, o LandscaperOptions) *Landscaper {
 		o.Clock = clock.RealClock{}
 	}
 	l := &Landscaper{options: o}
-	l.protocol, l.client = protocolOf(o.Revision, c)
+	l.protocol, l.client.Client = protocolOf(o.Revision, c)
 	return l
 }
 
 // Scheme returns a scheme with Kubernetes' types and Landscaper's.
 func Scheme() (*runtime.Scheme, error) { return deployerlib.Scheme() }
 
-// Item makes an item in memory. config: a string or []byte is taken as JSON,
-// anything else is marshalled; nil: the item has none.
+// Item returns an item that is not created yet. A config of type string or
+// []byte is used as JSON, and any other value is marshalled. If config is nil,
+// the item has no configuration.
 func (l *Landscaper) Item(namespace, name string, t lsv1alpha1.DeployItemType, config any) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{}
 	di.Namespace, di.Name, di.Spec.Type = namespace, name, t
@@ -167,14 +168,15 @@ func (l *Landscaper) Create(ctx context.Context, di *lsv1alpha1.DeployItem) erro
 	return nil
 }
 
-// manage gives an item the marks of an Execution whose template has the same name, and depends on nothing.
+// manage gives an item the marks of an Execution. Unless the item says otherwise, its template has the same name and
+// depends on nothing.
 func (l *Landscaper) manage(di *lsv1alpha1.DeployItem) {
 	if di.Labels == nil {
 		di.Labels = map[string]string{}
 	}
 	di.Labels[lsv1alpha1.ExecutionManagedByLabel] = l.options.ManagedBy
-	di.Labels[lsv1alpha1.ExecutionManagedNameLabel] = di.Name
-	metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.ExecutionDependsOnAnnotation, "")
+	di.Labels[lsv1alpha1.ExecutionManagedNameLabel] = cmp.Or(di.Labels[lsv1alpha1.ExecutionManagedNameLabel], di.Name)
+	metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.ExecutionDependsOnAnnotation, di.Annotations[lsv1alpha1.ExecutionDependsOnAnnotation])
 	di.Spec.Context = cmp.Or(di.Spec.Context, lsv1alpha1.DefaultContextName)
 }
 
@@ -192,7 +194,7 @@ func (l *Landscaper) Trigger(ctx context.Context, item types.NamespacedName) (st
 // is touched; phase and errors of the last job stay.
 func (l *Landscaper) TriggerAs(ctx context.Context, item types.NamespacedName, jobID string) error {
 	now := l.now()
-	return l.patchStatus(ctx, item, map[string]any{
+	return l.client.patchStatus(ctx, item, map[string]any{
 		"jobID": jobID, "jobIDGenerationTime": now,
 		"transitionTimes":    map[string]any{"triggerTime": now, "initTime": nil, "waitTime": nil, "finishedTime": nil},
 		"observedGeneration": nil,
@@ -241,7 +243,7 @@ func (l *Landscaper) Operate(ctx context.Context, item types.NamespacedName, ope
 		lsv1alpha1.ReconcileOperation: lsv1alpha1.ReconcileTimestampAnnotation,
 		contract.AbortOperation:       contract.AbortTimestampAnnotation,
 	}
-	return l.patch(ctx, item, map[string]any{"metadata": annotated(operation, timeKeys[operation], l.now())})
+	return l.client.patch(ctx, item, map[string]any{"metadata": annotated(operation, timeKeys[operation], l.now())})
 }
 
 // Annotate sets annotations; an empty value removes one.
@@ -253,7 +255,7 @@ func (l *Landscaper) Annotate(ctx context.Context, item types.NamespacedName, an
 			values[key] = nil
 		}
 	}
-	return l.patch(ctx, item, map[string]any{"metadata": map[string]any{"annotations": values}})
+	return l.client.patch(ctx, item, map[string]any{"metadata": map[string]any{"annotations": values}})
 }
 
 // annotated is metadata with an operation and, if key is set, its time.
@@ -267,11 +269,7 @@ func annotated(operation lsv1alpha1.Operation, key, now string) map[string]any {
 
 // Get reads an item.
 func (l *Landscaper) Get(ctx context.Context, item types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
-	di := &lsv1alpha1.DeployItem{}
-	if err := l.client.Get(ctx, item, di); err != nil {
-		return nil, fmt.Errorf("get deploy item %s: %w", item, err)
-	}
-	return di, nil
+	return l.client.get(ctx, item)
 }
 
 // shell is an item with nothing but its name.

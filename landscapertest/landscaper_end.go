@@ -106,7 +106,7 @@ func (l *Landscaper) fail(ctx context.Context, di *lsv1alpha1.DeployItem, e map[
 		status["observedGeneration"] = di.Generation
 	}
 	l.protocol.fail(status, di, e, l.now())
-	return l.patchStatus(ctx, keyOf(di), status)
+	return l.client.patchStatus(ctx, keyOf(di), status)
 }
 
 // Enforce looks once at all items of a namespace (empty: of all) and applies
@@ -153,7 +153,7 @@ func (l *Landscaper) enforce(ctx context.Context, di *lsv1alpha1.DeployItem) err
 	return l.protocol.enforce(ctx, l, di)
 }
 
-// progressing is how long a run of an item may take; false: for ever, or none runs.
+// progressing returns how long the run of an item may take. It returns false if there is no limit or no run.
 func (l *Landscaper) progressing(di *lsv1alpha1.DeployItem) (time.Duration, bool) {
 	if di.Status.LastReconcileTime == nil {
 		return 0, false
@@ -164,7 +164,7 @@ func (l *Landscaper) progressing(di *lsv1alpha1.DeployItem) (time.Duration, bool
 	return di.Spec.Timeout.Duration, di.Spec.Timeout.Duration != 0
 }
 
-// over tells that a time has passed since a moment.
+// over reports whether a time has passed since a moment.
 func (l *Landscaper) over(since time.Time, limit time.Duration) bool {
 	return l.options.Clock.Since(since) >= limit
 }

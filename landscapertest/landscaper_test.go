@@ -72,7 +72,7 @@ func TestTrigger(t *testing.T) {
 		}
 	})
 	t.Run("annotation", func(t *testing.T) {
-		ls, _, _ := stage(t, landscapertest.LandscaperOptions{Revision: contract.Annotation})
+		ls, _, _ := stage(t, landscapertest.LandscaperOptions{Revision: contract.RevisionAnnotation})
 		if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestEnforce(t *testing.T) {
 		}
 	})
 	t.Run("annotation: progressing asks for an abort, which is failed in the end", func(t *testing.T) {
-		ls, c, clk := stage(t, landscapertest.LandscaperOptions{Revision: contract.Annotation})
+		ls, c, clk := stage(t, landscapertest.LandscaperOptions{Revision: contract.RevisionAnnotation})
 		if err := ls.Deploy(t.Context(), ls.Item("ns", "a", typ, nil)); err != nil {
 			t.Fatal(err)
 		}

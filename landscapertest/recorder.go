@@ -50,7 +50,7 @@ func (r *Recorder) Hook(name string) extension.ReconcileExtensionHook {
 	}
 }
 
-// On scripts what the hook with that name does at a hook type, from now on; nil: no opinion.
+// On scripts what the hook with that name does at a hook type, from now on. If script is nil, the hook has no opinion.
 func (r *Recorder) On(name string, t extension.HookType, script Script) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

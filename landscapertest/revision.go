@@ -34,7 +34,7 @@ type protocol interface {
 	enforce(ctx context.Context, l *Landscaper, di *lsv1alpha1.DeployItem) error
 }
 
-var protocols = map[contract.Revision]protocol{contract.JobID: jobProtocol{}, contract.Annotation: annotationProtocol{}}
+var protocols = map[contract.Revision]protocol{contract.RevisionJobID: jobProtocol{}, contract.RevisionAnnotation: annotationProtocol{}}
 
 // protocolOf returns the protocol of a revision and the client that follows it. For a revision that Landscaper does not
 // speak here, each call of the client is an error.

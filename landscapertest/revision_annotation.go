@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// annotationProtocol is the Landscaper of [contract.Annotation].
+// annotationProtocol is the Landscaper of [contract.RevisionAnnotation].
 type annotationProtocol struct{}
 
 func (annotationProtocol) jobs() bool { return false }

@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// jobProtocol is the Landscaper of [contract.JobID].
+// jobProtocol is the Landscaper of [contract.RevisionJobID].
 type jobProtocol struct{}
 
 func (jobProtocol) jobs() bool { return true }

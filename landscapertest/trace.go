@@ -69,7 +69,7 @@ func (t *Trace) String(item types.NamespacedName) string {
 	return b.String()
 }
 
-// isStart tells that a step belongs to the first phase of a pass.
+// isStart reports whether a step belongs to the first phase of a reconcile.
 func isStart(s deployerlib.Step) bool {
 	return s.Kind == deployerlib.StepPhase && s.Name == "start" ||
 		s.Kind == deployerlib.StepHook && phaseOf(s.Name) == "start"
@@ -95,7 +95,7 @@ func lineOf(s deployerlib.Step) string {
 		line = string(s.Kind) + " → " + s.Name
 	}
 	if s.Reason != "" {
-		line += " (" + s.Reason + ")"
+		line += " (" + string(s.Reason) + ")"
 	}
 	if s.Err != nil {
 		line += ": " + s.Err.Error()

@@ -87,6 +87,26 @@ func TestOperationsAreBounded(t *testing.T) {
 			t.Errorf("%d steps, %d bytes for a list of %d", len(steps), size, len(whole))
 		}
 	})
+	t.Run("so is a list of few items that all change [F16]", func(t *testing.T) {
+		steps, size := sent(t, map[string]any{"items": numbered(0, 100)}, func(spec map[string]any) {
+			for i, item := range spec["items"].([]any) {
+				item.(map[string]any)["name"] = fmt.Sprint("other-", i)
+				item.(map[string]any)["text"] = strings.Repeat("y", 80)
+			}
+		})
+		if whole, _ := json.Marshal(numbered(0, 100)); len(steps) != 2 || size > len(whole)+400 {
+			t.Errorf("%d steps, %d bytes for a list of %d", len(steps), size, len(whole))
+		}
+	})
+	t.Run("items that only moved are sent alone [F16]", func(t *testing.T) {
+		_, size := sent(t, map[string]any{"items": numbered(0, 1000)}, func(spec map[string]any) {
+			list := spec["items"].([]any)
+			spec["items"] = append(append([]any{list[700]}, list[:700]...), list[701:]...)
+		})
+		if size > 400 {
+			t.Errorf("%d bytes", size)
+		}
+	})
 	t.Run("the limit of the API server on the number of steps is never reached [F16]", func(t *testing.T) {
 		for name, lists := range map[string]int{"one object": 1, "many objects": 300} {
 			spec := map[string]any{}

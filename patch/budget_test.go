@@ -3,10 +3,16 @@
 package patch_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/patch"
 )
@@ -98,4 +104,135 @@ func count(n int, what string) string {
 		what += "s"
 	}
 	return fmt.Sprint(n, " ", what)
+}
+
+// forbid refuses verbs as the API server does where a role lacks them.
+func forbid(verbs ...string) func(string) error {
+	return func(request string) error {
+		verb, _, _ := strings.Cut(request, " ")
+		if slices.Contains(verbs, verb) {
+			return apierrors.NewForbidden(schema.GroupResource{Group: "example.org", Resource: "gadgets"}, "web",
+				fmt.Errorf(`User "u" cannot %s resource "gadgets" in API group "example.org" in the namespace "default"`, verb))
+		}
+		return nil
+	}
+}
+
+// verbs are the requests without their bodies.
+func verbs(s *server) []string {
+	out := []string{}
+	for _, request := range s.requests {
+		words := strings.Fields(request)
+		if strings.Contains(request, " status ") {
+			words[0] += "/status"
+		}
+		out = append(out, words[0])
+	}
+	s.requests = nil
+	return out
+}
+
+func TestWithoutTheRightToPatch(t *testing.T) {
+	both := map[string]func(*patch.Patch){
+		"merge changes": func(p *patch.Patch) { p.Spec().Set("text", "x"); p.Status().Set("state", "y") },
+		"functions": func(p *patch.Patch) {
+			p.Append(func(body map[string]any) error {
+				within(body, "spec")["text"], within(body, "status")["state"] = "x", "y"
+				return nil
+			})
+		},
+	}
+	for name, note := range both {
+		t.Run(name+" are updates of the raw object [F59]", func(t *testing.T) {
+			s, p := newServer(t, halfKnown), &patch.Patch{}
+			s.refuse = forbid("patch")
+			note(p)
+			want := fold(t, p, s.body)
+			apply(t, p, s, s.typed(), patch.StatusSubresource(true))
+			for _, part := range []string{"spec", "status"} {
+				if diff := cmp.Diff(plain(t, want[part]), plain(t, s.body[part])); diff != "" {
+					t.Errorf("%s (-want +stored):\n%s", part, diff)
+				}
+			}
+			s.requests = nil
+			s.change(func(body map[string]any) { within(body, "spec")["text"] = "other" })
+			obj := s.raw()
+			result := apply(t, p, s, obj, patch.StatusSubresource(true))
+			if diff := cmp.Diff([]string{"get", "update"}, verbs(s)); diff != "" {
+				t.Errorf("a later patch costs one read more, and no attempt to patch (-want +got):\n%s", diff)
+			}
+			if result.Reads != 1 || obj.GetResourceVersion() != within(s.body, "metadata")["resourceVersion"] {
+				t.Errorf("result %+v", result)
+			}
+		})
+		t.Run(name+" meet conflicts, and are tried again [F59]", func(t *testing.T) {
+			s, p := newServer(t, halfKnown), &patch.Patch{}
+			note(p)
+			once := true
+			s.refuse = func(request string) error {
+				if request == "update " && once {
+					once = false
+					s.change(func(body map[string]any) { within(body, "spec")["theirs"] = "1" })
+				}
+				return forbid("patch")(request)
+			}
+			apply(t, p, s, s.raw(), patch.StatusSubresource(true))
+			if spec := within(s.body, "spec"); spec["theirs"] != "1" || spec["text"] != "x" || within(s.body, "status")["state"] != "y" {
+				t.Errorf("stored %v", s.body)
+			}
+		})
+		t.Run(name+" are not made on another object of the same name [F59, F20]", func(t *testing.T) {
+			s, p := newServer(t, halfKnown), &patch.Patch{}
+			s.refuse = forbid("patch")
+			note(p)
+			obj := s.raw()
+			s.change(func(body map[string]any) { within(body, "metadata")["uid"] = "second" })
+			if result := apply(t, p, s, obj, patch.StatusSubresource(true)); !result.Gone || within(s.body, "spec")["text"] != "" {
+				t.Errorf("result %+v, stored %v", result, s.body)
+			}
+		})
+	}
+	t.Run("a locked patch stays one [F59]", func(t *testing.T) {
+		s, p := newServer(t, halfKnown), &patch.Patch{}
+		s.refuse = forbid("patch")
+		obj := s.raw()
+		s.bump()
+		p.Labels().Set("a", "1")
+		if _, err := p.Apply(t.Context(), s, obj, patch.Locked()); !apierrors.IsConflict(err) {
+			t.Errorf("Apply() = %v, want a conflict", err)
+		}
+	})
+	t.Run("neither right is an error that names the resource, until one is granted [F59]", func(t *testing.T) {
+		s, p := newServer(t, halfKnown), &patch.Patch{}
+		s.refuse = forbid("patch", "update")
+		p.Status().Set("state", "x")
+		_, err := p.Apply(t.Context(), s, s.raw(), patch.StatusSubresource(true))
+		if rights, ok := errors.AsType[*patch.RightsError](err); !ok || rights.Resource != "Gadget/status" || !apierrors.IsForbidden(err) {
+			t.Errorf("Apply() = %v, want a RightsError", err)
+		}
+		s.refuse = forbid("update")
+		apply(t, p, s, s.raw(), patch.StatusSubresource(true))
+		s.refuse = forbid("patch")
+		p.Status().Set("state", "y")
+		apply(t, p, s, s.raw(), patch.StatusSubresource(true))
+		s.refuse = forbid("update")
+		p.Status().Set("state", "z")
+		apply(t, p, s, s.raw(), patch.StatusSubresource(true))
+		if got := within(s.body, "status")["state"]; got != "z" {
+			t.Errorf("state %v", got)
+		}
+	})
+	t.Run("what an admission plugin refuses is not tried in another way [F59]", func(t *testing.T) {
+		s, p := newServer(t, halfKnown), &patch.Patch{}
+		s.refuse = func(string) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "gadgets"}, "web", errors.New("admission webhook denied the request"))
+		}
+		p.Labels().Set("a", "1")
+		if _, err := p.Apply(t.Context(), s, s.raw()); !apierrors.IsForbidden(err) {
+			t.Errorf("Apply() = %v, want forbidden", err)
+		}
+		if diff := cmp.Diff([]string{"patch"}, verbs(s)); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
 }

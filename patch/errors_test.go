@@ -3,12 +3,16 @@
 package patch_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/deployerkit/deployerkit/patch"
 )
@@ -45,6 +49,78 @@ func TestPermanent(t *testing.T) {
 		t.Run("not "+name, func(t *testing.T) {
 			if patch.Permanent(err) {
 				t.Errorf("Permanent(%v) = true, want false", err)
+			}
+		})
+	}
+}
+
+// TestApplyToAnotherObject: after a conflict there is another object of the same name, which the patch was not made for.
+func TestApplyToAnotherObject(t *testing.T) {
+	c, _, di := stored(t, func(di *lsv1alpha1.DeployItem) { di.UID = "first" })
+	if err := c.Delete(t.Context(), di.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	second := item(func(di *lsv1alpha1.DeployItem) { di.UID, di.ResourceVersion, di.Generation = "second", "", 2 })
+	if err := c.Create(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	p := &patch.Patch{}
+	p.Append(setLabel("mine", "1"))
+	t.Run("is not one to the new one [Kx4]", func(t *testing.T) {
+		if result := apply(t, p, c, di); !result.Gone || result.Reads != 1 {
+			t.Errorf("result %+v, want gone after one read", result)
+		}
+		now := &lsv1alpha1.DeployItem{}
+		read(t, c, now)
+		if now.UID != "second" || len(now.Labels) != 0 {
+			t.Errorf("%s has the labels %v", now.UID, now.Labels)
+		}
+	})
+}
+
+// TestApplyToTerminating: an object is only gone if our patch let it go, and nothing else holds it.
+func TestApplyToTerminating(t *testing.T) {
+	for name, tc := range map[string]struct {
+		held  []string
+		grace int64
+		left  []string
+		gone  bool
+	}{
+		"the last finalizer goes [Kx13]":          {[]string{"a/b"}, 0, nil, true},
+		"it terminates gracefully, as pods do":    {[]string{"a/b"}, 30, nil, false},
+		"it had no finalizer, and is still there": {nil, 0, nil, false},
+		"somebody added a finalizer meanwhile":    {[]string{"a/b"}, 0, []string{"c/d"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			terminating := func(obj client.Object) {
+				at := metav1.Unix(1, 0)
+				obj.SetDeletionTimestamp(&at)
+				obj.SetDeletionGracePeriodSeconds(&tc.grace)
+			}
+			base, _ := newClient(t)
+			statuses := 0
+			c := interceptor.NewClient(base.(client.WithWatch), interceptor.Funcs{
+				Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, _ client.Patch, _ ...client.PatchOption) error {
+					obj.SetResourceVersion("8")
+					terminating(obj)
+					obj.SetFinalizers(tc.left)
+					return nil
+				},
+				SubResourcePatch: func(_ context.Context, _ client.Client, _ string, obj client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+					statuses++
+					obj.SetResourceVersion("9")
+					return nil
+				},
+			})
+			di := item(func(di *lsv1alpha1.DeployItem) { di.Finalizers, di.Status.ObservedGeneration = tc.held, 1 })
+			terminating(di)
+			p := &patch.Patch{}
+			p.Metadata().Set("finalizers", nil)
+			p.Labels().Set("a", "1")
+			p.Status().Set("phase", "Deleting")
+			result := apply(t, p, c, di, patch.StatusSubresource(true))
+			if result.Gone != tc.gone || (statuses == 0) != tc.gone {
+				t.Errorf("gone: %t, %d writes of the status; want gone: %t", result.Gone, statuses, tc.gone)
 			}
 		})
 	}

@@ -27,8 +27,8 @@ type Func = patching.Func
 //	p.Append(patch.Typed(func(cm *corev1.ConfigMap) error { … }))
 //
 // Only what fn changes is changed. What the type does not declare stays as it is, also in the items of lists: an item is recognised by
-// its key (the patchMergeKey of the list in the Go type, otherwise "name"), an item without a key by being equal, by what it has in
-// common, or by its position. An item with a key that was not there before is a new one.
+// its key (the patchMergeKey of the list in the Go type, otherwise "name"), an item that had no key by being equal, by what it has in
+// common, or by its position. An item with another key is another item.
 //
 // Setting a field to a value that its tag leaves out (omitempty) removes it. An object that did not exist is stored as Go shows it.
 //

@@ -103,7 +103,7 @@ func TestFold(t *testing.T) {
 		p.Append(note("b"), nil, note("d"))
 		p.Insert(0, note("a"))
 		p.Insert(2, note("c"))
-		p.Insert(99, note("e"))
+		p.Insert(98, note("e"))
 		p.Body().Set("dict", "!")
 		fold(t, p, map[string]any{})
 		if want := "a! b! c! d! e! "; trace != want {

@@ -150,9 +150,13 @@ func TestTypedReads(t *testing.T) {
 }
 
 func TestDeletionsAreSent(t *testing.T) {
-	for name, note := range map[string]func(*patch.Patch){
-		"of an annotation": func(p *patch.Patch) { p.Annotations().Set("theirs", nil) },
-		"of a field":       func(p *patch.Patch) { p.Spec().In("tags").Set("theirs", nil) },
+	for name, tc := range map[string]struct {
+		note     func(*patch.Patch)
+		requests string
+	}{
+		"of an annotation": {func(p *patch.Patch) { p.Annotations().Set("theirs", nil) }, "patch"},
+		// A merge patch with the deletion would create the parent. The resourceVersion in its place is a conflict here.
+		"of a field": {func(p *patch.Patch) { p.Spec().In("tags").Set("theirs", nil) }, "patch get patch"},
 	} {
 		t.Run(name+" whose parent the object at hand does not have [F17]", func(t *testing.T) {
 			for _, form := range []func(*server) client.Object{(*server).raw, (*server).typed} {
@@ -162,9 +166,12 @@ func TestDeletionsAreSent(t *testing.T) {
 					within(body, "metadata", "annotations")["theirs"] = "1"
 					within(body, "spec", "tags")["theirs"] = "1"
 				})
-				note(p)
+				tc.note(p)
 				p.Labels().Set("a", "1")
 				apply(t, p, s, obj, patch.StatusSubresource(true))
+				if asked := strings.Join(verbs(s), " "); asked != tc.requests {
+					t.Errorf("%T: requests %s, want %s", obj, asked, tc.requests)
+				}
 				left := len(within(s.body, "metadata", "annotations")) + len(within(s.body, "spec", "tags"))
 				if left != 1 || within(s.body, "metadata", "labels")["a"] != "1" {
 					t.Errorf("%T: stored %v", obj, s.body)
@@ -177,6 +184,9 @@ func TestDeletionsAreSent(t *testing.T) {
 		p.Spec().In("nope").Set("x", nil)
 		p.Labels().Set("a", "1")
 		apply(t, p, s, s.raw())
+		if sent := s.requests[0]; !strings.Contains(sent, `"resourceVersion":"7"`) || strings.Contains(sent, "nope") {
+			t.Errorf("sent %s, want the resourceVersion instead of the deletion", sent)
+		}
 		if _, exists := within(s.body, "spec")["nope"]; exists {
 			t.Error("the parent was created")
 		}

@@ -102,6 +102,41 @@ func TestTypedLists(t *testing.T) {
 	}
 }
 
+func TestTypedListsOfItemsWithoutKey(t *testing.T) {
+	list := func(items ...map[string]any) map[string]any {
+		out := []any{}
+		for _, item := range items {
+			out = append(out, item)
+		}
+		return map[string]any{"items": out}
+	}
+	first := map[string]any{"image": "a", "extra": "A"}
+	second := map[string]any{"image": "b", "extra": "B"}
+	for name, tc := range map[string]struct {
+		edit func([]knownItem[knownPort]) []knownItem[knownPort]
+		want map[string]any
+	}{
+		"an item that gets a key": {
+			func(items []knownItem[knownPort]) []knownItem[knownPort] { items[1].Name = "new"; return items },
+			list(first, map[string]any{"image": "b", "extra": "B", "name": "new"}),
+		},
+		"an item that moves behind a new one with a key": {
+			func(items []knownItem[knownPort]) []knownItem[knownPort] {
+				return append([]knownItem[knownPort]{{Name: "new", Image: "c"}}, items...)
+			},
+			list(map[string]any{"image": "c", "name": "new"}, first, second),
+		},
+	} {
+		t.Run(name+" keeps what the type does not declare [F14]", func(t *testing.T) {
+			p := &patch.Patch{}
+			p.Append(patch.Typed(func(l *named[knownItem[knownPort]]) error { l.Items = tc.edit(l.Items); return nil }))
+			if diff := cmp.Diff(tc.want, fold(t, p, list(first, second))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 // check makes the steps through half and through full, on items that identify makes.
 func check[H named[knownItem[knownPort]] | tagged[knownItem[knownPort]], F named[fullItem] | tagged[fullItem]](
 	t *testing.T, how string, identify func(string) knownItem[fullPort], steps []step,

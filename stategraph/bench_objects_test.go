@@ -16,7 +16,7 @@ import (
 // settled is a target in which everything is as desired.
 type settled struct{ *cluster }
 
-func (settled) Claim(context.Context, []claim) error { return nil }
+func (settled) Claim(context.Context, claim, func() []claim) error { return nil }
 
 func (settled) Apply(_ context.Context, _ unit, desired []apply.Desired) ([]outcome, error) {
 	out := make([]outcome, len(desired))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -20,6 +21,8 @@ const MaxComponents = 1000
 type Builder struct {
 	parts   []part
 	removed []removal
+	exports []exported
+	decode  func(*lsv1alpha1.DeployItem) (any, error) // of NewGraphOf; if it is nil, each body decodes for itself
 	faults  []error
 }
 
@@ -58,9 +61,10 @@ func (b *Builder) Removed(component string, undo func(ctx context.Context) error
 // Build checks everything and returns the graph.
 // Errors: all faults at once: names that are not allowed or used twice, no resource, a requirement that does not exist or
 // is the component itself, requirements in a cycle (the shortest one is shown), a resource that may be unready but
-// listens to nothing, and what resources find wrong with themselves, such as a missing template.
+// listens to nothing, what resources find wrong with themselves, such as a missing template, and uses of components or
+// outputs that do not exist. What a resource uses is required without being told: see Template and Uses.
 func (b *Builder) Build() (*Graph, error) {
-	g := &Graph{index: map[string]int{}, removed: map[string]func(context.Context) error{}}
+	g := &Graph{index: map[string]int{}, removed: map[string]func(context.Context) error{}, decode: b.decode}
 	faults := slices.Clone(b.faults)
 	if len(b.parts) == 0 && len(faults) == 0 {
 		faults = append(faults, errors.New("the graph has no components"))
@@ -74,6 +78,8 @@ func (b *Builder) Build() (*Graph, error) {
 	for _, p := range b.parts {
 		faults = append(faults, g.require(p)...)
 	}
+	faults = append(faults, g.infer()...)
+	faults = append(faults, g.addExports(b.exports)...)
 	faults = append(faults, g.remove(b.removed)...)
 	order := g.sort()
 	if len(order) < len(g.nodes) {

@@ -4,6 +4,7 @@ package stategraph
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -11,6 +12,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
@@ -50,20 +52,34 @@ func (c *call) note(inventory apply.Inventory) error {
 func (c *call) reconcile(ctx context.Context) error {
 	uid := c.item.UID
 	c.memory.begin(c.run.Cluster, uid, func() { c.keeper.Wake(uid, time.Time{}) })
+	c.memory.onReference(func() { c.keeper.Wake(uid, c.memory.nextReference(c.keeper.Runtime().Clock.Now())) })
 	defer func() {
 		if c.memory.end() {
 			c.keeper.Wake(uid, time.Time{})
 		}
 	}()
 	thorough, giveBack := c.run.Take()
+	config, err := c.graph.configure(c.item)
+	if err != nil {
+		giveBack()
+		return err
+	}
 	walk := c.openWalk(ctx)
+	walk.config = config
+	c.memory.during(func(o watch.Object) { walk.news(c.target.ownerOf(o)) }, walk.news)
 	w, next := walk.walk(ctx)
+	c.memory.during(nil, nil)
 	c.metrics.count(w.states)
 	left, err := c.removeLeft(ctx, walk, w)
 	if len(left) > 0 && err == nil {
 		next = shorter(next, lookAgain)
 	}
+	next = shorter(next, c.target.recheck)
+	exportWaits, exportErr := c.export(ctx, walk, w, thorough)
 	result := c.conclude(w, left, err)
+	if result.err = errors.Join(result.err, exportErr); result.waits == "" {
+		result.waits = exportWaits
+	}
 	if err := c.settle(ctx, result.err); err != nil && result.err == nil {
 		result.err = err
 	}
@@ -109,6 +125,9 @@ func (c *call) next(r result, next time.Duration, thorough bool) error {
 	}
 	switch {
 	case r.err != nil:
+		if r.moving {
+			c.item.Status.Phase = lsv1alpha1.DeployItemPhases.Progressing // the library stores it beside the error
+		}
 		return r.err
 	case r.waits != "":
 		return deployerlib.WaitFor(r.waits, shorter(next, c.run.Poll()))

@@ -28,6 +28,8 @@ type Node struct {
 	instance  string
 	element   any
 	kept      *kept // nil: it was not prepared
+	ahead     bool  // the turn of the component has not come: only the names of its objects are asked for
+	exports   bool  // the call is for an export of the component, which may ask for its own output
 }
 
 // kept is what a component keeps in the target cluster in this run.
@@ -61,10 +63,16 @@ func (n *Node) Instance() string { return n.instance }
 // Item returns a copy of the deploy item, as it was at the start of the run. Changing it has no effect.
 func (n *Node) Item() *lsv1alpha1.DeployItem { return n.run.item.DeepCopy() }
 
+// errAhead ends a body that needs more than is known before its turn.
+var errAhead = errors.New("what the component requires is not ready")
+
 // Client is the client of the target cluster. Objects that shall go with the item are better kept by an Object or
 // Template, for the inventory does not know what is created here.
 // Errors: the deploy item has no target.
 func (n *Node) Client() (client.Client, error) {
+	if n.ahead {
+		return nil, errAhead
+	}
 	if n.run.target == nil {
 		return nil, fmt.Errorf("component %s needs a target cluster, but the deploy item has no target", n.component)
 	}
@@ -145,6 +153,8 @@ func Element[E any](ctx context.Context) (E, error) {
 func (n *Node) mayUse(component string) error {
 	place, found := n.run.graph.index[component]
 	switch {
+	case n.exports && component == n.component:
+		return nil
 	case component == n.component:
 		return fmt.Errorf("component %s asks for its own output", n.component)
 	case !found:

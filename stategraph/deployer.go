@@ -38,6 +38,9 @@ type Options struct {
 	// StartWithin spreads the run that each finished item gets after the process started. Zero: DefaultStartWithin.
 	// Negative: at once.
 	StartWithin time.Duration
+	// StatusGrace is how long after its creation an object of a custom kind without a status is not ready, if the definition
+	// of the kind does not say what its status is like. Zero: upkeep.DefaultStatusGrace. Negative: no time.
+	StatusGrace time.Duration
 	// Parallel is how many components of one item run at once. Zero: DefaultParallel.
 	Parallel int
 	// Targets is what Targets may ask for. Zero: the strictest.
@@ -74,7 +77,7 @@ func Args(name string, t lsv1alpha1.DeployItemType, g *Graph, o Options, hooks .
 // One call is one walk: it waits for nothing. What is not ready brings the next one about by its listeners.
 func New(g *Graph, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	o = o.withDefaults()
-	keeper := upkeep.New(upkeep.Options{Name: "state graph", Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport})
+	keeper := upkeep.New(upkeep.Options{Name: "state graph", Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport, StatusGrace: o.StatusGrace})
 	d := &deployer{graph: g, options: o, keeper: keeper, hooks: keeper.Hooks(o.schedule()), metrics: newMetrics()}
 	for _, setup := range hooks {
 		d.hooks = d.hooks.RegisterHookSetup(setup)

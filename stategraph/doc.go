@@ -21,11 +21,11 @@
 //
 // # One run
 //
-// A run visits all components, in waves. First, those that require nothing; then those whose requirements are all ready
-// by now, and so on. For each wave all Prepares are called, the inventory is stored once if it grew, and then Reconcile
-// and Ready of each component are called, several components at once. Nothing waits: what is not ready yet leaves the run
-// with its reason, and a listener brings the next run about. A component that is not ready, or failed, blocks all that
-// requires it, directly or not, and nothing else. The states are in the status of the item:
+// A run visits all components, several at once: each as soon as all that it requires are ready. Prepare is called first, then the
+// inventory is stored if it grew, together with all other names that can be known by then, and then Reconcile and Ready are
+// called. Nothing waits: what is not ready yet leaves the run with its reason, and a listener brings the next run about, or has
+// the component looked at again while the run goes on. A component that is not ready, or failed, blocks all that requires it,
+// directly or not, and nothing else. The states are in the status of the item:
 //
 //	Ready        reconciled in this run, and ready
 //	Progressing  reconciled in this run, not ready yet, for a reason
@@ -37,12 +37,14 @@
 //
 // Object keeps one object of any kind, Template those of a file, Versioned a ConfigMap or Secret that is replaced instead of
 // changed, ForEach one instance per element of a list. They listen to their objects and know when those are ready.
-// External is for anything else: plain functions. Whoever needs more implements Resource, with Preparer for objects and
+// Reference waits for objects that others create. External is for anything else: plain functions. Whoever needs more implements Resource, with Preparer for objects and
 // Deleter for what must be undone.
 //
 // A Resource serves all items and holds nothing about any. What is known of the item that is processed is in the context:
-// Item, Config, Client (of the target), Log, and what required components left: Name, Ref, Output and Outputs. Outside of a
-// run they return ErrNoRun. Nothing tells why a run takes place, so that the outcome cannot depend on it.
+// Item, Config, Client (of the target), Log, and what required components left: Name, Ref, Output and Outputs. A graph made by
+// NewGraphOf knows the type of the configuration, and With hands it to a body. What a template asks for is required without
+// being named; Require and Uses are the same for Go functions. Builder.Export exports values for Landscaper. Outside of a run
+// they return ErrNoRun. Nothing tells why a run takes place, so that the outcome cannot depend on it.
 //
 // # Objects
 //

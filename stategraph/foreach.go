@@ -74,7 +74,7 @@ func instancesOf[E any](ctx context.Context, n *Node, elements func(ctx context.
 			return nil, fmt.Errorf("two elements have the name %q", instance)
 		}
 		seen[instance] = true
-		instances = append(instances, &Node{run: n.run, place: n.place, component: n.component, instance: instance, element: element})
+		instances = append(instances, &Node{run: n.run, place: n.place, component: n.component, instance: instance, element: element, ahead: n.ahead})
 	}
 	return instances, nil
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
 // Graph says which components exist for a deploy item, and which requires which. It is checked when it is built, never
@@ -18,7 +20,9 @@ type Graph struct {
 	// ancestors are all nodes that a node requires, directly or not, in ascending order.
 	ancestors [][]int
 	removed   map[string]func(ctx context.Context) error
-	timer     time.Duration // the shortest Timer of all nodes; 0: none
+	exports   []export
+	decode    func(*lsv1alpha1.DeployItem) (any, error) // nil: each body decodes for itself
+	timer     time.Duration                             // the shortest Timer of all nodes; 0: none
 }
 
 // vertex is one component.
@@ -56,6 +60,13 @@ func (g *Graph) Requires(component string) []string {
 		return nil
 	}
 	return g.names(g.nodes[place].requires)
+}
+
+// hasObjects reports whether a component is about objects, of which it may have none.
+func (g *Graph) hasObjects(component string) bool {
+	node := &g.nodes[g.index[component]]
+	_, refers := node.resource.(*reference)
+	return refers || node.preparer != nil
 }
 
 // names turns places into components.

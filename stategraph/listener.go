@@ -25,6 +25,7 @@ const (
 	listensToTimer
 	listensToPoll
 	listensToChannel
+	listensToReference
 )
 
 // minEvery is the shortest period of a timer.
@@ -49,7 +50,7 @@ func Channel(events <-chan types.NamespacedName) Listener {
 // String is for people.
 func (l Listener) String() string {
 	switch l.kind {
-	case listensToObjects:
+	case listensToObjects, listensToReference:
 		return "watch"
 	case listensToTimer:
 		return fmt.Sprintf("timer(%s)", l.every)

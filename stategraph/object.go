@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -28,6 +29,9 @@ func Object[T client.Object](body func(ctx context.Context) (T, error), opts ...
 	if body == nil {
 		r.faults = append(r.faults, "the body of Object is nil")
 	}
+	if of := reflect.TypeFor[T](); !r.always && r.judge == nil && !tellsReadiness(of) {
+		r.faults = append(r.faults, fmt.Sprintf("the status of a %s has neither conditions nor observedGeneration, so it is not known when it is ready: use ReadyWhen, or ReadyOnceApplied", of))
+	}
 	r.render = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
 		obj, err := bodyOf(ctx, body, r.scheme)
 		if err != nil || obj == nil {
@@ -36,6 +40,21 @@ func Object[T client.Object](body func(ctx context.Context) (T, error), opts ...
 		return []*unstructured.Unstructured{obj}, nil
 	}
 	return r
+}
+
+// tellsReadiness reports whether the default rules can judge objects of a Go type: its status has conditions or observedGeneration,
+// or it has none, or Kubernetes itself serves the kind, or the type does not say what its status is like.
+func tellsReadiness(of reflect.Type) bool {
+	if of.Kind() != reflect.Pointer || of.Elem().Kind() != reflect.Struct || !kindOfType(scheme.Scheme, of).Empty() {
+		return true
+	}
+	status, found := of.Elem().FieldByName("Status")
+	if !found || status.Type.Kind() != reflect.Struct {
+		return true
+	}
+	_, conditions := status.Type.FieldByName("Conditions")
+	_, generation := status.Type.FieldByName("ObservedGeneration")
+	return conditions || generation
 }
 
 // newObjects makes the common part. static finds the kind when no option announces any.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
 // objects is a Resource that keeps objects of the target cluster: all ready-made ones but External.
@@ -20,6 +21,7 @@ type objects struct {
 	render func(ctx context.Context) ([]*unstructured.Unstructured, error)
 	// kinds are those of the objects; nil: they are not known before a run.
 	kinds  []schema.GroupVersionKind
+	uses   []template.Use // of its template
 	faults []string
 	options
 }
@@ -109,10 +111,18 @@ func ApplyPrepared(ctx context.Context) error {
 	var errs []error
 	for _, o := range outcomes {
 		if o.Err != nil {
-			errs = append(errs, o.Err)
+			errs = append(errs, withAdvice(o.Err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// withAdvice adds to an error what the author of the graph can do.
+func withAdvice(err error) error {
+	if one, ok := errors.AsType[*apply.Error](err); ok && one.Immutable {
+		return fmt.Errorf("%w; with the option WithStrategy(apply.Recreate) the object is deleted and created anew", err)
+	}
+	return err
 }
 
 // ObjectsReady tells whether the objects that ApplyPrepared applied are ready, by the rules of package apply/readiness.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/jsonpath"
 )
 
 // Option changes how Object, Template and Versioned keep their objects.
@@ -29,6 +30,9 @@ type options struct {
 	declared  []schema.GroupVersionKind
 	scheme    *runtime.Scheme
 	data      func(ctx context.Context) (any, error) // of WithData; nil: none
+	required  []Requirement                          // of Uses
+	outputs   map[string]*jsonpath.Path              // of WithOutput
+	optional  bool                                   // it keeps no object for some items
 	faults    []string
 }
 

@@ -9,10 +9,12 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/jsonpath"
 )
 
 // output is one thing that a component leaves for those that require it.
@@ -69,6 +71,9 @@ func SetOutput(ctx context.Context, value any) error {
 	if err != nil {
 		return err
 	}
+	if n.ahead {
+		return nil
+	}
 	n.run.mu.Lock()
 	defer n.run.mu.Unlock()
 	for _, out := range n.run.outputs[n.place] {
@@ -81,9 +86,17 @@ func SetOutput(ctx context.Context, value any) error {
 	return nil
 }
 
-// Name returns the name of the only object of a required component, without asking the cluster.
+// Name returns the name of the only object of a required component, without asking the cluster. It is empty if the component
+// keeps no object for this item.
 // Errors: as for Ref.
 func Name(ctx context.Context, component string) (string, error) {
+	n, outs, err := outputsOf(ctx, component)
+	if err != nil {
+		return "", err
+	}
+	if len(objectsOf(outs)) == 0 && n.run.graph.hasObjects(component) {
+		return "", nil
+	}
 	ref, err := Ref(ctx, component)
 	return ref.Name, err
 }
@@ -95,16 +108,83 @@ func Ref(ctx context.Context, component string) (apply.Ref, error) {
 	if err != nil {
 		return apply.Ref{}, err
 	}
-	var refs []apply.Ref
+	kept := objectsOf(outs)
+	if len(kept) != 1 {
+		return apply.Ref{}, fmt.Errorf("component %s: %s keeps %d objects, want one", n.component, component, len(kept))
+	}
+	return kept[0].ref, nil
+}
+
+// OutputOf returns the value of an output that a required component declares with WithOutput; nil if the component keeps no
+// object for this item. It may cost a call, as Output does.
+// Errors: the component is not required, or has no such output; the object has no such field, or several.
+func OutputOf(ctx context.Context, component, output string) (any, error) {
+	n, err := From(ctx)
+	if err != nil {
+		return nil, err
+	}
+	live, err := onlyObject(ctx, component)
+	if err != nil {
+		return nil, err
+	}
+	kept := declaredBy(n.run.graph.nodes[n.run.graph.index[component]].resource)
+	if kept == nil || kept.outputs[output] == nil {
+		return nil, fmt.Errorf("component %s: %s has no output %q", n.component, component, output)
+	}
+	if live == nil {
+		return nil, nil
+	}
+	value, err := valueAt(ctx, live, kept.outputs[output])
+	if err != nil {
+		return nil, fmt.Errorf("component %s: output %q of %s: %w", n.component, output, component, err)
+	}
+	return value, nil
+}
+
+// valueAt returns a copy of the only value that a path finds.
+func valueAt(ctx context.Context, live *unstructured.Unstructured, path *jsonpath.Path) (any, error) {
+	found, err := path.Find(ctx, live.Object)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("%s leads to %d values, want one", path, len(found))
+	}
+	return runtime.DeepCopyJSONValue(found[0]), nil
+}
+
+// onlyObject returns the only object of a required component as it is in the cluster, which must not be changed; nil if it
+// keeps none for this item.
+func onlyObject(ctx context.Context, component string) (*unstructured.Unstructured, error) {
+	n, outs, err := outputsOf(ctx, component)
+	if err != nil {
+		return nil, err
+	}
+	kept := objectsOf(outs)
+	if len(kept) == 0 && n.run.graph.hasObjects(component) {
+		return nil, nil
+	}
+	if len(kept) != 1 {
+		return nil, fmt.Errorf("component %s: %s keeps %d objects, want one", n.component, component, len(kept))
+	}
+	live, err := kept[0].object(ctx, n)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("component %s: read %s of %s: %w", n.component, kept[0].ref, component, err)
+	case live == nil:
+		return nil, fmt.Errorf("component %s: %s of %s does not exist any more", n.component, kept[0].ref, component)
+	}
+	return live, nil
+}
+
+// objectsOf returns the outputs that are objects.
+func objectsOf(outs []*output) (kept []*output) {
 	for _, out := range outs {
 		if out.ref != (apply.Ref{}) {
-			refs = append(refs, out.ref)
+			kept = append(kept, out)
 		}
 	}
-	if len(refs) != 1 {
-		return apply.Ref{}, fmt.Errorf("component %s: %s keeps %d objects, want one", n.component, component, len(refs))
-	}
-	return refs[0], nil
+	return kept
 }
 
 // outputsOf returns what a required component left.
@@ -118,7 +198,14 @@ func outputsOf(ctx context.Context, component string) (*Node, []*output, error) 
 	}
 	n.run.mu.Lock()
 	defer n.run.mu.Unlock()
-	return n, n.run.outputs[n.run.graph.index[component]], nil
+	place := n.run.graph.index[component]
+	outs := n.run.outputs[place]
+	if n.ahead && len(outs) == 0 {
+		if outs = n.run.foreseen[place]; len(outs) == 0 {
+			return nil, nil, errAhead
+		}
+	}
+	return n, outs, nil
 }
 
 // leave notes the objects of a component for those that require it.
@@ -164,7 +251,7 @@ func read[T any](ctx context.Context, n *Node, component string, out *output) (T
 	if out.ref == (apply.Ref{}) {
 		return out.value.(T), nil
 	}
-	live, err := out.object(ctx, n.run.session)
+	live, err := out.object(ctx, n)
 	switch {
 	case err != nil:
 		return value, fmt.Errorf("component %s: read %s of %s: %w", n.component, out.ref, component, err)
@@ -178,11 +265,14 @@ func read[T any](ctx context.Context, n *Node, component string, out *output) (T
 }
 
 // object is the object in the cluster, read at most once per run.
-func (o *output) object(ctx context.Context, s session) (*unstructured.Unstructured, error) {
+func (o *output) object(ctx context.Context, n *Node) (*unstructured.Unstructured, error) {
+	if n.ahead {
+		return nil, errAhead
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.live == nil {
-		live, err := s.Get(ctx, o.ref)
+		live, err := n.run.session.Get(ctx, o.ref)
 		if err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ import (
 func removalWaves(requires map[string][]string, gone []string) [][]string {
 	at := map[string]int{} // in which wave a component may go, as far as is known
 	waves := [][]string{}
-	for _, group := range circles(requires, gone) { // those that require others come first
+	for _, group := range stronglyConnected(requires, gone) { // those that require others come first
 		wave := 0
 		for _, name := range group {
 			wave = max(wave, at[name])
@@ -47,9 +47,9 @@ func push(at map[string]int, group []string, requires map[string][]string, wave 
 	}
 }
 
-// circles groups components that require each other; most groups are of one. Each group comes before all that it
+// stronglyConnected groups components that require each other; most groups are of one. Each group comes before all that it
 // requires. It is Tarjan's algorithm, in the order of names.
-func circles(requires map[string][]string, more []string) [][]string {
+func stronglyConnected(requires map[string][]string, more []string) [][]string {
 	t := &tarjan{requires: requires, number: map[string]int{}, low: map[string]int{}, open: map[string]bool{}}
 	names := slices.Concat(slices.Collect(maps.Keys(requires)), more)
 	slices.Sort(names)
@@ -98,9 +98,9 @@ func (t *tarjan) visit(name string) {
 	t.groups = append(t.groups, group)
 }
 
-// mayGo tells whether what a component of the graph no longer keeps may be deleted: it and all that require it, directly
+// prunable tells whether what a component of the graph no longer keeps may be deleted: it and all that require it, directly
 // or not, are ready without.
-func (w *walked) mayGo(component string) bool {
+func (w *walked) prunable(component string) bool {
 	place, found := w.graph.index[component]
 	if !found {
 		return w.ready()

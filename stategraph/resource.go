@@ -39,11 +39,11 @@ type Deleter interface {
 	Delete(ctx context.Context) error
 }
 
-// Preparer is a Resource that keeps objects of the target cluster. All that are about to run are asked first, so that the
-// inventory is stored once for all of them; the resource then calls ApplyPrepared from its Reconcile, and ObjectsReady
-// from its Ready.
+// Preparer is a Resource that keeps objects of the target cluster. The inventory is stored before they are written; the resource
+// then calls ApplyPrepared from its Reconcile, and ObjectsReady from its Ready.
 type Preparer interface {
-	// Prepare returns the objects as they shall be. It must not change anything. Labels that identify the objects are
+	// Prepare returns the objects as they shall be. It must not change anything. It may also be called before what the resource
+	// requires is ready, for the names of the objects alone: Output and Client are errors then. Labels that identify the objects are
 	// added by the library, and a name where there is none.
 	Prepare(ctx context.Context) ([]apply.Desired, error)
 }

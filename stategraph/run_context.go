@@ -19,9 +19,9 @@ type session interface {
 
 // writer changes the target cluster.
 type writer interface {
-	// Claim puts what is about to be written into the inventory, and components that have something to undo (undo) into
-	// the status. It stores both once if they grew, and not at all otherwise. Called once per wave, before its writes.
-	Claim(ctx context.Context, claims []claim) error
+	// Claim puts what a component is about to write into the inventory, and that it has something to undo into the status. It
+	// stores both if they grew, together with what others will write, as far as foresee knows, and not at all otherwise.
+	Claim(ctx context.Context, c claim, foresee func() []claim) error
 	// Apply writes the objects of one component that are not known to be as desired. The outcomes are in the order of
 	// desired. The error is only for what concerns all of them; an object's own is in its outcome.
 	Apply(ctx context.Context, of unit, desired []apply.Desired) ([]outcome, error)
@@ -34,6 +34,12 @@ type reader interface {
 	// Ready tells why an object is not ready; "" when it is. judge nil: by the default rules. It is not asked again about
 	// a version of the object that it found ready.
 	Ready(ctx context.Context, ref apply.Ref, judge judge) (reason string, err error)
+	// Find reads the objects of a reference, which must not be changed, and has the item run when others are there.
+	Find(ctx context.Context, component string, wanted search) ([]*unstructured.Unstructured, error)
+	// Judge tells why an object that Find returned is not ready, by the default rules; "" when it is.
+	Judge(ctx context.Context, live *unstructured.Unstructured) (reason string, err error)
+	// Changed says that an object may have changed since it was read in this run.
+	Changed(ref apply.Ref)
 	// Get reads an object; nil when it does not exist.
 	Get(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error)
 }

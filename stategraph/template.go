@@ -3,22 +3,19 @@
 package stategraph
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
-	"regexp"
-	"strings"
-	"text/template"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
 // TemplateDir is the directory in which templates lie, beside the code that uses them.
-const TemplateDir = "templates"
+const TemplateDir = template.Dir
 
 // TemplateData is what a template is given as ".".
 type TemplateData struct {
@@ -43,17 +40,27 @@ type TemplateItem struct {
 	Labels, Annotations  map[string]string
 }
 
-// NameOf is the name of the object of a required component: {{ .NameOf "config" }}. See Name.
+// NameOf is the name of the object of a required component: {{ .NameOf "config" }}. It is empty if the component keeps none
+// for this item. See Name.
 func (d *TemplateData) NameOf(component string) (string, error) { return Name(d.ctx, component) }
 
-// Output is the object of a required component as it is in the cluster: {{ (.Output "service").spec.clusterIP }}. See
-// Output.
-func (d *TemplateData) Output(component string) (map[string]any, error) {
-	obj, err := Output[*unstructured.Unstructured](d.ctx, component)
-	if err != nil {
-		return nil, err
+// Output is the object of a required component as it is in the cluster: {{ (.Output "service").spec.clusterIP }}; empty if it
+// keeps none for this item. With the name of an output that the component declares with WithOutput, it is the value of that
+// one: {{ .Output "service" "address" }}.
+func (d *TemplateData) Output(component string, output ...string) (any, error) {
+	if len(output) > 1 {
+		return nil, errors.New("Output takes a component and at most one output")
 	}
-	return obj.Object, nil
+	live, err := onlyObject(d.ctx, component)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(output) == 1:
+		return OutputOf(d.ctx, component, output[0])
+	case live == nil:
+		return map[string]any(nil), nil
+	}
+	return live.DeepCopy().Object, nil
 }
 
 // Value is what a required component left with SetOutput.
@@ -81,13 +88,18 @@ func WithData(data func(ctx context.Context) (any, error)) Option {
 // Templates are given a TemplateData and have the functions of sprig that always give the same (no time, no random, no keys), and toYaml, fromYaml and
 // required. Files whose name begins with "_" hold named templates for all others ("all:" embeds them too). Empty documents are left out, so
 // that "if" can decide about an object. Readiness, names and listeners are as for Object. At most 1 MiB is made.
-// Errors: a file that is missing or cannot be parsed is found when the graph is built; a value that is missing fails the
-// component. Both name file and line.
+//
+// A component that a template asks for by a constant name is required: {{ .NameOf "service" }} needs no other mention of it.
+// Errors: found when the graph is built are a file that is missing or cannot be parsed, a component or an output that does not
+// exist, and the use of an optional component outside of "if", "with" and "default". A value that is missing fails the component.
+// All name file and line.
 func Template(files fs.FS, name string, opts ...Option) Resource {
 	r := newObjects(opts, nil)
-	source, err := parseTemplate(files, name)
+	source, err := template.Read(files, name)
 	if err != nil {
 		r.faults = append(r.faults, err.Error())
+	} else {
+		r.uses, r.faults, r.optional = source.Uses, append(r.faults, source.Faults...), r.optional || source.Optional
 	}
 	r.render = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
 		if err != nil {
@@ -97,36 +109,9 @@ func Template(files fs.FS, name string, opts ...Option) Resource {
 		if err != nil {
 			return nil, err
 		}
-		return renderTemplate(source, data)
+		return source.Objects(ctx, data)
 	}
 	return r
-}
-
-// parseTemplate reads a template and the named ones beside it.
-func parseTemplate(files fs.FS, name string) (*template.Template, error) {
-	if files == nil {
-		return nil, fmt.Errorf("template %s: there are no files (nil)", name)
-	}
-	file := path.Join(TemplateDir, name)
-	parsed := template.New(file).Option("missingkey=error").Funcs(functions())
-	partials, err := fs.Glob(files, TemplateDir+"/_*")
-	if err != nil {
-		return nil, fmt.Errorf("template %s: %w", file, err)
-	}
-	for _, partial := range append(partials, file) {
-		text, err := fs.ReadFile(files, partial)
-		if err != nil {
-			return nil, fmt.Errorf("template %s: %w", partial, err)
-		}
-		at := parsed
-		if partial != file {
-			at = parsed.New(partial)
-		}
-		if _, err := at.Parse(string(text)); err != nil {
-			return nil, err // begins with "template: FILE:LINE:"
-		}
-	}
-	return parsed, undefined(parsed)
 }
 
 // templateData collects what a template is given. Everything in it is new, for a template may change it.
@@ -155,54 +140,4 @@ func templateData(ctx context.Context, more func(context.Context) (any, error)) 
 		}
 	}
 	return data, nil
-}
-
-// renderTemplate makes the objects.
-func renderTemplate(source *template.Template, data *TemplateData) ([]*unstructured.Unstructured, error) {
-	out := &bounded{ctx: data.ctx}
-	if err := source.Execute(out, data); err != nil {
-		return nil, templateFault(err) // begins with "template: FILE:LINE:COLUMN:"
-	}
-	objs, err := documents(out.text.String())
-	if err != nil {
-		return nil, fmt.Errorf("template: %s: %w", source.Name(), err)
-	}
-	return objs, nil
-}
-
-// templateValue is where text/template quotes a value, which may be a secret of the configuration.
-var templateValue = regexp.MustCompile(`(?s)(range can't iterate over) .*$`)
-
-// templateFault shows no values, and can still be recognised.
-func templateFault(err error) error {
-	if text := templateValue.ReplaceAllString(err.Error(), "$1 it"); text != err.Error() {
-		return errors.New(text)
-	}
-	return err
-}
-
-// errTooLong ends a template that makes more than an item could hold.
-var errTooLong = fmt.Errorf("the result is longer than %d bytes", maxRendered)
-
-// bounded is a buffer for at most maxRendered bytes, that refuses to go on when the context ended.
-type bounded struct {
-	ctx  context.Context //nolint:containedctx // text/template has no context; it lives as long as the call
-	text bytes.Buffer
-}
-
-// Write adds to the buffer.
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.text.Len()+len(p) > maxRendered {
-		return 0, errTooLong
-	}
-	if b.ctx.Err() != nil {
-		return 0, context.Cause(b.ctx)
-	}
-	return b.text.Write(p)
-}
-
-// separator tells whether a line begins another document.
-func separator(line string) bool {
-	rest, found := strings.CutPrefix(line, "---")
-	return found && (strings.TrimSpace(rest) == "" || strings.HasPrefix(strings.TrimSpace(rest), "#"))
 }

@@ -5,18 +5,17 @@ package stategraph
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
-	"text/template"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
 // files makes a file system of texts by name, in the directory of templates.
@@ -181,55 +180,11 @@ func TestTemplateAmplification(t *testing.T) {
 			}
 		})
 	}
-	for call, want := range map[string]string{
-		`join "-" (list 1 "b" nil true)`:             "1-b-true",
-		`replace "a" "bb" "aca"`:                     "bbcbb",
-		`wrapWith 2 "|" "abcd e"`:                    "ab|cd|e",
-		`regexReplaceAll "a(.)" "abac" "${1}$0"`:     "babcac",
-		`mustRegexReplaceAll "a(.)" "abac" "$1"`:     "bc",
-		`regexReplaceAllLiteral "a." "abac" "$0"`:    "$0$0",
-		`mustRegexReplaceAllLiteral "a." "abac" "$"`: "$$",
-	} {
-		t.Run(call, func(t *testing.T) {
-			var out strings.Builder
-			err := template.Must(template.New("").Funcs(functions()).Parse("{{"+call+"}}")).Execute(&out, nil)
-			if err != nil || out.String() != want {
-				t.Errorf("want %q, got %q, %v", want, out.String(), err)
-			}
-		})
-	}
 	t.Run("an expression that cannot be read", func(t *testing.T) {
 		if _, state := rendered(t, header+`data: {a: {{regexReplaceAll "(" "a" "b"}}}`, `{}`); !strings.Contains(state, "error parsing regexp: missing closing )") {
 			t.Error(state)
 		}
 	})
-}
-
-func TestFunctionsAreHermetic(t *testing.T) {
-	funcs := functions()
-	for name := range funcs {
-		for _, bad := range []string{"rand", "gen", "crypt", "AES", "htpasswd", "derive", "uuid", "env", "now", "Date", "date", "shuffle", "getHost", "buildCustom"} {
-			if strings.Contains(name, bad) && !slices.Contains([]string{"regexQuoteMeta", "mustRegexMatch"}, name) {
-				t.Errorf("%s gives something else each time, or depends on the machine", name)
-			}
-		}
-	}
-	if len(funcs) < 150 {
-		t.Errorf("only %d functions", len(funcs))
-	}
-}
-
-func TestUntilStep(t *testing.T) {
-	for _, test := range []struct {
-		start, stop, step int
-		want              string
-	}{
-		{0, 3, 1, "[0 1 2]"}, {3, 0, -1, "[3 2 1]"}, {0, 3, -1, "[]"}, {0, 3, 0, "[]"}, {1, 6, 2, "[1 3 5]"},
-	} {
-		if got, err := untilStep(test.start, test.stop, test.step); fmt.Sprint(got) != test.want || err != nil {
-			t.Errorf("%v: %v, %v", test, got, err)
-		}
-	}
 }
 
 // FuzzTemplate renders anything with any configuration: objects of a bounded size or an error that says where, the same
@@ -285,7 +240,7 @@ func renderOnce(t *testing.T, g *Graph, configuration string, c *cluster) string
 		}
 		size += len(raw)
 	}
-	if size > 8*maxRendered { // YAML may say in one character what takes six in JSON
+	if size > 8*template.MaxText { // YAML may say in one character what takes six in JSON
 		t.Errorf("%d bytes", size)
 	}
 	if err == nil {

@@ -115,10 +115,10 @@ func TestVersioned(t *testing.T) {
 			"an unrelated one is not":  {map[string]string{"other": "!no"}, true},
 		} {
 			w, _ := walkOf(t, g, 1, test.says)
-			if got := w.mayGo("config"); got != test.want {
+			if got := w.prunable("config"); got != test.want {
 				t.Errorf("%s: may go %t, want %t", name, got, test.want)
 			}
-			if got := w.mayGo("left-the-graph"); got != (len(test.says) == 0) {
+			if got := w.prunable("left-the-graph"); got != (len(test.says) == 0) {
 				t.Errorf("%s: a component that left may go %t", name, got)
 			}
 		}

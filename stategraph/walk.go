@@ -35,12 +35,12 @@ type ComponentStatus struct {
 	BlockedBy []string `json:"blockedBy,omitempty"`
 }
 
-// steps is what a walk does with nodes.
-type steps interface {
-	// prepare is called once per wave, before its nodes run. An error of a node counts as its failure: it does not run.
-	prepare(ctx context.Context, wave []int) map[int]error
-	// visit runs one node. Nodes of a wave are visited concurrently.
+// visitor is what a walk does with nodes. Its methods are called concurrently for several nodes.
+type visitor interface {
+	// visit runs one node.
 	visit(ctx context.Context, place int) (Readiness, error)
+	// recheck asks again whether a node is ready that was visited and was not.
+	recheck(ctx context.Context, place int) (Readiness, error)
 }
 
 // walked is the outcome of a walk.
@@ -53,58 +53,141 @@ type walked struct {
 	ended error
 }
 
-// walk visits all nodes: each runs when all that it requires are ready, in waves, within a wave at most parallel at once.
-// What is not ready, or fails, blocks those behind it and nobody else. Nothing waits for anything but the calls.
-func (g *Graph) walk(ctx context.Context, parallel int, do steps) *walked {
-	w := &walked{graph: g, states: make([]ComponentStatus, len(g.nodes)), errs: make([]error, len(g.nodes))}
-	open := make([]int, len(g.nodes))
-	wave := make([]int, 0, len(g.nodes))
+// walk visits all nodes, at most parallel at once: each when all that it requires are ready, whatever the others do. What is not
+// ready, or fails, blocks those behind it and nobody else. Nothing waits for anything but the calls.
+func (g *Graph) walk(ctx context.Context, parallel int, do visitor) *walked {
+	return g.newWalk(do).run(ctx, parallel)
+}
+
+// walk is a walk under way.
+type walk struct {
+	*walked
+
+	do visitor
+
+	mu      sync.Mutex
+	changed sync.Cond // the queue, or the number of those that run
+	open    []int     // by place: how many requirements are not ready yet
+	queue   []int     // what may be visited now
+	running int
+	busy    []bool // by place: it is visited, or in the queue
+	missed  []bool // by place: its object changed meanwhile
+	again   []int  // by place: how often it was looked at again
+	over    bool
+}
+
+// maxAgain is how often one walk looks at a node again. An object that changes all the time is left to the next walk.
+const maxAgain = 20
+
+func (g *Graph) newWalk(do visitor) *walk {
+	w := &walk{
+		walked: &walked{graph: g, states: make([]ComponentStatus, len(g.nodes)), errs: make([]error, len(g.nodes))},
+		do:     do, open: make([]int, len(g.nodes)), queue: make([]int, 0, len(g.nodes)), busy: make([]bool, len(g.nodes)),
+		missed: make([]bool, len(g.nodes)), again: make([]int, len(g.nodes)),
+	}
+	w.changed.L = &w.mu
 	for place := range g.nodes {
 		w.states[place].Name = g.nodes[place].component
-		if open[place] = len(g.nodes[place].requires); open[place] == 0 {
-			wave = append(wave, place)
+		if w.open[place] = len(g.nodes[place].requires); w.open[place] == 0 {
+			w.queue, w.busy[place] = append(w.queue, place), true
 		}
 	}
-	for len(wave) > 0 {
-		if ctx.Err() != nil {
-			w.ended = context.Cause(ctx)
-			break
-		}
-		w.visit(ctx, wave, parallel, do)
-		wave = w.after(wave, open)
-	}
-	w.block()
 	return w
 }
 
-// after is the wave that may run when this one did. open is how many requirements of each node are not ready yet.
-func (w *walked) after(wave, open []int) []int {
-	var next []int
-	for _, place := range wave {
-		if w.states[place].State != StateReady {
-			continue
+// run visits what can be visited, and returns when nothing can be any more.
+func (w *walk) run(ctx context.Context, parallel int) *walked {
+	var group sync.WaitGroup
+	for range min(parallel, len(w.states)) - 1 {
+		group.Go(func() { w.work(ctx) })
+	}
+	w.work(ctx)
+	group.Wait()
+	w.block()
+	return w.walked
+}
+
+// work visits one node after the other until none is left and none runs, for that could make others ready.
+func (w *walk) work(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		for len(w.queue) == 0 && w.running > 0 {
+			w.changed.Wait()
 		}
+		if len(w.queue) > 0 && ctx.Err() != nil {
+			w.ended, w.queue = context.Cause(ctx), nil
+		}
+		if len(w.queue) == 0 {
+			w.over = true
+			w.changed.Broadcast()
+			return
+		}
+		place := w.queue[0]
+		w.queue = w.queue[1:]
+		w.running++
+		again := w.states[place].State != ""
+		w.mu.Unlock()
+		readiness, err := visitSafely(ctx, w.do, place, again)
+		w.mu.Lock()
+		w.running--
+		w.done(place, readiness, err)
+	}
+}
+
+// done notes the outcome of a visit, and what may be visited now. It is called with the lock.
+func (w *walk) done(place int, readiness Readiness, err error) {
+	w.busy[place] = false
+	w.note(place, readiness, err)
+	if w.states[place].State == StateReady {
 		for _, dependent := range w.graph.nodes[place].dependents {
-			if open[dependent]--; open[dependent] == 0 {
-				next = append(next, dependent)
+			if w.open[dependent]--; w.open[dependent] == 0 {
+				w.queue, w.busy[dependent] = append(w.queue, dependent), true
 			}
 		}
 	}
-	slices.Sort(next)
-	return next
+	if missed := w.missed[place]; missed && w.running > 0 {
+		w.lookAgain(place)
+	}
+	if len(w.queue) > 1 || w.running == 0 {
+		w.changed.Broadcast()
+	} else if len(w.queue) == 1 {
+		w.changed.Signal()
+	}
 }
 
-// visit runs one wave.
-func (w *walked) visit(ctx context.Context, wave []int, parallel int, do steps) {
-	faults := do.prepare(ctx, wave)
-	one := func(place int) {
-		readiness, err := Readiness{}, faults[place]
-		if err == nil {
-			readiness, err = visitSafely(ctx, do, place)
-		}
-		w.note(place, readiness, err)
+// isOpen reports whether all that a node requires is ready.
+func (w *walk) isOpen(place int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.open[place] == 0
+}
+
+// news has a node looked at again that was not ready, if others still run. It reports whether that is so; else the next walk
+// has to.
+func (w *walk) news(place int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.busy[place] {
+		w.missed[place] = true
+		return false
 	}
-	inParallel(len(wave), parallel, func(i int) { one(wave[i]) })
+	if w.over || !w.lookAgain(place) {
+		return false
+	}
+	w.changed.Signal()
+	return true
+}
+
+// lookAgain puts a node into the queue that is not ready yet. It is called with the lock.
+func (w *walk) lookAgain(place int) bool {
+	w.missed[place] = false
+	if w.states[place].State != StateProgressing || w.again[place] == maxAgain {
+		return false
+	}
+	w.again[place]++
+	w.queue, w.busy[place] = append(w.queue, place), true
+	return true
 }
 
 // inParallel calls f for 0 to n-1, at most parallel at once, and returns when all calls have.
@@ -128,8 +211,11 @@ func inParallel(n, parallel int, f func(i int)) {
 }
 
 // visitSafely makes a panic an error.
-func visitSafely(ctx context.Context, do steps, place int) (readiness Readiness, err error) {
+func visitSafely(ctx context.Context, do visitor, place int, again bool) (readiness Readiness, err error) {
 	defer recovered(&err)
+	if again {
+		return do.recheck(ctx, place)
+	}
 	return do.visit(ctx, place)
 }
 
@@ -140,7 +226,7 @@ func (w *walked) note(place int, readiness Readiness, err error) {
 	case err != nil:
 		state.State, state.Reason, w.errs[place] = StateFailed, line(err.Error()), err
 	case readiness.Ready:
-		state.State = StateReady
+		state.State, state.Reason = StateReady, ""
 	default:
 		state.State, state.Reason = StateProgressing, line(readiness.Reason)
 		if state.Reason == "" {
@@ -196,6 +282,11 @@ func (w *walked) err() error {
 		errs = append(errs, w.ended)
 	}
 	return errors.Join(errs...)
+}
+
+// moving reports whether a component is on its way.
+func (w *walked) moving() bool {
+	return slices.ContainsFunc(w.states, func(s ComponentStatus) bool { return s.State == StateProgressing })
 }
 
 // ready tells that all nodes are.

@@ -44,22 +44,12 @@ type script struct {
 
 	mu      sync.Mutex
 	order   []string
-	waves   [][]string
 	running atomic.Int64
 	most    atomic.Int64
 }
 
-func (s *script) prepare(_ context.Context, wave []int) map[int]error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waves = append(s.waves, s.graph.names(wave))
-	faults := map[int]error{}
-	for _, place := range wave {
-		if reason, found := strings.CutPrefix(s.says[s.graph.nodes[place].component], "prepare!"); found {
-			faults[place] = errors.New(reason)
-		}
-	}
-	return faults
+func (s *script) recheck(ctx context.Context, place int) (Readiness, error) {
+	return s.visit(ctx, place)
 }
 
 func (s *script) visit(_ context.Context, place int) (Readiness, error) {
@@ -114,10 +104,6 @@ func TestWalk(t *testing.T) {
 			want: []string{"z Failed first", "a Failed second", "b Blocked by [a]", "c Blocked by [z]", "d Ready", "e Ready"},
 			err:  "component z: first\ncomponent a: second",
 		},
-		"what cannot be prepared fails and does not run": {
-			graph: []string{"a", "b"}, says: map[string]string{"a": "prepare!no value"},
-			want: []string{"a Failed no value", "b Ready"}, err: "component a: no value",
-		},
 		"a panic is the failure of one component": {
 			graph: []string{"a", "b"}, says: map[string]string{"a": "panic"},
 			want: []string{"a Failed panic: oh", "b Ready"}, err: "component a: panic: oh",
@@ -150,11 +136,11 @@ func statesOf(w *walked) []string {
 }
 
 func TestWalkIsDeterministic(t *testing.T) {
-	t.Run("the order of waves is that of the graph [Y3]", func(t *testing.T) {
+	t.Run("the order is that of the graph [Y3]", func(t *testing.T) {
 		g := graphOf(t, "d: b c", "c: a", "b: a", "a", "e")
 		for range 20 {
-			_, s := walkOf(t, g, 3, nil)
-			if diff := cmp.Diff([][]string{{"a", "e"}, {"c", "b"}, {"d"}}, s.waves); diff != "" {
+			_, s := walkOf(t, g, 1, nil)
+			if diff := cmp.Diff(g.Order(), s.order); diff != "" {
 				t.Fatal(diff)
 			}
 		}

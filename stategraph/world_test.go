@@ -4,6 +4,7 @@ package stategraph
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,29 +36,82 @@ func withConfig(name, config string) *lsv1alpha1.DeployItem {
 
 // cluster is a target cluster in memory, and the session of one run in it.
 type cluster struct {
-	mu      sync.Mutex
-	objects map[apply.Ref]*unstructured.Unstructured
-	unready map[string]string // by name: why
-	waiting string            // of each outcome
-	broken  error             // of Claim
-	claims  [][]string
-	applied map[string]int // calls, by component
-	reads   int
+	claiming sync.Mutex
+	mu       sync.Mutex
+	objects  map[apply.Ref]*unstructured.Unstructured
+	unready  map[string]string // by name: why
+	waiting  string            // of each outcome
+	broken   error             // of Claim
+	claims   [][]string        // of each time that the inventory was stored
+	stored   []string          // the inventory
+	bytes    int               // that were stored
+	applied  map[string]int    // calls, by component
+	reads    int
 }
 
 func newCluster() *cluster {
 	return &cluster{objects: map[apply.Ref]*unstructured.Unstructured{}, unready: map[string]string{}, applied: map[string]int{}}
 }
 
-func (c *cluster) Claim(_ context.Context, claims []claim) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var names []string
-	for _, cl := range claims {
-		names = append(names, cl.Component)
+func (c *cluster) Claim(_ context.Context, one claim, foresee func() []claim) error {
+	c.claiming.Lock()
+	defer c.claiming.Unlock()
+	if !c.grows(one) {
+		return nil
+	}
+	names := []string{one.Component}
+	for _, other := range foresee() {
+		if c.grows(other) {
+			names = append(names, other.Component)
+		}
 	}
 	c.claims = append(c.claims, names)
-	return c.broken
+	for _, name := range c.stored {
+		c.bytes += len(name)
+	}
+	if c.broken != nil {
+		return fmt.Errorf("store the inventory: %w", c.broken)
+	}
+	return nil
+}
+
+// grows adds a claim to the inventory.
+func (c *cluster) grows(one claim) bool {
+	before := len(c.stored)
+	names := []string{}
+	if one.Undo {
+		names = append(names, one.Component)
+	}
+	for _, d := range one.Desired {
+		names = append(names, apply.RefOf(d.Object).String())
+	}
+	for _, name := range names {
+		if !slices.Contains(c.stored, name) {
+			c.stored = append(c.stored, name)
+		}
+	}
+	return len(c.stored) > before
+}
+
+func (*cluster) Changed(apply.Ref) {}
+
+// Find finds objects by name, or by their labels.
+func (c *cluster) Find(_ context.Context, _ string, wanted search) ([]*unstructured.Unstructured, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []*unstructured.Unstructured
+	for ref, obj := range c.objects {
+		if ref == wanted.ref() || wanted.name == "" && ref.GVK() == wanted.kind && labels.SelectorFromSet(wanted.labels).Matches(labels.Set(obj.GetLabels())) {
+			out = append(out, obj)
+		}
+	}
+	return out, nil
+}
+
+func (c *cluster) Judge(_ context.Context, live *unstructured.Unstructured) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unready[live.GetName()], nil
 }
 
 func (c *cluster) Apply(_ context.Context, of unit, desired []apply.Desired) ([]outcome, error) {
@@ -111,6 +166,26 @@ func walkItem(t testing.TB, g *Graph, item *lsv1alpha1.DeployItem, c *cluster) *
 	t.Helper()
 	w, _ := newRun(g, item, c, nil, logr.Discard(), 4).walk(t.Context())
 	return w
+}
+
+// walkInOrder is walkItem, one component after the other.
+func walkInOrder(t testing.TB, g *Graph, item *lsv1alpha1.DeployItem, c *cluster) *walked {
+	t.Helper()
+	w, _ := newRun(g, item, c, nil, logr.Discard(), 1).walk(t.Context())
+	return w
+}
+
+// runItem is walkItem with the configuration decoded before.
+func runItem(t testing.TB, g *Graph, item *lsv1alpha1.DeployItem, c *cluster) (*walked, error) {
+	t.Helper()
+	config, err := g.configure(item)
+	if err != nil {
+		return nil, err
+	}
+	r := newRun(g, item, c, nil, logr.Discard(), 4)
+	r.config = config
+	w, _ := r.walk(t.Context())
+	return w, nil
 }
 
 // build builds a graph that has no faults.

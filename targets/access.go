@@ -3,13 +3,18 @@
 package targets
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/deployerkit/deployerkit/targets/internal/netguard"
 )
 
 // access is how to reach a target, after all checks: the only thing that clients are made of. Nothing in it can name a
@@ -77,12 +82,19 @@ func (a *access) config(p Policy) *rest.Config {
 		},
 		DisableCompression: a.disableCompression,
 		Proxy:              a.proxyFunc(),
-		Dial:               newGuard(p, a.ours).dial,
+		Dial:               a.dial(p),
 		WarningHandler:     rest.NoWarnings{},
 		QPS:                -1,
 	}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &noRedirects{next: next} })
 	return cfg
+}
+
+func (a *access) dial(p Policy) func(context.Context, string, string) (net.Conn, error) {
+	if p.AllowPrivateHosts || a.ours {
+		return netguard.DialAny()
+	}
+	return netguard.Dial(fault(fieldServer, privateServer))
 }
 
 // path is that of the server, in front of those of the API.
@@ -105,3 +117,25 @@ func (a *access) proxyFunc() func(*http.Request) (*url.URL, error) {
 func isCA(pem []byte) bool {
 	return x509.NewCertPool().AppendCertsFromPEM(pem)
 }
+
+// ErrRedirect is the error of a request that the target answered with a redirect. Following one would send the
+// credentials to wherever the target says.
+var ErrRedirect = errors.New("the server answered with a redirect, which is not followed")
+
+// noRedirects refuses redirects where every HTTP client on top of it is held to it.
+type noRedirects struct{ next http.RoundTripper }
+
+func (t *noRedirects) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	switch resp.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return nil, errors.Join(ErrRedirect, resp.Body.Close())
+	}
+	return resp, nil
+}
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (t *noRedirects) WrappedRoundTripper() http.RoundTripper { return t.next }

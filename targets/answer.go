@@ -13,6 +13,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/deployerkit/deployerkit/targets/internal/budget"
+	"github.com/deployerkit/deployerkit/targets/internal/jsonscan"
 )
 
 const (
@@ -32,9 +35,9 @@ var errSlow = fmt.Errorf("the rest of a large answer did not come within %s", la
 type answers struct {
 	limits   *Limits
 	base     string // path of the server
-	who      owner
-	reading  *budget
-	decoding *budget
+	who      budget.Owner
+	reading  *budget.Budget
+	decoding *budget.Budget
 	hit      func(limit string) // of the metrics
 }
 
@@ -100,7 +103,7 @@ func (a *answers) read(ctx context.Context, cancel context.CancelCauseFunc, req 
 		return errors.Join(err, resp.Body.Close())
 	}
 	if err = errors.Join(a.admit(ctx, req, resp, body, turn), resp.Body.Close()); err != nil {
-		body.claim.release()
+		body.claim.Release()
 		a.count(c, err)
 		return err
 	}
@@ -134,14 +137,14 @@ func readError(resp *http.Response, token string) error {
 // body is an answer that has been read.
 type body struct {
 	bytes.Buffer
-	claim *claim // for its bytes
-	guess func() // ends the claim for decoding it, if no caller does
+	claim *budget.Claim // for its bytes
+	guess func()        // ends the claim for decoding it, if no caller does
 	once  sync.Once
 }
 
 func (b *body) Close() error {
 	b.once.Do(func() {
-		b.claim.release()
+		b.claim.Release()
 		if b.guess != nil {
 			b.guess()
 		}
@@ -166,7 +169,7 @@ func (a *answers) receive(ctx context.Context, cancel context.CancelCauseFunc, c
 	}
 	var err error
 	turn.pause()
-	if b.claim, err = a.reading.claim(ctx, a.who, amount); err != nil {
+	if b.claim, err = a.reading.Claim(ctx, a.who, amount); err != nil {
 		return b, err
 	}
 	turn.resume()
@@ -183,7 +186,7 @@ func (a *answers) receive(ctx context.Context, cancel context.CancelCauseFunc, c
 		err = tooLarge(c.option, c.what, c.limit)
 	}
 	if err != nil {
-		b.claim.release()
+		b.claim.Release()
 	}
 	return b, err
 }
@@ -196,30 +199,30 @@ func (a *answers) admit(ctx context.Context, req *http.Request, resp *http.Respo
 	if err := isReadable(req, resp); err != nil {
 		return err
 	}
-	s := scan{}
+	s := jsonscan.Scan{}
 	for _, c := range b.Bytes() {
-		s.next(c)
+		s.Next(c)
 	}
-	if err := s.check(a.limits); err != nil {
+	if err := a.limits.check(&s); err != nil {
 		return err
 	}
-	h, _ := req.Context().Value(holdKey{}).(*hold)
-	if s.cost() <= smallCost {
+	h := budget.HoldOf(req.Context())
+	if s.Cost() <= smallCost {
 		if h != nil {
-			h.add(nil, b.Len())
+			h.Add(nil, b.Len())
 		}
 		return nil
 	}
 	turn.complete()
-	granted, err := a.decoding.claim(ctx, a.who, s.cost())
+	granted, err := a.decoding.Claim(ctx, a.who, s.Cost())
 	if err != nil {
 		return err
 	}
 	if h != nil {
-		h.add(granted, b.Len())
+		h.Add(granted, b.Len())
 		return nil
 	}
-	b.guess = func() { time.AfterFunc(time.Duration(s.cost())*time.Second/decodedPerSecond, granted.release) }
+	b.guess = func() { time.AfterFunc(time.Duration(s.Cost())*time.Second/decodedPerSecond, granted.Release) }
 	return nil
 }
 

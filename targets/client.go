@@ -16,6 +16,9 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/targets/internal/budget"
+	"github.com/deployerkit/deployerkit/targets/internal/pacer"
 )
 
 // refusedAgainAfter is the least time between two looks at a secret whose content the target goes on refusing.
@@ -44,7 +47,7 @@ type Client struct {
 
 	mu         sync.Mutex
 	connected  bool
-	connecting context.Context // of the attempt that is under way: done when it, or all patience with it, ends
+	connecting context.Context // of the attempt that is under way: done when the attempt or GetTimeout ends
 	forgotten  time.Time       // when its credentials were last refused
 }
 
@@ -76,16 +79,16 @@ func (c *Client) Pin() (release func(), ok bool) {
 // seconds.
 func (c *Client) Invalidate() {
 	if current := c.wire.link.Load(); current.tokens != nil {
-		current.tokens.drop()
+		current.tokens.Drop()
 	}
 	c.pool.forget(c)
 }
 
-// refused is told about answers with code 401.
+// refused handles an answer with code 401.
 func (c *Client) refused(l *link, token string) {
 	c.pool.metrics.event("unauthorized")
 	if l.tokens != nil {
-		l.tokens.forget(token)
+		l.tokens.Forget(token)
 		return
 	}
 	now := c.pool.o.Clock.Now()
@@ -101,7 +104,7 @@ func (c *Client) refused(l *link, token string) {
 }
 
 // newClient makes a client without asking the target anything.
-func (p *Pool) newClient(m *means, namespace string) (*Client, error) {
+func (p *Pool) newClient(m *clientConfig, namespace string) (*Client, error) {
 	l, err := newLink(m.access.config(p.o.Policy), m.tokens)
 	if err != nil {
 		return nil, err
@@ -110,9 +113,9 @@ func (p *Pool) newClient(m *means, namespace string) (*Client, error) {
 	c.ctx, c.end = context.WithCancel(p.ctx)
 	c.wire = &wire{
 		health: &health{first: p.o.MinPause, most: p.o.MaxPause}, clk: p.o.Clock, timeout: p.o.RequestTimeout,
-		refused: c.refused, count: p.metrics.request, slots: make(chan struct{}, p.o.Limits.Requests), watches: newPacer(),
+		refused: c.refused, count: p.metrics.request, slots: make(chan struct{}, p.o.Limits.Requests), watches: pacer.New(),
 		answers: &answers{
-			limits: &p.o.Limits, base: m.access.path(), who: owner{namespace: namespace, target: m.key},
+			limits: &p.o.Limits, base: m.access.path(), who: budget.Owner{Namespace: namespace, Target: m.key},
 			reading: p.reading, decoding: p.decoding, hit: p.metrics.limit,
 		},
 	}
@@ -146,7 +149,7 @@ func (c *Client) build() error {
 }
 
 // rotate swaps the credentials inside. Requests under way end with the old ones.
-func (c *Client) rotate(m *means) error {
+func (c *Client) rotate(m *clientConfig) error {
 	l, err := newLink(m.access.config(c.pool.o.Policy), m.tokens)
 	if err != nil {
 		return err
@@ -189,7 +192,7 @@ func (c *Client) ready() error {
 	case c.pool.ctx.Err() != nil:
 		return ErrClosed
 	case !c.connected:
-		return &UnreachableError{RetryAfter: c.pool.o.Patience}
+		return &UnreachableError{RetryAfter: c.pool.o.GetTimeout}
 	}
 	return nil
 }
@@ -203,7 +206,7 @@ func (c *Client) attempt(up, due bool) context.Context {
 		return nil
 	}
 	if c.connecting == nil && (due || !c.connected && up) {
-		ctx, done := context.WithTimeout(c.ctx, c.pool.o.Patience)
+		ctx, done := context.WithTimeout(c.ctx, c.pool.o.GetTimeout)
 		if !c.pool.goRun(func() { c.connect(done) }) {
 			done()
 			return nil
@@ -236,7 +239,7 @@ func (c *Client) connect(done context.CancelFunc) {
 // judge takes the target down after an attempt failed, unless that says nothing: there are new credentials, another
 // request is the one that tries, or the answer waited for its share of a budget.
 func (c *Client) judge(l *link, err error) {
-	if _, busy := errors.AsType[*UnreachableError](err); err == nil || busy || isShareError(err) || c.wire.link.Load() != l {
+	if _, busy := errors.AsType[*UnreachableError](err); err == nil || busy || budget.IsExhausted(err) || c.wire.link.Load() != l {
 		return
 	}
 	c.pool.metrics.event("unreachable")
@@ -263,7 +266,7 @@ func (c *Client) ping() error {
 func (c *Client) scrub(l *link, err error) error {
 	token := l.fixed
 	if l.tokens != nil {
-		token, _ = l.tokens.known()
+		token, _ = l.tokens.Known()
 	}
 	if text := hide(token, err.Error()); text != err.Error() {
 		return errors.New(text)

@@ -24,7 +24,7 @@
 //	pool := targets.NewPool(targets.PoolOptions{Resolver: resolver})
 //	c, err := pool.Get(ctx, target) // the same client for all deploy items of the target
 //
-// Whoever writes a Target decides what its kubeconfig says, so all of it passes one choke point, an
+// The author of a Target decides what its kubeconfig says, so all of it passes one choke point, an
 // allow-list: nothing that runs programs, reads files of the deployer, impersonates, trusts every
 // server or leads to where only the deployer gets. Policy is what an operator allows beyond that.
 // Targets that name service accounts (oidcConfig, selfConfig) are off until the Policy enables them.
@@ -35,6 +35,6 @@
 // swapped inside the client, so that watches and discoveries survive; a client that has watches is
 // pinned (Client.Pin). RESTConfig is the choke point alone, for programs that need one client.
 //
-// The package imports nothing of this module, logs nothing, and needs neither Start nor flags; a
+// The package logs nothing, and needs neither Start nor flags; a
 // deployer that only needs target selection can use it alone. The guide is docs/targets.md.
 package targets

@@ -15,15 +15,15 @@ import (
 type Reason string
 
 const (
-	// SecretMissing means that the referenced secret does not exist. It may come; nobody watches secrets, so try
+	// SecretMissing means that the referenced secret does not exist. It may come; secrets are not watched, so try
 	// again after a while.
 	SecretMissing Reason = "SecretMissing"
 	// SecretUnreadable means that the API server did not answer, or refused. Try again after a while.
 	SecretUnreadable Reason = "SecretUnreadable"
-	// SpecInvalid means that the Target itself is wrong, until somebody changes it.
+	// SpecInvalid means that the Target itself is wrong, until it is changed.
 	SpecInvalid Reason = "SpecInvalid"
 	// ContentInvalid means that the secret exists but lacks the key, or that a value is not YAML. It
-	// stays so until somebody changes the secret, which wakes nobody.
+	// stays so until the secret is changed, which triggers nothing.
 	ContentInvalid Reason = "ContentInvalid"
 )
 
@@ -51,8 +51,8 @@ func (e *ResolveError) Unwrap() error {
 	return e.Err
 }
 
-// ConfigFault tells that the fault is in what users configured, the Target or the content of its
-// secret, and that only they can repair it.
+// ConfigFault reports whether the fault is in what users configured, the Target or the content of its
+// secret, so that only they can repair it.
 func (e *ResolveError) ConfigFault() bool {
 	return e.Reason == SpecInvalid || e.Reason == ContentInvalid
 }
@@ -87,4 +87,25 @@ func asError(faults field.ErrorList) error {
 		return nil
 	}
 	return &SelectorError{Faults: faults}
+}
+
+// ConfigError says which field of a Target's configuration keeps it from being used. Find it with errors.As. It is
+// a fault of the configuration, or of the Policy: trying again without changing one of them is of no use.
+type ConfigError struct {
+	// Field is the path of the field, for instance users[0].user.exec. Its parts are indices and names that this
+	// package knows, never anything the configuration says.
+	Field string
+	// Reason is what is wrong with it, in words that contain nothing of the configuration.
+	Reason string
+}
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("target configuration: %s: %s", e.Field, e.Reason)
+}
+
+// ConfigFault is always true: only who configured the Target, or the operator, can repair it.
+func (e *ConfigError) ConfigFault() bool { return true }
+
+func fault(path, reason string) *ConfigError {
+	return &ConfigError{Field: path, Reason: reason}
 }

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/deployerkit/deployerkit/targets/internal/document"
 )
 
 // maxData is the most that a certificate, a bundle of them, or a key may have, in bytes of base64. A bundle of all
@@ -47,7 +49,7 @@ func (f fields) object(path string, value any, p Policy) (map[string]any, error)
 	return object, nil
 }
 
-// unknown does not repeat the name of a field that nobody knows: it may be anything, a misplaced token too.
+// unknown does not repeat the name of an unknown field: it may be anything, a misplaced token too.
 func (f fields) unknown(path, name string) error {
 	for known := range f {
 		if strings.EqualFold(known, name) {
@@ -57,7 +59,7 @@ func (f fields) unknown(path, name string) error {
 	return fault(orConfig(path), "has a field that is not known")
 }
 
-// saysNothing tells that a field might as well be absent. An empty object does say something: exec: {} is a request
+// saysNothing reports whether a field might as well be absent. An empty object does say something: exec: {} is a request
 // to run a program.
 func saysNothing(value any) bool {
 	switch v := value.(type) {
@@ -130,6 +132,15 @@ func data(object map[string]any, name string) []byte {
 		return nil // isBase64 passed it before
 	}
 	return decoded
+}
+
+// parse reads a document at a path of the configuration.
+func parse(path string, text []byte) (any, error) {
+	tree, err := document.Read(text)
+	if err != nil {
+		return nil, fault(path, err.Error())
+	}
+	return tree, nil
 }
 
 // ignored is for what kubeconfigs hold for other programs.

@@ -119,9 +119,9 @@ func await(t *testing.T, done func() bool) {
 	}
 }
 
-// TestPatience: all callers together wait for a silent target only once.
-func TestPatience(t *testing.T) {
-	p := newPool(t, targets.PoolOptions{Patience: 300 * time.Millisecond, ConnectTimeout: 30 * time.Second})
+// TestGetTimeout: all callers together wait for a silent target only once.
+func TestGetTimeout(t *testing.T) {
+	p := newPool(t, targets.PoolOptions{GetTimeout: 300 * time.Millisecond, ConnectTimeout: 30 * time.Second})
 	content := at(t, hung(t))
 	start := time.Now()
 	for range 20 {

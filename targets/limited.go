@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/targets/internal/budget"
 )
 
 // limited holds what an answer takes until it has been decoded, and reads lists page by page.
@@ -19,46 +21,39 @@ type limited struct {
 	hit    func(string)
 }
 
-func (c *limited) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+// held makes a call, and holds what its answer takes until the call has returned.
+func held(ctx context.Context, call func(context.Context) error) error {
 	ctx, release := Hold(ctx)
 	defer release()
-	return c.Client.Get(ctx, key, obj, opts...)
+	return call(ctx)
+}
+
+func (c *limited) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return held(ctx, func(ctx context.Context) error { return c.Client.Get(ctx, key, obj, opts...) })
 }
 
 func (c *limited) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	ctx, release := Hold(ctx)
-	defer release()
-	return c.Client.Create(ctx, obj, opts...)
+	return held(ctx, func(ctx context.Context) error { return c.Client.Create(ctx, obj, opts...) })
 }
 
 func (c *limited) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	ctx, release := Hold(ctx)
-	defer release()
-	return c.Client.Update(ctx, obj, opts...)
+	return held(ctx, func(ctx context.Context) error { return c.Client.Update(ctx, obj, opts...) })
 }
 
 func (c *limited) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	ctx, release := Hold(ctx)
-	defer release()
-	return c.Client.Patch(ctx, obj, patch, opts...)
+	return held(ctx, func(ctx context.Context) error { return c.Client.Patch(ctx, obj, patch, opts...) })
 }
 
 func (c *limited) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	ctx, release := Hold(ctx)
-	defer release()
-	return c.Client.Apply(ctx, obj, opts...)
+	return held(ctx, func(ctx context.Context) error { return c.Client.Apply(ctx, obj, opts...) })
 }
 
 func (c *limited) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	ctx, release := Hold(ctx)
-	defer release()
-	return c.Client.Delete(ctx, obj, opts...)
+	return held(ctx, func(ctx context.Context) error { return c.Client.Delete(ctx, obj, opts...) })
 }
 
 func (c *limited) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	ctx, release := Hold(ctx)
-	defer release()
-	return c.Client.DeleteAllOf(ctx, obj, opts...)
+	return held(ctx, func(ctx context.Context) error { return c.Client.DeleteAllOf(ctx, obj, opts...) })
 }
 
 func (c *limited) Status() client.SubResourceWriter { return c.SubResource("status") }
@@ -72,9 +67,7 @@ func (c *limited) List(ctx context.Context, list client.ObjectList, opts ...clie
 	var o client.ListOptions
 	o.ApplyOptions(opts)
 	if o.Limit > 0 || o.Continue != "" || o.Raw != nil {
-		ctx, release := Hold(ctx)
-		defer release()
-		return c.Client.List(ctx, list, opts...)
+		return held(ctx, func(ctx context.Context) error { return c.Client.List(ctx, list, opts...) })
 	}
 	return c.pages(ctx, list, opts)
 }
@@ -119,10 +112,33 @@ func moved(list client.ObjectList, items []runtime.Object) ([]runtime.Object, er
 
 // page reads one page, and returns how many bytes it had.
 func (c *limited) page(ctx context.Context, list client.ObjectList, opts []client.ListOption) (int64, error) {
-	h := &hold{}
-	defer h.release()
+	ctx, h := budget.WithHold(ctx)
+	defer h.Release()
 	list.SetContinue("") // decoding leaves what the page does not say
 	list.SetRemainingItemCount(nil)
-	err := c.Client.List(context.WithValue(ctx, holdKey{}, h), list, opts...)
-	return h.size(), err
+	err := c.Client.List(ctx, list, opts...)
+	return h.Size(), err
+}
+
+// limitedPart is limited for a subresource.
+type limitedPart struct{ client.SubResourceClient }
+
+func (c *limitedPart) Get(ctx context.Context, obj, part client.Object, opts ...client.SubResourceGetOption) error {
+	return held(ctx, func(ctx context.Context) error { return c.SubResourceClient.Get(ctx, obj, part, opts...) })
+}
+
+func (c *limitedPart) Create(ctx context.Context, obj, part client.Object, opts ...client.SubResourceCreateOption) error {
+	return held(ctx, func(ctx context.Context) error { return c.SubResourceClient.Create(ctx, obj, part, opts...) })
+}
+
+func (c *limitedPart) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+	return held(ctx, func(ctx context.Context) error { return c.SubResourceClient.Update(ctx, obj, opts...) })
+}
+
+func (c *limitedPart) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	return held(ctx, func(ctx context.Context) error { return c.SubResourceClient.Patch(ctx, obj, patch, opts...) })
+}
+
+func (c *limitedPart) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+	return held(ctx, func(ctx context.Context) error { return c.SubResourceClient.Apply(ctx, obj, opts...) })
 }

@@ -4,11 +4,15 @@ package targets
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"unicode"
+
+	"github.com/deployerkit/deployerkit/targets/internal/budget"
+	"github.com/deployerkit/deployerkit/targets/internal/jsonscan"
 )
 
 // Limits bound what targets can cost the deployer, whatever they answer. They belong to the operator, like a Policy.
@@ -95,6 +99,30 @@ func (e *LimitError) Error() string {
 // raisedBy says what raises a limit.
 func raisedBy(option string) string {
 	return fmt.Sprintf("targets.Limits.%s or the flag %s raises this limit", option, FlagOf(option))
+}
+
+// maxAnswerDepth is how deep an answer may be nested. Schemas of CustomResourceDefinitions are the deepest; they stay
+// below 200.
+const maxAnswerDepth = 500
+
+// check returns what is wrong with an answer as far as it was scanned.
+func (l *Limits) check(s *jsonscan.Scan) error {
+	if s.Depth > maxAnswerDepth {
+		return &LimitError{Reason: "is nested more than 500 levels deep"}
+	}
+	if s.Cost() > l.Decoding {
+		return &LimitError{Option: "Decoding", Reason: "has too many values: decoding it would take more memory than all answers may together"}
+	}
+	return nil
+}
+
+// Hold returns a context for one call with a client that is made of Client.Config and Client.HTTPClient, such as a
+// dynamic one. The memory that decoding the answer takes counts against Limits.Decoding until release is called: call
+// it when the call has returned. Client does this itself. Without Hold, the deployer can only guess how long
+// decoding takes.
+func Hold(ctx context.Context) (held context.Context, release func()) {
+	ctx, h := budget.WithHold(ctx)
+	return ctx, h.Release
 }
 
 func tooLarge(option, what string, limit int64) *LimitError {

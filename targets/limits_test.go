@@ -178,7 +178,7 @@ func TestHostileDiscovery(t *testing.T) {
 		for _, count := range []int{1500, 200_000} {
 			t.Run(fmt.Sprintf("%d groups, %s", count, name), func(t *testing.T) {
 				s := hostileServer(t, hostile.Groups(count, aggregated))
-				p := newPool(t, targets.PoolOptions{Patience: 20 * time.Second})
+				p := newPool(t, targets.PoolOptions{GetTimeout: 20 * time.Second})
 				_, err := p.Get(t.Context(), resolved("a", string(s.Kubeconfig("t"))))
 				over, ok := errors.AsType[*targets.LimitError](err)
 				if !ok || over.Option != "Groups" && over.Option != "Discovery" && over.Option != "Decoding" {
@@ -193,7 +193,7 @@ func TestHostileDiscovery(t *testing.T) {
 	t.Run("few requests at a time [F3]", func(t *testing.T) {
 		aGroup := func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/apis/g") }
 		s := hostileServer(t, hostile.When(aGroup, hostile.Trickle(100*time.Microsecond)), hostile.Groups(900, false))
-		p := newPool(t, targets.PoolOptions{Patience: 30 * time.Second})
+		p := newPool(t, targets.PoolOptions{GetTimeout: 30 * time.Second})
 		if _, err := p.Get(t.Context(), resolved("a", string(s.Kubeconfig("t")))); err != nil {
 			t.Errorf("900 groups: %v", err)
 		}

@@ -53,13 +53,14 @@ func (m *mapper) load(ctx context.Context) error {
 	return nil
 }
 
-// reload asks again if the answer that did not do is old enough. It tells whether there is a newer one.
+// reload discovers the kinds again if the last discovery is old enough. It reports whether there is a newer answer than
+// tried.
 func (m *mapper) reload(tried meta.RESTMapper) (bool, error) {
 	m.loading.Lock()
 	defer m.loading.Unlock()
 	current, due := m.current()
 	if current != tried {
-		return true, nil // somebody was faster
+		return true, nil // another call was faster
 	}
 	if !due {
 		return false, nil

@@ -2,7 +2,11 @@
 
 package targets
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/deployerkit/deployerkit/targets/internal/budget"
+)
 
 // poolMetrics have bounded labels, never the name of a target.
 type poolMetrics struct {
@@ -67,8 +71,8 @@ func (p *Pool) Collect(ch chan<- prometheus.Metric) {
 	p.metrics.discoveries.Collect(ch)
 	p.metrics.requests.Collect(ch)
 	p.metrics.limits.Collect(ch)
-	for name, b := range map[string]*budget{"reading": p.reading, "decoding": p.decoding} {
-		used, waits := b.state()
+	for name, b := range map[string]*budget.Budget{"reading": p.reading, "decoding": p.decoding} {
+		used, waits := b.State()
 		ch <- prometheus.MustNewConstMetric(p.metrics.budget, prometheus.GaugeValue, float64(used), name)
 		ch <- prometheus.MustNewConstMetric(p.metrics.waits, prometheus.CounterValue, float64(waits), name)
 	}

@@ -2,8 +2,8 @@
 
 package targets
 
-// Policy is what an operator allows beyond the strict default. It belongs to the deployer's flags: whoever
-// writes Targets must not be able to change it. The zero value is the strictest. What no option names is
+// Policy is what an operator allows beyond the strict default. It belongs to the deployer's flags: the
+// authors of Targets must not be able to change it. The zero value is the strictest. What no option names is
 // refused always: programs (exec), authentication plugins (auth-provider), files of the deployer,
 // impersonation, user names with passwords, and redirects.
 type Policy struct {
@@ -23,7 +23,7 @@ type Policy struct {
 	// (10.0.0.0/8 and the like) are always allowed: that is where clusters are.
 	AllowPrivateHosts bool
 	// AllowForeignSecrets lets the old form {"kubeconfig": {"secretRef": …}} name a secret outside the Target's
-	// namespace. Whoever may create a Target may then use, though not read, every kubeconfig of the cluster.
+	// namespace. A user who may create a Target may then use, though not read, every kubeconfig of the cluster.
 	AllowForeignSecrets bool
 	// EnableOIDC accepts Targets with oidcConfig. The deployer then creates tokens for the service accounts
 	// that Targets name and sends them to the servers that Targets name; it needs the right to create

@@ -15,38 +15,40 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/targets/internal/budget"
 )
 
 // PoolOptions say how a Pool makes clients. The zero value serves targets with kubeconfigs.
 type PoolOptions struct {
-	// Policy is what Targets may ask for. Zero: the strictest.
+	// Policy is what Targets may ask for. Default: the strictest.
 	Policy Policy
-	// Resolver reads the secrets of the old form {"kubeconfig": {"secretRef": …}}, and is told to read again when a
-	// target refuses credentials. Give it the one that resolves the Targets. nil: the old form is refused, and
-	// changed secrets are seen after the Resolver's own time.
+	// Resolver reads the secrets of the old form {"kubeconfig": {"secretRef": …}}, and reads them again when a target
+	// refuses credentials. Use the one that resolves the Targets. Without a Resolver, the old form is refused, and changed
+	// secrets are seen after the Resolver's own time.
 	Resolver *Resolver
 	// Landscaper is the access to the Landscaper cluster; of it, self targets get the address and the CA, never
 	// the credentials. Needed with EnableSelf.
 	Landscaper *rest.Config
 	// LandscaperClient creates (and reviews) tokens there. Needed with EnableOIDC and EnableSelf.
 	LandscaperClient client.Client
-	// Scheme of the clients. nil: client-go's.
+	// Scheme of the clients. Default: the scheme of client-go.
 	Scheme *runtime.Scheme
-	// Clock tells the age of what is kept. nil: the real one.
+	// Clock is the source of time. Default: the real clock.
 	Clock clock.PassiveClock
-	// MaxClients are kept, at most; those that were not used for longest go first, pinned ones never. 0: 200.
+	// MaxClients is how many clients are kept. The least recently used ones end first, pinned ones never. Default: 200.
 	MaxClients int
-	// Patience is how long Get waits for the first answer of a target. 0: 1 s. The attempt goes on without the caller.
-	Patience time.Duration
-	// ConnectTimeout bounds an attempt to connect, and a discovery. 0: 10 s.
+	// GetTimeout is how long Get waits for the first answer of a target. The attempt goes on without the caller. Default: 1 s.
+	GetTimeout time.Duration
+	// ConnectTimeout bounds an attempt to connect, and a discovery. Default: 10 s.
 	ConnectTimeout time.Duration
-	// RequestTimeout bounds every request that is not a watch. 0: 60 s, what an API server takes at most.
+	// RequestTimeout bounds every request that is not a watch. Default: 60 s, the limit of an API server.
 	RequestTimeout time.Duration
-	// MinPause and MaxPause bound the pauses between attempts to reach a target that is down. 0: 1 s and 1 min.
+	// MinPause and MaxPause bound the pauses between attempts to reach a target that is down. Defaults: 1 s and 1 min.
 	MinPause, MaxPause time.Duration
-	// Limits bound what targets can cost. Zero: the defaults.
+	// Limits bound what targets can cost.
 	Limits Limits
-	// WrapTransport sees every request of every client, without credentials. nil: nobody does.
+	// WrapTransport sees every request of every client, without credentials. Optional.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
@@ -58,7 +60,7 @@ func (o *PoolOptions) setDefaults() {
 		o.MaxClients = 200
 	}
 	for value, standard := range map[*time.Duration]time.Duration{
-		&o.Patience: time.Second, &o.ConnectTimeout: 10 * time.Second, &o.RequestTimeout: time.Minute, &o.MinPause: time.Second, &o.MaxPause: time.Minute,
+		&o.GetTimeout: time.Second, &o.ConnectTimeout: 10 * time.Second, &o.RequestTimeout: time.Minute, &o.MinPause: time.Second, &o.MaxPause: time.Minute,
 	} {
 		if *value <= 0 {
 			*value = standard
@@ -78,7 +80,7 @@ type Pool struct {
 	life    sync.Mutex // of the end, and of what is started before it; taken after all other locks
 	running sync.WaitGroup
 
-	reading, decoding *budget // of all clients together
+	reading, decoding *budget.Budget // of all clients together
 
 	mu      sync.Mutex
 	clients map[string]*list.Element       // by key; of *Client
@@ -98,7 +100,7 @@ type tied struct {
 func NewPool(o PoolOptions) *Pool {
 	o.setDefaults()
 	p := &Pool{o: o, metrics: newPoolMetrics(), clients: map[string]*list.Element{}, used: list.New(), ties: map[types.NamespacedName]*tied{}}
-	p.reading, p.decoding = newBudget("Reading", "read", p.o.Limits.Reading), newBudget("Decoding", "decoded", p.o.Limits.Decoding)
+	p.reading, p.decoding = budget.New("read", raisedBy("Reading"), p.o.Limits.Reading), budget.New("decoded", raisedBy("Decoding"), p.o.Limits.Decoding)
 	p.ctx, p.end = context.WithCancel(context.Background())
 	return p
 }
@@ -131,7 +133,7 @@ func (p *Pool) Close() {
 
 // Get returns the client of a Target of type kubernetes-cluster that was resolved before. It makes one only when
 // there is none with this content, and waits only for the first answer of a target, and no longer than
-// PoolOptions.Patience. When the content of a Target changed, but not its server, the client stays the same and uses
+// PoolOptions.GetTimeout. When the content of a Target changed, but not its server, the client stays the same and uses
 // the new credentials.
 // Errors: *ConfigError when the content, or the Policy, does not allow to use it; *ResolveError when a secret that the
 // content names cannot be read; *UnreachableError when the target does not answer, or answers with an error, and when to
@@ -140,7 +142,7 @@ func (p *Pool) Close() {
 func (p *Pool) Get(ctx context.Context, t *lsv1alpha1.ResolvedTarget) (*Client, error) {
 	c := p.asBefore(t)
 	if c == nil {
-		m, err := p.means(ctx, t)
+		m, err := p.clientConfig(ctx, t)
 		if err != nil {
 			return nil, err
 		}
@@ -170,9 +172,9 @@ func (p *Pool) asBefore(t *lsv1alpha1.ResolvedTarget) *Client {
 	return known.client
 }
 
-// take returns the client with these means: one that exists, the Target's former one with its credentials swapped, or a
+// take returns the client with this configuration: one that exists, the Target's former one with its credentials swapped, or a
 // new one.
-func (p *Pool) take(t *lsv1alpha1.ResolvedTarget, m *means) (*Client, error) {
+func (p *Pool) take(t *lsv1alpha1.ResolvedTarget, m *clientConfig) (*Client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ctx.Err() != nil {
@@ -187,7 +189,7 @@ func (p *Pool) take(t *lsv1alpha1.ResolvedTarget, m *means) (*Client, error) {
 	return c, nil
 }
 
-func (p *Pool) find(t *lsv1alpha1.ResolvedTarget, m *means) (*Client, error) {
+func (p *Pool) find(t *lsv1alpha1.ResolvedTarget, m *clientConfig) (*Client, error) {
 	if known := p.clients[m.key]; known != nil {
 		p.used.MoveToFront(known)
 		return clientOf(known), nil
@@ -216,11 +218,11 @@ func (p *Pool) find(t *lsv1alpha1.ResolvedTarget, m *means) (*Client, error) {
 
 // canRotate: only at the same server, and only while no other Target relies on the old credentials. Whose credentials
 // they are is not asked: nothing in them that could be read without the server is to be trusted.
-func (c *Client) canRotate(m *means) bool {
+func (c *Client) canRotate(m *clientConfig) bool {
 	return c.fixed && m.tokens == nil && c.place == m.place && len(c.ties) == 1
 }
 
-// bind notes that the Target uses the client; a former one that nobody uses any more ends.
+// bind records that the Target uses the client. Its former client ends if no other Target uses it.
 func (p *Pool) bind(id types.NamespacedName, now *tied) {
 	former := p.ties[id]
 	p.ties[id] = now

@@ -31,8 +31,8 @@ func newPool(t *testing.T, o targets.PoolOptions) *targets.Pool {
 	if !o.Policy.AllowPrivateHosts {
 		o.Policy.AllowPrivateHosts = true
 	}
-	if o.Patience == 0 {
-		o.Patience = 10 * time.Second
+	if o.GetTimeout == 0 {
+		o.GetTimeout = 10 * time.Second
 	}
 	p := targets.NewPool(o)
 	t.Cleanup(p.Close)
@@ -520,7 +520,7 @@ func TestWatchesOutliveTheRequestTimeout(t *testing.T) {
 func TestPoolEnds(t *testing.T) {
 	api := newAPI(t, "t")
 	before := runtime.NumGoroutine()
-	p := targets.NewPool(targets.PoolOptions{Policy: loose, Patience: 10 * time.Second})
+	p := targets.NewPool(targets.PoolOptions{Policy: loose, GetTimeout: 10 * time.Second})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Start(ctx) }()

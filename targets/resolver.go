@@ -16,6 +16,9 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/targets/internal/document"
+	"github.com/deployerkit/deployerkit/targets/internal/secretcache"
 )
 
 // DefaultSecretMaxAge is how long a Resolver uses a secret before it reads it again.
@@ -26,7 +29,7 @@ type Resolver struct {
 	reader  client.Reader
 	clk     clock.PassiveClock
 	maxAge  time.Duration
-	secrets *secrets
+	secrets *secretcache.Cache
 	used    *lru.Cache // target name -> secret name, for Forget
 }
 
@@ -38,7 +41,7 @@ func NewResolver(reader client.Reader, clk clock.PassiveClock, maxAge time.Durat
 	if maxAge == 0 {
 		maxAge = DefaultSecretMaxAge
 	}
-	return &Resolver{reader: reader, clk: clk, maxAge: maxAge, secrets: newSecrets(), used: lru.New(secretsKept)}
+	return &Resolver{reader: reader, clk: clk, maxAge: maxAge, secrets: secretcache.New(), used: lru.New(secretcache.MaxSecrets)}
 }
 
 // Resolve returns the Target together with its content: the text of the inline configuration, or what
@@ -69,8 +72,8 @@ func (r *Resolver) Resolve(ctx context.Context, t *lsv1alpha1.Target) (*lsv1alph
 		return nil, failed(t, SecretUnreadable, err)
 	}
 	r.used.Add(client.ObjectKeyFromObject(t), name)
-	if resolved.Content, err = content(data, t.Spec.SecretRef.Key); err != nil {
-		r.secrets.remove(name)
+	if resolved.Content, err = document.OfSecret(data, t.Spec.SecretRef.Key); err != nil {
+		r.secrets.Remove(name)
 		return nil, failed(t, ContentInvalid, err)
 	}
 	return resolved, nil
@@ -82,7 +85,7 @@ func (r *Resolver) Forget(t types.NamespacedName) {
 	if used, ok := r.used.Get(t); ok {
 		r.used.Remove(t)
 		if name, ok := used.(types.NamespacedName); ok {
-			r.secrets.remove(name)
+			r.secrets.Remove(name)
 		}
 	}
 }
@@ -103,23 +106,23 @@ func (r *Resolver) value(ctx context.Context, t *lsv1alpha1.Target, ref *secretK
 	r.used.Add(client.ObjectKeyFromObject(t), ref.NamespacedName)
 	value, exists := data[ref.key]
 	if !exists {
-		r.secrets.remove(ref.NamespacedName)
+		r.secrets.Remove(ref.NamespacedName)
 		return nil, why(ContentInvalid, fmt.Errorf("key %q is missing", ref.key))
 	}
 	return value, nil
 }
 
 func (r *Resolver) read(ctx context.Context, name types.NamespacedName) (map[string][]byte, error) {
-	if known := r.secrets.get(name); known != nil && r.clk.Since(known.at) < r.maxAge {
-		return known.data, nil
+	if known := r.secrets.Get(name); known != nil && r.clk.Since(known.At) < r.maxAge {
+		return known.Data, nil
 	}
 	now := r.clk.Now()
 	secret := &corev1.Secret{}
 	if err := r.reader.Get(ctx, name, secret); err != nil {
-		r.secrets.remove(name)
+		r.secrets.Remove(name)
 		return nil, err
 	}
-	r.secrets.add(name, secret.Data, now)
+	r.secrets.Add(name, secret.Data, now)
 	return secret.Data, nil
 }
 

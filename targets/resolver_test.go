@@ -204,7 +204,7 @@ func TestResolveReadsOncePerAge(t *testing.T) {
 	r, reader, clk := setup(map[string]string{"k": "old"})
 	resolveWant(t, r, reader, "old", 1)
 	reader.set(map[string]string{"k": "new"}, nil)
-	clk.SetTime(clk.Now().Add(targets.DefaultSecretMaxAge - time.Second))
+	clk.SetTime(clk.Now().Add(time.Minute - time.Second))
 	resolveWant(t, r, reader, "old", 1)
 	clk.SetTime(clk.Now().Add(time.Second))
 	resolveWant(t, r, reader, "new", 2)

@@ -13,6 +13,9 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
+
+	"github.com/deployerkit/deployerkit/targets/internal/budget"
+	"github.com/deployerkit/deployerkit/targets/internal/jsonscan"
 )
 
 // watchBurst is how many seconds' worth of events a watch may bring at once.
@@ -34,7 +37,7 @@ type watched struct {
 	begins bool // it brings the objects that exist first
 
 	mu     sync.Mutex
-	claim  *claim // for decoding the event
+	claim  *budget.Claim // for decoding the event
 	closed bool
 	failed bool // the server ended it, or sent an error
 	ended  func(failed bool, why error)
@@ -84,19 +87,19 @@ func (w *watched) next() error {
 	if err != nil {
 		return err
 	}
-	if err := s.check(w.a.limits); err != nil {
+	if err := w.a.limits.check(&s); err != nil {
 		w.a.hit("values")
 		return err
 	}
-	if s.kind == eventError || s.kind == eventUnknown {
+	if s.Event == jsonscan.EventError || s.Event == jsonscan.EventUnknown {
 		w.note()
 	}
 	if err := w.pace(&s); err != nil {
 		w.a.hit("rate")
 		return err
 	}
-	if s.cost() > smallCost {
-		granted, err := w.a.decoding.claim(w.ctx, w.a.who, s.cost())
+	if s.Cost() > smallCost {
+		granted, err := w.a.decoding.Claim(w.ctx, w.a.who, s.Cost())
 		if err != nil {
 			return err
 		}
@@ -108,10 +111,10 @@ func (w *watched) next() error {
 
 // pace counts an event.
 // Errors: a LimitError if there were too many, or too large ones.
-func (w *watched) pace(s *scan) error {
-	w.begins = w.begins && s.kind == eventAdded
+func (w *watched) pace(s *jsonscan.Scan) error {
+	w.begins = w.begins && s.Event == jsonscan.EventAdded
 	l, now := w.a.limits, w.clk.Now()
-	switch fewEnough, smallEnough := w.events.AllowN(now, 1), w.bytes.AllowN(now, int(s.bytes)); {
+	switch fewEnough, smallEnough := w.events.AllowN(now, 1), w.bytes.AllowN(now, int(s.Bytes)); {
 	case !fewEnough && w.begins:
 		return &LimitError{Option: "WatchObjects", Reason: fmt.Sprintf("to a watch begins with more than %d objects", l.WatchObjects)}
 	case !fewEnough:
@@ -126,12 +129,12 @@ func (w *watched) pace(s *scan) error {
 
 // collect reads one event. It ends with a line break, which is not waited for: readers that split a watch at its line
 // breaks get each event as soon as it is here.
-func (w *watched) collect() (scan, error) {
+func (w *watched) collect() (jsonscan.Scan, error) {
 	if w.space.Cap() > smallAnswer {
 		w.space = bytes.Buffer{}
 	}
 	w.space.Reset()
-	s, end := scan{}, false
+	s, end := jsonscan.Scan{}, false
 	for !end {
 		c, err := w.in.ReadByte()
 		if err != nil && w.space.Len() == 0 {
@@ -144,8 +147,8 @@ func (w *watched) collect() (scan, error) {
 			continue // of the event before
 		}
 		w.space.WriteByte(c)
-		end = s.next(c)
-		if s.bytes > w.a.limits.Object {
+		end = s.Next(c)
+		if s.Bytes > w.a.limits.Object {
 			w.a.hit("event")
 			return s, tooLarge("Object", "an event of a watch", w.a.limits.Object)
 		}
@@ -157,13 +160,13 @@ func (w *watched) collect() (scan, error) {
 }
 
 // keep replaces the claim of the event before.
-func (w *watched) keep(c *claim) {
+func (w *watched) keep(c *budget.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.claim.release()
+	w.claim.Release()
 	w.claim = c
 	if w.closed {
-		c.release()
+		c.Release()
 	}
 }
 
@@ -194,7 +197,7 @@ func (w *watched) Close() error {
 	w.finish(nil)
 	w.mu.Lock()
 	w.closed = true
-	w.claim.release()
+	w.claim.Release()
 	w.mu.Unlock()
 	return w.source.Close()
 }

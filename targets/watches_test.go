@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/deployerkit/deployerkit/faultnet/hostile"
+	"github.com/deployerkit/deployerkit/targets/internal/pacer"
 )
 
 // pipes is a network within a test: connections without addresses, which know the clock of a bubble.
@@ -107,7 +108,7 @@ func requestsInAMinute(t *testing.T, behaviour hostile.Behaviour) (requests int)
 
 	w := &wire{
 		health: &health{first: time.Second, most: time.Minute}, clk: clock.RealClock{}, timeout: time.Minute, refused: func(*link, string) {},
-		count: func(string, string) {}, answers: testAnswers(Limits{}), slots: make(chan struct{}, 32), watches: newPacer(),
+		count: func(string, string) {}, answers: testAnswers(Limits{}), slots: make(chan struct{}, 32), watches: pacer.New(),
 	}
 	w.link.Store(&link{transport: &http.Transport{DialContext: network.dial}})
 	client, err := metadata.NewForConfigAndClient(&rest.Config{Host: "http://target"}, &http.Client{Transport: w})

@@ -17,6 +17,10 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+
+	"github.com/deployerkit/deployerkit/targets/internal/budget"
+	"github.com/deployerkit/deployerkit/targets/internal/pacer"
+	"github.com/deployerkit/deployerkit/targets/internal/token"
 )
 
 const (
@@ -39,13 +43,13 @@ var ErrClosed = errors.New("the pool of target clients is closed")
 // no request uses a connection that was authenticated by an old certificate.
 type link struct {
 	transport *http.Transport
-	fixed     string       // bearer token; empty with tokens, or a client certificate alone
-	tokens    *tokenSource // nil with fixed credentials
+	fixed     string        // bearer token; empty with tokens, or a client certificate alone
+	tokens    *token.Source // nil with fixed credentials
 }
 
-// newLink makes the connections from what the choke point allows. Its own transport, not client-go's: that keeps
-// each transport for ever.
-func newLink(cfg *rest.Config, tokens *tokenSource) (*link, error) {
+// newLink makes the connections from what the choke point allows. It does not use the transports of client-go,
+// which never releases one.
+func newLink(cfg *rest.Config, tokens *token.Source) (*link, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure}
 	if len(cfg.CAData) > 0 {
 		conf.RootCAs = x509.NewCertPool()
@@ -69,7 +73,11 @@ func (l *link) token(ctx context.Context) (string, error) {
 	if l.tokens == nil {
 		return l.fixed, nil
 	}
-	return l.tokens.token(ctx)
+	created, err := l.tokens.Token(ctx)
+	if errors.Is(err, token.ErrAccepted) {
+		return "", fault("oidcConfig.audience", "names an audience of the Landscaper, so the token could be used there")
+	}
+	return created, err
 }
 
 // wire carries the requests of one client: it adds the credentials of the day, gives up what gets no answer, fails at
@@ -82,7 +90,7 @@ type wire struct {
 	count   func(method, code string) // of the metrics
 	answers *answers
 	slots   chan struct{} // of the requests that are under way
-	watches *pacer
+	watches *pacer.Pacer
 	link    atomic.Pointer[link]
 	closed  atomic.Bool
 }
@@ -91,7 +99,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := w.send(req)
 	if isWatch(req) && (err != nil || resp.StatusCode >= http.StatusBadRequest) {
 		now := w.clk.Now()
-		w.watches.end(watchOf(req), now, now, req.Context().Err() == nil)
+		w.watches.End(pacer.WatchOf(req), now, now, req.Context().Err() == nil)
 	}
 	if err != nil {
 		w.count(req.Method, "none")
@@ -137,7 +145,7 @@ func (w *wire) send(req *http.Request) (*http.Response, error) {
 // enter waits until the request may be made: a watch for its pause, others for one of the slots.
 func (w *wire) enter(req *http.Request) (leave func(), err error) {
 	if isWatch(req) {
-		return func() {}, w.watches.wait(req.Context(), watchOf(req), w.clk.Now())
+		return func() {}, w.watches.Wait(req.Context(), pacer.WatchOf(req), w.clk.Now())
 	}
 	select {
 	case w.slots <- struct{}{}:
@@ -165,7 +173,7 @@ func (w *wire) exchange(next http.RoundTripper, req *http.Request, token string,
 		err = w.receive(ctx, cancel, out, resp, token, turn)
 	}
 	if err != nil {
-		if errors.Is(context.Cause(ctx), errNoAnswer) && !isShareError(err) {
+		if errors.Is(context.Cause(ctx), errNoAnswer) && !budget.IsExhausted(err) {
 			err = fmt.Errorf("%w: %w", errNoAnswer, err)
 		}
 		end()
@@ -182,10 +190,10 @@ func (w *wire) receive(ctx context.Context, cancel context.CancelCauseFunc, req 
 	if !isWatch(req) || resp.StatusCode >= http.StatusBadRequest {
 		return w.answers.read(ctx, cancel, req, resp, token, turn)
 	}
-	watch, began := watchOf(req), w.clk.Now()
+	watch, began := pacer.WatchOf(req), w.clk.Now()
 	return w.answers.watch(req, resp, w.clk, func(failed bool, why error) {
 		now := w.clk.Now()
-		w.watches.end(watch, began, now, failed)
+		w.watches.End(watch, began, now, failed)
 		if _, over := errors.AsType[*LimitError](why); over {
 			w.health.trip(now, why)
 		}
@@ -209,7 +217,7 @@ func tame(resp *http.Response, token string) {
 func (w *wire) report(req *http.Request, start time.Time, err error) {
 	now := w.clk.Now()
 	gaveUp := req.Context().Err()
-	if isShareError(err) {
+	if budget.IsExhausted(err) {
 		w.health.withdraw()
 		return
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/deployerkit/deployerkit/targets/internal/budget"
 )
 
 // endless is what a hostile server sends.
@@ -24,8 +26,8 @@ func (endless) Close() error               { return nil }
 func testAnswers(l Limits) *answers {
 	l = l.withDefaults()
 	return &answers{
-		limits: &l, base: "/clusters/a", who: owner{"garden", "a"}, reading: newBudget("Reading", "read", l.Reading),
-		decoding: newBudget("Decoding", "decoded", l.Decoding), hit: func(string) {},
+		limits: &l, base: "/clusters/a", who: budget.Owner{Namespace: "garden", Target: "a"}, reading: budget.New("read", raisedBy("Reading"), l.Reading),
+		decoding: budget.New("decoded", raisedBy("Decoding"), l.Decoding), hit: func(string) {},
 	}
 }
 
@@ -60,7 +62,7 @@ func TestEndlessAnswers(t *testing.T) {
 			if over, ok := errors.AsType[*LimitError](err); !ok || over.Option != tc.option || !strings.Contains(err.Error(), "targets.Limits."+tc.option) {
 				t.Errorf("error %v, want one that names the option %s", err, tc.option)
 			}
-			if used, _ := a.reading.state(); used != 0 {
+			if used, _ := a.reading.State(); used != 0 {
 				t.Errorf("%d bytes are still in use", used)
 			}
 		})
@@ -99,18 +101,18 @@ func TestDecodingIsHeld(t *testing.T) {
 		a := testAnswers(Limits{})
 		ctx, release := Hold(t.Context())
 		read(ctx, a)
-		if used, _ := a.decoding.state(); used < int64(3*len(text)) {
+		if used, _ := a.decoding.State(); used < int64(3*len(text)) {
 			t.Errorf("%d bytes in use for %d bytes of text that may still be decoded", used, len(text))
 		}
 		release()
-		if used, _ := a.decoding.state(); used != 0 {
+		if used, _ := a.decoding.State(); used != 0 {
 			t.Errorf("%d bytes in use after the end", used)
 		}
 	})
 	t.Run("without Hold, for a while [F2]", func(t *testing.T) {
 		a := testAnswers(Limits{})
 		read(t.Context(), a)
-		eventually(t, func() bool { used, _ := a.decoding.state(); return used == 0 })
+		eventually(t, func() bool { used, _ := a.decoding.State(); return used == 0 })
 	})
 	t.Run("the next one waits, and can give up [F2]", func(t *testing.T) {
 		a := testAnswers(Limits{Decoding: 5 << 20})
@@ -148,113 +150,5 @@ func eventually(t *testing.T, is func() bool) {
 		case <-deadline:
 			t.Fatal("not in time")
 		}
-	}
-}
-
-// TestBudgetIsFair: who holds least goes first, by namespace and then by target.
-func TestBudgetIsFair(t *testing.T) {
-	b := newBudget("Reading", "read", 10)
-	take := func(namespace, target string, amount int64) *claim {
-		t.Helper()
-		c, err := b.claim(t.Context(), owner{namespace, target}, amount)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	first, second := take("evil", "a", 5), take("evil", "b", 5)
-	order := make(chan string, 4)
-	ask := func(namespace, target string) {
-		go func() {
-			if c, err := b.claim(t.Context(), owner{namespace, target}, 5); err == nil {
-				order <- namespace + "/" + target
-				c.release()
-			}
-		}()
-		eventually(t, func() bool {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			return len(b.waiting) > 0 && b.waiting[len(b.waiting)-1].who == owner{namespace, target}
-		})
-	}
-	ask("evil", "b")
-	ask("evil", "c")
-	ask("good", "d")
-	first.release()
-	t.Run("the namespace that holds nothing first [F2]", func(t *testing.T) {
-		if got := <-order; got != "good/d" {
-			t.Errorf("%s is first", got)
-		}
-	})
-	t.Run("then the target that holds nothing [F2]", func(t *testing.T) {
-		if got := <-order; got != "evil/c" {
-			t.Errorf("%s is second", got)
-		}
-	})
-	second.release()
-	<-order
-	eventually(t, func() bool { used, _ := b.state(); return used == 0 })
-	if len(b.held) != 0 || len(b.spaces) != 0 {
-		t.Errorf("left behind: %v %v", b.held, b.spaces)
-	}
-}
-
-// TestScan: the estimate covers what decoding takes, and the kind of an event is found.
-func TestScan(t *testing.T) {
-	for text, kind := range map[string]string{
-		`{"type":"ERROR","object":{"type":"ADDED"}}`:       "ERROR",
-		`{"object":{"type":"ADDED"}, "type" : "ERROR"}`:    "ERROR",
-		`{"type":"ADDED","object":{"type":"ERROR"}}`:       "ADDED",
-		`{"a":"type","b":"ERROR","type":"DELETED"}`:        "DELETED",
-		`{"\u0074ype":"ERROR"}`:                            "ERROR",
-		`{"type":"\u0045RROR"}`:                            "?",
-		`{"typeandmore":"ERROR"}`:                          "?",
-		`{"x":"a \"type\":\"ERROR\" b","type":"MODIFIED"}`: "?",
-	} {
-		s, end := scan{}, false
-		for i := range len(text) {
-			if end {
-				t.Errorf("%s ends early, at %d", text, i)
-			}
-			end = s.next(text[i])
-		}
-		if !end || s.kind != kind && kind != "?" {
-			t.Errorf("%s: end %t, kind %q, want %q", text, end, s.kind, kind)
-		}
-	}
-}
-
-// TestPace: over a minute, no way to end a watch leads to more than 100 of them, and what works is not slowed down.
-func TestPace(t *testing.T) {
-	for name, tc := range map[string]struct {
-		life   time.Duration
-		failed bool
-		most   int
-		least  int
-	}{
-		"ends at once, by the server [F6]":        {0, true, 10, 4},
-		"ends after a second, by the server [F6]": {time.Second, true, 10, 4},
-		"ends at once, by the client [F6]":        {0, false, 100, 60},
-		"ends after 30 s [F6]":                    {30 * time.Second, true, 3, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := newPacer()
-			start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-			now, opened := start, 0
-			for now.Sub(start) < time.Minute {
-				now = now.Add(p.begin("w", now))
-				if now.Sub(start) >= time.Minute {
-					break
-				}
-				opened++
-				began := now
-				now = now.Add(tc.life)
-				p.end("w", began, now, tc.failed)
-				now = now.Add(time.Millisecond)
-			}
-			if opened > tc.most || opened < tc.least {
-				t.Errorf("opened %d times in a minute, want %d to %d", opened, tc.least, tc.most)
-			}
-		})
 	}
 }

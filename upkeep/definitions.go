@@ -4,36 +4,73 @@ package upkeep
 
 import (
 	"context"
+	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/readiness"
 )
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// ExpectsStatus tells whether objects of a custom kind get a status. Asked
-// once; a definition that cannot be read promises none.
-func (c *Cluster) ExpectsStatus(ctx context.Context, gvk schema.GroupVersionKind) bool {
+// StatusOf returns what is known about the status of a custom kind. The target is
+// asked once. A definition that cannot be read does not say what the status is like.
+func (c *Cluster) StatusOf(ctx context.Context, gvk schema.GroupVersionKind) readiness.StatusShape {
 	if known, ok := c.statuses.Load(gvk); ok {
-		return known == true
+		return known.(readiness.StatusShape)
 	}
 	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return false
+		return readiness.StatusNone
 	}
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(definitionKind)
 	err = c.Get(ctx, types.NamespacedName{Name: mapping.Resource.GroupResource().String()}, definition)
 	if ctx.Err() != nil {
-		return true // look again
+		return readiness.StatusReports // look again
 	}
-	expects := err == nil && readiness.ExpectsStatus(definition, gvk.Version)
-	c.statuses.Store(gvk, expects)
-	return expects
+	shape := readiness.StatusOther
+	if err == nil {
+		shape = readiness.StatusOf(definition, gvk.Version)
+	}
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		c.statuses.Store(gvk, shape)
+	}
+	return shape
+}
+
+// Judge judges an object of the item's target by the default rules. That the rules
+// had to guess is reported by an event, once for each kind.
+func (r *Run) Judge(ctx context.Context, live *unstructured.Unstructured) readiness.Result {
+	rules := readiness.Rules{
+		Grace: r.options.StatusGrace, Now: r.rt.Clock.Now(),
+		StatusOf: func(gvk schema.GroupVersionKind) readiness.StatusShape { return r.Cluster.StatusOf(ctx, gvk) },
+	}
+	result := rules.Of(live)
+	if result.Guessed {
+		r.reportGuess(live)
+	}
+	return result
+}
+
+// guessedKinds is the key of the kinds that were reported.
+type guessedKinds struct{}
+
+// reportGuess writes an event, once for each kind of an item.
+func (r *Run) reportGuess(live *unstructured.Unstructured) {
+	kinds := r.Value(guessedKinds{}, func() any { return &sync.Map{} }).(*sync.Map)
+	if _, reported := kinds.LoadOrStore(live.GroupVersionKind().GroupKind(), true); reported {
+		return
+	}
+	ref := apply.RefOf(live)
+	r.Event(related(ref), corev1.EventTypeWarning, "ReadinessUnknown", ref.String()+
+		" counts as ready: its status has neither conditions nor observedGeneration, so a check of its own must say when it is")
 }
 
 // Mapping finds the resource of a kind; nil, nil when the cluster does not know it.

@@ -3,11 +3,13 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -37,7 +39,13 @@ type Options struct {
 	Fights watch.GuardOptions
 	// WrapTransport sees every request to every target, without credentials. nil: nobody does.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
+	// StatusGrace is how long after its creation an object without a status is not ready, if its kind has a status of which
+	// nothing is known. Zero: DefaultStatusGrace. Negative: no time.
+	StatusGrace time.Duration
 }
+
+// DefaultStatusGrace is how long a new object of a kind with a status of unknown shape may take to get one.
+const DefaultStatusGrace = 10 * time.Second
 
 // Keeper keeps the objects of a deployer's items in their targets: it holds one
 // client with watches per target, and what is known about the items in memory.
@@ -52,10 +60,15 @@ type Keeper struct {
 	clusters *clusters
 	secrets  client.Client
 	scape    *landscape
+
+	landscaperOnce sync.Once
+	landscaper     *Landscaper
+	landscaperErr  error
 }
 
 // New returns a Keeper that works after UseRuntime.
 func New(o Options) *Keeper {
+	o.StatusGrace = cmp.Or(o.StatusGrace, DefaultStatusGrace)
 	return &Keeper{options: o, items: newItems()}
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/targets"
@@ -127,36 +128,59 @@ func (s *clusters) lookOut(sights []Sight, changed func()) *lookout {
 	return l
 }
 
+// sightResult is why the wait for a change of a sight ended.
+type sightResult int
+
+const (
+	sightChanged   sightResult = iota // something is not as it was
+	sightEnded                        // the server ended the watch
+	sightUnwatched                    // watching is refused, and nothing has changed so far
+	sightRefused                      // even listing is refused
+	sightClosed                       // the wait was ended
+)
+
 // change waits for a change. false: ctx ended before, or the target does not
 // let us watch.
 func (s Sight) change(ctx context.Context, l *lookout) bool {
+	result := s.wait(ctx, func() { l.watched.Add(1) })
+	return ctx.Err() == nil && (result == sightChanged || result == sightEnded)
+}
+
+// wait waits for a change. watched is called when the watch is open.
+func (s Sight) wait(ctx context.Context, watched func()) sightResult {
 	resource := s.cluster.metadata.Resource(s.resource)
 	held, release := targets.Hold(ctx)
 	list, err := resource.Namespace(s.namespace).List(held, s.selects)
 	release()
-	if err != nil {
-		return false
+	switch {
+	case ctx.Err() != nil:
+		return sightClosed
+	case err != nil:
+		return sightRefused
 	}
 	found := make([]metav1.Object, 0, len(list.Items))
 	for i := range list.Items {
 		found = append(found, &list.Items[i])
 	}
 	if versions(found) != s.seen {
-		return true
+		return sightChanged
 	}
 	from := s.selects
 	from.ResourceVersion = list.ResourceVersion
 	events, err := resource.Namespace(s.namespace).Watch(ctx, from)
 	if err != nil {
-		return false
+		return sightUnwatched
 	}
 	defer events.Stop()
-	l.watched.Add(1)
+	watched()
 	select {
-	case <-events.ResultChan(): // also when the server ends the watch
-		return ctx.Err() == nil
+	case event, open := <-events.ResultChan():
+		if !open || event.Type == apiwatch.Error {
+			return sightEnded
+		}
+		return sightChanged
 	case <-ctx.Done():
 	case <-s.cluster.ended:
 	}
-	return false
+	return sightClosed
 }

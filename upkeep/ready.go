@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply"
-	"github.com/deployerkit/deployerkit/apply/readiness"
 	"github.com/deployerkit/deployerkit/internal/version"
 )
 
@@ -51,7 +50,7 @@ func (r *Run) AwaitReady(ctx context.Context, bound time.Duration) error {
 	if more := len(unready) - 1; more > 0 {
 		reason = fmt.Sprintf("%s (and %d more)", reason, more)
 	}
-	return r.Wait("readiness", bound, reason, r.Poll())
+	return r.Wait("readiness", bound, reason, r.pollReady())
 }
 
 // Ready tells why an object of the item's target is not ready, "" when it is.
@@ -105,9 +104,8 @@ func (r *Run) look(ctx context.Context, ref apply.Ref) (reason string, err error
 	case live == nil:
 		return ref.String() + " does not exist", nil
 	}
-	rules := readiness.Rules{ExpectsStatus: func(gvk schema.GroupVersionKind) bool { return r.Cluster.ExpectsStatus(ctx, gvk) }}
-	if result := rules.Of(live); !result.Ready() {
-		r.saw(ref, live)
+	if result := r.Judge(ctx, live); !result.Ready() {
+		r.saw(ref, live, result.RecheckAfter)
 		return ref.String() + ": " + result.Reason, nil
 	}
 	r.item.setReady(ref, readyAt{uid: live.GetUID(), version: live.GetResourceVersion()})
@@ -151,14 +149,27 @@ func (c *Cluster) current(ref apply.Ref, obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// saw notes the state in which an object is waited for.
-func (r *Run) saw(ref apply.Ref, live *unstructured.Unstructured) {
+// saw notes the state in which an object is waited for, and when to look again though it does not change (0: never).
+func (r *Run) saw(ref apply.Ref, live *unstructured.Unstructured, again time.Duration) {
 	r.lookedMu.Lock()
 	defer r.lookedMu.Unlock()
 	if r.looked == nil {
 		r.looked = map[apply.Ref]readyAt{}
 	}
 	r.looked[ref] = readyAt{uid: live.GetUID(), version: live.GetResourceVersion()}
+	if again > 0 && (r.recheck == 0 || again < r.recheck) {
+		r.recheck = again
+	}
+}
+
+// pollReady is when to look again at objects that are not ready.
+func (r *Run) pollReady() time.Duration {
+	r.lookedMu.Lock()
+	defer r.lookedMu.Unlock()
+	if r.recheck > 0 {
+		return min(r.recheck, r.Poll())
+	}
+	return r.Poll()
 }
 
 // missed reports whether a watch shows a change of an object after this run looked at it, when it may not have been followed yet.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +44,7 @@ type Run struct {
 
 	lookedMu sync.Mutex
 	looked   map[apply.Ref]readyAt // the states in which objects were not ready
+	recheck  time.Duration         // when one of them may be ready though it does not change; 0: none
 }
 
 // Begin begins a call for an item. inv is the inventory of its provider status;
@@ -50,6 +52,9 @@ type Run struct {
 // engine, and before each [deployerlib.Checkpoint].
 // Errors: the Landscaper cluster cannot be identified.
 func (k *Keeper) Begin(ctx context.Context, di *lsv1alpha1.DeployItem, inv apply.Inventory, note func(apply.Inventory) error) (*Run, error) {
+	if k.scape == nil {
+		return nil, fmt.Errorf("%s: UseRuntime was not called: a deployer around this one must pass it on, see deployerlib.Unwrapper", k.name())
+	}
 	landscape, alias, err := k.scape.id(ctx)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ package readiness
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,12 +15,29 @@ import (
 // Rules is the default check with what the caller knows about custom kinds. The
 // zero value is ready for use.
 type Rules struct {
-	// ExpectsStatus tells whether somebody will write a status to objects of a
-	// custom kind. An object of such a kind that has none is not ready. Answer
-	// from discovery (kinds without the subresource status expect none) or from
-	// the definition, see the function ExpectsStatus. nil: every kind does.
-	ExpectsStatus func(schema.GroupVersionKind) bool
+	// StatusOf returns what is known about the status of a custom kind. It is
+	// called for objects that have no status. See the function StatusOf. If it is
+	// nil, StatusReports is assumed for every kind.
+	StatusOf func(schema.GroupVersionKind) StatusShape
+	// Grace is how long after its creation an object of StatusOther without a
+	// status is not ready, and Now is the current time.
+	Grace time.Duration
+	Now   time.Time
 }
+
+// StatusShape is what the definition of a custom kind says about its status.
+type StatusShape string
+
+const (
+	// StatusReports means that the status has observedGeneration or conditions, so
+	// its controllers report. An object without a status is not ready.
+	StatusReports StatusShape = "Reports"
+	// StatusOther means that there is a status, but not of which shape. An object
+	// without a status is not ready until Rules.Grace is over.
+	StatusOther StatusShape = "Other"
+	// StatusNone means that the kind has no status. An object is ready at once.
+	StatusNone StatusShape = "None"
+)
 
 // Of is the default check with the zero Rules.
 func Of(obj *unstructured.Unstructured) Result { return Rules{}.Of(obj) }
@@ -38,10 +56,13 @@ func (r Rules) Of(obj *unstructured.Unstructured) Result {
 			return result
 		}
 	}
-	if result := r.observed(obj); !result.Ready() {
-		return result
+	seen := r.observed(obj)
+	if !seen.Ready() {
+		return seen
 	}
-	return base(obj)
+	result := base(obj)
+	result.Guessed = result.Ready() && seen.Guessed
+	return result
 }
 
 // base is what kstatus says.
@@ -123,12 +144,36 @@ func (r Rules) observed(obj *unstructured.Unstructured) Result {
 			return waiting("its controller has not seen it yet")
 		}
 	case builtIn(gvk.Group):
-	case len(state) == 0 && (r.ExpectsStatus == nil || r.ExpectsStatus(gvk)):
-		return waiting("has no status yet")
+	case len(state) == 0:
+		return r.withoutStatus(obj)
 	default:
-		return readyOf(obj, generation)
+		result := readyOf(obj, generation)
+		result.Guessed = result.Ready() && state["conditions"] == nil && state["observedGeneration"] == nil
+		return result
 	}
 	return ready()
+}
+
+// withoutStatus judges an object of a custom kind that has no status.
+func (r Rules) withoutStatus(obj *unstructured.Unstructured) Result {
+	shape := StatusReports
+	if r.StatusOf != nil {
+		shape = r.StatusOf(obj.GroupVersionKind())
+	}
+	switch shape {
+	case StatusNone:
+		return ready()
+	case StatusOther:
+		left := obj.GetCreationTimestamp().Add(r.Grace).Sub(r.Now)
+		if left <= 0 {
+			return Result{State: StateReady, Guessed: true}
+		}
+		result := waiting(fmt.Sprintf("has no status yet; if it gets none, it counts as ready %s after its creation", r.Grace))
+		result.RecheckAfter = left
+		return result
+	default:
+		return waiting("has no status yet")
+	}
 }
 
 // readyOf refuses a condition Ready that speaks of an older generation.
@@ -146,11 +191,10 @@ func builtIn(group string) bool {
 	return scheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
 }
 
-// ExpectsStatus tells from a CustomResourceDefinition whether its controllers
-// report on objects of a version: the schema of the status has
-// observedGeneration or conditions. Kinds whose status nobody writes, such as
-// those that are mere configuration, have neither.
-func ExpectsStatus(crd *unstructured.Unstructured, version string) bool {
+// StatusOf returns what a CustomResourceDefinition says about the status of a
+// version. A kind without the subresource status, and without conditions or
+// observedGeneration in its schema, has none.
+func StatusOf(crd *unstructured.Unstructured, version string) StatusShape {
 	for _, item := range list(crd.Object, "spec", "versions") {
 		served, _ := item.(map[string]any)
 		if served["name"] != version {
@@ -159,7 +203,12 @@ func ExpectsStatus(crd *unstructured.Unstructured, version string) bool {
 		fields, _ := at(served, "schema", "openAPIV3Schema", "properties", "status", "properties").(map[string]any)
 		_, generation := fields["observedGeneration"]
 		_, conditions := fields["conditions"]
-		return generation || conditions
+		switch {
+		case generation || conditions:
+			return StatusReports
+		case at(served, "subresources", "status") != nil:
+			return StatusOther
+		}
 	}
-	return false
+	return StatusNone
 }

@@ -5,12 +5,14 @@ package readiness
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestExpectsStatus(t *testing.T) {
+func TestStatusOf(t *testing.T) {
 	crd := parsed(t, `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -20,33 +22,72 @@ spec:
   - name: generations
     schema: {openAPIV3Schema: {properties: {status: {properties: {observedGeneration: {type: integer}}}}}}
   - name: conditions
+    subresources: {status: {}}
     schema: {openAPIV3Schema: {properties: {status: {properties: {conditions: {type: array}}}}}}
   - name: other
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {properties: {status: {properties: {phase: {type: string}}}}}}
+  - name: unknown
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {x-kubernetes-preserve-unknown-fields: true}}
+  - name: unwritten
     schema: {openAPIV3Schema: {properties: {status: {properties: {bindings: {type: array}}}}}}
   - name: none
+    subresources: {scale: {}}
     schema: {openAPIV3Schema: {properties: {spec: {}}}}
 `)
-	for version, want := range map[string]bool{"generations": true, "conditions": true, "other": false, "none": false, "absent": false} {
-		if got := ExpectsStatus(crd, version); got != want {
-			t.Errorf("ExpectsStatus(crd, %q): want %v, got %v", version, want, got)
-		}
+	for version, want := range map[string]StatusShape{
+		"generations": StatusReports, "conditions": StatusReports, "other": StatusOther, "unknown": StatusOther,
+		"unwritten": StatusNone, "none": StatusNone, "absent": StatusNone,
+	} {
+		t.Run(version+" [F35]", func(t *testing.T) {
+			if got := StatusOf(crd, version); got != want {
+				t.Errorf("want %v, got %v", want, got)
+			}
+		})
 	}
 }
 
 func TestRules(t *testing.T) {
 	var asked []schema.GroupVersionKind
-	rules := Rules{ExpectsStatus: func(gvk schema.GroupVersionKind) bool {
+	rules := Rules{StatusOf: func(gvk schema.GroupVersionKind) StatusShape {
 		asked = append(asked, gvk)
-		return false
+		return StatusNone
 	}}
-	if got := rules.Of(parsed(t, custom+"spec: {}}")); !got.Ready() {
-		t.Errorf("Of(...): a kind that expects no status is ready without one, got %+v", got)
+	if got := rules.Of(parsed(t, custom+"spec: {}}")); !got.Ready() || got.Guessed {
+		t.Errorf("Of(...): a kind that has no status is ready without one, got %+v", got)
 	}
 	if got := rules.Of(parsed(t, deployment+"spec: {}}")); got.Ready() {
 		t.Error("Of(...): the rules of built-in kinds stay")
 	}
 	if len(asked) != 1 || asked[0] != (schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}) {
-		t.Errorf("ExpectsStatus: asked about %v", asked)
+		t.Errorf("StatusOf: asked about %v", asked)
+	}
+}
+
+func TestStatusOfUnknownShape(t *testing.T) {
+	created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, test := range map[string]struct {
+		status string
+		after  time.Duration
+		want   Result
+	}{
+		"none, within the grace period [F35]": {"spec: {}}", 4 * time.Second, Result{
+			State: StateWaiting, Reason: "has no status yet; if it gets none, it counts as ready 10s after its creation", RecheckAfter: 6 * time.Second,
+		}},
+		"none, after the grace period [F35]":              {"spec: {}}", 10 * time.Second, Result{State: StateReady, Guessed: true}},
+		"neither conditions nor observedGeneration [F35]": {"status: {phase: Pending}}", 0, Result{State: StateReady, Guessed: true}},
+		"conditions":         {"status: {conditions: [{type: Ready, status: 'True'}]}}", 0, Result{State: StateReady}},
+		"observedGeneration": {"status: {observedGeneration: 2}}", 0, Result{State: StateReady}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := parsed(t, custom+test.status)
+			obj.SetCreationTimestamp(metav1.NewTime(created))
+			rules := Rules{Grace: 10 * time.Second, Now: created.Add(test.after), StatusOf: func(schema.GroupVersionKind) StatusShape { return StatusOther }}
+			if got := rules.Of(obj); got != test.want {
+				t.Errorf("want %+v, got %+v", test.want, got)
+			}
+		})
 	}
 }
 
@@ -63,12 +104,16 @@ func FuzzOf(f *testing.F) {
 		f.Add(seed+"spec: {replicas: 1, updateStrategy: {type: OnDelete}}, status: {conditions: [{type: Ready}]}}", true)
 		f.Add(seed+"spec: [], status: {phase: 7, conditions: [7], containerStatuses: [{name: 7, state: 7}]}}", false)
 	}
-	f.Fuzz(func(t *testing.T, text string, expects bool) {
+	f.Fuzz(func(t *testing.T, text string, has bool) {
 		obj := parseAny(text)
 		if obj == nil {
 			return
 		}
-		got := Rules{ExpectsStatus: func(schema.GroupVersionKind) bool { return expects }}.Of(obj)
+		shape := StatusReports
+		if has {
+			shape = StatusOther
+		}
+		got := Rules{StatusOf: func(schema.GroupVersionKind) StatusShape { return shape }}.Of(obj)
 		if got.Ready() != (got.Reason == "") || strings.Contains(got.Reason, "\n") {
 			t.Errorf("Of(...): %+v", got)
 		}

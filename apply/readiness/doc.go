@@ -25,8 +25,13 @@
 //	ReplicationController         as ReplicaSet, which kstatus does not know it is
 //	condition Ready of an older   does not count
 //	  generation
-//	custom resource without       is not ready: nobody has looked at it yet
-//	  status (but see Rules)
+//	custom resource without       is not ready: nobody has looked at it yet. If its
+//	  status                      definition does not say that the status will have
+//	                              conditions or observedGeneration, that ends with
+//	                              the grace period (see Rules); a kind without the
+//	                              subresource status is ready at once
+//	custom resource whose status  is ready, but the result says that this is a guess
+//	  has neither
 //
 // Failed means that waiting will probably not help, not that it cannot: a
 // Deployment whose progress deadline has passed recovers when the image appears.

@@ -4,6 +4,7 @@ package readiness
 
 import (
 	"strings"
+	"time"
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +28,12 @@ type Result struct {
 	State State
 	// Reason is one line of at most 300 characters; "" when ready.
 	Reason string
+	// RecheckAfter is when the result changes although the object does not; zero
+	// if it does not.
+	RecheckAfter time.Duration
+	// Guessed reports that the object counts as ready although its status has
+	// neither conditions nor observedGeneration: these rules cannot know.
+	Guessed bool
 }
 
 // Ready tells whether nothing is left to wait for.

@@ -28,7 +28,7 @@ func TestHostileWatches(t *testing.T) {
 			t.Parallel()
 			server := hostile.New(hostile.When(hostile.Watches, behaviour))
 			defer server.Close()
-			pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, Patience: 10 * time.Second})
+			pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, GetTimeout: 10 * time.Second})
 			defer pool.Close()
 			c, err := pool.Get(t.Context(), &lsv1alpha1.ResolvedTarget{
 				Target: &lsv1alpha1.Target{

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command deployerkit shows what the library does: `deployerkit demo`; and what
-// a deploy item would do: `deployerkit plan`; and what a deployer keeps of the
-// contract: `deployerkit conformance`.
+// Command deployerkit writes the repository of a new deployer (`deployerkit init`), runs a deployer on a local control
+// plane (`deployerkit run`), checks Landscaper's contract (`deployerkit conformance`), shows what a deploy item would change
+// (`deployerkit plan`), and shows what the library does (`deployerkit demo`).
 package main
 
 import (
@@ -20,6 +20,8 @@ import (
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/demo"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
+	"github.com/deployerkit/deployerkit/cmd/deployerkit/run"
+	"github.com/deployerkit/deployerkit/cmd/deployerkit/scaffold"
 	"github.com/deployerkit/deployerkit/internal/buildinfo"
 	"github.com/deployerkit/deployerkit/internal/terminal"
 )
@@ -31,23 +33,23 @@ func main() {
 // command returns the command with all others below it. Those that show texts of servers and items get writers that show
 // control characters; the demo has its own items, and draws on the terminal.
 func command(out, err io.Writer) *cobra.Command {
-	root := &cobra.Command{Use: "deployerkit", Short: "Shows what DeployerKit does", SilenceUsage: true}
+	root := &cobra.Command{Use: "deployerkit", Short: "Writes, runs and checks deployers", SilenceUsage: true}
 	root.SetOut(out)
 	root.SetErr(terminal.Writer(err))
-	for _, shows := range []*cobra.Command{planCommand(), conformanceCommand()} {
+	for _, shows := range []*cobra.Command{quiet(plan.Command()), quiet(conformance.Command()), quiet(run.Command())} {
 		shows.SetOut(terminal.Writer(out))
 		root.AddCommand(shows)
 	}
-	root.AddCommand(demoCommand(), versionCommand())
+	root.AddCommand(demoCommand(), scaffold.Command(), versionCommand())
 	return root
 }
 
-// exitCode is 0 without an error, and 2 for a plan with something to do and for wrong usage of conformance.
+// exitCode is 0 without an error, and 2 for a plan with something to do and for wrong usage.
 func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, plan.ErrToDo), errors.Is(err, conformance.ErrUsage):
+	case errors.Is(err, plan.ErrToDo), errors.Is(err, conformance.ErrUsage), errors.Is(err, scaffold.ErrUsage), errors.Is(err, run.ErrUsage):
 		return 2
 	}
 	return 1
@@ -74,16 +76,8 @@ func demoCommand() *cobra.Command {
 	return cmd
 }
 
-// planCommand logs nothing: what goes wrong is in its errors.
-func planCommand() *cobra.Command {
-	cmd := plan.Command()
-	cmd.PreRunE = func(*cobra.Command, []string) error { return logTo("") }
-	return cmd
-}
-
-// conformanceCommand logs nothing: the deployer's log is its own.
-func conformanceCommand() *cobra.Command {
-	cmd := conformance.Command()
+// quiet makes a command log nothing: what goes wrong is in its errors, and a deployer has a log of its own.
+func quiet(cmd *cobra.Command) *cobra.Command {
 	cmd.PreRunE = func(*cobra.Command, []string) error { return logTo("") }
 	return cmd
 }

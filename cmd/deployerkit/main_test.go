@@ -10,6 +10,8 @@ import (
 
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
+	"github.com/deployerkit/deployerkit/cmd/deployerkit/run"
+	"github.com/deployerkit/deployerkit/cmd/deployerkit/scaffold"
 )
 
 func TestExitCode(t *testing.T) {
@@ -21,6 +23,8 @@ func TestExitCode(t *testing.T) {
 		"to do":        {err: fmt.Errorf("plan: %w", plan.ErrToDo), want: 2},
 		"failed":       {err: conformance.ErrFailed, want: 1},
 		"wrong usage":  {err: fmt.Errorf("conformance: %w", conformance.ErrUsage), want: 2},
+		"init":         {err: fmt.Errorf("init: %w", scaffold.ErrUsage), want: 2},
+		"run":          {err: fmt.Errorf("run: %w", run.ErrUsage), want: 2},
 		"did not work": {err: errors.New("boom"), want: 1},
 	} {
 		if got := exitCode(tc.err); got != tc.want {
@@ -30,7 +34,7 @@ func TestExitCode(t *testing.T) {
 }
 
 func TestOutputShowsControlCharacters(t *testing.T) {
-	for _, name := range []string{"plan", "conformance"} {
+	for _, name := range []string{"plan", "conformance", "run"} {
 		t.Run("of "+name+" as escapes [F12]", func(t *testing.T) {
 			var out, failed bytes.Buffer
 			root := command(&out, &failed)

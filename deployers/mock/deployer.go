@@ -19,13 +19,13 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// ValidationCondition tells whether the configuration of an item is valid.
+// ValidationCondition is the condition that says whether the configuration of an item is valid.
 const ValidationCondition lsv1alpha1.ConditionType = "DeployItemValidation"
 
 // Reasons of ValidationCondition.
 const (
-	ReasonValid   = "SuccessfulValidation"
-	ReasonInvalid = "InvalidConfiguration"
+	reasonValid   = "SuccessfulValidation"
+	reasonInvalid = "InvalidConfiguration"
 )
 
 // New returns the mock deployer with further hooks besides its own, which
@@ -89,9 +89,9 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 // validate reads the configuration and tells in a condition how that went.
 func (d *deployer) validate(di *lsv1alpha1.DeployItem) (*mockv1alpha1.ProviderConfiguration, error) {
 	config, err := decode(di)
-	status, reason, message := lsv1alpha1.ConditionTrue, ReasonValid, "the provider configuration is valid"
+	status, reason, message := lsv1alpha1.ConditionTrue, reasonValid, "the provider configuration is valid"
 	if err != nil {
-		status, reason, message = lsv1alpha1.ConditionFalse, ReasonInvalid, err.Error()
+		status, reason, message = lsv1alpha1.ConditionFalse, reasonInvalid, err.Error()
 	}
 	di.Status.Conditions = contract.SetCondition(di.Status.Conditions, ValidationCondition, status, reason, message,
 		d.clock.Now(), contract.Codes(err)...)

@@ -91,7 +91,7 @@ func TestReconcile(t *testing.T) {
 				t.Errorf("provider status and export: -want, +got:\n%s", diff)
 			}
 			want := []lsv1alpha1.Condition{{
-				Type: ValidationCondition, Status: lsv1alpha1.ConditionTrue, Reason: ReasonValid,
+				Type: ValidationCondition, Status: lsv1alpha1.ConditionTrue, Reason: reasonValid,
 				Message: "the provider configuration is valid", LastTransitionTime: metav1.NewTime(noon), LastUpdateTime: metav1.NewTime(noon),
 			}}
 			if diff := cmp.Diff(want, di.Status.Conditions); diff != "" {

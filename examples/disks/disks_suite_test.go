@@ -41,7 +41,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 })
 
 var _ = Describe("the disk deployer", func() {
-	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
+	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		It("rents a disk, restores it because its hook says so, and returns it [L58], under the revision "+string(revision), func(ctx SpecContext) {
 			ns := "disks-" + strings.ToLower(string(revision))
 			c := newClient(ctx, ns)

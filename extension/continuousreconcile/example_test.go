@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// Re-apply a manifest after a fixed timespan, to overwrite what somebody changed by hand.
+// Re-apply a manifest after a fixed timespan, to overwrite what was changed by hand.
 func ExampleContinuousReconcileExtensionSetup() {
 	everyHour := func(*lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
 		return &cr.ContinuousReconcileSpec{Every: &lsv1alpha1.Duration{Duration: time.Hour}}, nil

@@ -24,13 +24,9 @@ const (
 	// Name is the name that the hook shows in errors, traces and metrics.
 	Name = "continuous-reconcile"
 
-	// Priority is the queue priority of the wake-ups: below whatever somebody waits for.
-	Priority = -50
-
-	// DefaultMaxJitter is the most that a run is put off to spread runs that would come together.
-	DefaultMaxJitter = 5 * time.Minute
-
-	jitterShare = 10 // a tenth of the period
+	priority         = -50 // of the items in the queue: below jobs and what a user asked for
+	defaultMaxJitter = 5 * time.Minute
+	jitterShare      = 10 // a tenth of the period
 )
 
 // ContinuousReconcileExtensionSetup returns the hook of [ContinuousReconcileExtension] with the type it is meant for.
@@ -51,8 +47,8 @@ type Extension struct {
 	Next Next
 	// Clock tells the time. Default: the real clock.
 	Clock clock.PassiveClock
-	// MaxJitter bounds the jitter, which is at most a tenth of the period, too. Zero: DefaultMaxJitter. Negative: no
-	// jitter, all items with the same schedule run at the same time.
+	// MaxJitter is the most that a run is put off, so that the runs of items with the same schedule do not come together.
+	// The jitter is also at most a tenth of the period. Default: 5 minutes. If it is negative, there is no jitter.
 	MaxJitter time.Duration
 }
 
@@ -73,7 +69,7 @@ func (e Extension) Hook() extension.ReconcileExtensionHook {
 		e.Clock = clock.RealClock{}
 	}
 	if e.MaxJitter == 0 {
-		e.MaxJitter = DefaultMaxJitter
+		e.MaxJitter = defaultMaxJitter
 	}
 	return extension.Named(Name, e.shouldReconcile)
 }
@@ -149,9 +145,9 @@ func jitter(di *lsv1alpha1.DeployItem, limit time.Duration) time.Duration {
 }
 
 func result(abort bool, after time.Duration) *extension.HookResult {
-	priority := Priority
+	lowest := priority
 	return &extension.HookResult{
 		AbortReconcile:  abort,
-		ReconcileResult: reconcile.Result{RequeueAfter: after, Priority: &priority},
+		ReconcileResult: reconcile.Result{RequeueAfter: after, Priority: &lowest},
 	}
 }

@@ -53,7 +53,7 @@ func Deep(depth int) Behaviour {
 	})
 }
 
-// repeat writes a piece until size bytes are out, or nobody reads any more.
+// repeat writes a piece until size bytes are written, or the client is gone.
 func repeat(w io.Writer, r *http.Request, piece string, size int) {
 	block := strings.Repeat(piece, max(1, 64<<10/len(piece)))
 	for size > 0 && r.Context().Err() == nil {
@@ -121,7 +121,7 @@ func Trickle(pause time.Duration) Behaviour {
 	}
 }
 
-// flushed sends what was written and waits. It reports whether somebody still reads.
+// flushed sends what was written and waits. It reports whether the client still reads.
 func flushed(w http.ResponseWriter, r *http.Request, pause time.Duration) bool {
 	if http.NewResponseController(w).Flush() != nil {
 		return false

@@ -26,7 +26,7 @@ func Example() {
 		hostile.When(hostile.Named("big"), hostile.Gzip(), hostile.Huge(120<<20)),
 	)
 	defer server.Close()
-	pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, Patience: 10e9})
+	pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, GetTimeout: 10e9})
 	defer pool.Close()
 	c, err := pool.Get(context.Background(), targetOf(server, "token"))
 	if err != nil {
@@ -44,7 +44,7 @@ func Example() {
 // A server that quotes what it was sent, in all ways. The token of the Target is in no error.
 func ExampleEcho() {
 	const token = "a-very-secret-token"
-	pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, Patience: 10e9})
+	pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, GetTimeout: 10e9})
 	defer pool.Close()
 	create := func(target *lsv1alpha1.ResolvedTarget) error {
 		c, err := pool.Get(context.Background(), target)

@@ -17,6 +17,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"time"
+
+	"github.com/deployerkit/deployerkit/internal/heartbeat"
 )
 
 func main() {
@@ -55,6 +58,11 @@ func run(w io.Writer, args []string) (bool, error) {
 		return false, fmt.Errorf("run go test: %w", err)
 	}
 	s := newSummary(w, r.write)
+	progress := heartbeat.Start(w, os.Stderr, func(elapsed time.Duration) string {
+		return fmt.Sprintf("gotest: %d packages done, %s", s.ended.Load(), elapsed)
+	})
+	defer progress.Stop()
+	s.w = progress
 	if err := s.read(out); err != nil {
 		return false, err
 	}

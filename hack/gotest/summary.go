@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/deployerkit/deployerkit/hack/internal/testjson"
 )
@@ -33,6 +34,7 @@ type summary struct {
 	skips  map[string][]string // names of skipped tests by package
 	passed map[string][]string // names of tests by package
 	report func(pkg string, passed []string)
+	ended  atomic.Int64 // packages; it is read while others are taken
 }
 
 // newSummary returns a summary that calls report for each package whose tests passed.
@@ -111,6 +113,7 @@ func (s *summary) count(k key, action string) {
 
 // endPackage prints one line per package. A package that has no tests is skipped by go test; that is no skipped test.
 func (s *summary) endPackage(e testjson.Event) {
+	s.ended.Add(1)
 	switch e.Action {
 	case "pass":
 		fmt.Fprintf(s.w, "ok    %s  %.1fs\n", e.Package, e.Elapsed)

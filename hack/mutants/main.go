@@ -32,6 +32,8 @@ import (
 	"os/signal"
 	"regexp"
 	"syscall"
+
+	"github.com/deployerkit/deployerkit/internal/heartbeat"
 )
 
 const archives = "hack/mutants"
@@ -87,6 +89,9 @@ func try(ctx context.Context, pattern string) (bool, error) {
 		return false, fmt.Errorf("make a scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch) //nolint:errcheck // nothing of value is left there
-	r := &runner{root: ".", scratch: scratch, out: os.Stdout, tests: goTest{}}
+	r := &runner{root: ".", scratch: scratch, tests: goTest{}}
+	out := heartbeat.Start(os.Stdout, os.Stderr, r.progress)
+	defer out.Stop()
+	r.out = out
 	return r.tryAll(ctx, mutants)
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,10 +26,11 @@ type runner struct {
 	scratch string // for changed files
 	out     io.Writer
 	tests   tester
-	mu      sync.Mutex
-	counts  map[result]int
-	done    int // mutants
-	total   int // mutants
+
+	mu     sync.Mutex
+	counts map[result]int
+
+	done, total atomic.Int64 // mutants
 }
 
 // tester runs go test. args do not hold what each run needs.
@@ -50,7 +52,8 @@ func (r *runner) tryAll(ctx context.Context, mutants []mutant) (bool, error) {
 	if err := r.sound(ctx, mutants); err != nil {
 		return false, err
 	}
-	r.counts, r.total = map[result]int{}, len(mutants)
+	r.counts = map[result]int{}
+	r.total.Store(int64(len(mutants)))
 	var workers errgroup.Group
 	workers.SetLimit(runtime.GOMAXPROCS(0))
 	for _, m := range mutants {
@@ -64,6 +67,14 @@ func (r *runner) tryAll(ctx context.Context, mutants []mutant) (bool, error) {
 	}
 	fmt.Fprintf(r.out, "%d mutants: %d caught, %d survived, %d broken\n", len(mutants), r.counts[caught], r.counts[survived], r.counts[broken])
 	return r.counts[caught] == len(mutants), nil
+}
+
+// progress is a line about how far the run is.
+func (r *runner) progress(elapsed time.Duration) string {
+	if r.total.Load() == 0 {
+		return fmt.Sprintf("mutants: running the tests without a mutant, %s", elapsed)
+	}
+	return fmt.Sprintf("mutants: %d of %d tried, %s", r.done.Load(), r.total.Load(), elapsed)
 }
 
 // sound runs the tests of all mutants on the code as it is: otherwise their failures would mean nothing.
@@ -102,8 +113,7 @@ func (r *runner) try(ctx context.Context, m mutant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts[got]++
-	r.done++
-	fmt.Fprintf(r.out, "[%d/%d] %-8s  %s  %.1fs  %s\n", r.done, r.total, got, m.name, time.Since(begin).Seconds(), detail)
+	fmt.Fprintf(r.out, "[%d/%d] %-8s  %s  %.1fs  %s\n", r.done.Add(1), r.total.Load(), got, m.name, time.Since(begin).Seconds(), detail)
 }
 
 // resultOf returns what became of a mutant, and why.

@@ -99,27 +99,10 @@ func (b *builder) compile(ctx context.Context, g goCommand, target string) error
 	return nil
 }
 
-// show reports the progress every second until stop is called.
+// show reports the progress until stop is called.
 func (b *builder) show(p *progress) (stop func()) {
-	start, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case now := <-tick.C:
-				b.report.state(now, p.text(now.Sub(start)))
-			}
-		}
-	}()
-	return func() {
-		close(done)
-		<-ended
-		b.report.Printf("building %s took %s", b.recipe.What, time.Since(start).Round(time.Second))
-	}
+	end := b.report.follow(p.text)
+	return func() { b.report.Printf("building %s took %s", b.recipe.What, end().Round(time.Second)) }
 }
 
 // goCommand runs the go command in the module of the recipe.

@@ -220,13 +220,13 @@ func TestReporterState(t *testing.T) {
 	}{
 		"File": {
 			reason: "a line now and then",
-			want:   "envtest: at 15s\nenvtest: at 30s\nenvtest: done\n",
+			want:   "envtest: at 5s\nenvtest: at 10s\nenvtest: done\n",
 		},
 		"Terminal": {
 			reason:   "one line that is rewritten, and gone when something else is said",
 			terminal: true,
-			want: "\r\x1b[Kenvtest: at 0s\r\x1b[Kenvtest: at 1s\r\x1b[Kenvtest: at 15s\r\x1b[Kenvtest: at 16s" +
-				"\r\x1b[Kenvtest: at 30s\r\x1b[Kenvtest: done\n",
+			want: "\r\x1b[Kenvtest: at 0s\r\x1b[Kenvtest: at 1s\r\x1b[Kenvtest: at 5s\r\x1b[Kenvtest: at 6s" +
+				"\r\x1b[Kenvtest: at 10s\r\x1b[Kenvtest: done\n",
 		},
 	}
 	for name, tc := range cases {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Finder finds a directory with programs, or makes one. It looks at the directory that an environment
@@ -53,6 +54,7 @@ func (f *Finder) Find(ctx context.Context) (string, error) {
 	}
 	unlock, err := lockFile(ctx, filepath.Join(f.Cache, "lock"), func() {
 		f.Report.once("another process is making %s; waiting for it", f.Recipe.What)
+		f.Report.state(time.Now(), "still waiting for another process")
 	})
 	if err != nil {
 		return "", err
@@ -86,7 +88,9 @@ func (f *Finder) existing() (string, bool) {
 // make downloads or builds. The caller holds the lock.
 func (f *Finder) make(ctx context.Context) (string, error) {
 	if f.Download != nil {
+		end := f.Report.follow(func(elapsed time.Duration) string { return "downloading, " + elapsed.Round(time.Second).String() })
 		err := f.fill(ctx, f.downloadedDir(), f.Download)
+		end()
 		if err == nil {
 			return f.downloadedDir(), nil
 		}

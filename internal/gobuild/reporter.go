@@ -13,7 +13,7 @@ import (
 )
 
 // statusInterval is how often the state of a long step is shown where lines cannot be rewritten.
-const statusInterval = 15 * time.Second
+const statusInterval = 5 * time.Second
 
 // Reporter shows a person the progress of a long step. It is safe for concurrent use.
 type Reporter struct {
@@ -51,6 +51,29 @@ func (r *Reporter) once(format string, args ...any) {
 	if !r.seen[text] {
 		r.seen[text] = true
 		r.line(text)
+	}
+}
+
+// follow shows the state of a long step until end is called, which returns how long the step took.
+func (r *Reporter) follow(text func(elapsed time.Duration) string) (end func() time.Duration) {
+	start, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case now := <-tick.C:
+				r.state(now, text(now.Sub(start)))
+			}
+		}
+	}()
+	return func() time.Duration {
+		close(done)
+		<-ended
+		return time.Since(start)
 	}
 }
 

@@ -2,9 +2,10 @@
 
 package patching
 
-// maxEdits bounds the work for two lists: if more items than this have to be removed and added, the stretch between the first and the
-// last difference counts as replaced.
-const maxEdits = 200
+import (
+	"cmp"
+	"slices"
+)
 
 // run is a stretch of two lists that differs: [from, fromEnd) of the one stands against [to, toEnd) of the other.
 type run struct {
@@ -12,27 +13,20 @@ type run struct {
 	to, toEnd     int
 }
 
-// align returns the runs in order, so that as many items as possible are the same.
+// pair is an item that two lists have in common.
+type pair struct{ from, to int }
+
+// align returns the runs in order.
 func align(a, b []any) []run {
 	head, tail := commonEnds(a, b)
-	a, b = a[head:len(a)-tail], b[head:len(b)-tail]
-	path := shortestPath(a, b)
-	if path == nil {
-		return []run{{head, head + len(a), head, head + len(b)}}
-	}
+	end := pair{len(a) - tail, len(b) - tail}
 	var runs []run
-	i, j := 0, 0
-	for _, next := range path {
-		equalItems := 0
-		for i < next.from && j < next.to {
-			i, j, equalItems = i+1, j+1, equalItems+1
+	from, to := head, head
+	for _, same := range append(inOrder(equalItems(a[:end.from], b[:end.to], head)), end) {
+		if from < same.from || to < same.to {
+			runs = append(runs, run{from, same.from, to, same.to})
 		}
-		if last := len(runs) - 1; last >= 0 && equalItems == 0 {
-			runs[last].fromEnd, runs[last].toEnd = head+next.from, head+next.to
-		} else if i < next.from || j < next.to {
-			runs = append(runs, run{head + i, head + next.from, head + j, head + next.to})
-		}
-		i, j = next.from, next.to
+		from, to = same.from+1, same.to+1
 	}
 	return runs
 }
@@ -48,61 +42,40 @@ func commonEnds(a, b []any) (head, tail int) {
 	return head, tail
 }
 
-// point is a place in two lists.
-type point struct{ from, to int }
-
-// shortestPath returns the points after each removal or addition, and the end, by the algorithm of Myers. It returns nil if the path
-// is longer than maxEdits.
-func shortestPath(a, b []any) []point {
-	limit := min(len(a)+len(b), maxEdits)
-	furthest := make([]int, 2*limit+3) // by diagonal, shifted by limit+1
-	var history [][]int
-	for edits := 0; edits <= limit; edits++ {
-		for k := -edits; k <= edits; k += 2 {
-			at := limit + 1 + k
-			from := furthest[at-1] + 1
-			if isAddition(furthest, at, k, edits) {
-				from = furthest[at+1]
-			}
-			from += equalItems(a, b, from, from-k)
-			furthest[at] = from
-			if from >= len(a) && from-k >= len(b) {
-				return backtrack(append(history, furthest), limit, len(a), len(b))
-			}
-		}
-		history = append(history, append([]int(nil), furthest...))
+// equalItems pairs the equal items from an index on, in the order of b. Each item is in one pair at most.
+func equalItems(a, b []any, head int) []pair {
+	places := map[string][]int{}
+	for i, item := range a[head:] {
+		text := textOf(item)
+		places[text] = append(places[text], head+i)
 	}
-	return nil
-}
-
-// isAddition reports whether the furthest path to a diagonal comes by an addition.
-func isAddition(furthest []int, at, diagonal, edits int) bool {
-	return diagonal == -edits || diagonal != edits && furthest[at-1] < furthest[at+1]
-}
-
-// equalItems counts the items from two places on that are equal.
-func equalItems(a, b []any, from, to int) int {
-	n := 0
-	for from >= 0 && to >= 0 && from+n < len(a) && to+n < len(b) && Equal(a[from+n], b[to+n]) {
-		n++
-	}
-	return n
-}
-
-// backtrack follows the furthest points of each number of edits from the end to the beginning.
-func backtrack(history [][]int, limit, from, to int) []point {
-	path := make([]point, len(history)) // the last one is the end
-	path[len(history)-1] = point{from, to}
-	for edits := len(history) - 1; edits > 0; edits-- {
-		furthest, k := history[edits-1], from-to
-		at := limit + 1 + k
-		if isAddition(furthest, at, k, edits) {
-			from, to = furthest[at+1], furthest[at+1]-k-1
-			path[edits-1] = point{from, to + 1}
-		} else {
-			from, to = furthest[at-1], furthest[at-1]-k+1
-			path[edits-1] = point{from + 1, to}
+	var out []pair
+	for j, item := range b[head:] {
+		if text := textOf(item); len(places[text]) > 0 {
+			out = append(out, pair{places[text][0], head + j})
+			places[text] = places[text][1:]
 		}
 	}
-	return path
+	return out
+}
+
+// inOrder returns the most pairs that have the same order in both lists. The pairs are in the order of one of them.
+func inOrder(pairs []pair) []pair {
+	var last []int                    // for each length: the pair that the best sequence of this length ends with
+	before := make([]int, len(pairs)) // the pair before each one in its sequence
+	for k, p := range pairs {
+		n, _ := slices.BinarySearchFunc(last, p.from, func(k, from int) int { return cmp.Compare(pairs[k].from, from) })
+		if n > 0 {
+			before[k] = last[n-1]
+		}
+		last = slices.Replace(last, n, min(n+1, len(last)), k)
+	}
+	out := make([]pair, len(last))
+	for n := len(last) - 1; n >= 0; n-- {
+		if n < len(last)-1 {
+			last[n] = before[last[n+1]]
+		}
+		out[n] = pairs[last[n]]
+	}
+	return out
 }

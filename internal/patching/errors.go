@@ -19,12 +19,7 @@ type FieldError struct {
 	Reason string
 }
 
-func (e *FieldError) Error() string {
-	if e.Reason == "" {
-		return e.Path + " cannot be changed"
-	}
-	return e.Path + ": " + e.Reason
-}
+func (e *FieldError) Error() string { return e.Path + ": " + e.Reason }
 
 // SizeError reports that the API server refused a write because of the size of the object. The limit is for the whole object, so a
 // smaller status may help even if the spec is what is large.

@@ -17,13 +17,12 @@ type matcher struct {
 	before, after []any
 	from          []int  // for each item of after: its index in before, or -1
 	taken         []bool // for each item of before
-	keyed         []bool // for each item of after: it has a key, so nothing else tells what it was
 }
 
 // match returns for each item of after the index of the item of before that it was made of, or -1. Items are recognised by their key,
 // otherwise by equality, otherwise by what they have in common, otherwise by their position.
 func match(before, after []any, key string) []int {
-	m := matcher{before: before, after: after, from: make([]int, len(after)), taken: make([]bool, len(before)), keyed: make([]bool, len(after))}
+	m := matcher{before: before, after: after, from: make([]int, len(after)), taken: make([]bool, len(before))}
 	head, tail := commonEnds(before, after)
 	for j := range after {
 		m.from[j] = -1
@@ -34,24 +33,20 @@ func match(before, after []any, key string) []int {
 		}
 	}
 	m.pairGroups(func(item any) string { return keyOf(item, key) }, 0)
-	for j := range after {
-		m.keyed[j] = keyOf(after[j], key) != ""
-	}
 	for i := range before { // what had a key and is gone does not become something else
 		m.taken[i] = m.taken[i] || keyOf(before[i], key) != ""
 	}
 	m.pairGroups(textOf, 0)
 	m.pairGroups(func(any) string { return "any" }, 1)
 	for j := range after {
-		if m.isOpen(j) && j < len(before) && !m.taken[j] {
+		if m.from[j] < 0 && j < len(before) && !m.taken[j] {
 			m.take(j, j)
 		}
 	}
 	return m.from
 }
 
-func (m *matcher) take(i, j int)     { m.from[j], m.taken[i] = i, true }
-func (m *matcher) isOpen(j int) bool { return m.from[j] < 0 && !m.keyed[j] }
+func (m *matcher) take(i, j int) { m.from[j], m.taken[i] = i, true }
 
 // keyOf returns the key of an item as text, "" if it has none.
 func keyOf(item any, key string) string {
@@ -85,7 +80,7 @@ func (m *matcher) pairGroups(name func(any) string, least int) {
 	delete(left, "")
 	open := map[string][]int{}
 	for j, item := range m.after {
-		if len(left) > 0 && m.isOpen(j) {
+		if len(left) > 0 && m.from[j] < 0 {
 			open[name(item)] = append(open[name(item)], j)
 		}
 	}

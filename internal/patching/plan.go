@@ -101,7 +101,8 @@ func (a *applier) encodeMerge(todo plan, subresource string, status bool) (write
 	changes := part(a.left.Changes, subresource == "", status)
 	version, stripped := versionOf(a.body), false
 	if versionOf(todo.base) != "" {
-		metadata := changes[fieldMetadata] // an empty member of it is never stored, so nothing is created by a deletion
+		metadata := changes[fieldMetadata] // an empty member of it is never stored, so a deletion creates nothing
+		delete(changes, fieldMetadata)
 		changes, stripped = effective(changes, todo.base)
 		if metadata != nil {
 			changes[fieldMetadata] = metadata

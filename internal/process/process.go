@@ -33,14 +33,18 @@ type Process struct {
 
 	cmd  *exec.Cmd
 	tail *Tail
+	err  error // once Done
 }
 
-// Start starts cmd, whose fields Stdout, Stderr and SysProcAttr it sets. logs receives the output of the
-// process; it may be nil. The kernel ends the process when this one ends, where the system supports it.
+// Start starts cmd as the leader of a process group. logs receives its output unless cmd.Stdout or cmd.Stderr is set; it may
+// be nil. The kernel ends the process when this one ends, where the system supports it.
 func Start(cmd *exec.Cmd, logs io.Writer) (*Process, error) {
 	done := make(chan struct{})
 	p := &Process{Done: done, cmd: cmd, tail: NewTail(keptLog, logs)}
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = p.tail, p.tail, attributes()
+	if cmd.Stdout == nil && cmd.Stderr == nil {
+		cmd.Stdout, cmd.Stderr = p.tail, p.tail
+	}
+	ownGroup(cmd)
 	cmd.WaitDelay = outputDelay
 	started := make(chan error)
 	go func() {
@@ -50,7 +54,7 @@ func Start(cmd *exec.Cmd, logs io.Writer) (*Process, error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // LastWords explains how it ended
+			p.err = cmd.Wait()
 		}
 		close(done)
 	}()
@@ -63,21 +67,30 @@ func Start(cmd *exec.Cmd, logs io.Writer) (*Process, error) {
 // PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Stop asks the process to end, and kills it after three minutes, which is an error. It does nothing if the
-// process has ended.
-func (p *Process) Stop() error {
+// Err waits for the end of the process, and returns an error unless it ended with code 0.
+func (p *Process) Err() error {
+	<-p.Done
+	return p.err
+}
+
+// Stop is StopWithin three minutes.
+func (p *Process) Stop() error { return p.StopWithin(stopTimeout) }
+
+// StopWithin asks the process and its children to end. If the process has not ended after the timeout, it kills them and
+// returns an error. It does nothing if the process has ended.
+func (p *Process) StopWithin(timeout time.Duration) error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	select {
 	case <-p.Done:
 		return nil
-	case <-time.After(stopTimeout):
+	case <-time.After(timeout):
 	}
-	return errors.Join(fmt.Errorf("stop %s: it did not end by itself", p.name()), p.Kill())
+	return errors.Join(fmt.Errorf("stop %s: it did not end within %s", p.name(), timeout), p.Kill())
 }
 
-// Kill ends the process without giving it a chance to clean up, and returns when it has ended.
+// Kill ends the process and its children without giving them a chance to clean up, and returns when the process has ended.
 func (p *Process) Kill() error {
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
@@ -86,13 +99,13 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-func (p *Process) signal(s os.Signal) error {
+func (p *Process) signal(s syscall.Signal) error {
 	select {
 	case <-p.Done:
 		return nil
 	default:
 	}
-	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := signalGroup(p.cmd, s); err != nil && !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("%s to %s: %w", s, p.name(), err)
 	}
 	return nil

@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/internal/heartbeat"
 	"github.com/deployerkit/deployerkit/internal/process"
 )
 
@@ -93,17 +96,12 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 	defer close()
 	output := process.NewTail(keptOutput, logs)
 	subject.Logs = output
-	subject.Observe = func(r conformance.Result) {
-		if r.Outcome != conformance.NotApplicable {
-			fmt.Fprintln(cmd.ErrOrStderr(), r.Line())
-		}
-	}
 	if f.kubeconfig == "" {
 		if _, err := controlplane.Assets(ctx, controlplane.AssetsOptions{Progress: cmd.ErrOrStderr()}); err != nil {
 			return err
 		}
 	}
-	report, err := conformance.Execute(ctx, subject)
+	report, err := execute(ctx, subject, cmd.ErrOrStderr())
 	if err != nil && output.String() != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "the deployer wrote last:\n%s\n", output)
 	}
@@ -114,6 +112,22 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 		return errors.Join(err, verdict(report))
 	}
 	return verdict(report)
+}
+
+// execute makes the checks. It writes each result as it comes, and how many there are when none has come for a while.
+func execute(ctx context.Context, subject conformance.Subject, w io.Writer) (*conformance.Report, error) {
+	var done atomic.Int64
+	progress := heartbeat.Start(w, w, func(elapsed time.Duration) string {
+		return fmt.Sprintf("conformance: %d checks done, %s", done.Load(), elapsed)
+	})
+	defer progress.Stop()
+	subject.Observe = func(r conformance.Result) {
+		if r.Outcome != conformance.NotApplicable {
+			done.Add(1)
+			fmt.Fprintln(progress, r.Line())
+		}
+	}
+	return conformance.Execute(ctx, subject)
 }
 
 // keptOutput is how many bytes of the deployer's output are kept to explain why it cannot be checked.

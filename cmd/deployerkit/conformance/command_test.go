@@ -82,10 +82,10 @@ func TestSubject(t *testing.T) {
 		"labels": s.TargetLabels, "other": s.OtherTargetLabels, "here": strings.Contains(string(target.Configuration.RawMessage), `server: https://here:6443\n`),
 	}
 	want := map[string]any{
-		"name": "t", "type": "t", "kubeconfig": "file", "revisions": []contract.Revision{contract.Annotation}, "only": []string{"abort", "resume"},
+		"name": "t", "type": "t", "kubeconfig": "file", "revisions": []contract.Revision{contract.RevisionAnnotation}, "only": []string{"abort", "resume"},
 		"parallel": 2, "valid": `{"a":"ns/n"}`, "invalid": `{"b":"why"}`, "slow": `{"c":1}`, "finish": true,
 		"args": []string{"sh", "-c", "/kube config"}, "env": "KUBECONFIG=/kube config",
-		"exceptions": []conformance.Exception{{Check: "abort", Revision: contract.Annotation, Reason: "a=b"}, {Check: "resume", Reason: "never"}},
+		"exceptions": []conformance.Exception{{Check: "abort", Revision: contract.RevisionAnnotation, Reason: "a=b"}, {Check: "resume", Reason: "never"}},
 		"labels":     map[string]string{"l": "ours"}, "other": map[string]string{"l": "other"}, "here": true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

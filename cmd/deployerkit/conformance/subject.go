@@ -20,7 +20,7 @@ import (
 
 // subject makes the subject that the flags describe. It reads all files.
 func (f *flags) subject(stdin io.Reader) (conformance.Subject, error) {
-	s := conformance.Subject{Kubeconfig: f.kubeconfig, Only: f.only, Parallel: f.parallel, Bounds: f.bounds}
+	s := conformance.Subject{Bounds: f.bounds, Options: conformance.Options{Kubeconfig: f.kubeconfig, Only: f.only, Parallel: f.parallel}}
 	for _, revision := range f.revisions {
 		s.Revisions = append(s.Revisions, contract.Revision(revision))
 	}

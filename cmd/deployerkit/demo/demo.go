@@ -10,15 +10,17 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/deployerkit/deployerkit/internal/heartbeat"
 )
 
 // Options say how the demo is shown.
 type Options struct {
 	// Out is where it is shown: a live table if it is a terminal, else lines.
 	Out io.Writer
-	// Keep leaves everything running after the story, until the context ends.
+	// Keep leaves everything running after the scenario, until the context ends.
 	Keep bool
-	// Landscaper tells the story of two Installations under the real Landscaper.
+	// Landscaper tells the scenario of two Installations under the real Landscaper.
 	Landscaper bool
 }
 
@@ -26,13 +28,15 @@ type Options struct {
 // the error lists what did not. ctx ends it early.
 func Run(ctx context.Context, o Options) error {
 	began := time.Now()
-	sc := newScreen(o.Out)
-	steps, also := story, ""
+	sc := newTerminal(o.Out)
+	steps, also := scenario, ""
 	if o.Landscaper {
-		steps, also = landscaperStory, ", and the real Landscaper"
+		steps, also = landscaperScenario, ", and the real Landscaper"
 	}
 	sc.printf("Starting a control plane: etcd, kube-apiserver and kube-controller-manager%s …", also)
+	progress := heartbeat.Start(o.Out, o.Out, func(elapsed time.Duration) string { return fmt.Sprintf("still starting, %s", elapsed) })
 	st, err := setUp(ctx, o.Out, o.Landscaper)
+	progress.Stop()
 	if err != nil {
 		return cmp.Or(interruption(ctx), err)
 	}
@@ -42,10 +46,12 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}()
 	sc.printf("It runs, with the mock deployer and the manifest deployer beside it (%s).", since(began))
-	stop := sc.follow(st.board)
+	stop := sc.follow(st.state)
+	progress = heartbeat.Start(sc, sc, func(elapsed time.Duration) string { return fmt.Sprintf("… %s", elapsed) })
 	broken := tell(ctx, st, sc, steps)
+	progress.Stop()
 	stop()
-	sc.printf("\nHooks called: %s.", st.board.summary())
+	sc.printf("\nHooks called: %s.", st.state.summary())
 	if err := verdictOf(ctx, broken); err != nil {
 		return err
 	}
@@ -56,7 +62,7 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// verdictOf is the list of broken promises as one error.
+// verdictOf returns the failed checks as one error.
 func verdictOf(ctx context.Context, broken []string) error {
 	if err := interruption(ctx); err != nil {
 		return err
@@ -64,7 +70,7 @@ func verdictOf(ctx context.Context, broken []string) error {
 	if len(broken) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of the promises did not come true:\n  %s", len(broken), strings.Join(broken, "\n  "))
+	return fmt.Errorf("%d of the checks failed:\n  %s", len(broken), strings.Join(broken, "\n  "))
 }
 
 // interruption returns the error of a demo whose context has ended, or nil.
@@ -76,7 +82,7 @@ func interruption(ctx context.Context) error {
 }
 
 // keep tells how to look around and waits until ctx ends.
-func keep(ctx context.Context, st *stage, sc *screen) error {
+func keep(ctx context.Context, st *env, sc *terminal) error {
 	kubeconfig, err := st.cp.KubeconfigFile("")
 	if err != nil {
 		return err
@@ -94,7 +100,7 @@ func keep(ctx context.Context, st *stage, sc *screen) error {
 		sc.printf("  %s -n %s %s", kubectl, namespace, command)
 	}
 	sc.printf("")
-	stop := sc.follow(st.board)
+	stop := sc.follow(st.state)
 	defer stop()
 	<-ctx.Done()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {

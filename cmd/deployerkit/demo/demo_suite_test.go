@@ -25,23 +25,23 @@ func TestDemo(t *testing.T) {
 }
 
 var _ = Describe("the demo", func() {
-	DescribeTable("plays the whole story and keeps every promise", func(ctx SpecContext, o Options, story []step) {
+	DescribeTable("plays the whole story and keeps every promise", func(ctx SpecContext, o Options, scenario []step) {
 		out := &bytes.Buffer{}
 		o.Out = out
 		Expect(Run(ctx, o)).To(Succeed(), "%s", out)
 		GinkgoWriter.Print(out)
-		for _, s := range story {
+		for _, s := range scenario {
 			Expect(out.String()).To(ContainSubstring(s.title))
-			for _, p := range s.promises {
+			for _, p := range s.checks {
 				Expect(out.String()).To(ContainSubstring("✓ " + p.String()))
 			}
 		}
 		Expect(out.String()).To(ContainSubstring("Everything came out as promised"))
 		Expect(out.String()).NotTo(ContainSubstring("\x1b"), "no terminal, no escape sequences")
 	},
-		Entry("of deploy items", Options{}, story, SpecTimeout(3*time.Minute)),
+		Entry("of deploy items", Options{}, scenario, SpecTimeout(10*time.Minute)),
 		// The first run on a machine builds Landscaper.
-		Entry("of Installations under the real Landscaper", Options{Landscaper: true}, landscaperStory, SpecTimeout(15*time.Minute)),
+		Entry("of Installations under the real Landscaper", Options{Landscaper: true}, landscaperScenario, SpecTimeout(15*time.Minute)),
 	)
 
 	It("stays until it is interrupted when it shall be kept, and ends well", func(ctx SpecContext) {
@@ -56,29 +56,29 @@ var _ = Describe("the demo", func() {
 		}), Keep: true})
 		Expect(err).NotTo(HaveOccurred(), "%s", out)
 		Expect(out.String()).To(MatchRegexp(`export KUBECONFIG=\S+/kubeconfig\n\s+\S*kubectl -n demo get deployitems`))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
-	It("lists the promises that were not kept, and goes on after them", func(ctx SpecContext) {
+	It("lists the checks that failed, and goes on after them", func(ctx SpecContext) {
 		st, err := setUp(ctx, GinkgoWriter, false)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { Expect(st.close()).To(Succeed()) })
 		out := &bytes.Buffer{}
-		broken := tell(ctx, st, newScreen(out), []step{
-			{title: "Deploy", do: deploy, promises: []promise{
+		broken := tell(ctx, st, newTerminal(out), []step{
+			{title: "Deploy", do: deploy, checks: []check{
 				{item: "hello", text: "succeeds", holds: hasPhase("Succeeded")},
 				{item: "hello", text: "fails", holds: hasPhase("Failed"), within: time.Second},
 				{item: "nobody", text: "succeeds", holds: hasPhase("Succeeded"), within: time.Second},
 			}},
-			{title: "Abort nobody", do: operate("nobody", "abort"), promises: []promise{{item: "nobody", text: "x", holds: gone}}},
+			{title: "Abort nobody", do: operate("nobody", "abort"), checks: []check{{item: "nobody", text: "x", holds: gone}}},
 		})
 		Expect(broken).To(ConsistOf(
 			ContainSubstring(`Deploy: hello fails: its phase is "Succeeded", not "Failed"`),
 			ContainSubstring("Deploy: nobody succeeds: the item does not exist"),
 			ContainSubstring("Abort nobody: patch deploy item demo/nobody:"),
 		))
-		Expect(verdictOf(ctx, broken)).To(MatchError(ContainSubstring("3 of the promises did not come true")))
+		Expect(verdictOf(ctx, broken)).To(MatchError(ContainSubstring("3 of the checks failed")))
 		Expect(out.String()).To(And(ContainSubstring("✗ hello fails"), ContainSubstring("✓ hello succeeds")))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("stops at once when it is interrupted while it starts [F49]", func(ctx SpecContext) {
 		for _, delay := range []time.Duration{0, 300 * time.Millisecond, 2 * time.Second} {
@@ -99,16 +99,16 @@ var _ = Describe("the demo", func() {
 			Expect(time.Since(interrupted)).To(BeNumerically("<", 5*time.Second), "after %s", delay)
 			Expect(out.String()).NotTo(ContainSubstring("✗"))
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("says so when it is interrupted later, and calls no promise broken [F49]", func(ctx SpecContext) {
 		stopped, interrupt := context.WithCancel(ctx)
 		out := &bytes.Buffer{}
-		never := promise{text: "never holds", holds: func(context.Context, *stage, *lsv1alpha1.DeployItem) error {
+		never := check{text: "never holds", holds: func(context.Context, *env, *lsv1alpha1.DeployItem) error {
 			interrupt()
 			return errors.New("it does not hold yet")
 		}}
-		broken := tell(stopped, nil, newScreen(out), []step{{title: "Wait", promises: []promise{never}}})
+		broken := tell(stopped, nil, newTerminal(out), []step{{title: "Wait", checks: []check{never}}})
 		Expect(verdictOf(stopped, broken)).To(MatchError(context.Canceled))
 		Expect(out.String()).NotTo(ContainSubstring("✗"))
 	})

@@ -25,8 +25,8 @@ func demoNamespace() *corev1.Namespace {
 }
 
 // install applies the manifest of an Installation, after the edits.
-func install(file string, edits ...edit) func(context.Context, *stage) error {
-	return func(ctx context.Context, st *stage) error {
+func install(file string, edits ...edit) func(context.Context, *env) error {
+	return func(ctx context.Context, st *env) error {
 		objects, err := decode(installations.Files, file, edits...)
 		if err != nil {
 			return err
@@ -45,8 +45,8 @@ func install(file string, edits ...edit) func(context.Context, *stage) error {
 }
 
 // uninstall deletes an Installation, without waiting.
-func uninstall(name string) func(context.Context, *stage) error {
-	return func(ctx context.Context, st *stage) error { return st.client.Delete(ctx, installation(name)) }
+func uninstall(name string) func(context.Context, *env) error {
+	return func(ctx context.Context, st *env) error { return st.client.Delete(ctx, installation(name)) }
 }
 
 // installation is an Installation without content.
@@ -55,7 +55,7 @@ func installation(name string) *lsv1alpha1.Installation {
 }
 
 // rememberJobs notes the last job of each Installation, so that ends waits for the next one.
-func (st *stage) rememberJobs(ctx context.Context) error {
+func (st *env) rememberJobs(ctx context.Context) error {
 	list := &lsv1alpha1.InstallationList{}
 	if err := st.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("list Installations: %w", err)
@@ -66,13 +66,13 @@ func (st *stage) rememberJobs(ctx context.Context) error {
 	return nil
 }
 
-func hasContext(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+func hasContext(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 	return st.client.Get(ctx, item(lsv1alpha1.DefaultContextName), &lsv1alpha1.Context{})
 }
 
 // ends waits for the end of a job that began since the last step did.
-func ends(name string, want lsv1alpha1.InstallationPhase) check {
-	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+func ends(name string, want lsv1alpha1.InstallationPhase) condition {
+	return func(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 		in := installation(name)
 		if err := st.client.Get(ctx, item(name), in); err != nil {
 			return err
@@ -94,7 +94,7 @@ func why(e *lsv1alpha1.Error) string {
 }
 
 // hasError looks for a text in the error of an item.
-func hasError(text string) check {
+func hasError(text string) condition {
 	return status(func(di *lsv1alpha1.DeployItem) error {
 		if e := di.Status.LastError; e == nil || !strings.Contains(e.Message, text) {
 			return fmt.Errorf("its error is %+v", e)
@@ -104,8 +104,8 @@ func hasError(text string) check {
 }
 
 // startedAfter compares when an item started with when another one ended.
-func startedAfter(name string) check {
-	return existing(func(ctx context.Context, st *stage, di *lsv1alpha1.DeployItem) error {
+func startedAfter(name string) condition {
+	return existing(func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error {
 		other, err := st.get(ctx, name)
 		if err != nil {
 			return err
@@ -121,8 +121,8 @@ func startedAfter(name string) check {
 	})
 }
 
-func dataObjectIs(name, want string) check {
-	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+func dataObjectIs(name, want string) condition {
+	return func(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 		data, got := &lsv1alpha1.DataObject{}, ""
 		if err := st.client.Get(ctx, item(name), data); err != nil {
 			return err
@@ -138,8 +138,8 @@ func dataObjectIs(name, want string) check {
 }
 
 // appHas looks at the ConfigMap of Installation app.
-func appHas(key, want string) check {
-	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+func appHas(key, want string) condition {
+	return func(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 		cm := &corev1.ConfigMap{}
 		if err := st.client.Get(ctx, types.NamespacedName{Namespace: targetNamespace, Name: "app"}, cm); err != nil {
 			return err
@@ -151,8 +151,8 @@ func appHas(key, want string) check {
 	}
 }
 
-func isUninstalled(name string) check {
-	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+func isUninstalled(name string) condition {
+	return func(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 		in := installation(name)
 		err := st.client.Get(ctx, item(name), in)
 		switch {
@@ -165,7 +165,7 @@ func isUninstalled(name string) check {
 	}
 }
 
-func nothingIsLeft(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+func nothingIsLeft(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 	for _, kind := range []string{"Installation", "Execution", "DeployItem", "DataObject"} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind(kind + "List"))

@@ -24,7 +24,7 @@ type row struct {
 // noHooks marks the rows of objects that are Landscaper's own.
 const noHooks = -1
 
-// rowOf returns the row of an object, and its key on the board: the name of a deploy item, kind and name of others.
+// rowOf returns the row of an object, and its key in the state: the name of a deploy item, kind and name of others.
 func rowOf(obj any) (key string, now row, ok bool) {
 	switch o := obj.(type) {
 	case *lsv1alpha1.DeployItem:
@@ -76,10 +76,10 @@ func jobText(di *lsv1alpha1.DeployItem) string {
 
 // jobTexts names the job, or without job IDs the generation.
 var jobTexts = map[contract.Revision]func(*lsv1alpha1.DeployItem) string{
-	contract.JobID: func(di *lsv1alpha1.DeployItem) string {
+	contract.RevisionJobID: func(di *lsv1alpha1.DeployItem) string {
 		return jobName(di.Status.JobID, di.Status.JobID == di.Status.JobIDFinished)
 	},
-	contract.Annotation: func(di *lsv1alpha1.DeployItem) string {
+	contract.RevisionAnnotation: func(di *lsv1alpha1.DeployItem) string {
 		done := di.Status.ObservedGeneration == di.Generation && contract.IsFinal(di.Status.Phase)
 		return jobName(fmt.Sprintf("generation %d", di.Generation), done)
 	},

@@ -23,7 +23,7 @@ import (
 const workloadNamespace = "logging"
 
 // createTarget makes the Target "workload": the control plane itself.
-func (st *stage) createTarget(ctx context.Context) error {
+func (st *env) createTarget(ctx context.Context) error {
 	config, err := json.Marshal(map[string]string{"kubeconfig": string(st.cp.Kubeconfig())})
 	if err != nil {
 		return fmt.Errorf("encode target: %w", err)
@@ -39,7 +39,7 @@ func (st *stage) createTarget(ctx context.Context) error {
 }
 
 // tamper changes the agent as an impatient user does, in two ways.
-func tamper(ctx context.Context, st *stage) error {
+func tamper(ctx context.Context, st *env) error {
 	scale := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
 	if err := st.client.SubResource("scale").Patch(ctx, agent(), scale, client.FieldOwner("kubectl-scale")); err != nil {
 		return fmt.Errorf("scale: %w", err)
@@ -59,8 +59,8 @@ func agent() *appsv1.Deployment {
 }
 
 // agentIs looks at the agent.
-func agentIs(replicas int32, team string) check {
-	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+func agentIs(replicas int32, team string) condition {
+	return func(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 		d := agent()
 		if err := st.client.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
 			return err
@@ -73,7 +73,7 @@ func agentIs(replicas int32, team string) check {
 }
 
 // shrink takes the dashboards out of the configuration of logging.
-func shrink(ctx context.Context, st *stage) error {
+func shrink(ctx context.Context, st *env) error {
 	file, err := deployitems.Files.ReadFile("logging.yaml")
 	if err != nil {
 		return fmt.Errorf("read manifest: %w", err)
@@ -104,7 +104,7 @@ func shrink(ctx context.Context, st *stage) error {
 }
 
 // exists reports whether an object is there.
-func exists(ctx context.Context, st *stage, kind, namespace, name string) (bool, error) {
+func exists(ctx context.Context, st *env, kind, namespace, name string) (bool, error) {
 	obj, key := &unstructured.Unstructured{}, types.NamespacedName{Namespace: namespace, Name: name}
 	obj.SetAPIVersion("v1")
 	obj.SetKind(kind)
@@ -118,8 +118,8 @@ func exists(ctx context.Context, st *stage, kind, namespace, name string) (bool,
 	return err == nil, err
 }
 
-func isThere(kind, namespace, name string) check {
-	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+func isThere(kind, namespace, name string) condition {
+	return func(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 		found, err := exists(ctx, st, kind, namespace, name)
 		if err == nil && !found {
 			err = fmt.Errorf("%s %s does not exist", kind, name)
@@ -128,8 +128,8 @@ func isThere(kind, namespace, name string) check {
 	}
 }
 
-func isGone(kind, namespace, name string) check {
-	return func(ctx context.Context, st *stage, _ *lsv1alpha1.DeployItem) error {
+func isGone(kind, namespace, name string) condition {
+	return func(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 		found, err := exists(ctx, st, kind, namespace, name)
 		if err == nil && found {
 			err = fmt.Errorf("%s %s still exists", kind, name)

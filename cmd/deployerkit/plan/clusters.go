@@ -48,7 +48,7 @@ func openLandscaper(kubeconfig string) (*landscaper, error) {
 }
 
 // newClient is not throttled, and reads live. Warnings about requests that
-// change nothing are nobody's concern.
+// change nothing are not shown.
 func newClient(cfg *rest.Config) (client.Client, error) {
 	scheme, err := deployerlib.Scheme()
 	if err != nil {
@@ -103,7 +103,7 @@ func (f *flags) openTarget(ctx context.Context, ls *landscaper, di *lsv1alpha1.D
 		return nil, err
 	}
 	pool := targets.NewPool(targets.PoolOptions{
-		Policy: f.options.Targets, Resolver: resolver, Landscaper: ls.config, LandscaperClient: ls, Patience: patience, ConnectTimeout: patience,
+		Policy: f.options.Targets, Resolver: resolver, Landscaper: ls.config, LandscaperClient: ls, GetTimeout: patience, ConnectTimeout: patience,
 		Limits: f.options.TargetLimits,
 	})
 	c, err := pool.Get(ctx, resolved)

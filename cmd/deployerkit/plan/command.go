@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	lserrors "github.com/gardener/landscaper/apis/errors"
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/cmd/internal/manifestflags"
 	"github.com/deployerkit/deployerkit/deployers/manifest"
+	"github.com/deployerkit/deployerkit/internal/heartbeat"
 )
 
 // ErrToDo says that the plan is complete and there is something to do.
@@ -21,7 +23,7 @@ var ErrToDo = errors.New("there is something to do")
 const long = `Tell what a reconcile of a deploy item by the manifest deployer would create, change and delete. Nothing is
 written: changes are asked from the target as a dry run.
 
-The deploy item comes from a file, as it shall be, or with a name from the Landscaper cluster, as it is. The
+The deploy item comes from a file, as it would become, or with a name from the Landscaper cluster, as it is. The
 Landscaper cluster also says what the item has deployed so far, and holds its Target. Values of Secrets are masked.
 
 Exit codes: 0 there is nothing to do, 2 there is something to do, 1 the plan could not be made, or not all of it.`
@@ -50,6 +52,10 @@ func Command() *cobra.Command {
 			if len(args) > 0 {
 				f.name = args[0]
 			}
+			progress := heartbeat.Start(cmd.OutOrStdout(), cmd.ErrOrStderr(), func(elapsed time.Duration) string {
+				return "plan: waiting for the clusters, " + elapsed.String()
+			})
+			defer progress.Stop()
 			err := f.run(cmd.Context(), cmd)
 			cmd.SilenceErrors = errors.Is(err, ErrToDo) // not a fault
 			return err

@@ -48,7 +48,7 @@ var _ = Describe("deployerkit plan", func() {
 		deployed(ctx, di)
 		Expect(run(ctx, args[:2]...)).To(Equal("DeployItem shop/web on Target shop/cluster\n0 to do, 4 unchanged\n"),
 			"what was planned was done, and no more")
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("plans an item of the cluster by its name: what others changed", func(ctx SpecContext) {
 		home(ctx, "named")
@@ -58,7 +58,7 @@ var _ = Describe("deployerkit plan", func() {
 		Expect(err).To(MatchError(ContainSubstring("get DeployItem named/other")))
 		_, err = run(ctx, "web")
 		Expect(err).To(MatchError(ContainSubstring("get DeployItem default/web")))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("plans for another cluster before there are item, Target and namespace", func(ctx SpecContext) {
 		home(ctx, "early")
@@ -68,7 +68,7 @@ var _ = Describe("deployerkit plan", func() {
 		out, err := run(ctx, "-f", file(di), "--target-kubeconfig=landscaper.kubeconfig")
 		Expect(err).To(MatchError(plan.ErrToDo))
 		Expect(out).To(Equal("DeployItem nowhere/web on landscaper.kubeconfig\ncreate ConfigMap nowhere/a\ncreate Namespace nowhere\n2 to do, 0 unchanged\n"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("prints what it can plan, and says what it cannot", func(ctx SpecContext) {
 		home(ctx, "partial")
@@ -79,7 +79,7 @@ var _ = Describe("deployerkit plan", func() {
 		Expect(err).To(MatchError(ContainSubstring("the plan is not complete: ConfigMap partial/a: belongs to deploy item partial/first")))
 		Expect(err).NotTo(MatchError(plan.ErrToDo))
 		Expect(out).To(ContainSubstring("create ConfigMap partial/b\n"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("names an immutable field, also with --recreate", func(ctx SpecContext) {
 		home(ctx, "immutable")
@@ -92,7 +92,7 @@ var _ = Describe("deployerkit plan", func() {
 			Expect(err).To(MatchError(SatisfyAll(ContainSubstring("ConfigMap immutable/a: .data"), ContainSubstring("immutable"))))
 			Expect(err).NotTo(MatchError(plan.ErrToDo))
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("shows no secret, whatever goes wrong", func(ctx SpecContext) {
 		const canary = "CANARY-7f3a91"
@@ -126,7 +126,7 @@ var _ = Describe("deployerkit plan", func() {
 		}
 		Expect(all).To(ContainSubstring(".data.k: *** -> ***"))
 		Expect(all).NotTo(Or(ContainSubstring("CANARY"), ContainSubstring(strings.TrimRight(encoded, "=")[:12])))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("says what is wrong with the item and the command line", func(ctx SpecContext) {
 		home(ctx, "wrong")
@@ -176,7 +176,7 @@ var _ = Describe("deployerkit plan", func() {
 			Expect(out).To(Equal("Error: "+err.Error()+"\n"), "the error alone")
 		}
 		Expect(c.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "wrong", Name: "a"}}, noFinalizers)).To(Succeed())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })
 
 // block is the content of the first fenced block of a language.

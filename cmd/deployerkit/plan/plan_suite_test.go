@@ -30,7 +30,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 var (
 	cp *controlplane.ControlPlane

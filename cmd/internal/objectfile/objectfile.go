@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Kind is what a file shall hold.
+// Kind is the kind of object that a file has to hold.
 type Kind struct {
 	// GVK is its apiVersion and kind.
 	GVK schema.GroupVersionKind

@@ -23,10 +23,10 @@ func Protect(before, after *lsv1alpha1.DeployItemStatus) {
 	restoreConditions(b, after)
 }
 
-// Insist makes of a status what the outcome in told decides, whatever an earlier attempt of the same run left there: the
-// library's conditions and, unless the run was in the background, phase and lastError. For writes that are carried
-// over to a newer version: the difference to the older one does not take back what that one did not have. Both may be
-// nil: then it does nothing. What is foreign in status stays.
+// Insist copies into status what the outcome of a run decides: the library's conditions and, unless the run was in the
+// background, phase and lastError. It replaces what an earlier attempt of the same run left there. It is for writes that
+// are carried over to a newer version, because the difference to the older version does not undo what that one did not
+// have. The rest of status stays. Insist does nothing if either argument is nil.
 func Insist(told, status *lsv1alpha1.DeployItemStatus, d contract.Decision) {
 	if told == nil || status == nil {
 		return

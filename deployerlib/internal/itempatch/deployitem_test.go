@@ -50,11 +50,20 @@ func TestDiffDeployItemStatus(t *testing.T) {
 			Type: "Hook", Status: "True", Reason: "R", Message: "m", LastTransitionTime: at, LastUpdateTime: at,
 		}}
 	}
+	provider := func(di *lsv1alpha1.DeployItem) {
+		di.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"P","objects":[1,2]}`)}
+	}
 	cases := map[string]struct {
 		reason       string
 		base, wanted *lsv1alpha1.DeployItem
 		want         string
 	}{
+		"phase beside a provider status": {
+			"what is the same is not sent",
+			item(stored, provider), item(stored, provider, phase),
+			`{"metadata":{"resourceVersion":"7"},"status":{"phase":"Init"}}`,
+		},
+		"no change beside a provider status": {"nothing differs", item(provider), item(provider), ``},
 		"virgin item, phase": {
 			"the first status must have an observedGeneration, and no half deployer",
 			item(), item(phase),

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
+	"strconv"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/internal/patching"
@@ -39,9 +42,8 @@ const untouchable = "it was changed, but only labels, annotations, finalizers, o
 // A difference outside of metadata and status is a *patching.FieldError, and so is another name, namespace or UID.
 func Diff(base, wanted client.Object) (Changes, error) {
 	if b, ok := base.(*lsv1alpha1.DeployItem); ok {
-		// The spec can be a megabyte, and is the same nearly always.
-		if w, ok := wanted.(*lsv1alpha1.DeployItem); ok && reflect.DeepEqual(b.Spec, w.Spec) {
-			base, wanted = withoutSpec(b), withoutSpec(w)
+		if w, ok := wanted.(*lsv1alpha1.DeployItem); ok {
+			base, wanted = withoutEqualParts(b, w)
 		}
 	}
 	have, err := bodyOf(base)
@@ -66,6 +68,20 @@ func Diff(base, wanted client.Object) (Changes, error) {
 		return Changes{}, errNoResourceVersion
 	}
 	return out, nil
+}
+
+// withoutEqualParts returns what is to be compared of two items. The spec and the provider status can be a megabyte. The spec is the
+// same nearly always, the provider status often.
+func withoutEqualParts(base, wanted *lsv1alpha1.DeployItem) (left, right *lsv1alpha1.DeployItem) {
+	if !reflect.DeepEqual(base.Spec, wanted.Spec) {
+		return base, wanted
+	}
+	left, right = withoutSpec(base), withoutSpec(wanted)
+	if have := base.Status.ProviderStatus; have != nil && len(have.Raw) > 0 && reflect.DeepEqual(have, wanted.Status.ProviderStatus) {
+		same := &runtime.RawExtension{Raw: []byte("{}")} // it is there in both
+		left.Status.ProviderStatus, right.Status.ProviderStatus = same, same
+	}
+	return left, right
 }
 
 func withoutSpec(item *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
@@ -94,10 +110,33 @@ func checkUntouched(base, wanted map[string]any) error {
 			return &patching.FieldError{Path: patching.PathOf(fieldMetadata, key), Reason: untouchable}
 		}
 	}
-	if path := patching.FirstDifference(rest(base, wanted), rest(wanted, base)); path != "" {
-		return &patching.FieldError{Path: path, Reason: untouchable}
+	return checkSame(rest(base, wanted), rest(wanted, base))
+}
+
+// checkSame returns an error that names the first difference in the order of the keys.
+func checkSame(a, b any) error {
+	if patching.Equal(a, b) {
+		return nil
 	}
-	return nil
+	left, _ := a.([]any)
+	right, _ := b.([]any)
+	for i := range left {
+		if len(left) == len(right) && !patching.Equal(left[i], right[i]) {
+			return patching.Below("["+strconv.Itoa(i)+"]", checkSame(left[i], right[i]))
+		}
+	}
+	have, isObject := a.(map[string]any)
+	want, wasObject := b.(map[string]any)
+	if isObject && wasObject {
+		keys := maps.Clone(have)
+		maps.Copy(keys, want)
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			if !patching.Equal(have[key], want[key]) {
+				return patching.Below(patching.PathOf(key), checkSame(have[key], want[key]))
+			}
+		}
+	}
+	return &patching.FieldError{Reason: untouchable}
 }
 
 // rest returns what is neither metadata nor status. apiVersion and kind count only when both sides have them, since typed objects

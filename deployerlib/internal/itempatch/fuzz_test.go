@@ -53,7 +53,7 @@ func FuzzDiff(f *testing.F) {
 		if err := json.Unmarshal(got, &result.Object); err != nil {
 			t.Fatalf("result: %v", err)
 		}
-		if want, got := normal(t, wanted), normal(t, result); !reflect.DeepEqual(want, got) { // cmp takes for ever on deep lists
+		if want, got := normal(t, wanted), normal(t, result); !reflect.DeepEqual(want, got) { // cmp does not end on deep lists
 			t.Errorf("patched base differs from wanted (-wanted +got):\n%s", cmp.Diff(want, got))
 		}
 		if again, err := itempatch.Diff(result, wanted); err != nil || !again.Empty() {
@@ -62,7 +62,7 @@ func FuzzDiff(f *testing.F) {
 	})
 }
 
-// FuzzForeign: what somebody else did to other fields since the base was read survives, whatever Diff made of ours.
+// FuzzForeign: what another client did to other fields since the base was read survives, whatever Diff made of ours.
 func FuzzForeign(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":1}}`), []byte(`{"a":{"c":[1]}}`), []byte(`{"x":null}`), "a/b")
 	f.Add([]byte(`{}`), []byte(`{"a":null}`), []byte(`{"a":{"b":{}}}`), "")

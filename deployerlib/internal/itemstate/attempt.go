@@ -181,7 +181,7 @@ func causeToCancel(call *Work, seen *lsv1alpha1.DeployItem) error {
 	if call.Decision.Background {
 		return nil
 	}
-	if call.Decision.Action != contract.Abort && lsv1helper.HasOperation(seen.ObjectMeta, contract.AbortOperation) {
+	if call.Decision.Action != contract.ActionAbort && lsv1helper.HasOperation(seen.ObjectMeta, contract.AbortOperation) {
 		return ErrAborted
 	}
 	if !contract.SameRun(seen, call.Item, call.Decision) {

@@ -34,6 +34,7 @@ type Item struct {
 	retries     retries
 	claimed     string // the run that this process started or fenced
 	resumed     bool   // the deployer was told about the finished item
+	keptPhase   lsv1alpha1.DeployItemPhase
 	unconfirmed Unconfirmed
 	inflight    *Attempt
 	quarantined bool // a call ignores its cancellation
@@ -79,6 +80,20 @@ func (i *Item) Trigger() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.gate.triggered = true
+}
+
+// KeepPhase remembers the phase of a background run, which the item does not show.
+func (i *Item) KeepPhase(phase lsv1alpha1.DeployItemPhase) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.keptPhase = phase
+}
+
+// KeptPhase returns the phase of a background run, if the deployer left one in this process.
+func (i *Item) KeptPhase() lsv1alpha1.DeployItemPhase {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.keptPhase
 }
 
 // Wait returns how long a queue entry has to wait if it comes too early, and zero otherwise. A

@@ -334,9 +334,9 @@ func TestEventsCancelCalls(t *testing.T) {
 	anew.UID = "new"
 	aborted := job("1", "11")
 	aborted.Annotations = map[string]string{lsv1alpha1.OperationAnnotation: string(contract.AbortOperation)}
-	mine := contract.Decision{Revision: contract.JobID, Action: contract.Reconcile, Due: true}
+	mine := contract.Decision{Revision: contract.RevisionJobID, Action: contract.ActionReconcile, Due: true}
 	background, abort := mine, mine
-	background.Background, abort.Action = true, contract.Abort
+	background.Background, abort.Action = true, contract.ActionAbort
 	cases := map[string]struct {
 		decision contract.Decision
 		event    *lsv1alpha1.DeployItem

@@ -23,11 +23,11 @@ type usage struct {
 
 // grant gives shares to items that wait, as long as there are any for them.
 func (s *Shares) grant() {
-	if s.waiting.len() == 0 || len(s.held) >= s.options.Workers {
+	if s.waiting.len() == 0 || len(s.held) >= s.Workers() {
 		return
 	}
 	use := s.usage()
-	for use.total < s.options.Workers {
+	for use.total < s.Workers() {
 		next, found := s.best(use)
 		if !found {
 			return
@@ -82,7 +82,7 @@ func (u *usage) compare(a, b ticket) int {
 
 // mayHave reports whether a place may hold one share more.
 func (s *Shares) mayHave(place Place, use *usage) bool {
-	if use.namespaces[place.Namespace] > 0 && use.total >= s.options.Workers-s.spared {
+	if use.namespaces[place.Namespace] > 0 && use.total >= s.options.Workers {
 		return false
 	}
 	if place.Target == "" {
@@ -98,10 +98,9 @@ func (s *Shares) mayHave(place Place, use *usage) bool {
 	return use.places[place] == 0 && use.doubtful < s.doubtful && use.doubtfulIn[place.Namespace] < (s.doubtful+1)/2
 }
 
-// isIdle reports whether the only place that waits leaves workers for another target and for another namespace if it
-// takes one more.
+// isIdle reports whether the only place that waits leaves a worker for another target if it takes one more.
 func (s *Shares) isIdle(use *usage) bool {
-	return s.spared > 0 && len(s.waiting.lines) == 1 && use.total < s.options.Workers-2*s.spared
+	return s.extra > 0 && len(s.waiting.lines) == 1 && use.total < s.options.Workers-1
 }
 
 // healthOf is the health of a target. One with which no item has run to its end is not proven.

@@ -16,7 +16,7 @@ const (
 	// lookAgain is the time between two looks at the health of the targets while items wait: a target that answers
 	// again frees no share by that.
 	lookAgain = 250 * time.Millisecond
-	// fewWorkers cannot spare one for namespaces that hold none.
+	// fewWorkers get no extra one for namespaces that hold none.
 	fewWorkers = 4
 	// maxKnown bounds the memory for targets that answered, and for those that did not. When there are more, all of them
 	// count as new.
@@ -25,7 +25,7 @@ const (
 
 // Options configure Shares.
 type Options struct {
-	// Workers is how many items run at a time.
+	// Workers is how many items run at a time. With four or more, one more may run, of a namespace that holds none.
 	Workers int
 	// TargetShare is the part of the workers that the items of one target hold at most while others wait.
 	TargetShare float64
@@ -53,13 +53,13 @@ type Claim struct {
 // Shares decide which items may run. They are safe for concurrent use.
 type Shares struct {
 	options   Options
+	extra     int // workers besides Options.Workers, for namespaces that hold none
 	perTarget int // workers for one target, while others wait
 	doubtful  int // workers for all targets that are not known to be good
 	suspects  int // of these, workers for targets that are not new
-	spared    int // workers for namespaces that hold none
 
 	mu      sync.Mutex
-	health  func(target types.NamespacedName) targets.Health // nil: all are good
+	health  func(target types.NamespacedName) targets.Health // all are good if it is nil
 	held    map[types.NamespacedName]Place
 	offered map[types.NamespacedName]bool // of held: not taken yet
 	fresh   []types.NamespacedName        // of offered: Offer was not called yet
@@ -79,10 +79,13 @@ func New(o Options) *Shares {
 	}
 	s.suspects = (s.doubtful + 1) / 2
 	if o.Workers >= fewWorkers {
-		s.spared = 1
+		s.extra = 1
 	}
 	return s
 }
+
+// Workers returns how many items run at a time at most, with the extra worker.
+func (s *Shares) Workers() int { return s.options.Workers + s.extra }
 
 // Judge sets the function that knows the health of targets. Without one, all targets are good.
 func (s *Shares) Judge(health func(target types.NamespacedName) targets.Health) {

@@ -103,11 +103,11 @@ func TestShares(t *testing.T) {
 		items   []string
 		want    map[string]int // by place
 	}{
-		"one target":                 {10, nil, []string{"a/x"}, items("a/x", 20), map[string]int{"a/x": 8}},
-		"two targets":                {10, nil, []string{"a/x", "b/y"}, append(items("a/x", 20), items("b/y", 20)...), map[string]int{"a/x": 8, "b/y": 1}},
-		"one namespace":              {10, nil, []string{"a/x", "a/y"}, append(items("a/x", 20), items("a/y", 20)...), map[string]int{"a/x": 8, "a/y": 1}},
-		"the last one is for others": {10, nil, []string{"a/x", "a/y", "b/z"}, slices.Concat(items("a/x", 20), items("a/y", 20), items("b/z", 20)), map[string]int{"a/x": 8, "a/y": 1, "b/z": 1}},
-		"an unhealthy target":        {10, map[string]targets.Health{"a/x": targets.HealthBad}, nil, items("a/x", 20), map[string]int{"a/x": 1}},
+		"one target":                  {10, nil, []string{"a/x"}, items("a/x", 20), map[string]int{"a/x": 9}},
+		"two targets":                 {10, nil, []string{"a/x", "b/y"}, append(items("a/x", 20), items("b/y", 20)...), map[string]int{"a/x": 9, "b/y": 1}},
+		"one namespace":               {10, nil, []string{"a/x", "a/y"}, append(items("a/x", 20), items("a/y", 20)...), map[string]int{"a/x": 9, "a/y": 1}},
+		"the extra one is for others": {10, nil, []string{"a/x", "a/y", "b/z"}, slices.Concat(items("a/x", 20), items("a/y", 20), items("b/z", 20)), map[string]int{"a/x": 9, "a/y": 1, "b/z": 1}},
+		"an unhealthy target":         {10, map[string]targets.Health{"a/x": targets.HealthBad}, nil, items("a/x", 20), map[string]int{"a/x": 1}},
 		"unhealthy targets": {
 			10,
 			map[string]targets.Health{"a/1": targets.HealthBad, "b/1": targets.HealthBad, "c/1": targets.HealthBad, "d/1": targets.HealthBad, "e/1": targets.HealthBad, "f/1": targets.HealthBad},
@@ -118,9 +118,11 @@ func TestShares(t *testing.T) {
 		"targets of unknown manners":   {10, nil, nil, slices.Concat(items("a/1", 4), items("a/2", 4), items("a/3", 4), items("a/4", 4), items("b/1", 4), items("b/2", 4), items("c/1", 4)), map[string]int{"a/1": 1, "a/2": 1, "a/3": 1, "b/1": 1, "b/2": 1}},
 		"and one that is proven":       {10, nil, []string{"p/p"}, slices.Concat(items("a/x", 4), items("b/y", 4), items("c/z", 4), items("p/p", 9)), map[string]int{"a/x": 1, "b/y": 1, "c/z": 1, "p/p": 5}},
 		"while others wait":            {10, nil, []string{"p/p"}, slices.Concat(items("a/x", 4), items("p/p", 20)), map[string]int{"a/x": 1, "p/p": 5}},
-		"no target":                    {10, nil, nil, items("a/", 20), map[string]int{"a/": 9}},
+		"no target":                    {10, nil, nil, items("a/", 20), map[string]int{"a/": 10}},
 		"one worker":                   {1, nil, nil, items("a/x", 2), map[string]int{"a/x": 1}},
 		"two workers":                  {2, nil, nil, items("a/", 3), map[string]int{"a/": 2}},
+		"three workers":                {3, nil, nil, append(items("a/", 4), "b/"), map[string]int{"a/": 3}},
+		"four workers":                 {4, nil, nil, append(items("a/", 5), "b/", "c/"), map[string]int{"a/": 4, "b": 1}},
 	} {
 		t.Run(name+" [F4]", func(t *testing.T) {
 			w := newWorld(t, tc.workers)
@@ -152,12 +154,20 @@ func TestOrder(t *testing.T) {
 	t.Run("a target keeps its share of what comes free while others wait [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
 		w.prove("a/x", "a/y", "b/z")
-		w.want("alone", w.take(items("a/x", 20)...), items("a/x", 8)...)
+		w.want("alone", w.take(items("a/x", 20)...), items("a/x", 9)...)
 		w.want("another target and another namespace", w.take("a/y/1", "b/z/1", "b/z/2", "a/y/2"), "a/y/1", "b/z/1")
-		w.give(items("a/x", 4)...)
-		w.want("others wait", w.offered, "b/z/2", "a/y/2", "a/x/8")
+		w.give(items("a/x", 5)...)
+		w.want("others wait", w.offered, "b/z/2", "a/y/2", "a/x/9")
 		w.give("a/y/1", "a/y/2", "b/z/1", "b/z/2")
-		w.want("alone again", w.offered[3:], "a/x/9", "a/x/10", "a/x/11")
+		w.want("alone again", w.offered[3:], "a/x/10", "a/x/11", "a/x/12", "a/x/13")
+	})
+	t.Run("a lone target leaves one of a few workers [F4]", func(t *testing.T) {
+		w := newWorld(t, 4)
+		w.prove("a/x", "b/z")
+		w.want("alone", w.take(items("a/x", 9)...), items("a/x", 3)...)
+		w.want("another namespace", w.take("b/z/1", "b/z/2"), "b/z/1")
+		w.give("b/z/1")
+		w.want("the last worker is for a namespace without one", w.offered, "b/z/2")
 	})
 	t.Run("by priority within a target [F4]", func(t *testing.T) {
 		w := newWorld(t, 1)

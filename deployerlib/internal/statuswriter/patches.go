@@ -110,7 +110,7 @@ func checkOverlay(before, after *lsv1alpha1.DeployItem) error {
 		return err
 	}
 	if !equality.Semantic.DeepEqual(foreignMetadata(before), foreignMetadata(after)) {
-		return &patch.FieldError{Path: "metadata"}
+		return &patch.FieldError{Path: "metadata", Reason: "a part of it was changed that belongs to the API server"}
 	}
 	if path := guard.Trespass(before, after); path != "" {
 		return &patch.FieldError{Path: path, Reason: "it belongs to Landscaper's contract"}

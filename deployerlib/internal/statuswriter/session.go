@@ -106,6 +106,29 @@ func (s *Session) Checkpoint(ctx context.Context) error {
 	return err
 }
 
+// Foreign returns the path of a field of the status that user code stored with a client of its own while it ran, or "". It
+// looks at the API server only if user code exchanged the item that it was handed for another version, which a client does.
+// What is stored then becomes the version that the next write is based on.
+func (s *Session) Foreign(ctx context.Context) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.working.ResourceVersion == s.stored.ResourceVersion {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), WriteTimeout)
+	defer cancel()
+	fresh, err := s.readLive(ctx)
+	if err != nil || fresh == nil {
+		return "" // the next write finds out
+	}
+	path := guard.Foreign(&s.stored.Status, &fresh.Status)
+	if path != "" {
+		s.NoteForeign()
+		s.stored, s.raw = fresh, nil
+	}
+	return path
+}
+
 // ReasonTooLarge is the reason of an error about an item that the API server cannot store.
 const ReasonTooLarge = "StatusTooLarge"
 

@@ -38,7 +38,7 @@ func Blocks(doc string, languages ...string) []Block {
 	return blocks
 }
 
-// Copied tells whether the code stands in a source as it is, apart from the
+// Copied reports whether the code stands in a source as it is, apart from the
 // indentation that all of its lines share.
 func Copied(code []string, source string) bool {
 	if len(code) == 0 {

@@ -54,7 +54,7 @@ func Unlisted(doc string) []string {
 	return slices.DeleteFunc(headings, func(heading string) bool { return listed[slug(heading)] })
 }
 
-// exists tells whether a link of a file leads somewhere.
+// exists reports whether a link of a file leads somewhere.
 func exists(from, dest string) bool {
 	file, anchor, _ := strings.Cut(dest, "#")
 	target := from

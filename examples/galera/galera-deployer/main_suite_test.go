@@ -16,14 +16,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/deployermain"
 )
 
@@ -39,9 +38,8 @@ var _ = Describe("the Galera deployer", func() {
 		cp, err := controlplane.Start(ctx, controlplane.Options{Progress: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(cp.Stop)
-		scheme := runtime.NewScheme()
-		Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-		Expect(lsv1alpha1.AddToScheme(scheme)).To(Succeed())
+		scheme, err := deployerlib.Scheme()
+		Expect(err).NotTo(HaveOccurred())
 		c, err := client.New(cp.Config, client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
 		kubeconfig, err := cp.KubeconfigFile("")

@@ -7,8 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-
-	"github.com/deployerkit/deployerkit/extension"
 )
 
 const (
@@ -48,10 +46,7 @@ func render(doc []byte) ([]byte, error) {
 	var b bytes.Buffer
 	b.Write(head)
 	b.WriteString(begin + "\n")
-	if err := extension.WriteTable(&b); err != nil {
-		return nil, err
-	}
-	b.WriteString("\n" + end)
+	b.WriteString(table() + "\n" + end)
 	b.Write(tail)
 	return b.Bytes(), nil
 }

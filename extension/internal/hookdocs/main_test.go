@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/extension"
 )
 
 const guide = "../../../docs/hooks.md"
@@ -30,6 +32,14 @@ func TestGuideIsFresh(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), doc); diff != "" {
 		t.Errorf("docs/hooks.md is stale, run go generate ./extension: -want +got:\n%s", diff)
+	}
+}
+
+func TestTable(t *testing.T) {
+	for _, typ := range extension.HookTypes() {
+		if got := strings.Count(table(), "| `"+string(typ)+"` |"); got != 2 {
+			t.Errorf("%s: got %d rows, want one in each table", typ, got)
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	waitTimeout = 20 * time.Second
+	waitTimeout = time.Minute
 	waitPolling = 50 * time.Millisecond
 )
 

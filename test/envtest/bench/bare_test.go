@@ -12,10 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployers/mock"
 )
 
-// bare is the loop that somebody would write by hand: it reads from the cache
-// and does the writes of a job, guarded by the resourceVersion. It knows
+// bare is the loop that one would write by hand: it reads from the cache
+// and does the writes of a job, guarded by the resourceVersion, with the
+// condition of the mock deployer, because the API server takes longer for more. It knows
 // nothing of hooks, errors, timeouts, conflicts, aborts or restarts.
 type bare struct {
 	client client.Client
@@ -50,7 +54,7 @@ func (b *bare) begin(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	if err := b.status(ctx, di, func(s *lsv1alpha1.DeployItemStatus) {
 		s.Phase, s.ObservedGeneration, s.LastReconcileTime = lsv1alpha1.DeployItemPhases.Init, di.Generation, &now
 		s.Deployer = lsv1alpha1.DeployerInformation{Name: "bare", Identity: "bare", Version: "v0"}
-		s.TransitionTimes = &lsv1alpha1.TransitionTimes{InitTime: &now}
+		s.TransitionTimes = &lsv1alpha1.TransitionTimes{TriggerTime: s.TransitionTimes.TriggerTime, InitTime: &now}
 	}); err != nil {
 		return err
 	}
@@ -67,6 +71,7 @@ func (b *bare) end(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	err := b.status(ctx, di, func(s *lsv1alpha1.DeployItemStatus) {
 		s.Phase, s.JobIDFinished = lsv1alpha1.DeployItemPhases.Succeeded, s.JobID
 		s.TransitionTimes.FinishedTime = &now
+		s.Conditions = contract.SetCondition(s.Conditions, mock.ValidationCondition, lsv1alpha1.ConditionTrue, "SuccessfulValidation", "the provider configuration is valid", now.Time)
 	})
 	if err == nil {
 		b.done.Store(di.Status.JobID, nil)

@@ -141,7 +141,11 @@ func (l *graphLane) run(ctx context.Context, cp *controlplane.ControlPlane, n in
 	}
 	for _, leg := range []*graphResult{&l.install, &l.again} {
 		before := l.target().Snapshot()
-		took, err := f.wave(ctx, cp.Config, l)
+		w, err := f.wave(ctx, cp.Config, l)
+		if err != nil {
+			return err
+		}
+		took, err := w.whole(ctx)
 		if err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 			"--except=job-id/interrupt=to be seen in the report", "--finish-within=1m", "--item-timeout=4s", "--junit="+junit, "--log-file="+log)
 		Expect(session).To(gexec.Exit(0))
 		const missing = 4 // the exception; other Targets; and twice, what is deployed
-		jobs, annotations := checksOf(contract.JobID), checksOf(contract.Annotation)
+		jobs, annotations := checksOf(contract.RevisionJobID), checksOf(contract.RevisionAnnotation)
 		count := fmt.Sprintf("%d passed, 0 failed, %d not applicable\n", jobs-missing, annotations+missing)
 		table := string(session.Out.Contents())
 		Expect(table).To(HavePrefix("Conformance of mock-deployer: " + count))

@@ -64,7 +64,7 @@ func declarativeDeployer() conformance.Subject {
 		Slow:    func(types.NamespacedName) any { return making(map[string]any{"mode": "asking"}) },
 		Finish:  sayReady, Deployed: configMapStands,
 		Exceptions: declarativeExceptions(),
-		SideBySide: true,
+		Options:    conformance.Options{SideBySide: true},
 		Bounds:     conformance.Bounds{Finish: time.Minute, Timeout: 4 * time.Second},
 	}
 }
@@ -74,7 +74,7 @@ func declarativeExceptions() []conformance.Exception {
 	var all []conformance.Exception
 	for _, check := range []string{"finished-rests", "abort-late", "restart-rests"} {
 		all = append(all, conformance.Exception{
-			Check: check, Revision: contract.Annotation,
+			Check: check, Revision: contract.RevisionAnnotation,
 			Reason: "news of a child, also one of its own making, and a restart call the handler; without job IDs each call is a run (docs/declarative.md)",
 		})
 	}

@@ -47,8 +47,8 @@ func manifestDeployer() conformance.Subject {
 			}}}}, configMap(key))
 		},
 		Finish: sayReady, Deployed: configMapStands,
-		SideBySide: true,
-		Bounds:     conformance.Bounds{Finish: time.Minute, Timeout: 4 * time.Second},
+		Options: conformance.Options{SideBySide: true},
+		Bounds:  conformance.Bounds{Finish: time.Minute, Timeout: 4 * time.Second},
 	}
 }
 

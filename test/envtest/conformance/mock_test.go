@@ -58,8 +58,8 @@ func mockDeployer() conformance.Subject {
 		},
 		Slow:   func(types.NamespacedName) any { return mockConfig(map[string]any{"initialPhase": "Progressing"}) },
 		Finish: finishMock, Deployed: exported,
-		SideBySide: true,
-		Bounds:     conformance.Bounds{Finish: time.Minute},
+		Options: conformance.Options{SideBySide: true},
+		Bounds:  conformance.Bounds{Finish: time.Minute},
 	}
 }
 

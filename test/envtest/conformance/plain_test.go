@@ -124,7 +124,7 @@ func plainDeployer() conformance.Subject {
 		return c
 	}
 	return conformance.Subject{
-		Name: "plain", Type: plainType, Start: startPlain, Revisions: []contract.Revision{contract.JobID}, Logs: GinkgoWriter,
+		Name: "plain", Type: plainType, Start: startPlain,
 		Target: func(*rest.Config) (lsv1alpha1.TargetSpec, error) {
 			return lsv1alpha1.TargetSpec{Type: "conformance.deployerkit.dev/nowhere"}, nil
 		},
@@ -137,7 +137,7 @@ func plainDeployer() conformance.Subject {
 		},
 		Deployed: configMapStands,
 		Bounds:   conformance.Bounds{Finish: 10 * time.Second, Cleanup: 3 * time.Second},
-		Parallel: 16,
+		Options:  conformance.Options{Revisions: []contract.Revision{contract.RevisionJobID}, Logs: GinkgoWriter, Parallel: 16},
 	}
 }
 
@@ -146,7 +146,7 @@ var _ = Describe("a deployer that knows little of the contract", func() {
 		report, err := conformance.Execute(ctx, plainDeployer())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report.WriteTable(GinkgoWriter)).To(Succeed())
-		Expect(report.Failed(contract.JobID)).To(ConsistOf(
+		Expect(report.Failed(contract.RevisionJobID)).To(ConsistOf(
 			"pickup",            // [C5, C7, L27, L28] it writes at the end only
 			"deployer",          // [C11] it does not say who it is
 			"next-job",          // [C3, L27] the second run is not begun, only ended

@@ -131,10 +131,10 @@ func stategraphDeployer() conformance.Subject {
 			return stands(ctx, c, &corev1.Secret{}, key.Namespace, key.Name+"-account")
 		},
 		Exceptions: []conformance.Exception{{
-			Check: "restart-rests", Revision: contract.Annotation,
+			Check: "restart-rests", Revision: contract.RevisionAnnotation,
 			Reason: "each item is looked at once within five minutes of a start, and without job IDs that is a run with its phases (docs/stategraph.md)",
 		}},
-		SideBySide: true,
-		Bounds:     conformance.Bounds{Finish: time.Minute, Timeout: 4 * time.Second},
+		Options: conformance.Options{SideBySide: true},
+		Bounds:  conformance.Bounds{Finish: time.Minute, Timeout: 4 * time.Second},
 	}
 }

@@ -41,7 +41,7 @@ var _ = Describe("what admission adds to a child", func() {
 		}
 		Expect(images).To(Equal(map[string]string{"web": "web:2", "sidecar": "sidecar:1", "logs": "logs:1", "init": "init:1"}))
 		l.quiet(ctx)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // inject adds two containers and an initContainer to each Pod of the namespace that is created.

@@ -55,7 +55,7 @@ var _ = Describe("the request", func() {
 				}
 			}
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("has the whole children of all configured kinds, as they are in the target [R5, R6]", func(ctx SpecContext) {
 		handler := watch(answering(
@@ -79,7 +79,7 @@ var _ = Describe("the request", func() {
 		Expect(string(req.Raw)).To(ContainSubstring(`"apiVersion":"example.com/v1"`))
 		Expect(req.Target.Name).To(Equal("cluster"))
 		Expect(req.Target.Spec.Configuration).To(BeNil(), "no credentials")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 var _ = Describe("children", func() {
@@ -132,7 +132,7 @@ var _ = Describe("children", func() {
 		w.Again(ctx, "item")
 		w.Delete(ctx, "item")
 		Expect(w.Read(ctx, "a")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("carry well-known labels, and belong to their item where it can own them [Rx5]", func(ctx SpecContext) {
 		other := &corev1.Namespace{}
@@ -159,7 +159,7 @@ var _ = Describe("children", func() {
 		Expect(abroad.Labels).To(HaveKeyWithValue("app.kubernetes.io/instance", string(di.UID)))
 		w.Delete(ctx, "item")
 		Expect(w.Read(ctx, "here")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that change without any reason are noticed, named and slowed down [R33]", func(ctx SpecContext) {
 		n := atomic.Int64{}
@@ -173,5 +173,5 @@ var _ = Describe("children", func() {
 		Eventually(w.notes(ctx, "UnstableHandler")).WithTimeout(patience).Should(ContainElement(And(HavePrefix("Warning item"), ContainSubstring("data[time]"))))
 		calls := handler.count("item")()
 		Consistently(handler.count("item")).WithTimeout(2 * time.Second).Should(BeNumerically("<=", calls+2))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

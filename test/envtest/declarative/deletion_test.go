@@ -92,7 +92,7 @@ var _ = Describe("the deletion of an item", func() {
 		Expect(handler.seen).To(HaveEach(2))
 		Expect(sync.count("item")()).To(Equal(calls), "Sync is not called any more")
 		Expect(w.Read(ctx, "a")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("asks the handler again as soon as a child changes [Rx9]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind).start(&watching{HandlerFunc: plain})
@@ -111,7 +111,7 @@ var _ = Describe("the deletion of an item", func() {
 		wait, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		Expect(w.Landscaper.AwaitGone(wait, w.Key("item"))).To(Succeed())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("leaves the children if they are to be orphans", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
@@ -133,7 +133,7 @@ var _ = Describe("the deletion of an item", func() {
 		w.Deploy(ctx, "item", config(two))
 		Expect(w.Read(ctx, "a").UID).To(Equal(a.UID))
 		Expect(seen.first("item").Children).To(HaveLen(2), "at the first call already")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is protected before the first child is there [Rx6]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
@@ -157,5 +157,5 @@ var _ = Describe("the deletion of an item", func() {
 		Expect(protected).To(BeTrue())
 		Expect(stored).To(BeTrue(), "and its children are known")
 		Expect(w.Read(ctx, "a").Labels).To(HaveKey(ownership.LabelItem))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -25,7 +25,7 @@ var _ = Describe("children that others change", func() {
 		w.AwaitQuiet(ctx)
 		_, writes := w.Spent(before)
 		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("get their marks and labels back, and are no orphans [Rx14]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
@@ -39,7 +39,7 @@ var _ = Describe("children that others change", func() {
 		w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Labels, cm.Annotations = nil, nil })
 		w.Delete(ctx, "item")
 		Expect(w.Read(ctx, "a")).To(BeNil(), "not lost although it had no mark")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("are created again when they were deleted, but not while they are being deleted [Rx3]", func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(plain))
@@ -61,7 +61,7 @@ var _ = Describe("children that others change", func() {
 		Consistently(w.Data(ctx, "a")).WithTimeout(time.Second).Should(And(HaveField("UID", old.UID), HaveField("Data", data{"key": "by hand"})), "left alone")
 		w.Edit(ctx, "a", func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
 		Eventually(w.Data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(old.UID))), HaveField("Data", data{"key": "1"})))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("are put right although it happened while nobody looked, and the handler is asked again [R8]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
@@ -84,7 +84,7 @@ var _ = Describe("children that others change", func() {
 			Eventually(w.status(ctx, name(i))).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{name(i): "meanwhile"}))
 		}
 		Eventually(w.Data(ctx, name(0))).WithTimeout(patience).Should(HaveField("Data", data{"key": "1", "seen": "meanwhile"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("and belong to another item are an error for the second, which touches nothing [R35]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(plain))
@@ -104,5 +104,5 @@ var _ = Describe("children that others change", func() {
 			w.Again(ctx, "second")
 		}
 		Eventually(w.Data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("Data", data{"key": "second"})))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -101,7 +101,7 @@ var _ = Describe("a handler that fails", func() {
 		By("its metric goes with it")
 		w.Delete(ctx, "item")
 		Eventually(func() int { _, series := w.metric(itemErrors); return series }).WithTimeout(patience).Should(BeZero())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("has no metric per item if nobody asked for it [R22]", func(ctx SpecContext) {
 		inner := &failing{}
@@ -112,7 +112,7 @@ var _ = Describe("a handler that fails", func() {
 		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", 1))
 		_, series := w.metric(itemErrors)
 		Expect(series).To(BeZero())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("by a panic fails its item and no other [Rx7]", func(ctx SpecContext) {
 		inner := &failing{}
@@ -135,7 +135,7 @@ var _ = Describe("a handler that fails", func() {
 			w.Again(ctx, "bad")
 		}
 		Eventually(w.Data(ctx, "bad")).WithTimeout(patience).ShouldNot(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // answering returns the same children for each item.
@@ -201,7 +201,7 @@ var _ = Describe("several children", func() {
 			Expect(w.Read(ctx, name)).NotTo(BeNil(), name)
 		}
 		Expect(order.list()[:5]).To(Equal([]string{"bad", "z", "m-bad", "a", "q"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // writes notes the names of what is written to the target, in order.

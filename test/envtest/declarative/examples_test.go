@@ -151,7 +151,7 @@ var _ = Describe("the examples of the guide", func() {
 		w.Delete(ctx, "sessions")
 		Expect(w.object(ctx, "sessions-redis", secret)(NewGomega(Fail))).To(BeFalse())
 		Expect(w.object(ctx, "sessions-redis", deployment)(NewGomega(Fail))).To(BeFalse())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("licence: errors of validation and of a web service reach the status, and no child is touched [R9, R20, R24, R44]", func(ctx SpecContext) {
 		down := atomic.Bool{}
@@ -193,7 +193,7 @@ var _ = Describe("the examples of the guide", func() {
 		By("its deletion")
 		w.Delete(ctx, "acme")
 		Expect(w.object(ctx, "acme-licence", secret)(NewGomega(Fail))).To(BeFalse())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("batch: an item that is deleted waits for the end of its Job [R2, Rx9]", func(ctx SpecContext) {
 		w := newEnv(ctx).run(batch.Args(local))
@@ -226,5 +226,5 @@ var _ = Describe("the examples of the guide", func() {
 		defer cancel()
 		Expect(w.Landscaper.AwaitGone(gone, w.Key("nightly"))).To(Succeed())
 		Expect(w.object(ctx, "nightly-batch", job)(NewGomega(Fail))).To(BeFalse())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })

@@ -48,5 +48,5 @@ var _ = Describe("an item's life", func() {
 		Expect(w.Read(ctx, "a")).To(BeNil())
 		Expect(w.Read(ctx, "c")).To(BeNil())
 		Expect(w.Read(ctx, "foreign").Data).To(Equal(data{"key": "theirs"}), "not ours")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -54,7 +54,7 @@ var _ = Describe("when nothing differs", func() {
 		w.Again(ctx, "item")
 		reads, writes = w.Spent(before)
 		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("other controllers may write their own fields a thousand times: 0 calls, and not one call of the handler more than the pace [R17, Rh5]", func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(plain))
@@ -78,7 +78,7 @@ var _ = Describe("when nothing differs", func() {
 		Expect(more).To(BeNumerically(">", 1))
 		Expect(more).To(BeNumerically("<=", int(took/w.options.MinInterval)+1))
 		Expect(w.Read(ctx, "a").Data).To(Equal(data{"key": "1", "seen": "999"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("a change of a child's status or fields is told to the handler, whose status follows [R7, R8]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
@@ -88,7 +88,7 @@ var _ = Describe("when nothing differs", func() {
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("seen", object{"a": "", "b": "here"}))
 		Expect(w.status(ctx, "item")(NewGomega(Fail))).To(HaveKeyWithValue("observedGeneration", BeEquivalentTo(di.Generation)))
 		Expect(w.Get(ctx, "item").Status.JobIDFinished).To(Equal(di.Status.JobIDFinished), "no job was needed")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("a response may ask for another call after a time [Rx10]", func(ctx SpecContext) {
 		handler := watch(declarative.HandlerFunc(func(ctx context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
@@ -101,7 +101,7 @@ var _ = Describe("when nothing differs", func() {
 		calls, started := handler.count("item")(), time.Now()
 		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">=", calls+4))
 		Expect(time.Since(started)).To(BeNumerically(">", 600*time.Millisecond), "not a hot loop")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 var _ = Describe("a schedule that the author registers", func() {
@@ -118,7 +118,7 @@ var _ = Describe("a schedule that the author registers", func() {
 		Consistently(handler.count("item")).WithTimeout(3 * time.Second).Should(BeNumerically("<=", calls+5))
 		Expect(handler.count("item")()).To(BeNumerically(">", calls))
 		Expect(w.Get(ctx, "item").Status.LastReconcileTime.After(last.Time)).To(BeTrue())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 var _ = Describe("a job", func() {
@@ -149,5 +149,5 @@ var _ = Describe("a job", func() {
 		Expect(di.Status.Conditions).NotTo(ContainElement(HaveField("Type", BeEquivalentTo("Waiting"))))
 		owed := And(HaveField("Type", contract.ConditionBackground), HaveField("Status", lsv1alpha1.ConditionTrue))
 		Consistently(func() []lsv1alpha1.Condition { return w.Get(ctx, "item").Status.Conditions }).NotTo(ContainElement(owed), "it waits for nothing")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

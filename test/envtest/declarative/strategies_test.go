@@ -39,7 +39,7 @@ var _ = Describe("a child that has to change [R15]", func() {
 		uid := l.Read(ctx, "a").UID
 		l.wants(ctx, configMap("a", data{"key": "2"}))
 		Expect(l.Read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "2", "seen": "theirs"})))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is replaced: fields of others go when it changes, and not before [R15, F24]", func(ctx SpecContext) {
 		l := run(ctx, newEnv(ctx, withStrategy(declarative.Replace)), configMap("a", data{"key": "1"}))
@@ -53,7 +53,7 @@ var _ = Describe("a child that has to change [R15]", func() {
 		l.wants(ctx, configMap("a", data{"key": "2"}))
 		Expect(l.Read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "2"})))
 		l.quiet(ctx)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is replaced, ever more slowly while somebody changes it each time, and after that as it should be [F23, F24]", func(ctx SpecContext) {
 		w := newEnv(ctx, withStrategy(declarative.Replace))
@@ -79,13 +79,13 @@ var _ = Describe("a child that has to change [R15]", func() {
 			HaveValue(HaveField("Message", And(ContainSubstring("configmaps "+l.Namespace+"/a"), ContainSubstring("data.key")))))
 		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Data", data{"key": "1"}))
 		Eventually(l.Condition(ctx, "item", upkeep.ConditionContested)).WithTimeout(patience).Should(BeNil(), "when it is over")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that was written and is returned typed without fields is emptied [F25]", func(ctx SpecContext) {
 		l := run(ctx, newEnv(ctx, withStrategy(declarative.Apply)), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: data{"key": "1"}})
 		l.wants(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
 		Expect(l.Read(ctx, "a").Data).To(BeEmpty())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is deleted and created again: only if it differs [R15]", func(ctx SpecContext) {
 		l := run(ctx, newEnv(ctx, withStrategy(declarative.Recreate)), configMap("a", data{"key": "1"}))
@@ -96,7 +96,7 @@ var _ = Describe("a child that has to change [R15]", func() {
 		l.quiet(ctx)
 		l.wants(ctx, configMap("a", data{"key": "2"}))
 		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(uid))), HaveField("Data", data{"key": "2"})))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("changes when somebody deletes it, and not before [R15]", func(ctx SpecContext) {
 		l := run(ctx, newEnv(ctx, withStrategy(declarative.OnDelete)), configMap("a", data{"key": "1"}))
@@ -109,7 +109,7 @@ var _ = Describe("a child that has to change [R15]", func() {
 		l.AwaitQuiet(ctx)
 		l.Edit(ctx, "a", func(cm *configMapObject) { cm.Labels = nil })
 		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Labels", HaveKey(ownership.LabelItem)), "our mark is put back all the same")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // grant lets a user do something in the world's namespace.
@@ -164,7 +164,7 @@ var _ = Describe("children with a strategy that reads", func() {
 		Eventually(l.handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", calls+3))
 		reads, writes = l.Spent(l.before)
 		Expect(reads+writes).To(BeNumerically("<=", 1), "%s", l.Counter.Snapshot().Since(l.before))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 var _ = Describe("a target that does not allow everything", func() {
@@ -181,7 +181,7 @@ var _ = Describe("a target that does not allow everything", func() {
 		w.Again(ctx, "item")
 		reads, writes := w.Spent(before)
 		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is asked at each call if it allows no watch at all [R6, R8]", func(ctx SpecContext) {
 		w := newEnv(ctx, configMapKind)
@@ -196,5 +196,5 @@ var _ = Describe("a target that does not allow everything", func() {
 		Eventually(w.Data(ctx, "a")).WithTimeout(patience).ShouldNot(BeNil())
 		w.Delete(ctx, "item")
 		Expect(w.Read(ctx, "b")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -59,7 +59,7 @@ var _ = Describe("a value that is made once", func() {
 		w.Again(ctx, "item")
 		Expect(w.Client.Get(ctx, w.Key("secret"), secret)).To(Succeed())
 		Expect(string(secret.Data["password"])).To(Equal(first))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 var _ = Describe("the status of a child", func() {
@@ -91,7 +91,7 @@ var _ = Describe("the status of a child", func() {
 		Expect(w.Get(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 		reads, writes := w.Spent(before)
 		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // runs does what a kubelet does.

@@ -162,7 +162,7 @@ var _ = Describe("lists in children", func() {
 			corev1.HostAlias{IP: "10.0.0.1", Hostnames: []string{"b"}}, corev1.HostAlias{IP: "10.0.0.9", Hostnames: []string{"theirs"}},
 		))
 		l.quiet(ctx)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("lose an element at their end, by the handler and by others [Rh2]", func(ctx SpecContext) {
 		full := object{"env": []any{envVar("A", "1"), envVar("B", "2"), envVar("C", "3")}, "args": []any{"one", "two", "three"}}
@@ -178,7 +178,7 @@ var _ = Describe("lists in children", func() {
 		Expect(l.Client.Update(ctx, web, client.FieldOwner("kubectl-edit"))).To(Succeed())
 		Eventually(func() []string { return envNames(l.container(ctx)) }).WithTimeout(patience).Should(Equal([]string{"A", "B"}))
 		Eventually(func() []string { return l.container(ctx).Args }).WithTimeout(patience).Should(Equal([]string{"one", "two"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("can be emptied [Rh3]", func(ctx SpecContext) {
 		full := object{"env": []any{envVar("A", "1"), envVar("B", "2")}, "args": []any{"one"}, "command": []any{"run"}}
@@ -189,7 +189,7 @@ var _ = Describe("lists in children", func() {
 		Expect(got.Args).To(BeEmpty())
 		Expect(got.Command).To(BeEmpty(), "left out is the same")
 		l.quiet(ctx)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 var _ = Describe("values in children", func() {
@@ -227,7 +227,7 @@ var _ = Describe("values in children", func() {
 		l.AwaitQuiet(ctx)
 		l.quiet(ctx)
 		Expect(envNames(l.container(ctx))).To(Equal([]string{"B", "A"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that are null are not set by the handler [Rh6]", func(ctx SpecContext) {
 		web := deployment(object{"workingDir": nil}, object{"priorityClassName": nil})
@@ -238,7 +238,7 @@ var _ = Describe("values in children", func() {
 		l.quiet(ctx)
 		Expect(l.container(ctx).WorkingDir).To(Equal("/theirs"))
 		Expect(l.deployment(ctx).Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("are the autoscaler's if the handler does not return them [R17, R39, Rh5]", func(ctx SpecContext) {
 		l := run(ctx, newEnv(ctx, deploymentKind), deployment(nil, nil))
@@ -251,7 +251,7 @@ var _ = Describe("values in children", func() {
 		l.wants(ctx, deployment(object{"image": "web:2"}, nil))
 		Expect(l.container(ctx).Image).To(Equal("web:2"))
 		Expect(l.deployment(ctx).Spec.Replicas).To(HaveValue(BeEquivalentTo(1)), "also after an update")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // scale does what a HorizontalPodAutoscaler does.

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	eventuallyTimeout = 30 * time.Second
+	eventuallyTimeout = 2 * time.Minute
 	poll              = 2 * time.Millisecond
 )
 

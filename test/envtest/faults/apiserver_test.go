@@ -75,12 +75,12 @@ var _ = Describe("an API server", func() {
 				w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool {
 					return di.Status.JobID == di.Status.JobIDFinished && contract.IsFinal(di.Status.Phase)
 				})
-			}, SpecTimeout(time.Minute))
+			}, SpecTimeout(5*time.Minute))
 
 			It(title("that "+kind+" to the end of a job: the outcome is kept, the deployer is not called again [decision 10]", revision), func(ctx SpecContext) {
 				w := newEnv(ctx, revision)
 				var injected atomic.Bool
-				w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
+				w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 					if injected.CompareAndSwap(false, true) {
 						w.Counter.Inject(faultnet.When(statusOf, faultnet.Times(4, inject())))
 					}
@@ -90,11 +90,11 @@ var _ = Describe("an API server", func() {
 				key := w.deploy(ctx, "item")
 				Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 				Consistently(func() int { return len(w.fake.Calls(key)) }).Should(Equal(1))
-			}, SpecTimeout(time.Minute))
+			}, SpecTimeout(5*time.Minute))
 
 			It(title("that "+kind+" to the end of a deletion: the deployer is not called again", revision), func(ctx SpecContext) {
 				w := newEnv(ctx, revision)
-				w.fake.On(contract.Delete, func(context.Context, landscapertest.Input) error {
+				w.fake.On(contract.ActionDelete, func(context.Context, landscapertest.Input) error {
 					w.Counter.Inject(faultnet.When(ofItems, faultnet.Times(4, inject())))
 					return nil
 				})
@@ -102,19 +102,19 @@ var _ = Describe("an API server", func() {
 				key := w.deploy(ctx, "item")
 				w.finished(ctx, key)
 				Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
-				Expect(w.fake.Count(key, contract.Delete)).To(Equal(1))
-			}, SpecTimeout(time.Minute))
+				Expect(w.fake.Count(key, contract.ActionDelete)).To(Equal(1))
+			}, SpecTimeout(5*time.Minute))
 		}
 	}
 
 	It("that vanishes for 30 s in the middle of a job: the job ends once [decision 10]", func(ctx SpecContext) {
 		const outage = 30 * time.Second
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		release := make(chan struct{})
-		w.fake.Always(contract.Reconcile, landscapertest.Block(release))
+		w.fake.Always(contract.ActionReconcile, landscapertest.Block(release))
 		w.start()
 		key := w.deploy(ctx, "item")
-		w.calls(ctx, key, contract.Reconcile, 1)
+		w.calls(ctx, key, contract.ActionReconcile, 1)
 		Expect(cp.StopAPIServer()).To(Succeed())
 		DeferCleanup(func() error { return cp.StartAPIServer() })
 		close(release)
@@ -123,5 +123,5 @@ var _ = Describe("an API server", func() {
 		// Its watches may take another half minute to come back: the outcome does not wait for them.
 		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 		Expect(w.fake.Calls(key)).To(HaveLen(1))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })

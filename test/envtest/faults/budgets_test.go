@@ -19,6 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // spent fails unless what came since a snapshot is exactly so many reads and
@@ -38,7 +39,7 @@ func (w *env) spent(before faultnet.Counts, reads, writes int) {
 // Landscapers put on it, and asks for its first run.
 func (w *env) bare(ctx context.Context, revision contract.Revision, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
 	GinkgoHelper()
-	if revision == contract.Annotation {
+	if !world.RevisionOf(revision).Jobs {
 		return w.deploy(ctx, "item", change...)
 	}
 	Expect(w.Client.Create(ctx, w.item("item", change...))).To(Succeed())
@@ -52,7 +53,7 @@ var _ = Describe("calls to the API server", func() {
 	}
 
 	It("are one write for an unchanged item with updateOnChangeOnly [C15]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Spec.UpdateOnChangeOnly = true })
 		w.finished(ctx, key)
 		before := w.Counter.Snapshot()
@@ -61,10 +62,10 @@ var _ = Describe("calls to the API server", func() {
 		Expect(err).NotTo(HaveOccurred())
 		w.spent(before, 0, 1)
 		Expect(w.fake.Calls(key)).To(HaveLen(1))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("are one write for a run in the background [L45]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		recorder := &landscapertest.Recorder{}
 		w.fake.Hook(recorder.Hook("force"), extension.ShouldReconcileHook)
 		w.start()
@@ -72,55 +73,52 @@ var _ = Describe("calls to the API server", func() {
 		w.finished(ctx, key)
 		before := w.Counter.Snapshot()
 		recorder.On("force", extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
-			if w.fake.Count(key, contract.Reconcile) > 1 {
+			if w.fake.Count(key, contract.ActionReconcile) > 1 {
 				return nil, nil
 			}
 			return &extension.HookResult{}, nil
 		})
 		w.wake(key)
-		w.calls(ctx, key, contract.Reconcile, 2)
+		w.calls(ctx, key, contract.ActionReconcile, 2)
 		w.spent(before, 0, 1)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("are none for a run in the background that found nothing changed, not even an event", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		recorder := &landscapertest.Recorder{}
 		w.fake.Hook(recorder.Hook("force"), extension.ShouldReconcileHook)
 		w.start()
 		key := w.deploy(ctx, "item")
 		job := w.finished(ctx, key)
 		before := w.Counter.Snapshot()
-		w.fake.Always(contract.Reconcile, landscapertest.Fail(deployerlib.ErrUnchanged))
+		w.fake.Always(contract.ActionReconcile, landscapertest.Fail(deployerlib.ErrUnchanged))
 		recorder.On("force", extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
-			if w.fake.Count(key, contract.Reconcile) > 3 {
+			if w.fake.Count(key, contract.ActionReconcile) > 3 {
 				return nil, nil
 			}
 			return &extension.HookResult{}, nil
 		})
 		for n := 2; n <= 4; n++ {
 			w.wake(key)
-			w.calls(ctx, key, contract.Reconcile, n)
+			w.calls(ctx, key, contract.ActionReconcile, n)
 		}
 		w.spent(before, 0, 0)
 		Expect(w.await(ctx, key, func(*lsv1alpha1.DeployItem) bool { return true })).To(Equal(job))
 
-		w.fake.Always(contract.Reconcile, done)
+		w.fake.Always(contract.ActionReconcile, done)
 		recorder.On("force", extension.ShouldReconcileHook, nil)
 		before = w.Counter.Snapshot()
 		next := w.trigger(ctx, key)
 		_, err := w.Landscaper.AwaitJob(within(ctx, patience), key, next)
 		Expect(err).NotTo(HaveOccurred())
 		w.spent(before, 0, 2)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // perRevision are the budgets that both revisions have.
 func perRevision(revision contract.Revision) {
 	// An operation annotation has to go at each job.
-	annotations := 0
-	if revision == contract.Annotation {
-		annotations = 1
-	}
+	annotations := world.RevisionOf(revision).OperationWrites
 
 	It(title("are three writes for a first job and none after its end [C8]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision).start()
@@ -132,7 +130,7 @@ func perRevision(revision contract.Revision) {
 		Expect(w.Landscaper.Annotate(ctx, key, map[string]string{"a": "b"})).To(Succeed())
 		w.spent(before, 0, 0)
 		Expect(w.fake.Calls(key)).To(HaveLen(1))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("are none for a foreign item [L25, C1]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision).start()
@@ -140,7 +138,7 @@ func perRevision(revision contract.Revision) {
 		Expect(w.Landscaper.Deploy(ctx, w.Landscaper.Item(w.Namespace, "foreign", "example.com/foreign", config))).To(Succeed())
 		Expect(w.Landscaper.Annotate(ctx, w.Key("foreign"), map[string]string{"a": "b"})).To(Succeed())
 		w.spent(before, 0, 0)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("are two writes for the next job, and one for an annotation that goes", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision).start()
@@ -148,10 +146,10 @@ func perRevision(revision contract.Revision) {
 		w.finished(ctx, key)
 		before := w.Counter.Snapshot()
 		w.trigger(ctx, key)
-		w.calls(ctx, key, contract.Reconcile, 2)
+		w.calls(ctx, key, contract.ActionReconcile, 2)
 		w.finished(ctx, key)
 		w.spent(before, 0, 2+annotations)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("are one read of a target's secret in a minute", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
@@ -163,26 +161,26 @@ func perRevision(revision contract.Revision) {
 		})
 		w.finished(ctx, key)
 		w.trigger(ctx, key)
-		w.calls(ctx, key, contract.Reconcile, 2)
+		w.calls(ctx, key, contract.ActionReconcile, 2)
 		w.finished(ctx, key)
 		w.spent(before, 1, 3+2+annotations)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("are one write for a failure with a new message and none for the same [decision 1]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
 		fail := func(text string) landscapertest.Answer { return landscapertest.Fail(errors.New(text)) }
-		w.fake.On(contract.Reconcile, fail("a"), fail("b"), fail("b"), fail("c"))
+		w.fake.On(contract.ActionReconcile, fail("a"), fail("b"), fail("b"), fail("c"))
 		w.start()
 		key := w.deploy(ctx, "item")
 		w.failing(ctx, key)
 		for n, writes := range []int{1, 0, 1} {
 			before := w.Counter.Snapshot()
 			w.wake(key)
-			w.calls(ctx, key, contract.Reconcile, n+2)
+			w.calls(ctx, key, contract.ActionReconcile, n+2)
 			w.spent(before, 0, writes)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("are two writes for a deletion [C13]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision).start()
@@ -191,30 +189,30 @@ func perRevision(revision contract.Revision) {
 		before := w.Counter.Snapshot()
 		Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
 		w.spent(before, 0, 2)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("are one read and one write more for each conflict", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		release := make(chan struct{})
-		w.fake.On(contract.Reconcile, done, landscapertest.Block(release))
+		w.fake.On(contract.ActionReconcile, done, landscapertest.Block(release))
 		w.start()
 		key := w.deploy(ctx, "item")
 		w.finished(ctx, key)
 		before := w.Counter.Snapshot()
 		w.trigger(ctx, key)
-		w.calls(ctx, key, contract.Reconcile, 2)
+		w.calls(ctx, key, contract.ActionReconcile, 2)
 		Expect(w.Landscaper.Annotate(ctx, key, map[string]string{"foreign": "write"})).To(Succeed())
 		close(release)
 		w.finished(ctx, key)
 		w.spent(before, 1, 2+annotations+1)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("are an empty patch more for a job that another process began [C14]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
-		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
+		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		w.start()
 		key := w.deploy(ctx, "item")
-		w.calls(ctx, key, contract.Reconcile, 1)
+		w.calls(ctx, key, contract.ActionReconcile, 1)
 		w.Manager.Kill()
 		w.Counter = &faultnet.Counter{}
 		w.Config = w.Counter.Wrap(cp.Config)
@@ -222,14 +220,14 @@ func perRevision(revision contract.Revision) {
 		w.args.Deployer = next
 		w.Start(w.args)
 		w.finished(ctx, key)
-		Expect(next.Count(key, contract.Reconcile)).To(Equal(1))
+		Expect(next.Count(key, contract.ActionReconcile)).To(Equal(1))
 		Eventually(func() faultnet.Counts {
 			return w.Counter.Snapshot().Of("deployitems", key.Namespace, key.Name).Writes()
 		}).
 			Should(WithTransform(faultnet.Counts.Total, Equal(2)))
 		Consistently(func() faultnet.Counts { return w.Counter.Snapshot().Of("deployitems", key.Namespace, key.Name) }).
 			Should(WithTransform(faultnet.Counts.Total, Equal(2)))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 }
 
 // target makes a target whose configuration is in a secret.
@@ -249,26 +247,26 @@ var _ = Describe("waits", func() {
 	for _, revision := range both {
 		It(title("end: WaitFor and then nil is Succeeded [decision 2]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
-			w.fake.On(contract.Reconcile, landscapertest.Wait("a door", 10*time.Millisecond), landscapertest.Wait("a door", 10*time.Millisecond), done)
+			w.fake.On(contract.ActionReconcile, landscapertest.Wait("a door", 10*time.Millisecond), landscapertest.Wait("a door", 10*time.Millisecond), done)
 			w.start()
 			di := w.finished(ctx, w.deploy(ctx, "item"))
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 			Expect(w.fake.Calls(w.Key("item"))).To(HaveLen(3))
 			Expect(contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting)).To(BeNil())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 	}
 
 	It("hold back items that fail with a new message each time: at most 6 calls in 10 s [decision 1]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		n := 0
 		w.args.Options.MaxConcurrentReconciles = 1
-		w.args.Backoff = deployerlib.Backoff{Min: deployerlib.DefaultBackoffMin, Max: deployerlib.DefaultBackoffMax}
-		w.fake.Always(contract.Reconcile, func(context.Context, landscapertest.Input) error {
+		w.args.Backoff = deployerlib.Backoff{Min: time.Second, Max: 5 * time.Minute}
+		w.fake.Always(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 			n++
 			return fmt.Errorf("failure %d", n)
 		})
 		w.start()
-		classic := landscapertest.NewLandscaper(w.Client, landscapertest.LandscaperOptions{Revision: contract.Annotation})
+		classic := landscapertest.NewLandscaper(w.Client, landscapertest.LandscaperOptions{Revision: contract.RevisionAnnotation})
 		Expect(classic.Deploy(ctx, w.item("classic"))).To(Succeed())
 		keys := []types.NamespacedName{w.deploy(ctx, "item"), w.Key("classic")}
 		Consistently(func(g Gomega) {
@@ -280,5 +278,5 @@ var _ = Describe("waits", func() {
 			Expect(len(w.fake.Calls(key))).To(BeNumerically(">=", 3), "it is tried again")
 			Expect(w.Counter.Snapshot().Of("deployitems", key.Namespace, key.Name).Writes().Total()).To(BeNumerically("<=", 2+6))
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -20,6 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // settings is what the deployer of these specs makes of spec.config.
@@ -62,7 +63,7 @@ var _ = Describe("a bad spec.config", func() {
 		DescribeTable(title("ends the run with a clear error, and a good one heals it", revision),
 			func(ctx SpecContext, raw, path string) {
 				w := newEnv(ctx, revision)
-				w.fake.Always(contract.Reconcile, strict)
+				w.fake.Always(contract.ActionReconcile, strict)
 				w.start()
 				key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) {
 					di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(raw)}
@@ -72,9 +73,7 @@ var _ = Describe("a bad spec.config", func() {
 				})
 				refused(w.finished(ctx, key), path)
 				Expect(w.Landscaper.Update(ctx, key, body(`"replicas":3,"repilcas":null`))).To(Succeed())
-				if revision == contract.JobID {
-					w.trigger(ctx, key)
-				}
+				Expect(world.RevisionOf(revision).Request(ctx, w.Landscaper, key)).To(Succeed())
 				healed := w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Succeeded })
 				Expect(healed.Status.LastError).To(BeNil())
 			},
@@ -87,8 +86,8 @@ var _ = Describe("a bad spec.config", func() {
 	}
 
 	It("with a field twice loses the first: the API server lets it through", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
-		w.fake.Always(contract.Reconcile, func(_ context.Context, in landscapertest.Input) error {
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.fake.Always(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
 			got, err := deployerlib.DecodeConfig[settings](in.Item)
 			if err == nil && got.Text != "b" {
 				err = fmt.Errorf("text is %q", got.Text)
@@ -100,28 +99,28 @@ var _ = Describe("a bad spec.config", func() {
 			di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(body(`"text":"a","text":"b"`))}
 		})
 		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("of 1 MiB is carried to the end", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
-		w.fake.Always(contract.Reconcile, strict)
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.fake.Always(contract.ActionReconcile, strict)
 		w.start()
 		key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) {
 			di.Spec.Configuration = &runtime.RawExtension{Raw: []byte(body(`"text":"` + strings.Repeat("x", 1<<20) + `"`))}
 		})
 		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is not needed to delete [C13]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Spec.Configuration = nil })
 		refused(w.finished(ctx, key), "spec.config")
 		Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	// What never reaches a deployer: the API server says no.
 	DescribeTable("is refused by the API server", func(ctx SpecContext, raw string) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		cfg := rest.CopyConfig(cp.Config)
 		cfg.GroupVersion, cfg.APIPath = &lsv1alpha1.SchemeGroupVersion, "/apis"
 		scheme, err := landscapertest.Scheme()

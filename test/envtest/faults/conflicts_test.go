@@ -37,9 +37,9 @@ func (w *env) meanwhile(do func()) landscapertest.Answer {
 
 var _ = Describe("between the deployer's return and the last write [decision 10]", func() {
 	It("an interrupt wins, and what the deployer knows is kept", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		key := w.Key("item")
-		w.fake.On(contract.Reconcile, w.meanwhile(func() {
+		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
 			defer GinkgoRecover()
 			Expect(w.Landscaper.Interrupt(ctx, key)).To(Succeed())
 		}))
@@ -54,12 +54,12 @@ var _ = Describe("between the deployer's return and the last write [decision 10]
 		job := w.trigger(ctx, key)
 		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 		h.once(job)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("a new job wins: the old one does not end it, and it is run", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		key := w.Key("item")
-		w.fake.On(contract.Reconcile, w.meanwhile(func() {
+		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
 			defer GinkgoRecover()
 			Expect(w.Landscaper.TriggerAs(ctx, key, "second")).To(Succeed())
 		}))
@@ -74,40 +74,40 @@ var _ = Describe("between the deployer's return and the last write [decision 10]
 		Expect(calls).To(HaveLen(2))
 		Expect(calls[1].JobID).To(Equal("second"))
 		h.once("second")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("a spec change under annotations is not lost", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.Annotation)
+		w := newEnv(ctx, contract.RevisionAnnotation)
 		key := w.Key("item")
-		w.fake.On(contract.Reconcile, w.meanwhile(func() {
+		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
 			defer GinkgoRecover()
 			Expect(w.Landscaper.Update(ctx, key, body(`"replicas":2`))).To(Succeed())
 		}))
 		w.start()
 		w.deploy(ctx, "item")
-		w.calls(ctx, key, contract.Reconcile, 2)
+		w.calls(ctx, key, contract.ActionReconcile, 2)
 		di := w.finished(ctx, key)
 		Expect(di.Status.ObservedGeneration).To(Equal(di.Generation))
 		Expect(di.Generation).To(BeEquivalentTo(2))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("a deletion is not lost", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.Annotation)
+		w := newEnv(ctx, contract.RevisionAnnotation)
 		key := w.Key("item")
-		w.fake.On(contract.Reconcile, w.meanwhile(func() {
+		w.fake.On(contract.ActionReconcile, w.meanwhile(func() {
 			defer GinkgoRecover()
 			Expect(w.Landscaper.Mark(ctx, key)).To(Succeed())
 		}))
 		w.start()
 		w.deploy(ctx, "item")
 		Expect(w.Landscaper.AwaitGone(within(ctx, patience), key)).To(Succeed())
-		Expect(w.fake.Count(key, contract.Delete)).To(Equal(1))
-	}, SpecTimeout(time.Minute))
+		Expect(w.fake.Count(key, contract.ActionDelete)).To(Equal(1))
+	}, SpecTimeout(5*time.Minute))
 })
 
 var _ = Describe("conflicts", func() {
 	It("in a storm hold jobs up and lose nothing", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		h := w.watchHistory()
 		w.start()
 		var storm sync.WaitGroup
@@ -128,14 +128,14 @@ var _ = Describe("conflicts", func() {
 			Expect(w.finished(ctx, w.Key(fmt.Sprintf("item-%d", i))).Status.Phase).To(Equal(phases.Succeeded))
 		}
 		h.once(jobs...)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("of two processes that both work end each job once [decisions 10, 54]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
-		w.fake.Always(contract.Reconcile, landscapertest.Block(soon()))
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.fake.Always(contract.ActionReconcile, landscapertest.Block(soon()))
 		h := w.watchHistory()
 		w.start()
-		other := landscapertest.NewFake().Always(contract.Reconcile, landscapertest.Block(soon()))
+		other := landscapertest.NewFake().Always(contract.ActionReconcile, landscapertest.Block(soon()))
 		args := w.args
 		args.Deployer = other
 		landscapertest.StartManager(GinkgoTB(), cp.Config, args)
@@ -156,7 +156,7 @@ var _ = Describe("conflicts", func() {
 		}
 		h.once(jobs...)
 		Expect(other.Faults()).To(BeEmpty())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // soon is closed a moment after the spec begins, so that calls overlap at first.

@@ -38,7 +38,7 @@ var _ = Describe("a bad deployer", func() {
 	for _, revision := range both {
 		It(title("that panics fails its item and nothing else, and is called again [Lx10]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
-			w.fake.On(contract.Reconcile, landscapertest.Panic("boom"))
+			w.fake.On(contract.ActionReconcile, landscapertest.Panic("boom"))
 			w.args.Backoff = deployerlib.Backoff{Min: 2 * time.Second, Max: 2 * time.Second}
 			w.start()
 			key := w.deploy(ctx, "bad")
@@ -49,38 +49,38 @@ var _ = Describe("a bad deployer", func() {
 			w.othersGoOn(ctx)
 			Expect(w.metric("deployerkit_panics_total")).To(BeEquivalentTo(1))
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that never sets a phase and returns nil is done", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			Expect(w.finished(ctx, w.deploy(ctx, "item")).Status.Phase).To(Equal(phases.Succeeded))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that sets a final phase and returns an error is tried again unless it says Failed [C10]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			boom := landscapertest.Fail(errors.New("boom"))
-			w.fake.On(contract.Reconcile, landscapertest.InTurn(landscapertest.Phase(phases.Succeeded), boom), landscapertest.InTurn(landscapertest.Phase(phases.Failed), boom))
+			w.fake.On(contract.ActionReconcile, landscapertest.InTurn(landscapertest.Phase(phases.Succeeded), boom), landscapertest.InTurn(landscapertest.Phase(phases.Failed), boom))
 			w.start()
 			key := w.deploy(ctx, "item")
 			di := w.finished(ctx, key)
 			Expect(di.Status.Phase).To(Equal(phases.Failed))
 			Expect(di.Status.LastError.Message).To(ContainSubstring("boom"))
 			Expect(w.fake.Calls(key)).To(HaveLen(2))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that leaves a phase that nobody knows fails with an internal problem", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
-			w.fake.On(contract.Reconcile, landscapertest.Phase("Dancing"))
+			w.fake.On(contract.ActionReconcile, landscapertest.Phase("Dancing"))
 			w.start()
 			di := w.finished(ctx, w.deploy(ctx, "item"))
 			Expect(di.Status.Phase).To(Equal(phases.Failed))
 			Expect(di.Status.LastError.Codes).To(ConsistOf(lsv1alpha1.ErrorInternalProblem))
 			Expect(di.Status.LastError.Message).To(ContainSubstring("Dancing"))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that changes the spec is found out", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
-			w.fake.On(contract.Reconcile, func(_ context.Context, in landscapertest.Input) error {
+			w.fake.On(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
 				in.Item.Spec.Context = "another"
 				return nil
 			})
@@ -88,34 +88,34 @@ var _ = Describe("a bad deployer", func() {
 			di := w.finished(ctx, w.deploy(ctx, "item"))
 			Expect(di.Status.LastError.Message).To(ContainSubstring("spec.context"))
 			Expect(di.Spec.Context).To(BeEmpty())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that heeds its context ends with the item's deadline [decision 12]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
-			w.fake.Always(contract.Reconcile, landscapertest.UntilCancelled())
+			w.fake.Always(contract.ActionReconcile, landscapertest.UntilCancelled())
 			w.start()
 			key := w.deploy(ctx, "item", timeout(3*time.Second))
 			timedOut(w.finished(ctx, key))
 			Expect(w.fake.Calls(key)).To(HaveLen(1))
-			Expect(w.fake.Count(key, contract.Abort)).To(BeZero())
-		}, SpecTimeout(time.Minute))
+			Expect(w.fake.Count(key, contract.ActionAbort)).To(BeZero())
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that ignores its context is given up, and the worker goes on [decision 11]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			release := make(chan struct{})
-			w.fake.On(contract.Reconcile, landscapertest.IgnoreContext(release))
+			w.fake.On(contract.ActionReconcile, landscapertest.IgnoreContext(release))
 			w.args.GracePeriod = moment
 			w.args.Options.MaxConcurrentReconciles = 1
 			w.start()
 			w.givenUp(ctx, w.deploy(ctx, "bad", timeout(time.Second)), release)
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("tells each new error in one event, as it is [H-38]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
 			w.args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: time.Hour}
 			const odd = "disk 100% full, %s %d %!v(MISSING)"
 			first, second := landscapertest.Fail(errors.New(odd)), landscapertest.Fail(errors.New("another"))
-			w.fake.On(contract.Reconcile, first, first, second)
+			w.fake.On(contract.ActionReconcile, first, first, second)
 			w.start()
 			key := w.deploy(ctx, "item")
 			di := w.failing(ctx, key)
@@ -123,17 +123,17 @@ var _ = Describe("a bad deployer", func() {
 			Eventually(func() []string { return w.events(ctx, key) }).Should(ConsistOf(ContainSubstring(odd)))
 			for n := range 2 {
 				w.wake(key)
-				w.calls(ctx, key, contract.Reconcile, n+2)
+				w.calls(ctx, key, contract.ActionReconcile, n+2)
 			}
 			Eventually(func() []string { return w.events(ctx, key) }).Should(ConsistOf(ContainSubstring(odd), ContainSubstring("another")))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 	}
 
 	It("with a very long error has it cut [H-32]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
-		w.fake.Always(contract.Reconcile, landscapertest.Fail(errors.New("boom\n"+strings.Repeat("x", 1<<20))))
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.fake.Always(contract.ActionReconcile, landscapertest.Fail(errors.New("boom\n"+strings.Repeat("x", 1<<20))))
 		w.start()
 		di := w.failing(ctx, w.deploy(ctx, "item"))
 		oneLine(di.Status.LastError.Message)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -19,7 +19,7 @@ import (
 )
 
 // both are the revisions that most promises hold for.
-var both = []contract.Revision{contract.Annotation, contract.JobID}
+var both = []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID}
 
 var (
 	phases = lsv1alpha1.DeployItemPhases

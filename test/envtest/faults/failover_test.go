@@ -109,7 +109,7 @@ func isOpen(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.I
 
 var _ = Describe("a replica", func() {
 	It("takes over from a leader that is killed in the middle of jobs, and each job ends once [C14, decision 28]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		h := w.watchHistory()
 		first := w.replica()
 		Eventually(func() string { return w.leader(ctx, w.Namespace, "replicas") }).ShouldNot(BeEmpty())
@@ -134,10 +134,10 @@ var _ = Describe("a replica", func() {
 			}
 		}
 		h.once(jobs...)
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("that is told to end finishes what it works on", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		h := w.watchHistory()
 		only := w.replica()
 		keys, jobs := w.deployMany(ctx, 7, takes(3*time.Second)) // five workers, one of which is kept for other namespaces
@@ -151,7 +151,7 @@ var _ = Describe("a replica", func() {
 			w.finished(ctx, key)
 		}
 		h.once(jobs...)
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("of the mock deployer takes over from a leader that is killed [decision 28]", func(ctx SpecContext) {
 		const lease = "mock-failover"
@@ -159,7 +159,7 @@ var _ = Describe("a replica", func() {
 		build := exec.CommandContext(ctx, "go", "build", "-o", binary, "../../../cmd/mock-deployer")
 		build.Stdout, build.Stderr = GinkgoWriter, GinkgoWriter
 		Expect(build.Run()).To(Succeed())
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		kubeconfig, err := cp.KubeconfigFile(GinkgoT().TempDir())
 		Expect(err).NotTo(HaveOccurred())
 		start := func() *process {
@@ -184,7 +184,7 @@ var _ = Describe("a replica", func() {
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 		}
 		h.once(jobs...)
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })
 
 // mock is a configuration of the mock deployer.

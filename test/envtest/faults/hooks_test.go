@@ -61,7 +61,7 @@ func (w *env) metric(name string) float64 {
 
 var _ = Describe("a bad hook", func() {
 	It("that is nil or of no known type is refused at the start [L67, Lx2]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.fake.Hook(nil, extension.EndHook).Hook((&landscapertest.Recorder{}).Hook("a"), "Sometimes")
 		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
@@ -69,7 +69,7 @@ var _ = Describe("a bad hook", func() {
 		Expect(err).NotTo(HaveOccurred())
 		err = deployerlib.Add(logr.Discard(), mgr, nil, w.args)
 		Expect(err).To(MatchError(And(ContainSubstring("Sometimes"), ContainSubstring("End"))))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	for _, revision := range both {
 		It(title("that panics fails its item, with a name, and nothing else [Lx10]", revision), func(ctx SpecContext) {
@@ -87,7 +87,7 @@ var _ = Describe("a bad hook", func() {
 			Expect(w.fake.Calls(w.Key("bad"))).To(BeEmpty())
 			healed.Store(true)
 			Expect(w.finished(ctx, w.Key("bad")).Status.Phase).To(Equal(phases.Succeeded))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that changes the spec is found out, with the path", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(_ context.Context, di *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
@@ -103,7 +103,7 @@ var _ = Describe("a bad hook", func() {
 			Expect(string(di.Spec.Configuration.Raw)).To(MatchJSON(config))
 			Expect(di.Generation).To(BeEquivalentTo(1))
 			Expect(w.fake.Calls(key)).To(BeEmpty())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that returns an error and a result has only its error heard, and is tried again [L12]", revision), func(ctx SpecContext) {
 			var n atomic.Int64
@@ -114,7 +114,7 @@ var _ = Describe("a bad hook", func() {
 				return &extension.HookResult{AbortReconcile: true, ReconcileResult: reconcile.Result{RequeueAfter: time.Hour}}, errors.New("no")
 			}).start()
 			Expect(w.finished(ctx, w.deploy(ctx, "bad")).Status.Phase).To(Equal(phases.Succeeded))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that hangs ends with its item's deadline", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision).withHook(extension.BeforeReconcileHook, func(ctx context.Context, _ *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
@@ -124,7 +124,7 @@ var _ = Describe("a bad hook", func() {
 			key := w.deploy(ctx, "bad", timeout(time.Second))
 			timedOut(w.finished(ctx, key))
 			Expect(w.fake.Calls(key)).To(BeEmpty())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that hangs and ignores its context is given up, and the worker goes on [decision 11]", revision), func(ctx SpecContext) {
 			release := make(chan struct{})
@@ -137,22 +137,22 @@ var _ = Describe("a bad hook", func() {
 			w.start()
 			key := w.deploy(ctx, "bad", timeout(time.Second))
 			w.givenUp(ctx, key, release)
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 	}
 
 	It("that asks for a negative wait does not spin [L19]", func(ctx SpecContext) {
 		var n atomic.Int64
-		w := newEnv(ctx, contract.JobID).withHook(extension.EndHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+		w := newEnv(ctx, contract.RevisionJobID).withHook(extension.EndHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 			n.Add(1)
 			return &extension.HookResult{ReconcileResult: reconcile.Result{RequeueAfter: -time.Second}}, nil
 		}).start()
 		Expect(w.finished(ctx, w.deploy(ctx, "bad")).Status.Phase).To(Equal(phases.Succeeded))
 		Consistently(n.Load).Should(BeEquivalentTo(1))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that asks for an immediate pass again and again is slowed down [L20]", func(ctx SpecContext) {
 		var n atomic.Int64
-		w := newEnv(ctx, contract.JobID).withHook(extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
+		w := newEnv(ctx, contract.RevisionJobID).withHook(extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 			n.Add(1)
 			return &extension.HookResult{AbortReconcile: true, ReconcileResult: reconcile.Result{Requeue: true}}, nil
 		}).start()
@@ -160,10 +160,10 @@ var _ = Describe("a bad hook", func() {
 		Eventually(n.Load).Should(BeNumerically(">=", 9))
 		// Nine at once, then after 100, 200, 400, 800 ms and so on.
 		Consistently(n.Load, 1400*time.Millisecond).Should(BeNumerically("<=", 16))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that registers hooks while it runs changes nothing [L64]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.withHook(extension.BeforeReconcileHook, func(context.Context, *lsv1alpha1.DeployItem) (*extension.HookResult, error) {
 			w.fake.Hook(func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) {
 				return nil, errors.New("came too late")
@@ -173,7 +173,7 @@ var _ = Describe("a bad hook", func() {
 		w.start()
 		Expect(w.finished(ctx, w.deploy(ctx, "bad")).Status.Phase).To(Equal(phases.Succeeded))
 		w.othersGoOn(ctx)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // timedOut holds a finished item to the end by its deadline.
@@ -201,7 +201,7 @@ func (w *env) givenUp(ctx context.Context, key types.NamespacedName, release cha
 	w.trigger(ctx, key)
 	Consistently(func() int { return len(w.fake.Calls(key)) }).Should(Equal(n))
 	Expect(w.Landscaper.Annotate(ctx, key, map[string]string{"still": "here"})).To(Succeed())
-	w.fake.Always(contract.Reconcile, done)
+	w.fake.Always(contract.ActionReconcile, done)
 	close(release)
 	Eventually(func() float64 { return w.metric(quarantined) }).Should(BeEquivalentTo(0))
 	w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool {

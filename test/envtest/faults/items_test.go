@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // storeStatus puts something into the status of an item, as nobody should.
@@ -27,19 +28,19 @@ func (w *env) storeStatus(ctx SpecContext, key types.NamespacedName, status map[
 
 var _ = Describe("an odd item", func() {
 	It("without status and without a job is left alone [L25]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
-		w.args.Revision = contract.JobID
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.args.Revision = contract.RevisionJobID
 		w.start()
 		before := w.Counter.Snapshot()
 		Expect(w.Landscaper.Create(ctx, w.item("item"))).To(Succeed())
 		w.spent(before, 0, 0)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("without status and made by hand is deployed [C7]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.Annotation).start()
+		w := newEnv(ctx, contract.RevisionAnnotation).start()
 		Expect(w.Client.Create(ctx, w.item("item"))).To(Succeed())
 		Expect(w.finished(ctx, w.Key("item")).Status.Phase).To(Equal(phases.Succeeded))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	for _, revision := range both {
 		DescribeTable(title("is run to its end", revision), func(ctx SpecContext, phase string) {
@@ -47,9 +48,7 @@ var _ = Describe("an odd item", func() {
 			Expect(w.Landscaper.Create(ctx, w.item("item"))).To(Succeed())
 			key := w.Key("item")
 			w.storeStatus(ctx, key, map[string]any{"phase": phase, "observedGeneration": 1})
-			if revision == contract.JobID {
-				w.trigger(ctx, key)
-			}
+			Expect(world.RevisionOf(revision).Request(ctx, w.Landscaper, key)).To(Succeed())
 			w.start()
 			di := w.finished(ctx, key)
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded))
@@ -68,14 +67,12 @@ var _ = Describe("an odd item", func() {
 			key := w.deploy(ctx, "item", func(di *lsv1alpha1.DeployItem) { di.Finalizers = append(di.Finalizers, foreign) })
 			w.finished(ctx, key)
 			Expect(w.Landscaper.Mark(ctx, key)).To(Succeed())
-			if revision == contract.JobID {
-				w.trigger(ctx, key)
-			}
+			Expect(world.RevisionOf(revision).Request(ctx, w.Landscaper, key)).To(Succeed())
 			w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return !contract.HasOurFinalizer(di) })
 			before := w.Counter.Snapshot()
 			Expect(w.Landscaper.Operate(ctx, key, lsv1alpha1.ReconcileOperation)).To(Succeed())
 			w.spent(before, 0, 0)
-			Expect(w.fake.Count(key, contract.Delete)).To(Equal(1))
+			Expect(w.fake.Count(key, contract.ActionDelete)).To(Equal(1))
 			Expect(w.Landscaper.Annotate(ctx, key, map[string]string{lsv1alpha1.OperationAnnotation: ""})).To(Succeed())
 			di, err := w.Landscaper.Get(ctx, key)
 			Expect(err).NotTo(HaveOccurred())
@@ -83,6 +80,6 @@ var _ = Describe("an odd item", func() {
 			di.Finalizers = nil
 			Expect(w.Client.Update(ctx, di)).To(Succeed())
 			Expect(w.Landscaper.AwaitGone(within(ctx, patience), key)).To(Succeed())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 	}
 })

@@ -20,6 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/patch"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 const noted = lsv1alpha1.ConditionType("Noted")
@@ -59,8 +60,8 @@ var _ = Describe("the running patch", func() {
 	}
 
 	It("cannot change what is the contract's, and says which path it was [decision 32]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
-		w.fake.Always(contract.Reconcile, func(ctx context.Context, _ landscapertest.Input) error {
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.fake.Always(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
 			patch.FromContext(ctx).Spec().Set("timeout", "1h")
 			return nil
 		})
@@ -70,15 +71,12 @@ var _ = Describe("the running patch", func() {
 		Expect(di.Status.LastError.Message).To(And(ContainSubstring("spec.timeout"), Not(ContainSubstring("\n"))))
 		Expect(di.Spec.Timeout).To(BeNil())
 		Expect(di.Generation).To(Equal(int64(1)))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // patchesPerRevision are the promises that both revisions keep.
 func patchesPerRevision(revision contract.Revision) {
-	annotations := 0
-	if revision == contract.Annotation {
-		annotations = 1
-	}
+	annotations := world.RevisionOf(revision).OperationWrites
 
 	It(title("of a hook costs no call in a first job and one in a next one, only if the metadata changes [K3, K4, K5]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
@@ -95,23 +93,23 @@ func patchesPerRevision(revision contract.Revision) {
 
 		before = w.Counter.Snapshot()
 		w.trigger(ctx, key)
-		w.calls(ctx, key, contract.Reconcile, 2)
+		w.calls(ctx, key, contract.ActionReconcile, 2)
 		w.finished(ctx, key)
 		w.spent(before, 1, 2+annotations)
 
 		value.Store(1)
 		before = w.Counter.Snapshot()
 		w.trigger(ctx, key)
-		w.calls(ctx, key, contract.Reconcile, 3)
+		w.calls(ctx, key, contract.ActionReconcile, 3)
 		w.finished(ctx, key)
 		w.spent(before, 1, 2+1)
 		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("v1"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("of a deployer goes out with its outcome, and not before it ended [K5, K14]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
 		written := 0
-		w.fake.Always(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
+		w.fake.Always(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			before := w.Counter.Snapshot()
 			_, err := note(always("blue"), nil)(ctx, in.Item, nil)
 			written = w.Counter.Snapshot().Since(before).Writes().Total()
@@ -124,7 +122,7 @@ func patchesPerRevision(revision contract.Revision) {
 		w.spent(before, 1, 4) // the finalizer had to be there before the call
 		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("blue"))
 		Expect(written).To(BeZero())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("goes out with the error of the hook that noted it [K14]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
@@ -137,11 +135,11 @@ func patchesPerRevision(revision contract.Revision) {
 		w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Labels["team"] == "blue" })
 		Expect(w.Landscaper.Get(ctx, key)).To(haveNoted("blue"))
 		Expect(w.fake.Calls(key)).To(BeEmpty())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It(title("and a client of the deployer's own do not get into each other's way [K10]", revision), func(ctx SpecContext) {
 		w := newEnv(ctx, revision)
-		w.fake.On(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			mine := &lsv1alpha1.DeployItem{}
 			mine.Namespace, mine.Name = in.Item.Namespace, in.Item.Name
 			if err := w.Client.Patch(ctx, mine, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"own":"client"}}}`))); err != nil {
@@ -156,5 +154,5 @@ func patchesPerRevision(revision contract.Revision) {
 		di := w.await(ctx, key, func(di *lsv1alpha1.DeployItem) bool { return di.Labels["team"] != "" })
 		Expect(di).To(And(haveNoted("blue"), HaveField("Labels", HaveKeyWithValue("own", "client"))))
 		Consistently(func() int { return len(w.fake.Calls(key)) }).Should(Equal(1))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var _ = Describe("a backlog of periodic work", func() {
@@ -36,7 +37,7 @@ var _ = Describe("a backlog of periodic work", func() {
 				return nil, nil
 			}, extension.ShouldReconcileHook)
 			var ahead atomic.Int64
-			w.fake.Always(contract.Delete, func(context.Context, landscapertest.Input) error {
+			w.fake.Always(contract.ActionDelete, func(context.Context, landscapertest.Input) error {
 				ahead.Store(passes.Load())
 				return nil
 			})
@@ -53,18 +54,16 @@ var _ = Describe("a backlog of periodic work", func() {
 			}
 			last := w.Key(fmt.Sprintf("item-%d", backlog-1))
 			Expect(w.Landscaper.Mark(ctx, last)).To(Succeed())
-			if revision == contract.JobID {
-				w.trigger(ctx, last)
-			}
+			Expect(world.RevisionOf(revision).Request(ctx, w.Landscaper, last)).To(Succeed())
 			// One pass at a time, until the worker gets to the deletion.
 			Eventually(func() int {
 				gate <- struct{}{}
-				return w.fake.Count(last, contract.Delete)
+				return w.fake.Count(last, contract.ActionDelete)
 			}).Should(Equal(1))
 			close(gate)
 			Expect(w.Landscaper.AwaitGone(within(ctx, patience), last)).To(Succeed())
 			Eventually(passes.Load).Should(BeNumerically(">=", backlog-1))
 			Expect(ahead.Load()).To(BeNumerically("<=", backlog/10))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 	}
 })

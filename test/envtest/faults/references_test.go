@@ -40,7 +40,7 @@ var _ = Describe("a reference", func() {
 			Expect(w.fake.Calls(key)).To(BeEmpty())
 			w.target(ctx, "late")
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("to a missing Context shows an error and is healed by the Context", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
@@ -53,7 +53,7 @@ var _ = Describe("a reference", func() {
 			lsCtx := &lsv1alpha1.Context{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "late"}}
 			Expect(w.Client.Create(ctx, lsCtx)).To(Succeed())
 			Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("that is missing does not hold up the deletion of what was never deployed [decision 13]", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
@@ -61,7 +61,7 @@ var _ = Describe("a reference", func() {
 			w.failing(ctx, key)
 			Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
 			Expect(w.fake.Calls(key)).To(BeEmpty())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It(title("to the target of another namespace is a configuration problem", revision), func(ctx SpecContext) {
 			w := newEnv(ctx, revision)
@@ -70,11 +70,11 @@ var _ = Describe("a reference", func() {
 			key := w.deploy(ctx, "item", on("here", "kube-system"))
 			refused(w.finished(ctx, key), "spec.target.namespace")
 			Expect(w.fake.Calls(key)).To(BeEmpty())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 	}
 
 	It("by selector with an invalid operator is an error at the start [D5]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.args.TargetSelectors = []lsv1alpha1.TargetSelector{{Labels: []lsv1alpha1.Requirement{{Key: "a", Operator: selection.Operator("resembles"), Values: []string{"b"}}}}}
 		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
@@ -82,5 +82,5 @@ var _ = Describe("a reference", func() {
 		Expect(err).NotTo(HaveOccurred())
 		err = deployerlib.Add(logr.Discard(), mgr, nil, w.args)
 		Expect(err).To(MatchError(And(ContainSubstring("resembles"), ContainSubstring("labels[0]"))))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	patience = 30 * time.Second       // until something must have happened
+	patience = 2 * time.Minute        // until something must have happened
 	moment   = 500 * time.Millisecond // in which something must not happen
 )
 

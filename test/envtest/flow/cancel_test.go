@@ -54,35 +54,35 @@ func (w *env) awaitReturn(name string, action contract.Action, n int) landscaper
 var _ = flow("runs that are cut short", func(e *cluster) {
 	It("cancels a running call on abort, then aborts, then fails the run [L31, C4, C6] [H-35]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.InTurn(provider("half"), landscapertest.UntilCancelled()))
+		w.fake.On(contract.ActionReconcile, landscapertest.InTurn(provider("half"), landscapertest.UntilCancelled()))
 		w.run(slowBackoff)
 		w.deploy("a")
-		w.awaitCall("a", contract.Reconcile, 1)
+		w.awaitCall("a", contract.ActionReconcile, 1)
 		w.operate("a", contract.AbortOperation)
-		Expect(w.awaitReturn("a", contract.Reconcile, 1).Cause).To(MatchError(deployerlib.ErrAborted))
+		Expect(w.awaitReturn("a", contract.ActionReconcile, 1).Cause).To(MatchError(deployerlib.ErrAborted))
 		di := w.finished("a")
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
-		Expect(di.Status.LastError.Reason).To(Equal(contract.ReasonAborted))
+		Expect(di.Status.LastError.Reason).To(Equal(contract.AbortedReason))
 		Expect(providerOf(di)).To(ContainSubstring("half"), "what was deployed is not forgotten")
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
 			_, operation := di.Annotations[lsv1alpha1.OperationAnnotation]
 			_, since := di.Annotations[contract.AbortTimestampAnnotation]
 			return !operation && !since
 		})
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Abort}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionAbort}))
 		w.stays("a")
 	})
 
 	It("repeats an abort that fails, and never shows its cause as an error [C4]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
-		w.fake.On(contract.Abort, landscapertest.Fail(errTrouble), landscapertest.Wait("the children", 20*time.Millisecond))
+		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
+		w.fake.On(contract.ActionAbort, landscapertest.Fail(errTrouble), landscapertest.Wait("the children", 20*time.Millisecond))
 		w.run()
 		w.deploy("a")
-		w.awaitCall("a", contract.Reconcile, 1)
+		w.awaitCall("a", contract.ActionReconcile, 1)
 		w.operate("a", contract.AbortOperation)
-		Expect(w.finished("a").Status.LastError.Reason).To(Equal(contract.ReasonAborted))
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Abort, contract.Abort, contract.Abort}))
+		Expect(w.finished("a").Status.LastError.Reason).To(Equal(contract.AbortedReason))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionAbort, contract.ActionAbort, contract.ActionAbort}))
 		for _, di := range w.versions("a") {
 			if di.Status.LastError != nil {
 				Expect(di.Status.LastError.Message).NotTo(ContainSubstring(deployerlib.ErrAborted.Error()))
@@ -92,8 +92,8 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 
 	It("gives up an abort when its time is over [C6]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.Wait("abort", time.Hour))
-		w.fake.Always(contract.Abort, landscapertest.Fail(errTrouble))
+		w.fake.On(contract.ActionReconcile, landscapertest.Wait("abort", time.Hour))
+		w.fake.Always(contract.ActionAbort, landscapertest.Fail(errTrouble))
 		w.run()
 		w.deploy("a")
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
@@ -125,36 +125,36 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 			return !operation && !since
 		})
 		Expect(di.Status).To(Equal(done.Status))
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile}))
 	})
 
 	It("tidies up when Landscaper ends the job under a running call, and writes what is deployed and nothing else [C4]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.InTurn(provider("half"), landscapertest.UntilCancelled()))
+		w.fake.On(contract.ActionReconcile, landscapertest.InTurn(provider("half"), landscapertest.UntilCancelled()))
 		w.run(slowBackoff)
 		w.deploy("a")
-		w.awaitCall("a", contract.Reconcile, 1)
+		w.awaitCall("a", contract.ActionReconcile, 1)
 		w.interrupt("a")
-		Expect(w.awaitReturn("a", contract.Reconcile, 1).Cause).To(MatchError(deployerlib.ErrInterrupted))
-		w.awaitReturn("a", contract.Abort, 1)
+		Expect(w.awaitReturn("a", contract.ActionReconcile, 1).Cause).To(MatchError(deployerlib.ErrInterrupted))
+		w.awaitReturn("a", contract.ActionAbort, 1)
 		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return providerOf(di) != "" })
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Reason).To(Equal("InterruptOperation"))
 		w.stays("a")
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Abort}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionAbort}))
 		w.job("a")
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
 	})
 
 	It("calls nothing when Landscaper ends a job between two calls [C4]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.Wait("the interrupt", time.Hour))
+		w.fake.On(contract.ActionReconcile, landscapertest.Wait("the interrupt", time.Hour))
 		w.run()
 		w.deploy("a")
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
 		w.interrupt("a")
 		w.stays("a")
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile}))
 	})
 
 	DescribeTable("ends a run at its timeout [C10]",
@@ -163,7 +163,7 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 			if hook != nil {
 				w.on(extension.BeforeReconcileHook, landscapertest.Returns(hook, nil))
 			}
-			w.fake.Always(contract.Reconcile, answer)
+			w.fake.Always(contract.ActionReconcile, answer)
 			w.run(slowBackoff)
 			w.deploy("a", withTimeout(2*time.Second))
 			di := w.finished("a")
@@ -183,17 +183,17 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 
 	It("tells which call was ended by the timeout", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
+		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		w.run()
 		w.deploy("a", withTimeout(2*time.Second))
-		Expect(w.awaitReturn("a", contract.Reconcile, 1).Cause).To(MatchError(deployerlib.ErrDeadline))
+		Expect(w.awaitReturn("a", contract.ActionReconcile, 1).Cause).To(MatchError(deployerlib.ErrDeadline))
 		w.finished("a")
-		Expect(w.fake.Count(w.key("a"), contract.Abort)).To(BeZero(), "a deadline is no abort")
+		Expect(w.fake.Count(w.key("a"), contract.ActionAbort)).To(BeZero(), "a deadline is no abort")
 	})
 
 	It("ends a deletion at its timeout and keeps the finalizer [Lx6, C13]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.Always(contract.Delete, landscapertest.Wait("the children", time.Hour))
+		w.fake.Always(contract.ActionDelete, landscapertest.Wait("the children", time.Hour))
 		w.run()
 		w.succeeds("a", withTimeout(2*time.Second))
 		w.delete("a")
@@ -201,7 +201,7 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 		Expect(di.Status.Phase).To(Equal(contract.FailedPhase(e.revision, true)))
 		Expect(di.Finalizers).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
 		w.stays("a")
-		w.fake.Always(contract.Delete, nil)
+		w.fake.Always(contract.ActionDelete, nil)
 		w.job("a")
 		w.gone("a")
 	})

@@ -22,7 +22,7 @@ func tracked(di *lsv1alpha1.DeployItem) bool { return di.Status.ObservedGenerati
 var _ = flow("the contract of a job", func(e *cluster) {
 	It("starts, works and ends a job as Landscaper expects it [L26, L28, L34, C3, C5, C7, C9, C10, C11] [H-31]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.Phase(phases.Progressing))
+		w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Progressing))
 		w.run()
 		began := time.Now().Truncate(time.Second)
 		done := w.succeeds("a")
@@ -49,7 +49,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 
 	It("hands each call Init, and tells the stored phase apart [C9]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.Phase(phases.Progressing), landscapertest.Wait("more", 20*time.Millisecond))
+		w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Progressing), landscapertest.Wait("more", 20*time.Millisecond))
 		w.run()
 		w.succeeds("a")
 		w.delete("a")
@@ -75,14 +75,14 @@ var _ = flow("the contract of a job", func(e *cluster) {
 			Consistently(func() []contract.Action { return w.calls("a") }).Should(HaveLen(1), "Landscaper has not handed out the job yet")
 			w.job("a")
 		}
-		w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionReconcile)
 		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return tracked(di) && di.Status.Phase == phases.Succeeded })
 		Expect(di.Generation).To(BeNumerically(">", first.Generation))
 	})
 
 	It("does one run for each job, with the errors of the last one gone [C3, C8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.Phase(phases.Failed))
+		w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Failed))
 		w.run()
 		w.deploy("a")
 		Expect(w.finished("a").Status.LastError).NotTo(BeNil())
@@ -112,11 +112,11 @@ var _ = flow("the contract of a job", func(e *cluster) {
 	It("adds the finalizer before the first action and removes it after a successful Delete only [Lx6, C13]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		var atReconcile, atDelete []string
-		w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 			atReconcile = w.get("a").Finalizers
 			return nil
 		})
-		w.fake.On(contract.Delete, landscapertest.Fail(errTrouble), landscapertest.Wait("the children", 20*time.Millisecond),
+		w.fake.On(contract.ActionDelete, landscapertest.Fail(errTrouble), landscapertest.Wait("the children", 20*time.Millisecond),
 			landscapertest.Phase(phases.Deleting), func(context.Context, landscapertest.Input) error {
 				atDelete = w.get("a").Finalizers
 				return nil
@@ -126,14 +126,14 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		Expect(atReconcile).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
 		w.delete("a")
 		w.gone("a")
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete, contract.Delete, contract.Delete, contract.Delete}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionDelete, contract.ActionDelete, contract.ActionDelete, contract.ActionDelete}))
 		Expect(atDelete).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
 		Eventually(func() []lsv1alpha1.DeployItemPhase { return w.history.phasesOf("a") }).Should(ContainElement(phases.Deleting))
 	})
 
 	It("retries errors and shows them meanwhile; a failed job has one [C10]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.Fail(errTrouble), landscapertest.Fail(errTrouble))
+		w.fake.On(contract.ActionReconcile, landscapertest.Fail(errTrouble), landscapertest.Fail(errTrouble))
 		w.run()
 		w.succeeds("a")
 		Expect(w.calls("a")).To(HaveLen(3))
@@ -141,7 +141,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 			return di.Status.LastError != nil && di.Status.Phase == phases.Init
 		})))
 
-		w.fake.On(contract.Reconcile, landscapertest.Fail(deployerlib.ConfigError("spec.config.field", "is %s", "wrong")))
+		w.fake.On(contract.ActionReconcile, landscapertest.Fail(deployerlib.ConfigError("spec.config.field", "is %s", "wrong")))
 		w.job("a")
 		di := w.finished("a")
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
@@ -152,7 +152,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 
 	It("goes on with a job that another process left in the middle [C14]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.Wait("the restart", time.Hour))
+		w.fake.On(contract.ActionReconcile, landscapertest.Wait("the restart", time.Hour))
 		first := w.run()
 		w.deploy("a")
 		before := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
@@ -167,12 +167,12 @@ var _ = flow("the contract of a job", func(e *cluster) {
 
 	It("lets a running call end when the process stops, within the grace period only [C14]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
+		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		first := w.run(func(args *deployerlib.DeployerArgs) { args.GracePeriod = 200 * time.Millisecond })
 		w.deploy("a")
-		w.awaitCall("a", contract.Reconcile, 1)
+		w.awaitCall("a", contract.ActionReconcile, 1)
 		first.Stop()
-		call := w.awaitReturn("a", contract.Reconcile, 1)
+		call := w.awaitReturn("a", contract.ActionReconcile, 1)
 		Expect(call.Cause).To(MatchError(deployerlib.ErrShutdown))
 		Expect(w.get("a").Status.LastError).To(BeNil(), "a cause is no error")
 		w.run()
@@ -189,7 +189,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 		w.stays("a")
 		Expect(w.calls("a")).To(HaveLen(1))
 		w.update("a", func(di *lsv1alpha1.DeployItem) { delete(di.Annotations, lsv1alpha1.IgnoreAnnotation) })
-		w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionReconcile)
 	})
 
 	It("takes test-reconcile for a new job under the job-ID revision only [C15]", func(ctx SpecContext) {
@@ -202,7 +202,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 			Expect(w.calls("a")).To(HaveLen(1))
 			return
 		}
-		w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionReconcile)
 		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
 			return di.Status.JobIDFinished != first.Status.JobID && di.Status.JobIDFinished == di.Status.JobID
 		})
@@ -242,7 +242,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 	if e.jobs() {
 		It("ends a run under the revision in which it began [C14]", func(ctx SpecContext) {
 			w := e.begin(ctx)
-			w.fake.On(contract.Reconcile, landscapertest.Wait("the upgrade", 300*time.Millisecond))
+			w.fake.On(contract.ActionReconcile, landscapertest.Wait("the upgrade", 300*time.Millisecond))
 			w.run()
 			di := w.bare("a", asManaged, withOperation(lsv1alpha1.ReconcileOperation))
 			Expect(w.client.Create(ctx, di)).To(Succeed())

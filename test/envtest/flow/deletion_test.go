@@ -21,7 +21,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 	It("forces a reconcile of a finished item, once, and removes the annotation afterwards [L32, Lx7, Lx8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		var during lsv1alpha1.DeployItem
-		w.fake.On(contract.ForceReconcile, func(context.Context, landscapertest.Input) error {
+		w.fake.On(contract.ActionForceReconcile, func(context.Context, landscapertest.Input) error {
 			during = *w.get("a")
 			return nil
 		})
@@ -39,16 +39,16 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 			w.keepsItsJob("a")
 		}
 		w.stays("a")
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.ForceReconcile}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionForceReconcile}))
 	})
 
 	It("repeats a forced reconcile until it did not fail, then goes on with Reconcile [Lx8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.ForceReconcile, landscapertest.Fail(errTrouble), landscapertest.Wait("more", 50*time.Millisecond))
+		w.fake.On(contract.ActionForceReconcile, landscapertest.Fail(errTrouble), landscapertest.Wait("more", 50*time.Millisecond))
 		w.run()
 		w.succeeds("a")
 		w.operate("a", lsv1alpha1.ForceReconcileOperation)
-		w.eventuallyCalls("a", contract.Reconcile, contract.ForceReconcile, contract.ForceReconcile, contract.Reconcile)
+		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionForceReconcile, contract.ActionForceReconcile, contract.ActionReconcile)
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
 			return di.Annotations[lsv1alpha1.OperationAnnotation] == "" && di.Status.Phase == phases.Succeeded && di.Status.LastError == nil
 		})
@@ -56,15 +56,15 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 
 	It("keeps the annotation of a forced reconcile across a restart [Lx8]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.ForceReconcile, landscapertest.UntilCancelled())
+		w.fake.On(contract.ActionForceReconcile, landscapertest.UntilCancelled())
 		first := w.run(func(args *deployerlib.DeployerArgs) { args.GracePeriod = 200 * time.Millisecond })
 		w.succeeds("a")
 		w.operate("a", lsv1alpha1.ForceReconcileOperation)
-		w.awaitCall("a", contract.ForceReconcile, 1)
+		w.awaitCall("a", contract.ActionForceReconcile, 1)
 		first.Stop()
 		Expect(w.get("a").Annotations).To(HaveKey(lsv1alpha1.OperationAnnotation))
 		w.run()
-		w.eventuallyCalls("a", contract.Reconcile, contract.ForceReconcile, contract.ForceReconcile)
+		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionForceReconcile, contract.ActionForceReconcile)
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Annotations[lsv1alpha1.OperationAnnotation] == "" })
 	})
 
@@ -76,7 +76,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 			w.update("a", withConfig("new"), withOperation(lsv1alpha1.ForceReconcileOperation))
 			Consistently(func() []contract.Action { return w.calls("a") }).Should(HaveLen(1))
 			w.job("a")
-			w.eventuallyCalls("a", contract.Reconcile, contract.ForceReconcile)
+			w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionForceReconcile)
 		})
 	}
 
@@ -91,16 +91,16 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 			w.job("a")
 		}
 		w.gone("a")
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionDelete}))
 	})
 
 	It("deletes after the running call returned [L30, L33]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		release := make(chan struct{})
-		w.fake.On(contract.Reconcile, landscapertest.Block(release))
+		w.fake.On(contract.ActionReconcile, landscapertest.Block(release))
 		w.run()
 		w.deploy("a")
-		w.awaitCall("a", contract.Reconcile, 1)
+		w.awaitCall("a", contract.ActionReconcile, 1)
 		w.markDeleted("a")
 		Consistently(func() []contract.Action { return w.calls("a") }).Should(HaveLen(1))
 		close(release)
@@ -109,13 +109,13 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 			w.job("a")
 		}
 		w.gone("a")
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionDelete}))
 	})
 
 	DescribeTable("does what comes first in the order of actions, then deletes [L30, L35]",
 		func(ctx SpecContext, op lsv1alpha1.Operation, action contract.Action) {
 			w := e.begin(ctx).hookAll()
-			w.fake.On(contract.Reconcile, landscapertest.Wait("the end", time.Hour))
+			w.fake.On(contract.ActionReconcile, landscapertest.Wait("the end", time.Hour))
 			w.run()
 			w.deploy("a")
 			w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
@@ -134,15 +134,15 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 				w.job("a")
 			}
 			w.gone("a")
-			Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, action, contract.Delete}))
+			Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, action, contract.ActionDelete}))
 		},
-		Entry("abort", contract.AbortOperation, contract.Abort),
-		Entry("force-reconcile", lsv1alpha1.ForceReconcileOperation, contract.ForceReconcile),
+		Entry("abort", contract.AbortOperation, contract.ActionAbort),
+		Entry("force-reconcile", lsv1alpha1.ForceReconcileOperation, contract.ActionForceReconcile),
 	)
 
 	It("ends a deletion that cannot succeed, and tries again when it is asked to [C10, C13]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Delete, landscapertest.Fail(deployerlib.ConfigError("spec.config", "is broken")))
+		w.fake.On(contract.ActionDelete, landscapertest.Fail(deployerlib.ConfigError("spec.config", "is broken")))
 		w.run()
 		w.succeeds("a")
 		w.delete("a")
@@ -164,7 +164,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 		Expect(w.client.Delete(ctx, &lsv1alpha1.Target{ObjectMeta: w.meta("dev")})).To(Succeed())
 		w.delete("a")
 		w.gone("a")
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile}))
 	})
 
 	It("has nothing to do with an item that only others keep alive [C13]", func(ctx SpecContext) {
@@ -176,7 +176,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return len(di.Finalizers) == 1 && di.Finalizers[0] == foreign })
 		w.operate("a", lsv1alpha1.ForceReconcileOperation)
 		w.stays("a")
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionDelete}))
 		w.update("a", func(di *lsv1alpha1.DeployItem) { di.Finalizers = nil })
 		w.gone("a")
 	})
@@ -190,7 +190,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 			w.gone("a")
 		}
 		Expect(w.calls("a")).To(Equal([]contract.Action{
-			contract.Reconcile, contract.Delete, contract.Reconcile, contract.Delete, contract.Reconcile, contract.Delete,
+			contract.ActionReconcile, contract.ActionDelete, contract.ActionReconcile, contract.ActionDelete, contract.ActionReconcile, contract.ActionDelete,
 		}))
 	})
 })

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // history is every version of every item of a spec, as the API server stored them.
@@ -147,7 +148,7 @@ func faultsOf(r contract.Revision, previous, di *lsv1alpha1.DeployItem) []string
 	rule(status.ObservedGeneration <= di.Generation, "observedGeneration is ahead")
 	rule(status.ObservedGeneration >= before.ObservedGeneration, "observedGeneration went back")
 	rule(!strings.Contains(deployersFields(di), `"f:spec"`), "a deployer wrote the spec")
-	if r == contract.Annotation {
+	if !world.RevisionOf(r).Jobs {
 		allowed := []lsv1alpha1.DeployItemPhase{"", phases.Init, phases.Progressing, phases.Deleting, phases.Succeeded, phases.Failed}
 		rule(status.Phase == before.Phase || slices.Contains(allowed, status.Phase), "a phase that an old Landscaper does not know")
 		return faults

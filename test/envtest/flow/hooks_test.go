@@ -67,14 +67,14 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		Expect(w.passOf(extension.BeforeReconcileHook)).To(Equal(then(toAny, extension.BeforeReconcileHook, extension.EndHook)))
 
 		w.operate("a", lsv1alpha1.ForceReconcileOperation)
-		w.eventuallyCalls("a", contract.Reconcile, contract.ForceReconcile)
+		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionForceReconcile)
 		Eventually(func() []extension.HookType { return w.passOf(extension.BeforeForceReconcileHook) }).
 			Should(Equal(then(toAny, extension.BeforeForceReconcileHook, extension.EndHook)))
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Annotations[lsv1alpha1.OperationAnnotation] == "" })
 
-		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
+		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		w.job("a")
-		w.awaitCall("a", contract.Reconcile, 2)
+		w.awaitCall("a", contract.ActionReconcile, 2)
 		w.operate("a", contract.AbortOperation)
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Failed))
 		Expect(w.passOf(extension.BeforeAbortHook)).To(Equal(then(toAny, extension.BeforeAbortHook)), "End follows success only")
@@ -83,7 +83,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		w.gone("a")
 		Expect(w.passOf(extension.BeforeDeleteHook)).To(Equal(then(toAny, extension.BeforeDeleteHook, extension.EndHook)))
 		Expect(w.calls("a")).To(Equal([]contract.Action{
-			contract.Reconcile, contract.ForceReconcile, contract.Reconcile, contract.Abort, contract.Delete,
+			contract.ActionReconcile, contract.ActionForceReconcile, contract.ActionReconcile, contract.ActionAbort, contract.ActionDelete,
 		}))
 	})
 
@@ -123,13 +123,13 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 			before := 1
 			w.on(at, landscapertest.Returns(abort(50*time.Millisecond), nil))
 			switch action {
-			case contract.Delete:
+			case contract.ActionDelete:
 				w.delete("a")
-			case contract.ForceReconcile:
+			case contract.ActionForceReconcile:
 				w.operate("a", lsv1alpha1.ForceReconcileOperation)
-			case contract.Abort:
+			case contract.ActionAbort:
 				before++
-				w.fake.On(contract.Reconcile, landscapertest.Wait("abort", time.Hour))
+				w.fake.On(contract.ActionReconcile, landscapertest.Wait("abort", time.Hour))
 				w.job("a")
 				w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
 				w.operate("a", contract.AbortOperation)
@@ -141,11 +141,11 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 			w.on(at, nil)
 			Eventually(func() []contract.Action { return w.calls("a")[before:] }).Should(Equal([]contract.Action{action}))
 		},
-		Entry("BeforeAnyReconcile", extension.BeforeAnyReconcileHook, contract.Reconcile),
-		Entry("BeforeReconcile", extension.BeforeReconcileHook, contract.Reconcile),
-		Entry("BeforeForceReconcile", extension.BeforeForceReconcileHook, contract.ForceReconcile),
-		Entry("BeforeDelete", extension.BeforeDeleteHook, contract.Delete),
-		Entry("BeforeAbort", extension.BeforeAbortHook, contract.Abort),
+		Entry("BeforeAnyReconcile", extension.BeforeAnyReconcileHook, contract.ActionReconcile),
+		Entry("BeforeReconcile", extension.BeforeReconcileHook, contract.ActionReconcile),
+		Entry("BeforeForceReconcile", extension.BeforeForceReconcileHook, contract.ActionForceReconcile),
+		Entry("BeforeDelete", extension.BeforeDeleteHook, contract.ActionDelete),
+		Entry("BeforeAbort", extension.BeforeAbortHook, contract.ActionAbort),
 	)
 
 	It("writes nothing when AfterResponsibilityCheck aborts [L8, L44]", func(ctx SpecContext) {
@@ -220,7 +220,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 	It("calls End after success only [L56]", func(ctx SpecContext) {
 		w := e.begin(ctx).hookAll()
 		w.run()
-		w.fake.On(contract.Reconcile, landscapertest.Fail(errors.New("trouble")), landscapertest.Wait("more", 20*time.Millisecond))
+		w.fake.On(contract.ActionReconcile, landscapertest.Fail(errors.New("trouble")), landscapertest.Wait("more", 20*time.Millisecond))
 		w.succeeds("a")
 		Expect(w.calls("a")).To(HaveLen(3))
 		Expect(w.count(extension.BeforeReconcileHook)).To(Equal(3))
@@ -233,7 +233,7 @@ var _ = flow("hooks in the flow", func(e *cluster) {
 		}))
 		w.run()
 		w.succeeds("a")
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Reconcile}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionReconcile}))
 		Expect(w.versions("a")).To(ContainElement(Satisfy(func(di *lsv1alpha1.DeployItem) bool {
 			return di.Status.LastError != nil && !contract.IsFinal(di.Status.Phase)
 		})))

@@ -71,10 +71,10 @@ var _ = flow("code that misbehaves", func(e *cluster) {
 		func(ctx SpecContext, cancel func(*env)) {
 			w := e.begin(ctx)
 			release := make(chan struct{})
-			w.fake.On(contract.Reconcile, landscapertest.IgnoreContext(release))
+			w.fake.On(contract.ActionReconcile, landscapertest.IgnoreContext(release))
 			w.run(shortGrace)
 			w.deploy("a", withTimeout(3*time.Second))
-			w.awaitCall("a", contract.Reconcile, 1)
+			w.awaitCall("a", contract.ActionReconcile, 1)
 			cancel(w)
 			di := w.finished("a")
 			Expect(di.Status.Phase).To(Equal(phases.Failed))
@@ -83,7 +83,7 @@ var _ = flow("code that misbehaves", func(e *cluster) {
 			Consistently(func() []contract.Action { return w.calls("a") }).Should(HaveLen(1))
 			close(release)
 			Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
-			Expect(w.fake.Count(w.key("a"), contract.Reconcile)).To(Equal(2))
+			Expect(w.fake.Count(w.key("a"), contract.ActionReconcile)).To(Equal(2))
 		},
 		Entry("at its timeout", func(*env) {}),
 		Entry("at an abort", func(w *env) { w.operate("a", contract.AbortOperation) }),
@@ -91,7 +91,7 @@ var _ = flow("code that misbehaves", func(e *cluster) {
 
 	It("tells of a failure by one event", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.Fail(errTrouble), landscapertest.Fail(errTrouble), landscapertest.Fail(errTrouble))
+		w.fake.On(contract.ActionReconcile, landscapertest.Fail(errTrouble), landscapertest.Fail(errTrouble), landscapertest.Fail(errTrouble))
 		w.run()
 		w.succeeds("a")
 		list := &eventsv1.EventList{}
@@ -116,7 +116,7 @@ var _ = flow("what the library offers a deployer", func(e *cluster) {
 		args.Deployer = landscapertest.Resuming{Fake: w.fake}
 		w.fake.On(landscapertest.ActionResume, landscapertest.Fail(errTrouble))
 		w.start(args)
-		w.eventuallyCalls("a", contract.Reconcile, landscapertest.ActionResume, landscapertest.ActionResume)
+		w.eventuallyCalls("a", contract.ActionReconcile, landscapertest.ActionResume, landscapertest.ActionResume)
 		w.fake.Runtime().Trigger(w.key("a"))
 		w.stays("a")
 		Expect(w.calls("a")).To(HaveLen(3))
@@ -125,7 +125,7 @@ var _ = flow("what the library offers a deployer", func(e *cluster) {
 
 	It("writes exports that go with the item, and never over somebody else's secret", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.Always(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
+		w.fake.Always(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			return deployerlib.WriteExport(ctx, w.client, in.Item, map[string]any{"url": "https://example.com"})
 		})
 		w.run()
@@ -147,7 +147,7 @@ var _ = flow("what the library offers a deployer", func(e *cluster) {
 	if e.jobs() {
 		It("runs a job once although Landscaper's clock is ahead of ours [C5, C14]", func(ctx SpecContext) {
 			w := e.begin(ctx)
-			w.fake.On(contract.Reconcile, landscapertest.Phase(phases.Progressing))
+			w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Progressing))
 			w.run()
 			w.create("a")
 			ahead := metav1.NewTime(time.Now().Add(10 * time.Minute).Truncate(time.Second))

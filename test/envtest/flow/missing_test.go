@@ -36,7 +36,7 @@ var _ = flow("what an item refers to", func(e *cluster) {
 		func(ctx SpecContext, m mod, message string, make func(*env)) {
 			w := e.begin(ctx)
 			var called *lsv1alpha1.DeployItem
-			w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
+			w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 				called = w.get("a")
 				return nil
 			})
@@ -122,7 +122,7 @@ var _ = flow("what an item refers to", func(e *cluster) {
 		Expect(di.Finalizers).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
 		w.target("dev", nil)
 		w.gone("a")
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionDelete}))
 	})
 
 	It("gives up a deletion whose Target does not come back, long before its timeout [F63]", func(ctx SpecContext) {
@@ -140,17 +140,17 @@ var _ = flow("what an item refers to", func(e *cluster) {
 		Expect(di.Status.LastError.Message).To(ContainSubstring(`target "dev" not found`))
 		Expect(codes(di)).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))
 		Expect(di.Finalizers).To(ContainElement(lsv1alpha1.LandscaperFinalizer))
-		Expect(w.fake.Count(w.key("a"), contract.Delete)).To(BeZero())
+		Expect(w.fake.Count(w.key("a"), contract.ActionDelete)).To(BeZero())
 
 		w.target("dev", nil)
 		w.job("a")
 		w.gone("a")
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionDelete}))
 	})
 
 	It("keeps the last known reason of a run that is aborted [F64]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.Always(contract.Reconcile, landscapertest.Wait("Deployment.apps a/b: is not ready", time.Hour))
+		w.fake.Always(contract.ActionReconcile, landscapertest.Wait("Deployment.apps a/b: is not ready", time.Hour))
 		w.run()
 		w.deploy("a")
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
@@ -163,14 +163,14 @@ var _ = flow("what an item refers to", func(e *cluster) {
 	It("aborts without Target and Context [C4]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.target("dev", nil)
-		w.fake.On(contract.Reconcile, landscapertest.UntilCancelled())
+		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		w.run()
 		w.deploy("a", withTarget("dev"))
-		w.awaitCall("a", contract.Reconcile, 1)
+		w.awaitCall("a", contract.ActionReconcile, 1)
 		Expect(w.client.Delete(ctx, &lsv1alpha1.Target{ObjectMeta: w.meta("dev")})).To(Succeed())
 		Expect(w.client.Delete(ctx, &lsv1alpha1.Context{ObjectMeta: w.meta(lsv1alpha1.DefaultContextName)})).To(Succeed())
 		w.operate("a", contract.AbortOperation)
-		Expect(w.finished("a").Status.LastError.Reason).To(Equal(contract.ReasonAborted))
+		Expect(w.finished("a").Status.LastError.Reason).To(Equal(contract.AbortedReason))
 	})
 
 	It("ends a job without configuration as a configuration problem", func(ctx SpecContext) {

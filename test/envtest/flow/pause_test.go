@@ -68,7 +68,7 @@ var _ = flow("a paused item", func(e *cluster) {
 		di := w.finished("a")
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 		Expect(showsPause(di)).To(BeFalse())
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile}))
 	})
 
 	It("is not reconciled by an operation, which stays asked for [Yx2]", func(ctx SpecContext) {
@@ -80,7 +80,7 @@ var _ = flow("a paused item", func(e *cluster) {
 		w.operate("a", lsv1alpha1.ForceReconcileOperation)
 		w.holds("a", w.get("a"))
 		w.update("a", resume)
-		w.eventuallyCalls("a", contract.Reconcile, contract.ForceReconcile)
+		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionForceReconcile)
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
 			return di.Annotations[lsv1alpha1.OperationAnnotation] == "" && !showsPause(di)
 		})
@@ -93,7 +93,7 @@ var _ = flow("a paused item", func(e *cluster) {
 		w.stays("a")
 		w.passesAfter(func() { w.update("a", pause) })
 		w.on(extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
-			if w.fake.Count(w.key("a"), contract.Reconcile) > 1 {
+			if w.fake.Count(w.key("a"), contract.ActionReconcile) > 1 {
 				return nil, nil
 			}
 			return &extension.HookResult{}, nil
@@ -103,7 +103,7 @@ var _ = flow("a paused item", func(e *cluster) {
 		Expect(showsPause(w.get("a"))).To(BeFalse())
 		Expect(w.calls("a")).To(HaveLen(1))
 		w.update("a", resume)
-		w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionReconcile)
 	})
 
 	It("is not deleted until the pause is over [Yx2]", func(ctx SpecContext) {
@@ -117,18 +117,18 @@ var _ = flow("a paused item", func(e *cluster) {
 		Expect(w.calls("a")).To(HaveLen(1))
 		w.update("a", resume)
 		w.gone("a")
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Delete}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionDelete}))
 	})
 
 	It("ends the run that is in progress, with its waits, and holds back what came meanwhile [Yx2]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		release := make(chan struct{})
-		w.fake.On(contract.Reconcile,
+		w.fake.On(contract.ActionReconcile,
 			landscapertest.InTurn(landscapertest.Block(release), landscapertest.Wait("a door", 50*time.Millisecond)),
 			landscapertest.Phase(phases.Progressing), landscapertest.Fail(errTrouble))
 		w.run()
 		w.deploy("a")
-		w.awaitCall("a", contract.Reconcile, 1)
+		w.awaitCall("a", contract.ActionReconcile, 1)
 		w.update("a", pause, withConfig("new"))
 		close(release)
 		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
@@ -150,19 +150,19 @@ var _ = flow("a paused item", func(e *cluster) {
 
 	It("can be aborted, and its job can be ended by Landscaper [Yx2]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.Always(contract.Reconcile, landscapertest.UntilCancelled())
+		w.fake.Always(contract.ActionReconcile, landscapertest.UntilCancelled())
 		w.run()
 		for name, cut := range map[string]func(string){
 			"aborted":     func(name string) { w.operate(name, contract.AbortOperation) },
 			"interrupted": w.interrupt,
 		} {
 			w.deploy(name)
-			w.awaitCall(name, contract.Reconcile, 1)
+			w.awaitCall(name, contract.ActionReconcile, 1)
 			w.update(name, pause)
 			cut(name)
 			Expect(w.finished(name).Status.Phase).To(Equal(phases.Failed))
-			w.awaitReturn(name, contract.Reconcile, 1)
-			w.eventuallyCalls(name, contract.Reconcile, contract.Abort)
+			w.awaitReturn(name, contract.ActionReconcile, 1)
+			w.eventuallyCalls(name, contract.ActionReconcile, contract.ActionAbort)
 			w.until(name, func(di *lsv1alpha1.DeployItem) bool { // the second write of the end
 				_, asked := di.Annotations[lsv1alpha1.OperationAnnotation]
 				return !asked

@@ -18,7 +18,7 @@ import (
 var _ = flow("progress of a deployer", func(e *cluster) {
 	It("waits, shows for what, and is done when the deployer returns nil [C9, C10]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.Wait("the weather", 300*time.Millisecond))
+		w.fake.On(contract.ActionReconcile, landscapertest.Wait("the weather", 300*time.Millisecond))
 		w.run(slowBackoff)
 		w.deploy("a")
 		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
@@ -33,20 +33,20 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 
 	It("does not wake from its own writes while it waits", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.Always(contract.Reconcile, landscapertest.Wait("a trigger", time.Hour))
+		w.fake.Always(contract.ActionReconcile, landscapertest.Wait("a trigger", time.Hour))
 		w.run()
 		w.deploy("a")
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == phases.Progressing })
 		w.stays("a")
 		Expect(w.calls("a")).To(HaveLen(1))
-		w.fake.Always(contract.Reconcile, nil)
+		w.fake.Always(contract.ActionReconcile, nil)
 		w.fake.Runtime().Trigger(w.key("a"))
 		Expect(w.finished("a").Status.Phase).To(Equal(phases.Succeeded))
 	})
 
 	It("polls a deployer that is still progressing [C9]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.Phase(phases.Progressing), landscapertest.Phase(phases.Progressing))
+		w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Progressing), landscapertest.Phase(phases.Progressing))
 		w.run(slowBackoff)
 		w.succeeds("a")
 		Expect(w.calls("a")).To(HaveLen(3))
@@ -56,7 +56,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 	It("stores a checkpoint in the middle of a call and keeps it through a later error", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		var during *lsv1alpha1.DeployItem
-		w.fake.On(contract.Reconcile, landscapertest.InTurn(
+		w.fake.On(contract.ActionReconcile, landscapertest.InTurn(
 			provider("one"),
 			func(ctx context.Context, _ landscapertest.Input) error { return deployerlib.Checkpoint(ctx) },
 			func(context.Context, landscapertest.Input) error {
@@ -75,7 +75,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 	It("tells a checkpoint that the job is not ours any more", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		var result error
-		w.fake.On(contract.Reconcile, func(ctx context.Context, in landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(ctx context.Context, in landscapertest.Input) error {
 			<-ctx.Done()
 			if err := provider("late")(ctx, in); err != nil {
 				return err
@@ -85,9 +85,9 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 		})
 		w.run()
 		w.deploy("a")
-		w.awaitCall("a", contract.Reconcile, 1)
+		w.awaitCall("a", contract.ActionReconcile, 1)
 		w.interrupt("a")
-		w.awaitReturn("a", contract.Reconcile, 1)
+		w.awaitReturn("a", contract.ActionReconcile, 1)
 		Expect(result).To(MatchError(deployerlib.ErrSuperseded))
 		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool { return providerOf(di) != "" })
 		Expect(di.Status.LastError.Reason).To(Equal("InterruptOperation"))
@@ -95,7 +95,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 
 	It("keeps its outcome when somebody else writes the item during the call", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.InTurn(provider("done"), func(context.Context, landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, landscapertest.InTurn(provider("done"), func(context.Context, landscapertest.Input) error {
 			w.update("a", withAnnotation("example.com/note", "in between"))
 			w.patchStatus("a", map[string]any{"conditions": []any{}})
 			return nil
@@ -109,7 +109,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 
 	It("runs a spec that changed during the call afterwards [L27]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, func(context.Context, landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(context.Context, landscapertest.Input) error {
 			w.update("a", withConfig("new"))
 			return nil
 		})
@@ -120,13 +120,13 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 			Expect(di.Status.ObservedGeneration).To(BeNumerically("<", di.Generation), "the generation that was deployed")
 			w.job("a")
 		}
-		w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionReconcile)
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool { return tracked(di) && di.Status.Phase == phases.Succeeded })
 	})
 
 	It("undoes what a deployer must not change, and refuses a changed spec", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, func(_ context.Context, in landscapertest.Input) error {
+		w.fake.On(contract.ActionReconcile, func(_ context.Context, in landscapertest.Input) error {
 			in.Item.Status.JobID, in.Item.Status.JobIDFinished, in.Item.Status.ObservedGeneration = "x", "y", 99
 			in.Item.Labels = map[string]string{"changed": "true"}
 			in.Item.Spec.Context = "changed"
@@ -144,7 +144,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 
 	It("works on an item whose provider status was poisoned by hand, and deletes it [C13]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, nil, landscapertest.Wait("the poison", time.Hour))
+		w.fake.On(contract.ActionReconcile, nil, landscapertest.Wait("the poison", time.Hour))
 		w.run()
 		w.succeeds("a")
 		w.job("a")
@@ -155,7 +155,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 		w.patchStatus("a", map[string]any{"providerStatus": map[string]any{"poison": true}})
 		w.delete("a")
 		w.gone("a")
-		Expect(w.calls("a")).To(Equal([]contract.Action{contract.Reconcile, contract.Reconcile, contract.Reconcile, contract.Delete}))
+		Expect(w.calls("a")).To(Equal([]contract.Action{contract.ActionReconcile, contract.ActionReconcile, contract.ActionReconcile, contract.ActionDelete}))
 	})
 
 	It("starts an item with a phase that nobody knows [L29]", func(ctx SpecContext) {
@@ -170,7 +170,7 @@ var _ = flow("progress of a deployer", func(e *cluster) {
 
 	It("contains a panic of the deployer [Lx10]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.On(contract.Reconcile, landscapertest.Panic("no pod"))
+		w.fake.On(contract.ActionReconcile, landscapertest.Panic("no pod"))
 		w.run()
 		w.succeeds("a")
 		Expect(w.calls("a")).To(HaveLen(2))

@@ -87,7 +87,7 @@ var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 	It("overwrites manual edits after a fixed timespan although the item did not change [L3, L45]", func(ctx SpecContext) {
 		const period = 300 * time.Millisecond
 		w := e.begin(ctx).hookAll()
-		w.fake.Always(contract.Reconcile, w.applyConfigMap())
+		w.fake.Always(contract.ActionReconcile, w.applyConfigMap())
 		var last atomic.Int64
 		w.on(extension.ShouldReconcileHook, func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
 			since := time.Since(time.UnixMilli(last.Load()))
@@ -109,7 +109,7 @@ var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 
 	It("reconciles on a schedule, without touching a finished job [L3, Lx4]", func(ctx SpecContext) {
 		w := e.begin(ctx)
-		w.fake.Always(contract.Reconcile, w.applyConfigMap())
+		w.fake.Always(contract.ActionReconcile, w.applyConfigMap())
 		setup := every(time.Second)
 		w.fake.Hook(setup.Hook, setup.HookTypes...)
 		w.run(slowBackoff)
@@ -127,14 +127,14 @@ var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 		w.keepsItsJob("a")
 		cond := contract.GetCondition(di.Status.Conditions, contract.ConditionBackground)
 		Expect(cond.Status).To(Equal(lsv1alpha1.ConditionFalse))
-		Expect(cond.Reason).To(Equal(contract.ReasonSucceeded))
+		Expect(cond.Reason).To(Equal("Succeeded"))
 	})
 
 	It("has a schedule for failed items, and none for those that switched it off or never ran [Lx4, Lx5]", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		setup := every(time.Second)
 		w.fake.Hook(setup.Hook, setup.HookTypes...)
-		w.fake.On(contract.Reconcile, landscapertest.Phase(phases.Failed))
+		w.fake.On(contract.ActionReconcile, landscapertest.Phase(phases.Failed))
 		w.run(slowBackoff)
 		w.create("never")
 		w.deploy("failed")
@@ -156,13 +156,13 @@ var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 			})
 			w.forget("a")
 			var handed atomic.Value
-			w.fake.On(contract.Reconcile, func(ctx context.Context, _ landscapertest.Input) error {
+			w.fake.On(contract.ActionReconcile, func(ctx context.Context, _ landscapertest.Input) error {
 				handed.Store(w.get("a").Status)
 				return nil
 			})
 			w.on(extension.ShouldReconcileHook, once(landscapertest.Returns(goOn(), nil)))
 			w.fake.Runtime().Trigger(w.key("a"))
-			w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+			w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionReconcile)
 			di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
 				return di.Status.LastReconcileTime.After(done.Status.LastReconcileTime.Time) && contract.IsFinal(di.Status.Phase)
 			})
@@ -203,7 +203,7 @@ var _ = flow("runs that nothing but a hook asks for", func(e *cluster) {
 		Consistently(func() []contract.Action { return w.calls("a") }).Should(HaveLen(1))
 		w.hooks.On("yes", extension.ShouldReconcileHook, once(landscapertest.Returns(goOn(), nil)))
 		w.fake.Runtime().Trigger(w.key("a"))
-		w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionReconcile)
 	})
 })
 
@@ -217,7 +217,7 @@ var _ = flow("background runs of a finished job", func(e *cluster) {
 		first := w.run()
 		w.succeeds("a")
 		w.forget("a")
-		w.fake.Always(contract.Reconcile, landscapertest.Fail(errTrouble))
+		w.fake.Always(contract.ActionReconcile, landscapertest.Fail(errTrouble))
 		w.on(extension.ShouldReconcileHook, once(landscapertest.Returns(goOn(), nil)))
 		w.fake.Runtime().Trigger(w.key("a"))
 		di := w.until("a", func(di *lsv1alpha1.DeployItem) bool {
@@ -229,7 +229,7 @@ var _ = flow("background runs of a finished job", func(e *cluster) {
 		Expect(di.Status.LastError).To(BeNil(), "lastError belongs to jobs")
 		Eventually(func() []contract.Action { return w.calls("a") }).Should(HaveLen(4), "it is tried again")
 		first.Stop()
-		w.fake.Always(contract.Reconcile, nil)
+		w.fake.Always(contract.ActionReconcile, nil)
 		w.run()
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
 			cond := contract.GetCondition(di.Status.Conditions, contract.ConditionBackground)
@@ -243,7 +243,7 @@ var _ = flow("background runs of a finished job", func(e *cluster) {
 		w.run()
 		w.succeeds("a")
 		w.forget("a")
-		w.fake.On(contract.Reconcile, landscapertest.Wait("the weather", 50*time.Millisecond), landscapertest.Phase(phases.Progressing))
+		w.fake.On(contract.ActionReconcile, landscapertest.Wait("the weather", 50*time.Millisecond), landscapertest.Phase(phases.Progressing))
 		w.on(extension.ShouldReconcileHook, once(landscapertest.Returns(goOn(), nil)))
 		w.fake.Runtime().Trigger(w.key("a"))
 		Eventually(func() []contract.Action { return w.calls("a") }).Should(HaveLen(4))
@@ -258,7 +258,7 @@ var _ = flow("background runs of a finished job", func(e *cluster) {
 		w := e.begin(ctx).hookAll()
 		w.run()
 		w.succeeds("a")
-		w.fake.On(contract.Reconcile, landscapertest.Wait("something", time.Hour))
+		w.fake.On(contract.ActionReconcile, landscapertest.Wait("something", time.Hour))
 		w.on(extension.ShouldReconcileHook, once(landscapertest.Returns(goOn(), nil)))
 		w.fake.Runtime().Trigger(w.key("a"))
 		w.until("a", func(di *lsv1alpha1.DeployItem) bool {
@@ -288,8 +288,8 @@ var _ = flow("background runs of a finished job", func(e *cluster) {
 		Consistently(func() int { return len(w.calls("a")) + len(w.calls("b")) }).Should(Equal(2))
 		w.on(extension.ShouldReconcileHook, nil)
 		w.job("a")
-		w.eventuallyCalls("a", contract.Reconcile, contract.Reconcile)
+		w.eventuallyCalls("a", contract.ActionReconcile, contract.ActionReconcile)
 		w.job("b")
-		w.eventuallyCalls("b", contract.Reconcile, contract.Delete)
+		w.eventuallyCalls("b", contract.ActionReconcile, contract.ActionDelete)
 	})
 })

@@ -54,11 +54,11 @@ func flow(title string, body func(e *cluster)) bool {
 }
 
 var _ = Describe("the flow under the annotation revision", Ordered, ContinueOnFailure, func() {
-	underRevision(&cluster{revision: contract.Annotation, crds: controlplane.ClassicCRDs})
+	underRevision(&cluster{revision: contract.RevisionAnnotation, crds: controlplane.ClassicCRDs})
 })
 
 var _ = Describe("the flow under the job-ID revision", Ordered, ContinueOnFailure, func() {
-	underRevision(&cluster{revision: contract.JobID, crds: controlplane.CRDs})
+	underRevision(&cluster{revision: contract.RevisionJobID, crds: controlplane.CRDs})
 })
 
 // underRevision makes all groups of specs for one revision.
@@ -87,5 +87,5 @@ func (e *cluster) awaitWatches(ctx context.Context) {
 	Eventually(events.ResultChan()).WithContext(ctx).Should(Receive())
 }
 
-// jobs tells whether the specs run under the job-ID revision.
-func (e *cluster) jobs() bool { return e.revision == contract.JobID }
+// jobs reports whether Landscaper hands out jobs.
+func (e *cluster) jobs() bool { return world.RevisionOf(e.revision).Jobs }

@@ -129,7 +129,7 @@ var _ = Describe("a secret that targets quote", func() {
 		report(fmt.Sprintf("leaks of %d canaries and a token in %d quotings", len(canaries), len(quotings)), "0",
 			"%d (%d items, %d texts, %d KiB of log)", len(found), len(items), texts+1, len(log)>>10)
 		Expect(found).To(BeEmpty())
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // everyThird keeps the time short. With 12 canaries, all canaries and quotings are among them.

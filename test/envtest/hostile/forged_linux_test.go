@@ -105,7 +105,7 @@ var _ = Describe("an item whose status names objects of others", func() {
 			Eventually(leftAlone).WithContext(ctx).WithArguments(name).WithTimeout(patience).Should(BeNumerically(">=", 2))
 			report(fmt.Sprintf("objects deleted that a forged status names (%s)", name), "0", "0 of 2, with events")
 		}
-	}, SpecTimeout(2*patience))
+	}, SpecTimeout(5*patience))
 })
 
 // get returns a ConfigMap of the target; nil if there is none.

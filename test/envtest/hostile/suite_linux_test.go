@@ -61,7 +61,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	kubeconfig, err = cp.KubeconfigFile("")
 	Expect(err).NotTo(HaveOccurred())
-	ls = landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.JobID, DeployerType: true})
+	ls = landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.RevisionJobID, DeployerType: true})
 })
 
 var _ = ReportAfterSuite("figures", func(Report) {

@@ -140,8 +140,8 @@ var _ = Describe("the faults of the network, seen by client-go", Ordered, func()
 		di, err := ls.AwaitFinished(ctx, key)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
-		Expect(fake.Count(key, contract.Reconcile)).To(Equal(1))
-	}, SpecTimeout(time.Minute))
+		Expect(fake.Count(key, contract.ActionReconcile)).To(Equal(1))
+	}, SpecTimeout(5*time.Minute))
 
 	It("lets it end its job under chaos, by seed", func(ctx SpecContext) {
 		t, cfg := GinkgoTB(), cp.Config
@@ -163,7 +163,7 @@ var _ = Describe("the faults of the network, seen by client-go", Ordered, func()
 			Expect(err).NotTo(HaveOccurred())
 			Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // seen are the specs of one way.
@@ -181,14 +181,14 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 		after, err := n.faulty.List(ctx, metav1.ListOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(after).To(Equal(before))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("loses the answer to a write that took effect", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Fault: faultnet.LostAnswer()})
 		n.set(ctx, "old")
 		Expect(n.patch(ctx, "new")).NotTo(Succeed())
 		Expect(n.stored(ctx)).To(Equal("new"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("loses a write before it takes effect, and kills", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Verb: faultnet.WriteVerb}, Fault: faultnet.Reset()},
@@ -200,7 +200,7 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 		Eventually(ctx, n.Killed()).Should(BeClosed())
 		Expect(n.patch(ctx, "never")).NotTo(Succeed())
 		Expect(n.stored(ctx)).To(Equal("last"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("storms with conflicts", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Verb: "patch"}, Times: 3, Fault: faultnet.Conflict()})
@@ -208,7 +208,7 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 		Expect(apierrors.IsConflict(n.patch(ctx, "new"))).To(BeTrue())
 		Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error { return n.patch(ctx, "new") })).To(Succeed())
 		Expect(n.Report().Hits()).To(Equal(3))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("takes the access away, and webhooks refuse", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{All: true}, Times: 2, Fault: faultnet.ExpiredToken()},
@@ -224,7 +224,7 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 		Expect(err).To(MatchError(ContainSubstring(`admission webhook "w.example.com" denied the request`)))
 		Expect(apierrors.IsInternalError(n.patch(ctx, "new"))).To(BeTrue())
 		Expect(n.stored(ctx)).To(Equal("old"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("replays and cuts a watch", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Fault: faultnet.ReplayWatch(2)},
@@ -233,7 +233,7 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 		for _, wanted := range [][]string{{"first", "second", "first", "second"}, {"second", "closed"}} {
 			n.watch(ctx, wanted)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("does not keep an informer from the truth", func(ctx SpecContext) {
 		n := begin(ctx, faultnet.Rule{Match: faultnet.Match{Resource: "configmaps"}, Fault: faultnet.CutWatch(3)},
@@ -260,7 +260,7 @@ func seen(begin func(context.Context, ...faultnet.Rule) *network) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(cm.Data["key"]).To(Equal(fmt.Sprint(i)))
 		}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 }
 
 // watch watches from the beginning and wants to see values of "a". After the first event it stores "second".

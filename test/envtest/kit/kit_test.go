@@ -16,6 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 const typ lsv1alpha1.DeployItemType = "example.com/kit"
@@ -31,7 +32,7 @@ func keyOf(name string) types.NamespacedName {
 
 var _ = Describe("the stand-in Landscaper", func() {
 	for revision, crds := range map[contract.Revision]func() []*apiextv1.CustomResourceDefinition{
-		contract.JobID: controlplane.CRDs, contract.Annotation: controlplane.ClassicCRDs,
+		contract.RevisionJobID: controlplane.CRDs, contract.RevisionAnnotation: controlplane.ClassicCRDs,
 	} {
 		Describe("revision "+string(revision), Ordered, func() { cycle(revision, crds) })
 	}
@@ -61,21 +62,18 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded))
 		Expect(ls.Update(ctx, key, map[string]any{"apiVersion": "v1", "kind": "Config", "a": 1})).To(Succeed())
-		if revision == contract.JobID {
-			_, err = ls.Trigger(ctx, key)
-			Expect(err).NotTo(HaveOccurred())
-		}
+		Expect(world.RevisionOf(revision).Request(ctx, ls, key)).To(Succeed())
 		_, err = ls.Await(ctx, key, func(di *lsv1alpha1.DeployItem) (bool, error) {
 			return di.Status.ObservedGeneration == di.Generation && di.Status.Phase == phases.Succeeded, nil
 		})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(ls.Delete(ctx, key)).To(Succeed())
-		Expect(fake.Count(key, contract.Reconcile)).To(Equal(2))
-		Expect(fake.Count(key, contract.Delete)).To(Equal(1))
+		Expect(fake.Count(key, contract.ActionReconcile)).To(Equal(2))
+		Expect(fake.Count(key, contract.ActionDelete)).To(Equal(1))
 		sent := counter.Snapshot().Since(before).Of("deployitems", key.Namespace, key.Name)
 		Expect(sent.Reads().Total()).To(BeZero(), sent.String())
 		Expect(sent.Writes().Total()).To(BeNumerically("<=", 8), sent.String())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("fails what nobody picks up", func(ctx SpecContext) {
 		key := keyOf("orphan")
@@ -87,40 +85,36 @@ func cycle(revision contract.Revision, crds func() []*apiextv1.CustomResourceDef
 			g.Expect(di.Status.Phase).To(Equal(phases.Failed))
 			g.Expect(di.Status.LastError.Reason).To(Equal(lsv1alpha1.PickupTimeoutReason))
 		}).WithContext(ctx).WithTimeout(20 * time.Second).Should(Succeed())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("stops a call that runs", func(ctx SpecContext) {
 		key := keyOf("stopped")
-		fake.On(contract.Reconcile, landscapertest.UntilCancelled())
+		fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, typ, config))).To(Succeed())
-		_, err := fake.AwaitCall(ctx, key, contract.Reconcile, 1)
+		_, err := fake.AwaitCall(ctx, key, contract.ActionReconcile, 1)
 		Expect(err).NotTo(HaveOccurred())
-		if revision == contract.JobID {
-			Expect(ls.Interrupt(ctx, key)).To(Succeed())
-		} else {
-			Expect(ls.Operate(ctx, key, contract.AbortOperation)).To(Succeed())
-		}
-		_, err = fake.AwaitReturn(ctx, key, contract.Abort, 1)
+		Expect(world.RevisionOf(revision).Interrupt(ctx, ls, key)).To(Succeed())
+		_, err = fake.AwaitReturn(ctx, key, contract.ActionAbort, 1)
 		Expect(err).NotTo(HaveOccurred())
 		di, err := ls.AwaitFinished(ctx, key)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("lets a killed manager write nothing more", func(ctx SpecContext) {
 		key := keyOf("killed")
 		release := make(chan struct{})
-		fake.On(contract.Reconcile, landscapertest.IgnoreContext(release))
+		fake.On(contract.ActionReconcile, landscapertest.IgnoreContext(release))
 		Expect(ls.Deploy(ctx, ls.Item(key.Namespace, key.Name, typ, config))).To(Succeed())
-		_, err := fake.AwaitCall(ctx, key, contract.Reconcile, 1)
+		_, err := fake.AwaitCall(ctx, key, contract.ActionReconcile, 1)
 		Expect(err).NotTo(HaveOccurred())
 		mgr.Kill()
 		close(release)
-		_, err = fake.AwaitReturn(ctx, key, contract.Reconcile, 1)
+		_, err = fake.AwaitReturn(ctx, key, contract.ActionReconcile, 1)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(ctx, mgr.Ended()).WithTimeout(40 * time.Second).Should(BeClosed())
 		di, err := ls.Get(ctx, key)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(di.Status.Phase).To(Equal(phases.Init))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 }

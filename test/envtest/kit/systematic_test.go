@@ -41,7 +41,7 @@ var _ = Describe("systematic runs of a deployer of one's own", func() {
 			if err := c.Create(ctx, ns); err != nil {
 				return err
 			}
-			history, err := conformance.Record(ctx, c, ns.Name, contract.JobID)
+			history, err := conformance.Record(ctx, c, ns.Name, contract.RevisionJobID)
 			if err != nil {
 				return err
 			}
@@ -82,5 +82,5 @@ var _ = Describe("systematic runs of a deployer of one's own", func() {
 				Expect(hit).To(BeTrue(), "%s: %s: not reached", point, fault)
 			}
 		}
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })

@@ -37,7 +37,7 @@ func (w *env) limited(ctx context.Context, verbs ...string) []byte {
 
 var _ = Describe("an item tells", func() {
 	It("that changes by others are not seen at once, and why", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.CreateTarget(ctx, "limited", w.limited(ctx, "get", "create", "patch", "delete"))
 		w.Create(ctx, "item", config(nil, w.configMaps(1, "a")...), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "limited" })
 		di := w.Finished(ctx, "item")
@@ -48,10 +48,10 @@ var _ = Describe("an item tells", func() {
 		Expect(condition.Message).To(And(ContainSubstring("configmaps"), ContainSubstring("forbidden")))
 		w.remove(ctx, "item")
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("which right is missing, and goes on once it is there", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.CreateTarget(ctx, "limited", w.limited(ctx, "get", "list", "watch", "create"))
 		w.Create(ctx, "item", config(nil, w.configMaps(1, "a")...), func(di *lsv1alpha1.DeployItem) { di.Spec.Target.Name = "limited" })
 		Eventually(w.item(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError", HaveField("Message",
@@ -61,10 +61,10 @@ var _ = Describe("an item tells", func() {
 		role.Rules[0].Verbs = append(role.Rules[0].Verbs, "patch")
 		Expect(w.Client.Update(ctx, role)).To(Succeed())
 		Expect(w.Finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("what is wrong with its configuration, and is deleted all the same [H-29]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")...))
 		di := w.Update(ctx, "item", config(map[string]any{"deleteTimeOut": "1m"}, w.configMaps(1, "b")...))
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
@@ -74,10 +74,10 @@ var _ = Describe("an item tells", func() {
 		w.remove(ctx, "item")
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 		Eventually(w.events(ctx, "item")).WithTimeout(patience).Should(ContainElement(HavePrefix("InvalidConfiguration: ")))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("which field of an object cannot be changed", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		frozen := func(value string) map[string]any {
 			cm := w.configMap("frozen", map[string]string{"key": value})
 			cm["immutable"] = true
@@ -88,5 +88,5 @@ var _ = Describe("an item tells", func() {
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Message).To(ContainSubstring("ConfigMap " + w.Namespace + "/frozen: .data: "))
 		Expect(di.Status.LastError.Codes).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -95,7 +95,7 @@ func (w *env) complains(ctx context.Context, name string) *lsv1alpha1.DeployItem
 var _ = Describe("a target that denies deletes", func() {
 	for name, deny := range denials {
 		It("("+name+") keeps the item in its place until it allows them", func(ctx SpecContext) {
-			w := newEnv(ctx, contract.JobID).start()
+			w := newEnv(ctx, contract.RevisionJobID).start()
 			w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 			allow := deny(ctx, w)
 			Expect(w.Landscaper.Mark(ctx, w.Key("item"))).To(Succeed())
@@ -116,10 +116,10 @@ var _ = Describe("a target that denies deletes", func() {
 			allow()
 			Expect(job{}.end(ctx, w)).To(Succeed())
 			job{gone: []string{"cm-0", "cm-1", "cm-2"}}.check(ctx, w, di)
-		}, SpecTimeout(2*time.Minute))
+		}, SpecTimeout(8*time.Minute))
 
 		It("("+name+") is not forgotten by an update", func(ctx SpecContext) {
-			w := newEnv(ctx, contract.JobID).start()
+			w := newEnv(ctx, contract.RevisionJobID).start()
 			w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 			allow := deny(ctx, w)
 			Expect(w.Landscaper.Update(ctx, w.Key("item"), config(nil, w.configMaps(2, "b")...))).To(Succeed())
@@ -139,6 +139,6 @@ var _ = Describe("a target that denies deletes", func() {
 			allow()
 			Expect(last.end(ctx, w)).To(Succeed())
 			last.check(ctx, w, di)
-		}, SpecTimeout(2*time.Minute))
+		}, SpecTimeout(8*time.Minute))
 	}
 })

@@ -58,7 +58,7 @@ func (w *env) heals(ctx context.Context, name, value string) {
 
 var _ = Describe("drift", func() {
 	It("is left alone while the item's owner says so, and healed after that [L3]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{continuousreconcile.ActiveAnnotation: "false"})).To(Succeed())
 		Eventually(func(g Gomega) {
@@ -73,10 +73,10 @@ var _ = Describe("drift", func() {
 		w.heals(ctx, "cm-1", "a")
 		_, writes := w.Spent(before)
 		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is told in events that name each object, the field manager and the field", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		w.editAs(ctx, "kubectl-edit", "cm-0", "by hand")
 		w.heals(ctx, "cm-0", "a")
@@ -86,10 +86,10 @@ var _ = Describe("drift", func() {
 			"Normal item: configmaps "+w.Namespace+"/cm-0: changed by kubectl-edit (data.key)",
 			"Normal item: configmaps "+w.Namespace+"/cm-1: changed by some-controller (data.key)",
 		))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("of objects that were deleted or lost our label is healed", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		Expect(w.Client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(w.Namespace), client.HasLabels{ownership.LabelItem})).To(Succeed())
 		for _, name := range []string{"cm-0", "cm-1", "cm-2"} {
@@ -106,10 +106,10 @@ var _ = Describe("drift", func() {
 		Eventually(w.Data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Labels", HaveKey(ownership.LabelItem)))
 		before := w.Counter.Snapshot()
 		Consistently(func() int { _, writes := w.Spent(before); return writes }).Should(BeZero())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that comes back each time is a fight: told, slowed down, and no reason to keep a job waiting", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		before := w.Counter.Snapshot()
 		w.fight(ctx, "cm-0")
@@ -133,10 +133,10 @@ var _ = Describe("drift", func() {
 		now := w.Counter.Snapshot()
 		Consistently(func() int { _, writes := w.Spent(now); return writes }).WithTimeout(3*time.Second).
 			Should(BeNumerically("<=", 1), "no hot loop after the job either")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is healed after random fights, within the announced delay [F23]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Fights = watch.GuardOptions{FirstDelay: 500 * time.Millisecond, MaxDelay: 2 * time.Second}
 		w.start()
 		const fights = 8
@@ -146,10 +146,10 @@ var _ = Describe("drift", func() {
 			w.heals(ctx, fmt.Sprintf("cm-%d", i), "a")
 		}
 		Expect(w.notes(ctx, "Drift")(NewWithT(GinkgoTB()))).To(ContainElement(ContainSubstring("a fight with")))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("while a job runs is healed by that job, or right after it", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(4, "a")...))
 		edited := sync.OnceFunc(func() { w.editAs(ctx, "kubectl-edit", "cm-0", "by hand") })
 		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "cm-3" },
@@ -180,10 +180,10 @@ var _ = Describe("drift", func() {
 		goOn.Namespace, goOn.Name = w.Namespace, "go"
 		Expect(w.Client.Create(ctx, goOn)).To(Succeed())
 		Expect(job{after: []any{}}.end(ctx, w)).To(Succeed())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that no watch can see is healed by schedule, which believes nothing [L3]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		more := map[string]any{
 			"continuousReconcile": map[string]any{"every": "5s"}, "readinessChecks": map[string]any{"disableDefault": true},
 		}
@@ -206,7 +206,7 @@ var _ = Describe("drift", func() {
 		Expect(names(NewGomega(Fail))).To(Equal([]string{"second", "first"}))
 		Consistently(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(time.Second).Should(BeZero(), "the order of a list is a blind spot")
 		Eventually(names).WithTimeout(patience).Should(Equal([]string{"first", "second"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // fight changes a ConfigMap again whenever it was put right, until the spec ends.
@@ -278,7 +278,7 @@ func (w *env) deployment(name string, variables ...string) map[string]any {
 
 var _ = Describe("an object with two claims", func() {
 	It("stays the first item's; the second gets an error that names the first", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "first", config(nil, w.configMap("cm-0", map[string]string{"key": "first"})))
 		before := w.Read(ctx, "cm-0")
 		w.Create(ctx, "second", config(nil, w.configMap("cm-0", map[string]string{"key": "second"}), w.configMap("cm-1", map[string]string{"key": "second"})))
@@ -293,10 +293,10 @@ var _ = Describe("an object with two claims", func() {
 		Expect(w.Landscaper.Delete(ctx, w.Key("second"))).To(Succeed())
 		Expect(w.Read(ctx, "cm-0")).To(Equal(before))
 		Expect(w.Read(ctx, "cm-1")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("goes to the item that is created again with the same name", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMap("cm-0", map[string]string{"key": "a", "old": "a"}), w.configMap("cm-1", map[string]string{"key": "a"})))
 		uid := w.Read(ctx, "cm-0").UID
 		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{lsv1alpha1.DeleteWithoutUninstallAnnotation: "true"})).To(Succeed())
@@ -313,5 +313,5 @@ var _ = Describe("an object with two claims", func() {
 		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 		Expect(w.Read(ctx, "cm-1")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

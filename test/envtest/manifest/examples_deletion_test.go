@@ -39,23 +39,23 @@ func (w *env) secret(ctx context.Context, name string) {
 
 var _ = Describe("the examples of deletion groups", func() {
 	It("predefined: take what they are named after", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "groups-predefined")
 		w.remove(ctx, "groups-predefined")
 		Expect(w.Read(ctx, "groups-predefined")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that match nothing leave everything, and the item says so [H-22]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "groups-empty")
 		before := w.Read(ctx, "groups-empty").ResourceVersion
 		w.remove(ctx, "groups-empty")
 		Expect(w.Read(ctx, "groups-empty").ResourceVersion).To(Equal(before))
 		Eventually(w.events(ctx, "groups-empty")).WithTimeout(patience).Should(ContainElement(HavePrefix("Left: ConfigMap " + w.Namespace + "/groups-empty stays")))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("custom: go by kind, name and namespace, each when the one before is done", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "groups-custom")
 		w.hold(ctx, "groups-custom-first")
 		w.leave(ctx, "groups-custom")
@@ -67,47 +67,47 @@ var _ = Describe("the examples of deletion groups", func() {
 		w.release(ctx, "groups-custom-first")
 		w.gone(ctx, "groups-custom")
 		Expect(w.Read(ctx, "groups-custom-second")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("with forceDelete: remove finalizers", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "groups-force")
 		w.hold(ctx, "groups-force")
 		w.remove(ctx, "groups-force")
 		Expect(w.Read(ctx, "groups-force")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("with deleteAllResources: delete what others made, also for an item that manages nothing [H-23]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.secret(ctx, "made-by-others")
 		w.secret(ctx, "not-named")
 		w.succeed(ctx, "groups-all")
 		w.remove(ctx, "groups-all")
 		Expect(w.exists(ctx, &corev1.Secret{}, "made-by-others")).To(BeFalse())
 		Expect(w.exists(ctx, &corev1.Secret{}, "not-named")).To(BeTrue())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("with targetName: work in another target", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.CreateTarget(ctx, "second", cp.Kubeconfig())
 		w.secret(ctx, "made-by-others")
 		w.succeed(ctx, "groups-target")
 		w.remove(ctx, "groups-target")
 		Expect(w.exists(ctx, &corev1.Secret{}, "made-by-others")).To(BeFalse())
 		Expect(w.Read(ctx, "groups-target")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("during an update: order what is no longer wanted", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "groups-update")
 		deleted := w.record("delete")
 		config := w.example("groups-update").Spec.Configuration
 		w.Update(ctx, "groups-update", without(config.Raw, "manifests"))
 		Expect(deleted()).To(Equal([]string{"secrets", "configmaps"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("with deleteTimeout: give up after it, and say what is still there [D10, H-21]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "delete-timeout")
 		w.hold(ctx, "delete-timeout")
 		w.leave(ctx, "delete-timeout")
@@ -118,5 +118,5 @@ var _ = Describe("the examples of deletion groups", func() {
 		w.release(ctx, "delete-timeout")
 		w.leave(ctx, "delete-timeout")
 		w.gone(ctx, "delete-timeout")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -16,7 +16,7 @@ import (
 
 var _ = Describe("the examples of exports", func() {
 	It("read values, follow references and nest keys; without exports the Secret goes [D14, H-33]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		di := w.succeed(ctx, "exports")
 		service := &corev1.Service{}
 		Expect(w.exists(ctx, service, "database")).To(BeTrue())
@@ -33,29 +33,29 @@ var _ = Describe("the examples of exports", func() {
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 		Expect(di.Status.ExportReference).To(BeNil())
 		Expect(w.exists(ctx, &corev1.Secret{}, "exports-export")).To(BeFalse())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("read from another target, and wait for what is not there yet [D14]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.CreateTarget(ctx, "second", cp.Kubeconfig())
 		w.begin(ctx, "export-elsewhere")
 		w.says(ctx, "export-elsewhere", `export "gate": ConfigMap `+w.Namespace+"-second/gate does not exist")
 		w.gate(ctx)
 		di := w.Finished(ctx, "export-elsewhere")
 		Expect(w.exported(ctx, di)).To(Equal(map[string]any{"gate": map[string]any{"open": "yes"}}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("fail after their time, with what is missing [D14]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		di := w.run(ctx, "export-timeout")
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Message).To(ContainSubstring("export address: not done within 1s: export \"address\": Service " + w.Namespace + "/database does not exist"))
 		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
 		Expect(di.Status.ExportReference).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("read what the item has just written, although the target lags behind [D14]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		network := faultnet.Start(GinkgoTB(), faultnet.Scenario{Rules: []faultnet.Rule{{
 			Match: faultnet.Match{Verb: "get", Resource: "configmaps", Name: "cm-0"}, Nth: 2, Fault: faultnet.Stale(1),
 		}}})
@@ -69,5 +69,5 @@ var _ = Describe("the examples of exports", func() {
 		di := w.Update(ctx, "item", config(exporting, w.configMaps(1, "b")...))
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 		Expect(w.exported(ctx, di)).To(Equal(map[string]any{"value": "b"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -16,23 +16,23 @@ import (
 
 var _ = Describe("the examples of objects", func() {
 	It("are read in the older version too [H-28]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.Annotation).start()
+		w := newEnv(ctx, contract.RevisionAnnotation).start()
 		w.succeed(ctx, "old-version")
 		Expect(w.Read(ctx, "old-version").Data).To(HaveKeyWithValue("level", "info"))
 		w.remove(ctx, "old-version")
 		Expect(w.Read(ctx, "old-version")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("expand lists, each item with the policy of the list [D8]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "list")
 		w.remove(ctx, "list")
 		Expect(w.Read(ctx, "list-a")).NotTo(BeNil())
 		Expect(w.Read(ctx, "list-b")).NotTo(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("have policies for what is missing [D8]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "policies")
 		for name, there := range map[string]bool{"managed": true, "fallback": true, "kept": true, "ignored": false, "immutable": true} {
 			Expect(w.Read(ctx, name) != nil).To(Equal(there), name)
@@ -45,10 +45,10 @@ var _ = Describe("the examples of objects", func() {
 		for name, there := range map[string]bool{"managed": false, "fallback": false, "kept": true, "immutable": false} {
 			Expect(w.Read(ctx, name) != nil).To(Equal(there), name)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("have policies for what was there before [D8, H-18]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		for _, name := range []string{"managed", "fallback", "kept", "ignored", "immutable"} {
 			w.theirs(ctx, name, map[string]string{"level": "theirs"})
 		}
@@ -65,7 +65,7 @@ var _ = Describe("the examples of objects", func() {
 			Expect(w.Read(ctx, name) != nil).To(Equal(there), name)
 		}
 		Eventually(w.events(ctx, "policies")).WithTimeout(patience).Should(ContainElement(HavePrefix("AdoptedDeleted: ")))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	// What is there: {level: theirs, format: "", more: theirs}. The manifest: {level: info, format: json}.
 	for strategy, want := range map[string]map[string]string{
@@ -76,7 +76,7 @@ var _ = Describe("the examples of objects", func() {
 		"mergeoverwrite": {"level": "info", "format": "json", "more": "theirs"},
 	} {
 		It("have the strategy "+strategy+" [D9]", func(ctx SpecContext) {
-			w := newEnv(ctx, contract.JobID).start()
+			w := newEnv(ctx, contract.RevisionJobID).start()
 			name := "strategy-" + strategy
 			w.theirs(ctx, name, map[string]string{"level": "theirs", "format": "", "more": "theirs"})
 			w.succeed(ctx, name)
@@ -87,11 +87,11 @@ var _ = Describe("the examples of objects", func() {
 			Expect(stays).To(Equal(strings.HasPrefix(strategy, "merge")), "a field that left the manifest")
 			w.remove(ctx, name)
 			Expect(w.Read(ctx, name)).To(BeNil())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 	}
 
 	It("are annotated and patched before and after [D8]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "before-and-after")
 		cm := w.Read(ctx, "before-and-after")
 		Expect(cm.Annotations).To(HaveKeyWithValue("example.com/origin", "landscape"))
@@ -113,13 +113,13 @@ var _ = Describe("the examples of objects", func() {
 		Expect(cm.Data).To(HaveKeyWithValue("state", "leaving"))
 		w.release(ctx, "before-and-after")
 		Expect(w.Landscaper.AwaitGone(ctx, w.Key("before-and-after"))).To(Succeed())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("are reconciled on their schedule, indirect changes included [L3]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "every-second")
 		w.Edit(ctx, "every-second", func(cm *corev1.ConfigMap) { cm.Data["level"] = "by hand" })
 		Eventually(w.Data(ctx, "every-second")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("level", "info")))
 		w.succeed(ctx, "at-night")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -31,13 +31,13 @@ func (w *env) namespace(ctx context.Context, name string) string {
 
 var _ = Describe("the examples of readiness checks", func() {
 	It("do without the default check [D12]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "not-checked")
 		w.remove(ctx, "not-checked")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("tell what is not ready while waiting and when time is up, and let other items go first [D12, H-24]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.begin(ctx, "readiness-timeout")
 		reason := "Service " + w.Namespace + "/readiness-timeout: the load balancer has no address yet"
 		w.says(ctx, "readiness-timeout", reason)
@@ -46,10 +46,10 @@ var _ = Describe("the examples of readiness checks", func() {
 		Expect(last.Message).To(And(ContainSubstring("not done within 2s"), ContainSubstring(reason)))
 		Expect(last.Reason).To(Equal(lsv1alpha1.ProgressingTimeoutReason))
 		Expect(last.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("look at fields of objects of the item and of others [D13]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.begin(ctx, "custom-checks")
 		w.says(ctx, "custom-checks", `check "database is up": ConfigMap `+w.Namespace+`/database: .data.phase does not exist`)
 		w.Edit(ctx, "database", func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"phase": "Down"} })
@@ -63,24 +63,24 @@ var _ = Describe("the examples of readiness checks", func() {
 		shard.Labels, shard.Data = map[string]string{"shard-of": w.Namespace + "-database"}, map[string]string{"state": "open"}
 		Expect(w.Client.Create(ctx, shard)).To(Succeed())
 		Expect(w.Finished(ctx, "custom-checks").Status.Phase).To(Equal(phases.Succeeded))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("have these operators [D13]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.succeed(ctx, "operators")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("look into another target [D13]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.CreateTarget(ctx, "second", cp.Kubeconfig())
 		w.begin(ctx, "check-elsewhere")
 		w.says(ctx, "check-elsewhere", `check "gate is open": ConfigMap `+w.Namespace+"-second/gate: does not exist")
 		w.gate(ctx)
 		Expect(w.Finished(ctx, "check-elsewhere").Status.Phase).To(Equal(phases.Succeeded))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("leave the only worker free while an item waits [H-24]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.workers = 1
 		w.start()
 		for _, name := range []string{"custom-checks", "check-elsewhere"} {
@@ -93,7 +93,7 @@ var _ = Describe("the examples of readiness checks", func() {
 		w.succeed(ctx, "operators")
 		Expect(time.Since(before)).To(BeNumerically("<", 5*time.Second))
 		Expect(w.item(ctx, "custom-checks")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // gate is what two examples look for in another target.

@@ -48,7 +48,7 @@ var _ = Describe("with the cluster's own controllers", Ordered, func() {
 	})
 
 	It("is applied, waits until it is ready and tells for what, heals, and is deleted [D12, L3]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.begin(ctx, "logging")
 		Eventually(w.item(ctx, "logging")).WithTimeout(patience).Should(WithTransform(waiting, ContainSubstring("Deployment.apps "+w.Namespace+"/logging: Available: 0/2")))
 		Expect(w.item(ctx, "logging")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
@@ -73,15 +73,15 @@ var _ = Describe("with the cluster's own controllers", Ordered, func() {
 		w.remove(ctx, "logging")
 		Expect(w.exists(ctx, &appsv1.Deployment{}, "logging")).To(BeFalse())
 		Expect(w.exists(ctx, &corev1.ConfigMap{}, "logging")).To(BeFalse())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("goes by stages, and back, whatever the order of the manifests [D15]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		applied := w.record("patch")
 		w.succeed(ctx, "stages")
 		Expect(applied()).To(Equal([]string{"customresourcedefinitions", "namespaces", "clusterroles", "backups"}))
 		deleted := w.record("delete")
 		w.remove(ctx, "stages")
 		Expect(deleted()).To(Equal([]string{"backups", "clusterroles", "namespaces", "customresourcedefinitions"}))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })

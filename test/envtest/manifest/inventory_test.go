@@ -31,20 +31,20 @@ func (w *env) loseInventory(ctx context.Context, name string) {
 
 var _ = Describe("an inventory that was lost", func() {
 	It("is restored from the labels by the next job, which prunes [F37]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		w.loseInventory(ctx, "item")
 		w.Update(ctx, "item", config(nil, w.configMaps(2, "b")...))
 		w.heals(ctx, "cm-1", "b")
 		Expect(w.Read(ctx, "cm-2")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is restored from the labels by a deletion [F37]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(1, "a")[0], entry{"manifest": w.configMap("kept", map[string]string{"key": "a"}), "policy": "keep"}))
 		w.loseInventory(ctx, "item")
 		w.Delete(ctx, "item")
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
 		Expect(w.Read(ctx, "kept")).NotTo(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -101,7 +101,7 @@ func (j job) end(ctx context.Context, w *env) error {
 // returns how many writes the first one made.
 func (j job) run(ctx context.Context, manifests func(*env) job, k *killer) int {
 	GinkgoHelper()
-	w := newEnv(ctx, contract.JobID)
+	w := newEnv(ctx, contract.RevisionJobID)
 	j = manifests(w)
 	jobs := w.watchJobs()
 	foreign := w.foreign(ctx)
@@ -215,11 +215,11 @@ var _ = Describe("a process that is killed", func() {
 				By(fmt.Sprintf("killed at write %d, before it took effect: %t", k.at, k.before))
 				job{}.run(ctx, manifests, k)
 			})
-		}, SpecTimeout(3*time.Minute))
+		}, SpecTimeout(10*time.Minute))
 	}
 
 	It("leaves what others made under a name that it was about to use", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		k := newKiller(1, true, func(r faultnet.Request) bool { return r.Resource == "configmaps" })
 		k.Arm()
 		first := w.process(k)
@@ -235,7 +235,7 @@ var _ = Describe("a process that is killed", func() {
 		w.process(newKiller(0, false, nil))
 		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 		Expect(w.Read(ctx, "cm-1")).To(Equal(before))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })
 
 // inParallel calls f for each, some at a time.

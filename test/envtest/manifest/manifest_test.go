@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("the manifest deployer", func() {
-	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
+	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		It("applies, changes, prunes and deletes ("+string(revision)+") [D8]", func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			di := w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
@@ -33,11 +33,11 @@ var _ = Describe("the manifest deployer", func() {
 			Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
 			Expect(w.Read(ctx, "cm-0")).To(BeNil())
 			Expect(w.Read(ctx, "cm-1")).To(BeNil())
-		}, SpecTimeout(2*time.Minute))
+		}, SpecTimeout(8*time.Minute))
 	}
 
 	It("writes N objects first, nothing for the same again, and one for one that changed", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(20, "a")...))
 		_, writes := w.Spent(nil)
 		Expect(writes).To(Equal(20))
@@ -54,10 +54,10 @@ var _ = Describe("the manifest deployer", func() {
 		_, writes = w.Spent(before)
 		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
 		Expect(w.Read(ctx, "cm-7").Data).To(HaveKeyWithValue("key", "b"))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("writes nothing for the same again after a restart", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(20, "a")...))
 		w.Manager.Stop()
 		_, err := w.Landscaper.Trigger(ctx, w.Key("item"))
@@ -67,10 +67,10 @@ var _ = Describe("the manifest deployer", func() {
 		w.Finished(ctx, "item")
 		_, writes := w.Spent(before)
 		Expect(writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("heals what others change, at once and without polling [L3]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		before := w.Counter.Snapshot()
 		w.Edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
@@ -86,10 +86,10 @@ var _ = Describe("the manifest deployer", func() {
 		before = w.Counter.Snapshot()
 		w.Edit(ctx, "cm-0", func(cm *corev1.ConfigMap) { cm.Data["theirs"] = "stays" })
 		Consistently(func() int { _, writes := w.Spent(before); return writes }).Should(BeZero())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("comes back when an object of somebody else is as a custom check and an export want it [D13, D14]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		theirs := &corev1.ConfigMap{Data: map[string]string{"state": "starting"}}
 		theirs.Namespace, theirs.Name = w.Namespace, "theirs"
 		Expect(w.Client.Create(ctx, theirs)).To(Succeed())
@@ -116,10 +116,10 @@ var _ = Describe("the manifest deployer", func() {
 		di := w.Finished(ctx, "item")
 		Expect(di.Status.Phase).To(Equal(phases.Succeeded), "%+v", di.Status.LastError)
 		Expect(di.Status.ExportReference).NotTo(BeNil())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("reads credentials again that are refused, and gives up when they are refused twice [H-15]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		refuse := faultnet.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
 		w.Counter.Inject(faultnet.Times(1, refuse))
 		di := w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
@@ -132,10 +132,10 @@ var _ = Describe("the manifest deployer", func() {
 
 		w.Counter.Inject(nil)
 		Expect(w.Again(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("heals what was changed while it was down", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(3, "a")...))
 		w.Manager.Stop()
 		w.Edit(ctx, "cm-1", func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
@@ -144,5 +144,5 @@ var _ = Describe("the manifest deployer", func() {
 		Eventually(w.Data(ctx, "cm-1")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
 		_, writes := w.Spent(before)
 		Expect(writes).To(Equal(1), "%s", w.Counter.Snapshot().Since(before))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })

@@ -21,7 +21,7 @@ import (
 
 var _ = Describe("the manifest deployer promises", func() {
 	It("to forget nothing when an apply fails half-way [D11, H-14]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "cm-2" },
 			faultnet.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)))
@@ -38,10 +38,10 @@ var _ = Describe("the manifest deployer promises", func() {
 		for _, name := range []string{"cm-0", "cm-1", "cm-2", "cm-3"} {
 			Expect(w.Read(ctx, name)).To(BeNil(), name)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("to remember what it was not allowed to delete [D11, H-21]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
 			faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))
@@ -55,10 +55,10 @@ var _ = Describe("the manifest deployer promises", func() {
 		w.Counter.Inject(nil)
 		Expect(w.Finished(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 		Expect(w.Read(ctx, "cm-1")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("to refuse a Target of another type [D16]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "other"}}
 		target.Spec.Type = "landscaper.gardener.cloud/helm-repository"
 		target.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(`{"kubeconfig":"x"}`))
@@ -68,10 +68,10 @@ var _ = Describe("the manifest deployer promises", func() {
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorConfigurationProblem))
 		Expect(di.Status.LastError.Message).To(ContainSubstring(`spec.target: target configuration: type: is not "landscaper.gardener.cloud/kubernetes-cluster"`))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("to say at the item's timeout what was not ready [D12]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		di := w.example("readiness-timeout")
 		raw, err := json.Marshal(without(di.Spec.Configuration.Raw, "readinessChecks"))
 		Expect(err).NotTo(HaveOccurred())
@@ -81,10 +81,10 @@ var _ = Describe("the manifest deployer promises", func() {
 		Expect(di.Status.Phase).To(Equal(phases.Failed))
 		Expect(di.Status.LastError.Message).To(ContainSubstring("Service " + w.Namespace + "/readiness-timeout: the load balancer has no address yet"))
 		Expect(di.Status.LastError.Codes).To(ContainElement(lsv1alpha1.ErrorTimeout))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("to cope with long names [H-17]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		name := strings.Repeat("long-", 40) + "name"
 		exports := map[string]any{"exports": []any{map[string]any{
 			"key": "k", "jsonPath": ".data.key", "fromResource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "cm-0", "namespace": w.Namespace},
@@ -96,10 +96,10 @@ var _ = Describe("the manifest deployer promises", func() {
 		Eventually(w.Data(ctx, "cm-0")).WithTimeout(patience).Should(HaveField("Data", HaveKeyWithValue("key", "a")))
 		w.remove(ctx, name)
 		Expect(w.Read(ctx, "cm-0")).To(BeNil())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("to leave an object of another item alone, and to name that item [H-17]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Deploy(ctx, "owner", config(nil, w.configMaps(1, "a")...))
 		w.Create(ctx, "thief", config(nil, w.configMaps(1, "b")...))
 		Eventually(w.item(ctx, "thief")).WithTimeout(patience).Should(HaveField("Status.LastError", HaveField("Message",
@@ -107,10 +107,10 @@ var _ = Describe("the manifest deployer promises", func() {
 		Expect(w.Read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "a"))
 		w.remove(ctx, "thief")
 		Expect(w.Read(ctx, "cm-0").Data).To(HaveKeyWithValue("key", "a"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("to take over from Landscaper's own deployer, and to hand back [D11]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "cm-0"}, Data: map[string]string{"key": "old", "gone": "x"}}
 		old.Labels = map[string]string{"manifest.deployer.landscaper.gardener.cloud/deployitem": "item"}
 		left, labelled := old.DeepCopy(), old.DeepCopy()
@@ -154,10 +154,10 @@ var _ = Describe("the manifest deployer promises", func() {
 		Expect(back.Kind).To(Equal("ProviderStatus"))
 		Expect(back.ManagedResources).To(ConsistOf(
 			And(HaveField("Policy", "manage"), HaveField("Resource.UID", old.UID)), HaveField("Resource.UID", labelled.UID)))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("to cost what the guide says", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		calls := func(f func()) []int {
 			before := w.Counter.Snapshot()
 			f()
@@ -174,5 +174,5 @@ var _ = Describe("the manifest deployer promises", func() {
 		settled()
 		Expect(calls(func() { w.Update(ctx, "item", config(nil, w.configMaps(9, "a")...)) })).To(Equal([]int{1, 1}), "one removed")
 		Expect(calls(func() { w.remove(ctx, "item") })).To(Equal([]int{9, 9}), "deletion")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

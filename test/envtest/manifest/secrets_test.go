@@ -251,7 +251,7 @@ func leaks(texts map[string]string, names []string) []string {
 
 var _ = Describe("a secret", func() {
 	It("of any input shows nowhere", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.apiServerEchoes(ctx)
 		w.leakyTargets(ctx)
 		log := &logbook{}
@@ -284,7 +284,7 @@ var _ = Describe("a secret", func() {
 		}
 		Expect(log.text()).NotTo(BeEmpty())
 		Expect(leaks(w.public(ctx, log), names)).To(BeEmpty())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })
 
 // apiServerEchoes makes sure that there is something to hide.

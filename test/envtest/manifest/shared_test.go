@@ -31,7 +31,7 @@ func (w *env) liveNamespace(ctx context.Context, name string) *corev1.Namespace 
 }
 
 var _ = Describe("an object that several items hold", func() {
-	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
+	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		for _, strategy := range []string{"apply", "update", "patch"} {
 			It("belongs to all of them if it is a Namespace ("+string(revision)+", "+strategy+") [F62]", func(ctx SpecContext) {
 				w := newEnv(ctx, revision).start()
@@ -65,12 +65,12 @@ var _ = Describe("an object that several items hold", func() {
 				Expect(err).NotTo(HaveOccurred())
 				Eventually(func() bool { return w.liveNamespace(ctx, shared).DeletionTimestamp != nil }, patience).
 					Should(BeTrue(), "the last one deletes it")
-			}, SpecTimeout(2*time.Minute))
+			}, SpecTimeout(8*time.Minute))
 		}
 	}
 
 	It("is healed for the one that its label names, and moves on with the label [F62]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.SharedKinds = []schema.GroupKind{{Kind: "ConfigMap"}}
 		w.start()
 		w.Deploy(ctx, "one", config(nil, w.configMap("shared", map[string]string{"key": "value", "one": "1"})))
@@ -85,9 +85,9 @@ var _ = Describe("an object that several items hold", func() {
 		Eventually(w.Data(ctx, "shared"), patience).Should(HaveField("Data", HaveKeyWithValue("two", "2")))
 		Expect(w.Landscaper.Delete(ctx, w.Key("two"))).To(Succeed())
 		Expect(w.Read(ctx, "shared")).To(BeNil())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
-	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
+	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		It("fails the second at once, with the name of the first, if it is of another kind ("+string(revision)+") [F62]", func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			Expect(w.Deploy(ctx, "one", config(nil, w.configMap("mine", map[string]string{"key": "value"}))).Status.Phase).To(Equal(phases.Succeeded))
@@ -96,6 +96,6 @@ var _ = Describe("an object that several items hold", func() {
 			Expect(di.Status.LastError.Message).To(ContainSubstring(w.Namespace + "/one"))
 			Expect(di.Status.LastError.Codes).To(ConsistOf(lsv1alpha1.ErrorConfigurationProblem))
 			Expect(w.Read(ctx, "mine").Data).To(HaveKeyWithValue("key", "value"))
-		}, SpecTimeout(2*time.Minute))
+		}, SpecTimeout(8*time.Minute))
 	}
 })

@@ -65,7 +65,7 @@ func trickling() []byte {
 
 var _ = Describe("An item of a healthy target", func() {
 	It("starts within two seconds beside 40 items of targets whose responses never end [F4]", func(ctx SpecContext) {
-		evil, good := newEnv(ctx, contract.JobID), newEnv(ctx, contract.JobID)
+		evil, good := newEnv(ctx, contract.RevisionJobID), newEnv(ctx, contract.RevisionJobID)
 		for i := range 5 {
 			name := fmt.Sprintf("evil-%d", i)
 			evil.CreateTarget(ctx, name, trickling())

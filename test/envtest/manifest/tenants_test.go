@@ -154,7 +154,7 @@ const (
 
 var _ = Describe("many items on many targets", func() {
 	It("share one client per target, and do not wait for one that does not answer", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		dead := newTunnel(ctx)
 		w.tenants(ctx, tenantCount, dead)
 		w.start()
@@ -202,7 +202,7 @@ var _ = Describe("many items on many targets", func() {
 		w.allSucceed(ctx, late)
 		Expect(w.metric("deployerkit_target_client_events_total", "event", "created")).To(BeEquivalentTo(tenantCount))
 		Expect(w.metric("deployerkit_target_discoveries_total", "result", "ok")).To(BeEquivalentTo(tenantCount))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })
 
 // createOn creates an item with one ConfigMap of its name on a Target.

@@ -118,7 +118,7 @@ var _ = Describe("while an item waits", Ordered, func() {
 		DeferCleanup(cp.StopControllerManager)
 	})
 
-	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
+	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		It("a Deployment is written once under each strategy ("+string(revision)+") [F24, F61]", func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
 			versions := w.versions()
@@ -157,7 +157,7 @@ var _ = Describe("while an item waits", Ordered, func() {
 				Expect(w.Again(ctx, name).Status.Phase).To(Equal(phases.Succeeded))
 			}
 			Expect(w.writesTo("deployments")).To(Equal(before), "%s", w.Counter.Snapshot())
-		}, SpecTimeout(3*time.Minute))
+		}, SpecTimeout(10*time.Minute))
 
 		It("a Secret that a controller fills in is written once under each strategy ("+string(revision)+") [F24, F61]", func(ctx SpecContext) {
 			w := newEnv(ctx, revision).start()
@@ -198,11 +198,11 @@ var _ = Describe("while an item waits", Ordered, func() {
 				Expect(secret.ResourceVersion).To(Equal(filled[name]), name)
 				Expect(w.exported(ctx, w.item(ctx, name)(NewGomega(Fail)))).To(HaveKeyWithValue("token", Not(BeEmpty())))
 			}
-		}, SpecTimeout(3*time.Minute))
+		}, SpecTimeout(10*time.Minute))
 	}
 
 	It("events wake it about once per second, and not more often [F61]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start()
+		w := newEnv(ctx, contract.RevisionJobID).start()
 		w.Create(ctx, "item", config(nil, map[string]any{
 			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"namespace": w.Namespace, "name": "noisy"},
 			"spec": map[string]any{"type": "LoadBalancer", "ports": []any{map[string]any{"port": 80}}},
@@ -219,10 +219,10 @@ var _ = Describe("while an item waits", Ordered, func() {
 			return reads + writes
 		}).WithTimeout(8 * time.Second).WithPolling(50 * time.Millisecond).Should(BeNumerically("<=", 10))
 		Expect(n).To(BeNumerically(">", 20))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("what others change of an object is left alone by the strategies that read first, and put right by the next job [F61]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		reading := []string{"update", "patch", "mergeOverwrite"}
 		for _, strategy := range reading {
 			name := nameOf(strategy)
@@ -240,7 +240,7 @@ var _ = Describe("while an item waits", Ordered, func() {
 			w.Again(ctx, name)
 			Expect(w.Read(ctx, name).Data).To(Equal(map[string]string{"key": "ours", "more": "theirs"}), strategy)
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // nameOf is the name of the item and of the object with a strategy.

@@ -23,6 +23,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/mock"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // config is a configuration of the mock deployer with the given fields.
@@ -47,9 +48,7 @@ type env struct {
 func start(revision contract.Revision, controller *mockv1alpha1.Configuration) *env {
 	GinkgoHelper()
 	w := &env{requests: &faultnet.Counter{}, prefix: string(revision) + "-", revision: revision}
-	w.ls = landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{
-		Revision: revision, DeployerType: revision == contract.JobID, // else items would start before they get their job
-	})
+	w.ls = landscapertest.NewLandscaper(c, world.RevisionOf(revision).Landscaper())
 	landscapertest.StartManager(GinkgoTB(), w.requests.Wrap(cp.Config), mock.Args(controller), landscapertest.WithLog(GinkgoLogr))
 	return w
 }
@@ -75,10 +74,7 @@ func (w *env) again(ctx context.Context, item types.NamespacedName, fields strin
 	replace := fmt.Sprintf(`[{"op":"replace","path":"/spec/config","value":%s}]`, config(fields))
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name}}
 	Expect(c.Patch(ctx, di, client.RawPatch(types.JSONPatchType, []byte(replace)))).To(Succeed())
-	if w.revision == contract.JobID {
-		_, err := w.ls.Trigger(ctx, item)
-		Expect(err).NotTo(HaveOccurred())
-	}
+	Expect(world.RevisionOf(w.revision).Request(ctx, w.ls, item)).To(Succeed())
 }
 
 // finished waits for the end of the run.
@@ -109,7 +105,7 @@ func (w *env) statusWrites(item types.NamespacedName) int {
 }
 
 var _ = Describe("the mock deployer", func() {
-	for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
+	for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 		Context(fmt.Sprintf("under the %s revision", revision), Ordered, ContinueOnFailure, func() {
 			var w *env
 			BeforeAll(func() { w = start(revision, nil) })
@@ -169,7 +165,7 @@ func phases(of **env) {
 		Expect(w.ls.Operate(ctx, item, contract.AbortOperation)).To(Succeed())
 		di := w.finished(ctx, item)
 		Expect(di.Status.Phase).To(BeEquivalentTo("Failed"))
-		Expect(di.Status.LastError.Reason).To(Equal(contract.ReasonAborted))
+		Expect(di.Status.LastError.Reason).To(Equal(contract.AbortedReason))
 		Eventually(ctx, w.ls.Get).WithArguments(ctx, item).Should(HaveField("Annotations", Not(HaveKey(lsv1alpha1.OperationAnnotation))))
 		Expect(secretOf(ctx, item)).NotTo(BeNil())
 	})
@@ -271,7 +267,7 @@ func writes(of **env) {
 // targets are the specs of D5.
 func targets() {
 	It("cares for items whose target its configuration selects [D5]", func(ctx SpecContext) {
-		w := start(contract.JobID, &mockv1alpha1.Configuration{Identity: "selective", TargetSelector: []lsv1alpha1.TargetSelector{{
+		w := start(contract.RevisionJobID, &mockv1alpha1.Configuration{Identity: "selective", TargetSelector: []lsv1alpha1.TargetSelector{{
 			Labels: []lsv1alpha1.Requirement{{Key: "zone", Operator: selection.Equals, Values: []string{"eu"}}},
 		}}})
 		w.prefix = "selective-"

@@ -107,7 +107,7 @@ var _ = Describe("several writers", func() {
 		total := attempts[0] + attempts[1]
 		GinkgoWriter.Printf("%d attempts for %d increments\n", total, writers*times)
 		Expect(total).To(BeNumerically("<=", 2*writers*times))
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("lose no foreign finalizer [K20, K33]", func(ctx SpecContext) {
 		const controllers = 20
@@ -132,7 +132,7 @@ var _ = Describe("several writers", func() {
 		Expect(stored.GetFinalizers()).To(HaveLen(controllers))
 		stored.SetFinalizers(nil)
 		Expect(newClient(cfg).Update(ctx, stored)).To(Succeed())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })
 
 // round removes and adds the own finalizer, and sees after each write that nobody took it away.

@@ -105,7 +105,7 @@ var _ = Describe("a program in the place of Landscaper's own deployer", func() {
 	})
 
 	It("works with the rights of the managed deployers of v0.27, under its contract [O31] [F58]", func(ctx SpecContext) {
-		classic := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.Annotation})
+		classic := landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.RevisionAnnotation})
 		access := restricted(ctx, "managed", managedRights...)
 		session := startWith(map[string]string{"KUBECONFIG": access}, "--config="+writeFile(fmt.Sprintf(chartConfig, "managed", "managed")), "-v=2")
 		goesThrough(ctx, classic, "managed")

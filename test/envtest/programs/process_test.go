@@ -32,7 +32,7 @@ import (
 const (
 	ns = metav1.NamespaceDefault
 	// patience covers a takeover with testFlags on a loaded machine.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 )
 
 // testFlags keep processes apart and make a takeover take seconds.
@@ -59,7 +59,7 @@ func start(program string, args ...string) *gexec.Session {
 
 // landscaper plays the Landscaper with job IDs.
 func landscaper(c client.Client) *landscapertest.Landscaper {
-	return landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.JobID, DeployerType: true})
+	return landscapertest.NewLandscaper(c, landscapertest.LandscaperOptions{Revision: contract.RevisionJobID, DeployerType: true})
 }
 
 // deploy creates an item and hands out its first job.

@@ -121,7 +121,7 @@ var _ = Describe("a secret", func() {
 		w.leave(ctx)
 		Expect(leaks(w.public(ctx))).To(BeEmpty())
 		Expect(logbook.text()).To(ContainSubstring("denied"), "the faults were told of")
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // network has the faults of all victims.

@@ -59,7 +59,7 @@ var _ = DescribeTable("an example needs all of its rbac.yaml in both revisions, 
 	}
 	inTarget := w.cluster(ctx)
 	w.allow(ctx, inTarget, e.target()...)
-	for revision, rule := range map[contract.Revision]faultnet.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+	for revision, rule := range map[contract.Revision]faultnet.Rule{contract.RevisionJobID: foreign(), contract.RevisionAnnotation: older()} {
 		By(string(revision))
 		w.under(revision)
 		w.start(e.args(), rule)
@@ -78,14 +78,14 @@ var _ = DescribeTable("an example needs all of its rbac.yaml in both revisions, 
 		},
 		config:  func(string) any { return redis.Config{Version: "8.2"} },
 		another: func(string) any { return redis.Config{Version: "8.3"} },
-	}, SpecTimeout(2*time.Minute)),
+	}, SpecTimeout(8*time.Minute)),
 	Entry("galera", example{
 		directory: "galera",
 		args:      galeraArgs,
 		target:    func() []rbacv1.PolicyRule { return rulesOf("../../../examples/galera/testdata/rbac.yaml") },
 		config:    func(ns string) any { return galera.Config{Namespace: ns, Replicas: 3, Image: "example.com/none:1"} },
 		another:   func(ns string) any { return galera.Config{Namespace: ns, Replicas: 5, Image: "example.com/none:1"} },
-	}, SpecTimeout(2*time.Minute)),
+	}, SpecTimeout(8*time.Minute)),
 )
 
 // life is a whole life of an item.

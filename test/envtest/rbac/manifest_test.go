@@ -93,7 +93,7 @@ var _ = Describe("the manifest deployer", func() {
 		}
 		inTarget := w.cluster(ctx)
 		w.allow(ctx, inTarget, objects("", "configmaps"))
-		for revision, rule := range map[contract.Revision]faultnet.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+		for revision, rule := range map[contract.Revision]faultnet.Rule{contract.RevisionJobID: foreign(), contract.RevisionAnnotation: older()} {
 			w.under(revision)
 			w.start(manifestArgs(), rule)
 			w.manifestLife(ctx, string(revision))
@@ -101,14 +101,14 @@ var _ = Describe("the manifest deployer", func() {
 		}
 
 		By("targets that are reached with tokens")
-		w.under(contract.JobID)
+		w.under(contract.RevisionJobID)
 		w.start(manifestArgs())
 		w.tokens(ctx)
 
 		Eventually(unused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "what nobody needs nobody should have")
 		Expect(refused(w.user)(NewGomega(Fail))).To(BeEmpty())
 		Expect(refused(inTarget)(NewGomega(Fail))).To(HaveEach(Or(Equal("list configmaps"), Equal("watch configmaps"))), "in the whole cluster, before it asks for its namespace only")
-	}, SpecTimeout(3*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("fails without the right to read the Secrets of Targets", func(ctx SpecContext) {
 		const gone = "get secrets"

@@ -71,7 +71,7 @@ var _ = Describe("the mock deployer", func() {
 			rights = append(rights, r.rights()...)
 		}
 		w.target(ctx, "some", []byte("{}"))
-		for revision, rule := range map[contract.Revision]faultnet.Rule{contract.JobID: foreign(), contract.Annotation: older()} {
+		for revision, rule := range map[contract.Revision]faultnet.Rule{contract.RevisionJobID: foreign(), contract.RevisionAnnotation: older()} {
 			w.under(revision)
 			w.start(mock.Args(nil), rule)
 			w.mockLife(ctx, string(revision))
@@ -79,7 +79,7 @@ var _ = Describe("the mock deployer", func() {
 		}
 		Eventually(unused(w.user, rights)).WithTimeout(patience).Should(BeEmpty(), "what nobody needs nobody should have")
 		Expect(refused(w.user)(NewGomega(Fail))).To(BeEmpty())
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	DescribeTable("fails without one of them", func(ctx SpecContext, gone string, sign func(*env, context.Context)) {
 		w := newEnv(ctx)

@@ -23,7 +23,7 @@ var _ = Describe("calls to the target", func() {
 				b.Add(name, configMap(name), numbered("part", n)[i/2])
 			}
 		}
-		w := newEnv(ctx, contract.JobID).start(build(b))
+		w := newEnv(ctx, contract.RevisionJobID).start(build(b))
 		before := w.Counter.Snapshot()
 		w.deploy(ctx, "item", settings{Value: "a"})
 		reads, writes := w.Spent(before)
@@ -42,10 +42,10 @@ var _ = Describe("calls to the target", func() {
 		Eventually(w.value(ctx, "item-part-7")).WithTimeout(patience).Should(Equal("a"))
 		reads, writes = w.Spent(before)
 		Expect([]int{reads, writes}).To(Equal([]int{0, 1}), "%s", w.Counter.Snapshot().Since(before))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("are none for fields that Kubernetes fills in, also when the object lives [Y19]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start(galeraGraph())
+		w := newEnv(ctx, contract.RevisionJobID).start(galeraGraph())
 		w.begin(ctx, "galera", w.galeraConfig(1, "100"))
 		w.issue(ctx, "galera")
 		w.succeeded(ctx, "galera")
@@ -54,5 +54,5 @@ var _ = Describe("calls to the target", func() {
 		w.again(ctx, "galera")
 		reads, writes := w.Spent(before)
 		Expect([]int{reads, writes}).To(Equal([]int{0, 0}), "%s", w.Counter.Snapshot().Since(before))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

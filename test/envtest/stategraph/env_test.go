@@ -17,7 +17,6 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/extension"
-	"github.com/deployerkit/deployerkit/landscapertest"
 	"github.com/deployerkit/deployerkit/stategraph"
 	"github.com/deployerkit/deployerkit/targets"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
@@ -38,8 +37,7 @@ type env struct {
 
 func newEnv(ctx context.Context, revision contract.Revision) *env {
 	GinkgoHelper()
-	options := landscapertest.LandscaperOptions{Revision: revision, DeployerType: revision == contract.JobID}
-	w := &env{World: world.New(ctx, GinkgoTB(), cp, world.Options{Name: "stategraph", Landscaper: options})}
+	w := &env{World: world.New(ctx, GinkgoTB(), cp, world.Options{Name: "stategraph", Landscaper: world.RevisionOf(revision).Landscaper()})}
 	w.options = stategraph.Options{Targets: targets.Policy{AllowPrivateHosts: true}, WrapTransport: w.Counter.Transport}
 	return w
 }
@@ -80,6 +78,14 @@ func (w *env) deploy(ctx context.Context, name string, config any) *lsv1alpha1.D
 	GinkgoHelper()
 	w.begin(ctx, name, config)
 	return w.succeeded(ctx, name)
+}
+
+// beginUpdate replaces the configuration of an item and asks for a run with it.
+func (w *env) beginUpdate(ctx context.Context, name string, config any) {
+	GinkgoHelper()
+	Expect(w.Landscaper.Update(ctx, w.Key(name), configured(config))).To(Succeed())
+	_, err := w.Landscaper.Trigger(ctx, w.Key(name))
+	Expect(err).NotTo(HaveOccurred())
 }
 
 // again hands out another job and waits until it succeeded.

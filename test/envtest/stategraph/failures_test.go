@@ -9,6 +9,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
@@ -17,7 +20,7 @@ import (
 
 var _ = Describe("a component that fails", func() {
 	It("blocks what is behind it and nothing else; all errors are told [Y2, Y9, Yx8, Yx9]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		broken := func(text string) stategraph.Resource {
 			return stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error { return errors.New(text) }})
 		}
@@ -37,24 +40,24 @@ var _ = Describe("a component that fails", func() {
 		Expect(w.status(ctx, "item")(NewGomega(Fail)).Components).To(ContainElement(And(HaveField("Name", "bottom"), HaveField("BlockedBy", Equal([]string{"left"})))))
 		Expect(w.condition(ctx, "item")(NewGomega(Fail))).To(Equal("False Failed: bottom blocked by left: the left one; other: the other one"))
 		Expect(w.alive(ctx, "item-top", "item-right", "item-bottom", "item-apart")(NewGomega(Fail))).To(Equal([]string{"item-top", "item-right", "item-apart"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
-	It("for good ends the job only when nothing makes progress any more [Yx8]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+	It("for good ends the job only when nothing makes progress any more; until then it is Progressing [F38] [Yx8]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
 		wrong := stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error {
 			return deployerlib.ConfigError("spec.config.value", "is wrong")
 		}})
 		w.start(build(stategraph.NewGraph().Add("wrong", wrong).Add("slow", signed("slow")).Add("behind", configMap("behind"), "slow")))
 		w.begin(ctx, "item", settings{Value: "a"})
 		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("spec.config.value: is wrong")))
-		Expect(w.Stored(ctx, "item")(NewGomega(Fail)).Status.Phase).NotTo(Equal(phases.Failed))
+		Expect(w.Stored(ctx, "item")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing), "what it waits for may still come [F38]")
 		w.sign(ctx, "item-slow", true)
 		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
 		Expect(w.value(ctx, "item-behind")(NewGomega(Fail))).To(Equal("a"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("because its object cannot be, does not keep the others of its wave from running [Yx8]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().
 			Add("good", configMap("good")).
 			Add("bad", stategraph.Object(unknownKind)).
@@ -64,14 +67,35 @@ var _ = Describe("a component that fails", func() {
 		Expect(w.Stored(ctx, "item")(NewGomega(Fail)).Status.LastError.Message).To(ContainSubstring("component bad: "))
 		Expect(w.alive(ctx, "item-good", "item-behind")(NewGomega(Fail))).To(HaveLen(2))
 		Expect(w.states(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{"good": "Ready", "behind": "Ready", "bad": "Failed"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
+
+	It("since its Job failed, ends the job with the reason [F38]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		migrate := stategraph.Object(func(ctx context.Context) (*batchv1.Job, error) {
+			item, err := stategraph.Item(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return &batchv1.Job{
+				ObjectMeta: metav1.ObjectMeta{Name: item.Name + "-migrate", Namespace: item.Namespace},
+				Spec: batchv1.JobSpec{ActiveDeadlineSeconds: new(int64(1)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+					RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "migrate", Image: "none"}},
+				}}},
+			}, nil
+		})
+		w.start(build(stategraph.NewGraph().Add("migrate", migrate).Add("apart", configMap("apart")).Add("behind", configMap("behind"), "migrate")))
+		w.begin(ctx, "item", settings{Value: "a"})
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Failed))
+		Expect(w.Stored(ctx, "item")(NewGomega(Fail)).Status.LastError.Message).To(ContainSubstring("component migrate: Job.batch " + w.Namespace + "/item-migrate: has failed: DeadlineExceeded"))
+		Expect(w.states(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{"migrate": "Failed", "apart": "Ready", "behind": "Blocked"}))
+	}, SpecTimeout(5*time.Minute))
 
 	It("by a panic is one that fails [Yx8]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		panics := stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error { panic("at the disco") }})
 		w.start(build(stategraph.NewGraph().Add("good", configMap("good")).Add("bad", panics)))
 		w.begin(ctx, "item", settings{Value: "a"})
 		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("component bad: panic: at the disco")))
 		Eventually(w.value(ctx, "item-good")).WithTimeout(patience).Should(Equal("a"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -78,7 +78,7 @@ func (w *env) condition(ctx context.Context, name string) func(Gomega) string {
 
 var _ = Describe("galera", func() {
 	It("is installed in order, each part when what it requires is ready, and deleted in reverse [Y4, Y8, Y9, Y10, Y26, Y29, Yx9]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		stuck.set(w.Namespace, true)
 		DeferCleanup(stuck.set, w.Namespace, false)
 		w.start(galeraGraph())
@@ -137,10 +137,10 @@ var _ = Describe("galera", func() {
 		Expect(w.exists(ctx, &corev1.Secret{}, "galera-tls")).To(BeFalse())
 		Expect(w.versions(ctx)(NewGomega(Fail))).To(BeEmpty())
 		Expect(w.Counter.Snapshot().Since(before).Writes().Total()).To(Equal(7), "one deletion for each object")
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("gets another ConfigMap when its configuration changes; the old one goes when nothing uses it any more [Yx4]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start(galeraGraph())
+		w := newEnv(ctx, contract.RevisionJobID).start(galeraGraph())
 		w.begin(ctx, "galera", w.galeraConfig(3, "100"))
 		w.issue(ctx, "galera")
 		w.succeeded(ctx, "galera")
@@ -163,7 +163,7 @@ var _ = Describe("galera", func() {
 		stuck.set(w.Namespace, false)
 		w.succeeded(ctx, "galera")
 		Eventually(w.versions(ctx)).WithTimeout(patience).Should(And(HaveLen(1), HaveKey(now)))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 })
 
 // mounted is the name of the ConfigMap that the database uses.

@@ -72,7 +72,7 @@ func (w *env) found(ctx context.Context, di *lsv1alpha1.DeployItem, component, i
 
 var _ = Describe("objects", func() {
 	It("carry labels that tell component and parent, and are found by them whatever their names [Y14, Y20, Y21, Y22, Y23, Y24, Y25]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().Add("one", stategraph.Object(nameless(theValue))).Add("two", stategraph.Object(nameless(theValue)))))
 		short, long := "short", strings.Repeat("long-", 15)+"name"
 		for _, name := range []string{short, long} {
@@ -107,10 +107,10 @@ var _ = Describe("objects", func() {
 		Expect(after).To(HaveLen(1))
 		Expect(after[0].UID).To(Equal(before.UID))
 		Expect(after[0].Data).To(HaveKeyWithValue("value", "changed"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("may be one per element of a list, each with its instance; those whose element is gone are deleted [Yx6]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		name := func(element string) string { return element }
 		w.start(build(stategraph.NewGraph().
 			Add("each", stategraph.ForEach(theNames, name, stategraph.Object(nameless(theInstance)))).
@@ -126,10 +126,10 @@ var _ = Describe("objects", func() {
 			left = append(left, one.Labels[stategraph.LabelInstance])
 		}
 		Expect(left).To(ConsistOf("c", "d"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("may be made of templates beside the code; what those lack is told with component and file [Y16, Y17, Y26, Y27, Y28]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().
 			Add("settings", stategraph.Versioned(nameless(theValue))).
 			Add("app", stategraph.Template(templates, "app.yaml"), "settings")))
@@ -141,10 +141,10 @@ var _ = Describe("objects", func() {
 		w.begin(ctx, "lacking", map[string]any{"names": []string{"a"}})
 		Eventually(w.Stored(ctx, "lacking")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", And(
 			ContainSubstring("component app: "), ContainSubstring("app.yaml"), ContainSubstring("value"))))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("need no more rights than the graph lists [Yx5]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		rules, err := galeraGraph().RBAC()
 		Expect(err).NotTo(HaveOccurred())
 		w.CreateTarget(ctx, "narrow", w.account(ctx, "narrow", rules...))
@@ -155,5 +155,5 @@ var _ = Describe("objects", func() {
 		Expect(contract.GetCondition(di.Status.Conditions, "DriftDetection")).To(BeNil(), "all is watched")
 		Expect(w.Landscaper.Delete(ctx, w.Key("galera"))).To(Succeed())
 		Expect(w.exists(ctx, &appsv1.StatefulSet{}, "galera")).To(BeFalse())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -41,7 +41,7 @@ func (w *env) sign(ctx context.Context, name string, on bool) {
 
 var _ = Describe("a listener", func() {
 	It("starts what waits for an object within a second, of its own item only, with no other trigger [Y8, Y12, Y37]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		probe := newProbe()
 		w.start(build(stategraph.NewGraph().Add("count", probe.external()).Add("first", signed("first")).Add("second", configMap("second"), "first")))
@@ -64,10 +64,10 @@ var _ = Describe("a listener", func() {
 		Expect(w.value(ctx, "one-second")(NewGomega(Fail))).To(Equal("one"), "blocked is left alone")
 		w.sign(ctx, "one-first", true)
 		Eventually(w.condition(ctx, "one")).WithTimeout(patience).Should(HavePrefix("True AllReady"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is heard through channels, for one item or all; several notifications are one run, for no reason that a run could see [Y37, Y38, Y40]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		events := make(chan types.NamespacedName)
 		probe := newProbe()
@@ -89,7 +89,7 @@ var _ = Describe("a listener", func() {
 		close(events)
 		Consistently(func() []int { return []int{probe.count("one"), probe.count("two")} }).WithTimeout(500*time.Millisecond).
 			Should(Equal([]int{one + 4, two + 2}), "a closed channel is silent")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that notifies while a run goes on leads to exactly one more [Y38, Y39]", func(ctx SpecContext) {
 		events := make(chan types.NamespacedName)
@@ -106,7 +106,7 @@ var _ = Describe("a listener", func() {
 			},
 		} {
 			By(what)
-			w := newEnv(ctx, contract.JobID)
+			w := newEnv(ctx, contract.RevisionJobID)
 			w.options.Resync = -1
 			probe, entered, leave := newProbe(), make(chan struct{}), make(chan struct{})
 			slow := stategraph.External(stategraph.ExternalSpec{
@@ -133,10 +133,10 @@ var _ = Describe("a listener", func() {
 			Consistently(entered).WithTimeout(time.Second).ShouldNot(Receive())
 			Expect(probe.count("item")).To(Equal(2))
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("does not hear what the run itself did [Y38]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		probe := newProbe()
 		b := stategraph.NewGraph().Add("count", probe.external())
@@ -147,10 +147,10 @@ var _ = Describe("a listener", func() {
 		w.deploy(ctx, "item", settings{Value: "a"})
 		w.AwaitQuiet(ctx)
 		Consistently(func() int { return probe.count("item") }).WithTimeout(time.Second).Should(Equal(1))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that is a timer or a poll asks again by itself [Y13, Y37]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		gate, probe := newGate(), newProbe()
 		polled := stategraph.External(stategraph.ExternalSpec{Reconcile: probe.note, Ready: gate.ready, Listeners: []stategraph.Listener{stategraph.Poll(time.Second)}})
@@ -162,14 +162,14 @@ var _ = Describe("a listener", func() {
 		runs := probe.count("item")
 		Consistently(func() int { return probe.count("item") }).WithTimeout(1500*time.Millisecond).Should(Equal(runs), "a poll ends when the node is ready")
 
-		timed := newEnv(ctx, contract.JobID)
+		timed := newEnv(ctx, contract.RevisionJobID)
 		timed.start(build(stategraph.NewGraph().Add("timed", probe.external(stategraph.Timer(time.Second)))))
 		timed.deploy(ctx, "timed", settings{})
 		Eventually(func() int { return probe.count("timed") }).WithTimeout(patience).Should(BeNumerically(">=", 3))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("is replaced by a look now and then where the target lets nobody watch [Y13]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.CreateTarget(ctx, "narrow", w.account(ctx, "narrow", rule([]string{"get", "create", "patch"}, "configmaps")))
 		w.start(build(stategraph.NewGraph().Add("first", signed("first")).Add("second", configMap("second"), "first")))
 		w.begin(ctx, "item", settings{Value: "a"}, onTarget("narrow"))
@@ -177,5 +177,5 @@ var _ = Describe("a listener", func() {
 		w.sign(ctx, "item-first", true)
 		w.succeeded(ctx, "item")
 		Expect(contract.GetCondition(w.Stored(ctx, "item")(NewGomega(Fail)).Status.Conditions, "DriftDetection")).To(HaveField("Reason", "NotWatched"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -58,7 +58,7 @@ func chain(names ...string) *stategraph.Builder {
 
 var _ = Describe("removal", func() {
 	It("of an item goes in reverse, each step when the one before is gone, and undoes what is no object, whatever the configuration says [Yx7]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		done := newProbe()
 		w.start(build(chain("first", "second", "third").Add("outside", undo(done), "second").Add("inside", undo(done), "outside")))
 		w.deploy(ctx, "item", settings{Value: "a"})
@@ -78,10 +78,10 @@ var _ = Describe("removal", func() {
 		Expect(w.Landscaper.AwaitGone(ctxGone, w.Key("item"))).To(Succeed())
 		Expect(w.alive(ctx, "item-first", "item-second", "item-third")(NewGomega(Fail))).To(BeEmpty())
 		Expect(done.components()).To(HaveLen(2), "once each")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("of what left the graph waits for a complete and error-free walk, and goes by the stored order [Yx7]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		w.start(build(chain("zero", "one", "two").Add("stays", configMap("stays"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
@@ -109,10 +109,10 @@ var _ = Describe("removal", func() {
 		w.hold(ctx, &corev1.ConfigMap{}, "item-two", false)
 		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{"stays": "Ready", "failing": "Ready"}))
 		Expect(w.alive(ctx, "item-zero", "item-one", "item-two", "item-stays")(NewGomega(Fail))).To(Equal([]string{"item-stays"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("of a former component with something to undo needs to be told how [Yx7]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		done := newProbe()
 		w.start(build(stategraph.NewGraph().Add("outside", undo(done)).Add("object", configMap("object"), "outside")))
@@ -127,5 +127,5 @@ var _ = Describe("removal", func() {
 		Eventually(done.components).WithTimeout(patience).Should(Equal([]string{"outside"}))
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveField("Undo", BeEmpty()))
 		Expect(w.states(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]string{"object": "Ready"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

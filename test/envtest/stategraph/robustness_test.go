@@ -62,16 +62,16 @@ var _ = Describe("a graph", func() {
 		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(apiextv1.AddToScheme(scheme)).To(Succeed())
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().
 			Add("sample", stategraph.Object(sample), "definition").
 			Add("definition", stategraph.Object(definition, stategraph.WithScheme(scheme)))))
 		w.deploy(ctx, "item", settings{})
 		Expect(w.Landscaper.Delete(ctx, w.Key("item"))).To(Succeed())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("that keeps no objects needs no target, and one that does says so", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		done, probe := newProbe(), newProbe()
 		w.start(build(stategraph.NewGraph().Add("outside", undo(done)).Add("count", probe.external(), "outside")))
 		w.begin(ctx, "item", settings{}, withoutTarget)
@@ -85,10 +85,10 @@ var _ = Describe("a graph", func() {
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.begin(ctx, "objects", settings{}, withoutTarget)
 		Eventually(w.Stored(ctx, "objects")).WithTimeout(patience).Should(HaveField("Status.LastError.Message", ContainSubstring("spec.target: required")))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("goes on where a killed process stopped, and leaves nothing behind [Y35, Yx7]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		graph := func() *stategraph.Graph {
 			b := stategraph.NewGraph()
@@ -121,29 +121,29 @@ var _ = Describe("a graph", func() {
 			Expect(w.found(ctx, di, "", "")(NewGomega(Fail))).To(BeEmpty())
 			w.Manager.Stop()
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("takes it for one refusal when a target refuses several components at once, and reads the credentials again [H-15]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		refuse := faultnet.Times(2, faultnet.Refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
 		w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" }, refuse))
 		w.start(build(stategraph.NewGraph().Add("one", configMap("one")).Add("two", configMap("two"))))
 		di := w.deploy(ctx, "item", settings{Value: "a"})
 		Expect(w.found(ctx, di, "", "")(NewGomega(Fail))).To(HaveLen(2))
 		Expect(di.Status.LastErrors).To(ConsistOf(HaveField("Message", And(ContainSubstring("component one"), ContainSubstring("component two")))))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("takes hooks besides its own", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		recorder := &landscapertest.Recorder{}
 		w.hooks = []extension.ReconcileExtensionHookSetup{{Hook: recorder.Hook("mine"), HookTypes: []extension.HookType{extension.BeforeReconcileHook, extension.EndHook}}}
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
 		Expect(recorder.Types()).To(Equal([]extension.HookType{extension.BeforeReconcileHook, extension.EndHook}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("counts what its components are, and names no item [Yx9]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.start(build(stategraph.NewGraph().Add("first", signed("first")).Add("second", configMap("second"), "first")))
 		w.begin(ctx, "item", settings{Value: "a"})
 		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("second", "Blocked"))
@@ -159,7 +159,7 @@ var _ = Describe("a graph", func() {
 			}
 		}
 		Expect(counts).To(And(HaveKey("first Progressing"), HaveKey("second Blocked"), HaveLen(2)))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // label is the value of a label.

@@ -77,7 +77,7 @@ func (s *strangers) spy(required string) stategraph.Resource {
 
 var _ = Describe("several items", func() {
 	It("share one graph, and never see each other, however they are interleaved [Y31, Y32, Y33, Y34]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.args = func(args *deployerlib.DeployerArgs) { args.Options.MaxConcurrentReconciles = 5 }
 		s := &strangers{}
 		w.start(build(stategraph.NewGraph().
@@ -110,10 +110,10 @@ var _ = Describe("several items", func() {
 				Expect(cm.Labels).To(HaveKeyWithValue(stategraph.LabelParentName, name))
 			}
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("do not wait for each other: a component that is not ready keeps no worker [Y7]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.args = func(args *deployerlib.DeployerArgs) { args.Options.MaxConcurrentReconciles = 1 }
 		w.start(build(stategraph.NewGraph().Add("part", signed("part"))))
 		names := numbered("item", 5)
@@ -126,5 +126,5 @@ var _ = Describe("several items", func() {
 		w.sign(ctx, "item-4-part", true)
 		w.succeeded(ctx, "item-4")
 		Expect(w.Stored(ctx, "item-0")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

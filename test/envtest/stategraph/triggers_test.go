@@ -14,11 +14,12 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/stategraph"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var _ = Describe("a run is begun", func() {
 	It("for each item at the start of the process, which writes nothing when nothing changed [Y35]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		probe := newProbe()
 		graph := func() *stategraph.Graph {
@@ -46,10 +47,10 @@ var _ = Describe("a run is begun", func() {
 		for _, name := range names {
 			Expect(w.Stored(ctx, name)(NewGomega(Fail)).ResourceVersion).To(Equal(versions[name]), "the item is not written either")
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("after a restart with another code, which takes effect by that alone [Y41, Y26, Yx7]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.StartWithin = -1
 		w.start(build(stategraph.NewGraph().Add("old", configMap("old")).Add("part", configMap("part"), "old")))
 		w.deploy(ctx, "item", settings{Value: "a"})
@@ -58,10 +59,10 @@ var _ = Describe("a run is begun", func() {
 		Eventually(w.value(ctx, "item-first")).WithTimeout(patience).Should(Equal("a"))
 		Eventually(w.value(ctx, "item-old")).WithTimeout(patience).Should(BeEmpty())
 		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{"first": "Ready", "part": "Ready"}))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("by a change of the spec, not by one of the status [Y36]", func(ctx SpecContext) {
-		for _, revision := range []contract.Revision{contract.Annotation, contract.JobID} {
+		for _, revision := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {
 			w := newEnv(ctx, revision)
 			probe := newProbe()
 			w.start(build(stategraph.NewGraph().Add("count", probe.external()).Add("object", configMap("object"), "count")))
@@ -75,16 +76,14 @@ var _ = Describe("a run is begun", func() {
 			Consistently(func() int { return probe.count("item") }).WithTimeout(time.Second).Should(Equal(runs))
 
 			Expect(w.Landscaper.Update(ctx, w.Key("item"), configured(settings{Value: "b"}))).To(Succeed())
-			if revision == contract.JobID {
-				w.again(ctx, "item")
-			}
+			Expect(world.RevisionOf(revision).Request(ctx, w.Landscaper, w.Key("item"))).To(Succeed())
 			Eventually(w.value(ctx, "item-object")).WithTimeout(patience).Should(Equal("b"))
 			w.Manager.Stop()
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("again after a failure, with growing pauses, and is never dropped [Yx1]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		var mu sync.Mutex
 		var times []time.Time
 		failing := stategraph.External(stategraph.ExternalSpec{Reconcile: func(context.Context) error {
@@ -101,29 +100,29 @@ var _ = Describe("a run is begun", func() {
 		w.succeeded(ctx, "item")
 		Expect(times).To(HaveLen(7))
 		Expect(times[6].Sub(times[5])).To(BeNumerically(">", 3*times[2].Sub(times[1])), "the pauses double")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("not while the item is paused [Yx2]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
+		w := newEnv(ctx, contract.RevisionJobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
 		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{contract.PausedAnnotation: "true"})).To(Succeed())
 		w.edit(ctx, "item-object", "by hand")
 		Consistently(w.value(ctx, "item-object")).WithTimeout(time.Second).Should(Equal("by hand"))
 		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{contract.PausedAnnotation: ""})).To(Succeed())
 		Eventually(w.value(ctx, "item-object")).WithTimeout(patience).Should(Equal("a"))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("regularly, and then nothing is believed to be unchanged [Yx3]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = 2 * time.Second
 		w.start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
 		before := w.Counter.Snapshot()
 		Eventually(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(patience).Should(BeNumerically(">=", 2))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("by drift, at once [Yx3]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID)
+		w := newEnv(ctx, contract.RevisionJobID)
 		w.options.Resync = -1
 		w.start(build(stategraph.NewGraph().Add("first", configMap("first", stategraph.ReadyOnceApplied())).Add("second", configMap("second"), "first")))
 		w.deploy(ctx, "item", settings{Value: "a"})
@@ -131,13 +130,13 @@ var _ = Describe("a run is begun", func() {
 			w.edit(ctx, name, "by hand")
 			Eventually(w.value(ctx, name)).WithTimeout(patience).Should(Equal("a"))
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("by force for an item [Y36]", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.JobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
+		w := newEnv(ctx, contract.RevisionJobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
 		before := w.Counter.Snapshot()
 		Expect(w.Landscaper.Operate(ctx, w.Key("item"), lsv1alpha1.ForceReconcileOperation)).To(Succeed())
 		Eventually(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(patience).Should(Equal(1), "all is applied, whatever the watches say")
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })

@@ -18,6 +18,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // asWanted tells what is not as a value wants it: every ConfigMap and Secret of the namespace, whoever made it, and the
@@ -139,7 +140,7 @@ func (r *run) jobsEndedOnce() []string {
 	if finals != r.jobs {
 		faults = append(faults, fmt.Sprintf("%d jobs ended %d times", r.jobs, finals))
 	}
-	if r.subject.revision == contract.JobID {
+	if world.RevisionOf(r.subject.revision).Jobs {
 		for n := range r.jobs {
 			if job := fmt.Sprintf("job-%d", n+1); ends[job] != 1 {
 				faults = append(faults, fmt.Sprintf("%s was finished %d times", job, ends[job]))

@@ -23,9 +23,9 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/conformance"
-	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/faultnet"
 	"github.com/deployerkit/deployerkit/landscapertest"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // run is one telling of the story, in a namespace of its own.
@@ -130,9 +130,9 @@ func (r *run) begin(ctx context.Context) error {
 		return err
 	}
 	r.ns, r.key = ns.Name, types.NamespacedName{Namespace: ns.Name, Name: itemName}
-	r.ls = landscapertest.NewLandscaper(client.WithFieldOwner(c, "landscaper"), landscapertest.LandscaperOptions{
-		Revision: r.subject.revision, DeployerType: r.subject.revision == contract.JobID, Poll: look,
-	})
+	options := world.RevisionOf(r.subject.revision).Landscaper()
+	options.Poll = look
+	r.ls = landscapertest.NewLandscaper(client.WithFieldOwner(c, "landscaper"), options)
 	if err := r.ls.EnsureContext(ctx, r.ns); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 var phases = lsv1alpha1.DeployItemPhases
@@ -93,7 +93,7 @@ func (r *run) update(ctx context.Context, value string, slow bool) error {
 // trigger hands out the next job, where there are jobs.
 func (r *run) trigger(ctx context.Context) error {
 	r.jobs++
-	if r.subject.revision == contract.Annotation {
+	if !world.RevisionOf(r.subject.revision).Jobs {
 		return nil
 	}
 	return r.ls.TriggerAs(ctx, r.key, fmt.Sprintf("job-%d", r.jobs))
@@ -144,10 +144,8 @@ func (r *run) abort(ctx context.Context) error {
 	if _, err := r.ls.AwaitPhase(ctx, r.key, phases.Progressing); err != nil {
 		return err
 	}
-	if r.subject.revision == contract.JobID {
-		return r.ls.Interrupt(ctx, r.key)
-	}
-	if err := r.ls.Operate(ctx, r.key, contract.AbortOperation); err != nil {
+	revision := world.RevisionOf(r.subject.revision)
+	if err := revision.Interrupt(ctx, r.ls, r.key); err != nil || revision.Jobs {
 		return err
 	}
 	_, err := r.ls.Await(ctx, r.key, func(di *lsv1alpha1.DeployItem) (bool, error) {
@@ -167,7 +165,7 @@ func (r *run) delete(ctx context.Context) error {
 	if err := r.ls.Mark(ctx, r.key); err != nil {
 		return err
 	}
-	if r.subject.revision == contract.JobID {
+	if world.RevisionOf(r.subject.revision).Jobs {
 		if err := r.ls.TriggerAs(ctx, r.key, "job-of-deletion"); err != nil {
 			return err
 		}

@@ -58,11 +58,11 @@ func objectNames(value string) []string {
 
 func subjects() []*subject {
 	return []*subject{
-		{name: "mock", revision: contract.JobID, args: mockArgs, config: mockConfig, exports: true},
-		{name: "mock, annotations", revision: contract.Annotation, args: mockArgs, config: mockConfig, exports: true},
-		{name: "manifest", revision: contract.JobID, args: manifestArgs, config: manifestConfig, objects: objectNames, exports: true},
-		{name: "declarative", revision: contract.JobID, args: declarativeArgs, config: ownConfig, objects: objectNames, login: true, account: true},
-		{name: "stategraph", revision: contract.JobID, args: stategraphArgs, config: ownConfig, objects: func(string) []string {
+		{name: "mock", revision: contract.RevisionJobID, args: mockArgs, config: mockConfig, exports: true},
+		{name: "mock, annotations", revision: contract.RevisionAnnotation, args: mockArgs, config: mockConfig, exports: true},
+		{name: "manifest", revision: contract.RevisionJobID, args: manifestArgs, config: manifestConfig, objects: objectNames, exports: true},
+		{name: "declarative", revision: contract.RevisionJobID, args: declarativeArgs, config: ownConfig, objects: objectNames, login: true, account: true},
+		{name: "stategraph", revision: contract.RevisionJobID, args: stategraphArgs, config: ownConfig, objects: func(string) []string {
 			return []string{"item-main", "item-settings", "item-side"}
 		}, account: true},
 	}

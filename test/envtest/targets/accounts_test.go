@@ -39,7 +39,7 @@ var _ = Describe("targets of service accounts", func() {
 		Expect(got.Create(ctx, review)).To(Succeed())
 		Expect(review.Status.UserInfo.Username).To(Equal("system:serviceaccount:default:robot"))
 		Expect(apierrors.IsForbidden(got.List(ctx, &corev1.SecretList{}))).To(BeTrue())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	It("says which service account is missing", func(ctx SpecContext) {
 		c, cfg := landscaper(ctx, "missing-deployer", false)
@@ -47,7 +47,7 @@ var _ = Describe("targets of service accounts", func() {
 		_, err := p.Get(ctx, resolved("missing", `{"selfConfig":{"serviceAccount":{"name":"nobody"}}}`))
 		Expect(err).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		Expect(err).To(MatchError(ContainSubstring("default/nobody")))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 
 	Describe("OIDC", func() {
 		var seen *tokens
@@ -65,7 +65,7 @@ var _ = Describe("targets of service accounts", func() {
 			review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: seen.all()[0]}}
 			Expect(admin.Create(ctx, review)).To(Succeed())
 			Expect(review.Status.Authenticated).To(BeFalse())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It("sends no token that is good at the Landscaper", func(ctx SpecContext) {
 			sa := account(ctx, "deputy")
@@ -80,7 +80,7 @@ var _ = Describe("targets of service accounts", func() {
 				Expect(fault.Field).To(Equal("oidcConfig.audience"))
 			}
 			Expect(seen.all()).To(BeEmpty())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 		It("sends none when it cannot find out", func(ctx SpecContext) {
 			account(ctx, "unknown")
@@ -89,7 +89,7 @@ var _ = Describe("targets of service accounts", func() {
 			_, err := p.Get(ctx, resolved("unknown", seen.config("unknown", "far-away")))
 			Expect(err).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
 			Expect(seen.all()).To(BeEmpty())
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 	})
 
 	It("knows all kinds from one discovery", func(ctx SpecContext) {
@@ -101,7 +101,7 @@ var _ = Describe("targets of service accounts", func() {
 		Expect(known.Resource.Resource).To(Equal("deployitems"))
 		Expect(w.count(isDiscovery)).To(Equal(2))
 		Expect(client.IgnoreNotFound(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "none"}, &corev1.ConfigMap{}))).To(Succeed())
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // tokens is a server of somebody else's, which notes the tokens that it gets.

@@ -45,7 +45,7 @@ var _ = Describe("the pool", func() {
 		Expect(w.count(is("/apis"))).To(Equal(10))
 		Expect(w.count(isDiscovery)).To(Equal(20), "a discovery is one request to /api and one to /apis")
 		Expect(w.count(is("/api/v1/namespaces/default/configmaps"))).To(Equal(1000))
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	for name, url := range map[string]func() string{"refuses connections": deadPort, "never answers": silentPort} {
 		suffix, _, _ := strings.Cut(name, " ")
@@ -53,8 +53,8 @@ var _ = Describe("the pool", func() {
 			const items, workers = 400, 8
 			contents := contentsOf(ctx, "beside-"+suffix, 9)
 			dead := content(tokenOf(ctx, account(ctx, "dead-"+suffix)), url())
-			alone, _ := pool(targets.PoolOptions{Patience: time.Second})
-			together, w := pool(targets.PoolOptions{Patience: time.Second})
+			alone, _ := pool(targets.PoolOptions{GetTimeout: time.Second})
+			together, w := pool(targets.PoolOptions{GetTimeout: time.Second})
 			use := func(p *targets.Pool, i int) error {
 				c, err := p.Get(ctx, resolved(fmt.Sprintf("beside-%d", i%9), contents[i%9]))
 				if err != nil {
@@ -85,7 +85,7 @@ var _ = Describe("the pool", func() {
 			Expect(slowest).To(BeNumerically("<", 3*time.Second))
 			Expect(with).To(BeNumerically("<", 2*without+3*time.Second), "all workers together wait for the dead target once, for a second")
 			Expect(w.count(isDiscovery)).To(BeNumerically("<", 9*2+10))
-		}, SpecTimeout(2*time.Minute))
+		}, SpecTimeout(8*time.Minute))
 	}
 
 	It("takes new credentials without a new client", func(ctx SpecContext) {
@@ -121,7 +121,7 @@ var _ = Describe("the pool", func() {
 		Expect(get()).To(BeIdenticalTo(c), "the refusal makes the secret be read again, well before its hour is over")
 		Expect(client.IgnoreNotFound(c.Get(ctx, key, &corev1.ConfigMap{}))).To(Succeed())
 		Expect(w.count(is("/api"))).To(Equal(1))
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute))
 })
 
 // contentsOf makes targets with a service account each.

@@ -130,8 +130,8 @@ func pool(o targets.PoolOptions) (*targets.Pool, *wire) {
 	o.Policy.AllowPrivateHosts = true
 	o.WrapTransport = w.wrap
 	o.Scheme = admin.Scheme()
-	if o.Patience == 0 {
-		o.Patience = 10 * time.Second
+	if o.GetTimeout == 0 {
+		o.GetTimeout = 10 * time.Second
 	}
 	p := targets.NewPool(o)
 	DeferCleanup(p.Close)

@@ -71,7 +71,8 @@ var deployers = map[string]func() *exec.Cmd{
 	"manifest": func() *exec.Cmd {
 		return command("cmd/manifest-deployer", slices.Concat(flags, []string{"--allow-private-hosts", "--enable-self-targets", "--default-strategy=update"})...)
 	},
-	"galera": func() *exec.Cmd { return command("examples/galera/galera-deployer", slices.Concat(flags)...) },
+	"galera":   func() *exec.Cmd { return command("examples/galera/galera-deployer", slices.Concat(flags)...) },
+	"password": func() *exec.Cmd { return command("examples/readme-deployer", slices.Concat(flags)...) },
 	"redis": func() *exec.Cmd {
 		self, err := os.Executable()
 		Expect(err).NotTo(HaveOccurred())

@@ -48,7 +48,7 @@ func TestLandscaper(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	for _, p := range []string{"cmd/mock-deployer", "cmd/manifest-deployer", "examples/galera/galera-deployer"} {
+	for _, p := range []string{"cmd/mock-deployer", "cmd/manifest-deployer", "examples/galera/galera-deployer", "examples/readme-deployer"} {
 		path, err := gexec.Build(module+p, "-race")
 		Expect(err).NotTo(HaveOccurred())
 		programs[p] = path
@@ -77,7 +77,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	ls = landscaper.StartLandscaper(GinkgoTB(), cp, landscaper.Options{PickupTimeout: pickup, Progress: GinkgoWriter, Logs: logFile(dir, "landscaper.log")})
 	startKubelet(ctx)
 	DeferCleanup(killAll)
-	for _, name := range []string{"mock", "manifest", "galera", "redis"} {
+	for _, name := range []string{"mock", "manifest", "galera", "redis", "password"} {
 		start(name, name)
 	}
 })

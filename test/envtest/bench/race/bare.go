@@ -11,7 +11,7 @@ import (
 )
 
 // Bare sends the same server-side-apply patches as Engine, each time all of them. It knows nothing of inventories,
-// owners, conflicts, order or errors: nobody who writes every object can be much faster.
+// owners, conflicts, order or errors: a program that writes every object cannot be much faster.
 func Bare() Contender {
 	return Contender{Name: "bare loop", Enter: func(_ context.Context, field *Field) (Runner, error) {
 		cl, err := NewClient(field.ControlPlane.Config)

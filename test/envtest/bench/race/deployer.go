@@ -52,7 +52,7 @@ type deployer struct {
 	failed  error // of the manager, after running
 }
 
-// itemType is the field's own, so that nobody else's items count.
+// itemType is the field's own, so that other items do not count.
 func (d *deployer) itemType() lsv1alpha1.DeployItemType {
 	return lsv1alpha1.DeployItemType("manifest.deployerkit.dev/" + d.Namespace)
 }

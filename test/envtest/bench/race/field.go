@@ -29,7 +29,7 @@ const (
 	Concurrency = 16
 )
 
-// Item is a deploy item with its objects, which belong to whoever gets them.
+// Item is a deploy item with its objects, which belong to the contender that receives them.
 type Item struct {
 	Owner   ownership.Owner
 	Objects []*unstructured.Unstructured
@@ -61,7 +61,7 @@ func newField(ctx context.Context, cp *controlplane.ControlPlane, cl client.With
 	return f, nil
 }
 
-// wanted are all items as they shall be. changed: the first object of each is another one than it was.
+// wanted are all items as they are wanted. If changed is set, the first object of each differs from before.
 func (f *Field) wanted(changed bool) []Item {
 	out := make([]Item, f.items)
 	for i, owner := range f.owners {

@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// Contender is somebody who brings objects to a cluster.
+// Contender is a program that brings objects to a cluster.
 type Contender struct {
 	// Name is for the table.
 	Name string
@@ -28,7 +28,7 @@ type Contender struct {
 
 // Runner is a contender in its turn.
 type Runner interface {
-	// Load hands over all items as they shall be. Not measured.
+	// Load hands over all items as they are wanted. Not measured.
 	Load(ctx context.Context, items []Item) error
 	// Run brings what was loaded to the cluster, and returns when it is there. Measured.
 	Run(ctx context.Context) error
@@ -142,7 +142,7 @@ func (r *race) leg(ctx context.Context, leg Leg, field *Field, runner Runner) (l
 	if err != nil {
 		return lap{}, err
 	}
-	runtime.GC() // so that nobody tidies up after others
+	runtime.GC() // so that no contender collects the garbage of others
 	began := time.Now()
 	if err := runner.Run(ctx); err != nil {
 		return lap{}, err

@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	revisions = []contract.Revision{contract.JobID, contract.Annotation}
-	faults    = map[contract.Revision][]fault{contract.JobID: jobFaults, contract.Annotation: annotationFaults}
+	revisions = []contract.Revision{contract.RevisionJobID, contract.RevisionAnnotation}
+	faults    = map[contract.Revision][]fault{contract.RevisionJobID: jobFaults, contract.RevisionAnnotation: annotationFaults}
 )
 
 var _ = Describe("a deployer that keeps the contract", func() {

@@ -82,7 +82,7 @@ func newSubject(name string, spoil newSpoiler, only ...string) conformance.Subje
 		return c
 	}
 	return conformance.Subject{
-		Name: name, Type: kind, Start: start(kind, spoil), Only: only,
+		Name: name, Type: kind, Start: start(kind, spoil), Options: conformance.Options{Only: only},
 		Target: func(*rest.Config) (lsv1alpha1.TargetSpec, error) {
 			return lsv1alpha1.TargetSpec{Type: "spoiled.deployerkit.dev/nowhere", Configuration: lsv1alpha1.NewAnyJSONPointer([]byte(`{}`))}, nil
 		},

@@ -35,8 +35,8 @@ var clusters = map[contract.Revision]string{}
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	for revision, o := range map[contract.Revision]controlplane.Options{
-		contract.JobID:      {},
-		contract.Annotation: {CRDs: controlplane.ClassicCRDs()},
+		contract.RevisionJobID:      {},
+		contract.RevisionAnnotation: {CRDs: controlplane.ClassicCRDs()},
 	} {
 		path, err := world.StartControlPlane(ctx, o).KubeconfigFile("")
 		Expect(err).NotTo(HaveOccurred())

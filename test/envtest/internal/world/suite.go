@@ -21,8 +21,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// Patience is how long anything may take on a slow machine.
-const Patience = 30 * time.Second
+// Patience is how long anything may take, also beside other builds: a spec that passes does not wait for it.
+const Patience = 2 * time.Minute
 
 // Run runs the specs of a suite. The libraries log to the suite's output.
 func Run(t *testing.T, title string) { RunWithLog(t, title, GinkgoLogr) }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/faultnet"
@@ -153,7 +152,7 @@ func (w *World) Again(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 func (w *World) Update(ctx context.Context, name string, config any) *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	w.must(w.Landscaper.Update(ctx, w.Key(name), config))
-	if w.options.Landscaper.Revision == contract.Annotation {
+	if !RevisionOf(w.options.Landscaper.Revision).Jobs {
 		return w.Finished(ctx, name) // the update itself asked for a run
 	}
 	return w.Again(ctx, name)

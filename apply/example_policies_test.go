@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// A policy says what may be done with an object, a strategy how it is written.
+func ExampleDesired() {
+	namespace := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"},
+	}}
+	config := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "shop", "name": "settings"},
+	}}
+	desired := []apply.Desired{
+		{Object: namespace, Policy: apply.Keep}, // stays when the item is deleted
+		{Object: config},                        // Manage: created, updated and deleted with the item
+	}
+	for _, one := range desired {
+		fmt.Println(apply.RefOf(one.Object), one.Policy)
+	}
+	// Output:
+	// Namespace shop keep
+	// ConfigMap shop/settings
+}
+
+// Objects are deleted in groups. Each group is gone before the next one begins.
+func ExampleDefaultGroups() {
+	for _, group := range apply.DefaultGroups() {
+		fmt.Println(group.Type)
+	}
+	// Output:
+	// namespaced-resources
+	// cluster-scoped-resources without namespaces
+	// namespaces
+	// crds
+}

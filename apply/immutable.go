@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxImmutableFields is how many fields an error names.
+const maxImmutableFields = 3
+
+// quotedField is a field that the API server names as one that may be changed.
+var quotedField = regexp.MustCompile(`'([A-Za-z]+)'`)
+
+// immutableField makes the error of a field that was changed and cannot be. The API server often names only the part of the object
+// in which it lies, so the object is read to find it.
+func (r *run) immutableField(ctx context.Context, o *object, refused error) *Error {
+	out := classify(o.ref, refused, r.hide)
+	out.Immutable = true
+	mutable := map[string]bool{}
+	for _, cause := range causesOf(refused) {
+		for _, found := range quotedField.FindAllStringSubmatch(cause.Message, -1) {
+			mutable[found[1]] = true
+		}
+	}
+	out.Reason = "cannot be changed, the field is immutable"
+	live, err := r.read(ctx, o.ref)
+	if err != nil || live == nil {
+		return out
+	}
+	fields := changedFields(o.Object.Object, live.Object, out.Path, mutable)
+	if len(fields) > maxImmutableFields {
+		fields = fields[:maxImmutableFields]
+	}
+	if len(fields) > 0 {
+		out.Path = strings.Join(fields, ", ")
+	}
+	return out
+}
+
+// changedFields returns the paths of the fields that differ from those of a live object, below a path of names, without the
+// fields directly below it that are mutable.
+func changedFields(wanted, live map[string]any, below string, mutable map[string]bool) []string {
+	var from, to any = wanted, live
+	for name := range strings.SplitSeq(strings.Trim(below, "."), ".") {
+		a, isMap := from.(map[string]any)
+		b, isMapToo := to.(map[string]any)
+		if below == "" || !isMap || !isMapToo || a[name] == nil {
+			return nil
+		}
+		from, to = a[name], b[name]
+	}
+	fields, isMap := from.(map[string]any)
+	if !isMap {
+		return nil
+	}
+	fields = maps.Clone(fields)
+	maps.DeleteFunc(fields, func(name string, _ any) bool { return mutable[name] })
+	return changed(nil, below, fields, to)
+}
+
+// changed collects the paths of values that are not as wanted. What is not wanted does not count.
+func changed(found []string, path string, wanted, live any) []string {
+	switch w := wanted.(type) {
+	case map[string]any:
+		if l, ok := live.(map[string]any); ok {
+			for _, name := range slices.Sorted(maps.Keys(w)) {
+				found = changed(found, path+"."+name, w[name], l[name])
+			}
+			return found
+		}
+	case []any:
+		if l, ok := live.([]any); ok && len(l) == len(w) {
+			for i := range w {
+				found = changed(found, fmt.Sprintf("%s[%d]", path, i), w[i], l[i])
+			}
+			return found
+		}
+	}
+	if !reflect.DeepEqual(wanted, live) {
+		found = append(found, path)
+	}
+	return found
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// timeout is how long a check may take to hold.
+const timeout = time.Minute
+
+// look is the time between two looks.
+const look = 50 * time.Millisecond
+
+// check is an outcome that the demo waits for and verifies.
+type check struct {
+	item  string // "": about no single item
+	text  string
+	holds condition
+	// within is how long the check may take to hold. Default: timeout.
+	within time.Duration
+}
+
+// condition returns why a check does not hold yet. di is nil if the item does not exist.
+type condition func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error
+
+// String returns the check as a sentence.
+func (p check) String() string {
+	if p.item == "" {
+		return p.text
+	}
+	return p.item + " " + p.text
+}
+
+// await looks until the check holds, shows that it does, or why not.
+func (p check) await(ctx context.Context, st *env, sc *terminal) error {
+	began := time.Now()
+	limit := time.NewTimer(cmp.Or(p.within, timeout))
+	defer limit.Stop()
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		err := p.verify(ctx, st)
+		if err == nil {
+			sc.printf("  ✓ %s (%s)", p, since(began))
+			return nil
+		}
+		select {
+		case <-ticker.C:
+			continue
+		case <-ctx.Done():
+			return context.Cause(ctx) // whether it would have held is not known
+		case <-limit.C:
+		}
+		sc.printf("  ✗ %s: %v", p, err)
+		return err
+	}
+}
+
+// verify looks once.
+func (p check) verify(ctx context.Context, st *env) error {
+	if p.item == "" {
+		return p.holds(ctx, st, nil)
+	}
+	di, err := st.get(ctx, p.item)
+	if err != nil {
+		return err
+	}
+	return p.holds(ctx, st, di)
+}
+
+// existing makes a check of one that needs the item to exist.
+func existing(f func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error) condition {
+	return func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error {
+		if di == nil {
+			return errors.New("the item does not exist")
+		}
+		return f(ctx, st, di)
+	}
+}
+
+// status makes a check that looks at nothing but the item.
+func status(f func(di *lsv1alpha1.DeployItem) error) condition {
+	return existing(func(_ context.Context, _ *env, di *lsv1alpha1.DeployItem) error { return f(di) })
+}
+
+func hasPhase(want lsv1alpha1.DeployItemPhase) condition {
+	return status(func(di *lsv1alpha1.DeployItem) error {
+		if di.Status.Phase != want {
+			return fmt.Errorf("its phase is %q, not %q%s", di.Status.Phase, want, because(di))
+		}
+		return nil
+	})
+}
+
+// because is the error of an item, for a message.
+func because(di *lsv1alpha1.DeployItem) string {
+	if di.Status.LastError == nil {
+		return ""
+	}
+	return ": " + di.Status.LastError.Message
+}
+
+func failedWith(code lsv1alpha1.ErrorCode) condition {
+	return status(func(di *lsv1alpha1.DeployItem) error {
+		e := di.Status.LastError
+		if di.Status.Phase != lsv1alpha1.DeployItemPhases.Failed || e == nil || !slices.Contains(e.Codes, code) {
+			return fmt.Errorf("its phase is %q, its error %+v", di.Status.Phase, e)
+		}
+		return nil
+	})
+}
+
+var aborted = status(func(di *lsv1alpha1.DeployItem) error {
+	e := di.Status.LastError
+	if di.Status.Phase != lsv1alpha1.DeployItemPhases.Failed || e == nil || e.Reason != contract.AbortedReason {
+		return fmt.Errorf("its phase is %q, its error %+v", di.Status.Phase, e)
+	}
+	return nil
+})
+
+var operationGone = status(func(di *lsv1alpha1.DeployItem) error {
+	if operation := di.Annotations[lsv1alpha1.OperationAnnotation]; operation != "" {
+		return fmt.Errorf("it still has the operation %q", operation)
+	}
+	return nil
+})
+
+func observed(generation int64) condition {
+	return status(func(di *lsv1alpha1.DeployItem) error {
+		if di.Generation != generation || di.Status.ObservedGeneration != generation {
+			return fmt.Errorf("its generation is %d, observed is %d, expected is %d", di.Generation, di.Status.ObservedGeneration, generation)
+		}
+		return nil
+	})
+}
+
+func finishedJob(id string) condition {
+	return status(func(di *lsv1alpha1.DeployItem) error {
+		s := di.Status
+		if s.JobID != id || s.JobIDFinished != id || s.Phase != lsv1alpha1.DeployItemPhases.Succeeded {
+			return fmt.Errorf("its job is %q, finished is %q, its phase %q%s", s.JobID, s.JobIDFinished, s.Phase, because(di))
+		}
+		return nil
+	})
+}
+
+func hasProviderStatus(kind string) condition {
+	return status(func(di *lsv1alpha1.DeployItem) error {
+		var meta metav1.TypeMeta
+		if raw := di.Status.ProviderStatus; raw != nil {
+			if err := json.Unmarshal(raw.Raw, &meta); err != nil {
+				return fmt.Errorf("its provider status: %w", err)
+			}
+		}
+		if meta.Kind != kind {
+			return fmt.Errorf("its provider status is %q, not %q%s", meta.Kind, kind, because(di))
+		}
+		return nil
+	})
+}
+
+// exports compares the values in the export Secret.
+func exports(want string) condition {
+	return existing(func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error {
+		ref := di.Status.ExportReference
+		if ref == nil {
+			return fmt.Errorf("it exports nothing%s", because(di))
+		}
+		secret := &corev1.Secret{}
+		if err := st.client.Get(ctx, ref.NamespacedName(), secret); err != nil {
+			return fmt.Errorf("its export: %w", err)
+		}
+		if got := string(secret.Data[lsv1alpha1.DataObjectSecretDataKey]); got != want {
+			return fmt.Errorf("it exports %s, not %s", got, want)
+		}
+		return nil
+	})
+}
+
+// calledFor counts the calls of the demo's hook at a hook point, at least.
+func calledFor(t extension.HookType, times int) condition {
+	return existing(func(_ context.Context, st *env, di *lsv1alpha1.DeployItem) error {
+		if got := st.state.called(di.Name, t); got < times {
+			return fmt.Errorf("the hook point %s was reached %d times, not %d", t, got, times)
+		}
+		return nil
+	})
+}
+
+func gone(_ context.Context, _ *env, di *lsv1alpha1.DeployItem) error {
+	if di != nil {
+		return fmt.Errorf("it still exists, in phase %q%s", di.Status.Phase, because(di))
+	}
+	return nil
+}
+
+func secretGone(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
+	secret := &corev1.Secret{}
+	err := st.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "ingress-export"}, secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("the Secret %s still exists", secret.Name)
+}
+
+func allHooks(_ context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
+	if silent := st.state.silent(); len(silent) > 0 {
+		return fmt.Errorf("never reached: %q", silent)
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/extension"
+)
+
+// state is what happened so far: the events of the API server, what the hooks
+// were called for, what the deployer did. It is safe for concurrent use.
+type state struct {
+	mu      sync.Mutex
+	rows    map[string]*row                       // by the key of rowOf
+	calls   map[string]map[extension.HookType]int // by item; "" is the Start hook's, which knows none
+	changed chan struct{}                         // holds one token when something changed
+}
+
+func newState() *state {
+	return &state{rows: map[string]*row{}, calls: map[string]map[extension.HookType]int{}, changed: make(chan struct{}, 1)}
+}
+
+// hook is called at every hook point. It counts, logs, and has no opinion.
+func (b *state) hook(_ context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
+	log.Info("hook", "hookType", string(t))
+	name := ""
+	if di != nil {
+		name = di.Name
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.calls[name] == nil {
+		b.calls[name] = map[extension.HookType]int{}
+	}
+	b.calls[name][t]++
+	if name != "" {
+		b.row(name).hooks++
+	}
+	b.notify()
+	return nil, nil
+}
+
+// called is how often the hook was called at a point, for one item.
+func (b *state) called(name string, t extension.HookType) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.calls[name][t]
+}
+
+// silent are the hook points that were never reached.
+func (b *state) silent() []extension.HookType {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.DeleteFunc(extension.HookTypes(), func(t extension.HookType) bool {
+		for _, calls := range b.calls {
+			if calls[t] > 0 {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// summary is how often each hook point was reached, in the order of the flow.
+func (b *state) summary() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var parts []string
+	for _, t := range extension.HookTypes() {
+		total := 0
+		for _, calls := range b.calls {
+			total += calls[t]
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", t, total))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// step notes the calls of the deployer.
+func (b *state) step(s deployerlib.Step) {
+	if s.Kind != deployerlib.StepCall {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.row(s.Item.Name)
+	r.event = s.Name + " was called"
+	if reason, _, waits := deployerlib.AsWait(s.Err); waits {
+		r.event = contract.OneLine(s.Name+" is waiting for "+reason, maxEvent)
+	} else if s.Err != nil {
+		r.event = contract.OneLine(s.Name+" failed: "+s.Err.Error(), maxEvent)
+	}
+	b.notify()
+}
+
+// maxEvent is how long the text of an event may be.
+const maxEvent = 100
+
+// handler follows the objects as the API server tells about them.
+func (b *state) handler() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    b.observe,
+		UpdateFunc: func(_, obj any) { b.observe(obj) },
+		DeleteFunc: b.gone,
+	}
+}
+
+// observe notes what the object says now.
+func (b *state) observe(obj any) {
+	if key, now, ok := rowOf(obj); ok {
+		b.update(key, now)
+	}
+}
+
+// gone notes that the object does not exist any more.
+func (b *state) gone(obj any) {
+	if late, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = late.Obj
+	}
+	if key, now, ok := rowOf(obj); ok {
+		now.phase, now.job, now.event = "(gone)", "", ""
+		b.update(key, now)
+	}
+}
+
+// update changes a row. That of an item keeps the count of hooks, and the last event if there is no new one.
+func (b *state) update(key string, now row) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.row(key)
+	if now.hooks != noHooks {
+		now.hooks, now.event = r.hooks, cmp.Or(now.event, r.event)
+	}
+	*r = now
+	b.notify()
+}
+
+// snapshot is the table, in order.
+func (b *state) snapshot() []row {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	rows := make([]row, 0, len(b.rows))
+	for _, r := range b.rows {
+		rows = append(rows, *r)
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.order, b.order) })
+	return rows
+}
+
+// row finds or makes the row of an object; the caller holds mu.
+func (b *state) row(key string) *row {
+	if b.rows[key] == nil {
+		b.rows[key] = &row{order: key, name: key, phase: "(new)"}
+	}
+	return b.rows[key]
+}
+
+// notify leaves a token for the terminal.
+func (b *state) notify() {
+	select {
+	case b.changed <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/cmd/internal/objectfile"
+)
+
+// kubeconfigHere stands in a Target for the content of a kubeconfig.
+const kubeconfigHere = "{kubeconfig}"
+
+// files are what the files hold.
+type files struct {
+	item    *lsv1alpha1.DeployItem       // nil if there is none
+	target  *lsv1alpha1.Target           // nil if there is none
+	objects []*unstructured.Unstructured // of the Installation
+}
+
+// readFiles reads the files that the command line names.
+func readFiles(o *options) (*files, error) {
+	f := &files{}
+	if o.target != "" {
+		f.target = &lsv1alpha1.Target{}
+		if err := objectfile.Read(o.target, nil, objectfile.Target, f.target); err != nil {
+			return nil, fmt.Errorf("--target: %w", err)
+		}
+	}
+	if o.item != "" {
+		f.item = &lsv1alpha1.DeployItem{}
+		if err := objectfile.Read(o.item, nil, objectfile.DeployItem, f.item); err != nil {
+			return nil, fmt.Errorf("--item: %w", err)
+		}
+		return f, f.complete()
+	}
+	raw, err := os.ReadFile(o.installation)
+	if err == nil {
+		f.objects, err = documents(raw)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--installation: %w", err)
+	}
+	return f, f.complete()
+}
+
+// documents returns the objects of a file.
+func documents(raw []byte) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		object := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict(document, &object.Object); err != nil {
+			return nil, err
+		}
+		if object.GetKind() == "" || object.GetName() == "" {
+			return nil, errors.New("an object has no kind or no name")
+		}
+		objects = append(objects, object)
+	}
+}
+
+// complete gives objects without a namespace the namespace "default".
+func (f *files) complete() error {
+	if f.item != nil && f.item.Name == "" {
+		return errors.New("--item: metadata.name: required")
+	}
+	if f.item != nil && f.item.Namespace == "" {
+		f.item.Namespace = "default"
+	}
+	if f.target != nil && f.target.Namespace == "" {
+		f.target.Namespace = "default"
+	}
+	for _, object := range f.objects {
+		if object.GetNamespace() == "" {
+			object.SetNamespace("default")
+		}
+	}
+	return nil
+}
+
+// namespaces are those of all objects.
+func (f *files) namespaces() map[string]bool {
+	all := map[string]bool{}
+	if f.item != nil {
+		all[f.item.Namespace] = true
+	}
+	if f.target != nil {
+		all[f.target.Namespace] = true
+	}
+	for _, object := range f.objects {
+		all[object.GetNamespace()] = true
+	}
+	return all
+}
+
+// fillTarget puts a kubeconfig into the content of the Target where it says {kubeconfig}.
+func (f *files) fillTarget(kubeconfig []byte) error {
+	if f.target == nil || f.target.Spec.Configuration == nil {
+		return nil
+	}
+	content := map[string]any{}
+	if err := json.Unmarshal(f.target.Spec.Configuration.RawMessage, &content); err != nil {
+		return fmt.Errorf("spec.config of the Target: %w", err)
+	}
+	for key, value := range content {
+		if value == kubeconfigHere {
+			content[key] = string(kubeconfig)
+		}
+	}
+	var err error
+	f.target.Spec.Configuration.RawMessage, err = json.Marshal(content)
+	return err
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+const (
+	// root is the directory of the templates.
+	root = "templates"
+	// suffix ends the names of the templates: the go command would take files without it for its own.
+	suffix = ".tmpl"
+)
+
+//go:embed all:templates
+var templates embed.FS
+
+// render returns the content of each file of the project by its path.
+func (p *project) render() (map[string]string, error) {
+	files := map[string]string{}
+	for _, dir := range p.directories() {
+		err := fs.WalkDir(templates, dir, func(from string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			to := strings.TrimSuffix(strings.TrimPrefix(from, dir+"/"), suffix)
+			files[to], err = p.fill(from)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	files["go.sum"] = p.sums
+	if p.License == "none" {
+		return files, nil
+	}
+	var err error
+	files["LICENSE"], err = p.fill(path.Join(root, "licenses", p.License+suffix))
+	return files, err
+}
+
+// fill executes a template.
+func (p *project) fill(name string) (string, error) {
+	text, err := templates.ReadFile(name)
+	if err != nil {
+		return "", err
+	}
+	t, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").Parse(string(text))
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	if err := t.Execute(&out, p); err != nil {
+		return "", err
+	}
+	return out.String(), nil
+}
+
+// write writes files into a directory, which is made if it does not exist. It writes nothing if one of the files exists.
+func write(dir string, files map[string]string) error {
+	paths := slices.Sorted(maps.Keys(files))
+	var existing []string
+	for _, name := range paths {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		switch {
+		case err == nil:
+			existing = append(existing, name)
+		case !errors.Is(err, fs.ErrNotExist):
+			return usageError{err}
+		}
+	}
+	if len(existing) > 0 {
+		return usageError{fmt.Errorf("%s already has %s", dir, strings.Join(existing, ", "))}
+	}
+	for _, name := range paths {
+		if err := create(filepath.Join(dir, name), files[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create creates a file and its directories. It never changes a file that exists.
+func create(path, content string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(content)
+	return errors.Join(err, file.Close())
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/conformance/internal/process"
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/landscapertest"
+)
+
+// env is where the checks of one revision run: a cluster, the subject at work on it, and what the rules found so far.
+type env struct {
+	subject  Subject
+	revision contract.Revision
+
+	own        *controlplane.ControlPlane // nil if the caller brought the cluster
+	config     *rest.Config
+	kubeconfig string
+	client     client.Client // reads live; writes as Landscaper
+	watcher    client.WithWatch
+	ls         *landscapertest.Landscaper
+	deployer   *process.Process
+
+	skipReason string // why nothing can be checked here, empty if it can
+	judged     judged
+}
+
+// openEnv finds or starts the cluster, starts the subject and waits until it does something.
+func openEnv(ctx context.Context, s Subject, revision contract.Revision) (*env, error) {
+	e := &env{subject: s, revision: revision, judged: judged{faults: map[string][]string{}}}
+	if err := e.open(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s revision: %w", revision, err), e.close())
+	}
+	return e, nil
+}
+
+func (e *env) open(ctx context.Context) error {
+	if err := e.findCluster(ctx); err != nil {
+		return err
+	}
+	scheme, err := landscapertest.Scheme()
+	if err != nil {
+		return err
+	}
+	if err := apiextv1.AddToScheme(scheme); err != nil {
+		return fmt.Errorf("add types of definitions: %w", err)
+	}
+	if err := e.connect(scheme); err != nil {
+		return err
+	}
+	if e.own == nil {
+		if e.skipReason, err = e.whyUnsupported(ctx); e.skipReason != "" || err != nil {
+			return err
+		}
+	}
+	return e.start(ctx)
+}
+
+// findCluster takes the caller's cluster or starts one with the definitions of the revision.
+func (e *env) findCluster(ctx context.Context) error {
+	var err error
+	if e.kubeconfig = e.subject.Kubeconfig; e.kubeconfig != "" {
+		if e.config, err = clientcmd.BuildConfigFromFlags("", e.kubeconfig); err != nil {
+			return fmt.Errorf("load kubeconfig: %w", err)
+		}
+		e.config.QPS = -1
+		return nil
+	}
+	o := controlplane.Options{CRDs: features[e.revision].definitions(), Progress: e.subject.Logs}
+	if e.own, err = controlplane.Start(ctx, o); err != nil {
+		return err
+	}
+	e.config = e.own.Config
+	e.kubeconfig, err = e.own.KubeconfigFile("")
+	return err
+}
+
+// jobs reports whether the revision has jobs: runs are requested by handing out job IDs.
+func (e *env) jobs() bool { return features[e.revision].jobs }
+
+// connect makes the clients.
+func (e *env) connect(scheme *runtime.Scheme) error {
+	c, err := client.NewWithWatch(e.config, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	e.watcher, e.client = c, client.WithFieldOwner(c, landscaper)
+	e.ls = landscapertest.NewLandscaper(e.client, landscapertest.LandscaperOptions{
+		Revision: e.revision, DeployerType: e.jobs(),
+	})
+	return nil
+}
+
+// deployItems is the definition of deploy items.
+const deployItems = "deployitems.landscaper.gardener.cloud"
+
+// whyUnsupported returns why the definitions of the caller's cluster do not support the revision, empty if they do.
+func (e *env) whyUnsupported(ctx context.Context) (string, error) {
+	crd := &apiextv1.CustomResourceDefinition{}
+	err := e.client.Get(ctx, client.ObjectKey{Name: deployItems}, crd)
+	if apierrors.IsNotFound(err) {
+		return "", errors.New("the cluster does not know Landscaper's deploy items")
+	}
+	if err != nil {
+		return "", fmt.Errorf("get definition of deploy items: %w", err)
+	}
+	if speaks := revisionOf(crd); speaks != e.revision {
+		return fmt.Sprintf("the cluster's definitions are those of the %s revision", speaks), nil
+	}
+	return "", nil
+}
+
+// start starts the subject and waits until it has written an item: from then on it is at work.
+func (e *env) start(ctx context.Context) error {
+	if err := e.launch(ctx); err != nil {
+		return err
+	}
+	return e.awaitWork(ctx)
+}
+
+// launch starts the subject. It runs until it is stopped or killed.
+func (e *env) launch(ctx context.Context) error {
+	s := e.subject
+	if s.Command == nil {
+		e.deployer = process.Start(ctx, s.Start, e.config, s.Bounds.Stop)
+		return nil
+	}
+	next, err := process.Exec(s.Command(e.kubeconfig), s.Logs, s.Bounds.Stop)
+	if err != nil {
+		return err
+	}
+	e.deployer = next
+	return nil
+}
+
+// awaitWork deploys an item and waits until the subject has written it.
+func (e *env) awaitWork(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, e.subject.Bounds.Start)
+	defer cancel()
+	t, err := newTestContext(ctx, e, false)
+	if err != nil {
+		return err
+	}
+	ended := e.deployer.Ended()
+	go func() {
+		select {
+		case <-ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	failed := t.do(func(t *testContext) {
+		first := t.item("first", e.subject.Valid)
+		first.deploy()
+		first.await(t.bounds().Start, "written by the deployer", func(di item) bool { return len(otherManagers(di)) > 0 })
+	})
+	err = e.deployer.Failure()
+	if err == nil && failed != "" {
+		err = fmt.Errorf("the deployer does not take up an item: %s", failed)
+	}
+	return errors.Join(err, t.ns.close(ctx))
+}
+
+// close stops what open started. It may be called on an env that was not opened entirely.
+func (e *env) close() error {
+	var errs []error
+	if e.deployer != nil {
+		errs = append(errs, e.deployer.Stop())
+	}
+	if e.own != nil {
+		errs = append(errs, e.own.Stop())
+	}
+	return errors.Join(errs...)
+}
+
+// check runs one check and returns its result.
+func (e *env) check(ctx context.Context, c Check) Result {
+	result := Result{Check: c, Revision: e.revision, Outcome: NotApplicable, Seen: e.skipReason}
+	if result.Seen == "" {
+		result.Seen = e.subject.skipReason(c, e.revision)
+	}
+	if result.Seen != "" {
+		return result
+	}
+	begin := time.Now()
+	failed, seen := "", ""
+	if c.rule != nil {
+		failed, seen = e.judged.verdict(c)
+	} else {
+		failed, seen = e.run(ctx, c)
+	}
+	result.Took, result.Outcome, result.Seen = time.Since(begin), Pass, seen
+	if failed != "" {
+		result.Outcome, result.Fault, result.Seen = Fail, failed, failed+"\n"+seen
+	}
+	return result
+}
+
+// run runs a check in a namespace of its own and removes what the check leaves.
+func (e *env) run(ctx context.Context, c Check) (failed, seen string) {
+	t, err := newTestContext(ctx, e, c.alone)
+	if err != nil {
+		return err.Error(), ""
+	}
+	failures := []string{t.do(c.run)}
+	for _, err := range []error{e.deployer.Failure(), t.ns.close(ctx)} {
+		if err != nil {
+			failures = append(failures, err.Error())
+		}
+	}
+	failures = slices.DeleteFunc(failures, func(f string) bool { return f == "" })
+	return strings.Join(failures, "\n"), t.ns.history.String()
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance_test
+
+import (
+	"fmt"
+	"os/exec"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/conformance"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/deployers/mock"
+)
+
+// valid makes the configuration of a deploy item that succeeds.
+func valid(types.NamespacedName) any {
+	return `{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"ProviderConfiguration"}`
+}
+
+// A deployer of this library is checked in the process of the test.
+func ExampleRun() {
+	testConformance := func(t *testing.T) {
+		conformance.Run(t, conformance.Subject{
+			Name:  "mock",
+			Type:  mock.Type,
+			Start: conformance.Library(func() deployerlib.DeployerArgs { return mock.Args(nil) }),
+			Valid: valid,
+		})
+	}
+	_ = testConformance
+}
+
+// Any other deployer is checked as a program, in whatever language it is written.
+func ExampleSubject() {
+	subject := conformance.Subject{
+		Name: "mock",
+		Type: mock.Type,
+		Command: func(kubeconfig string) *exec.Cmd {
+			return exec.Command("/bin/mock-deployer", "--kubeconfig="+kubeconfig)
+		},
+		Valid: valid,
+	}
+	fmt.Println(subject.Validate())
+	subject.Type = ""
+	fmt.Println(subject.Validate())
+	// Output:
+	// <nil>
+	// subject "mock": type: required
+}

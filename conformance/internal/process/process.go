@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package process runs a deployer as a command or in this process, and stops or kills it.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/internal/process"
+)
+
+// Process is a running deployer. Exactly one of command and network is set.
+type Process struct {
+	command *process.Process
+	network *faultnet.Network
+	cancel  context.CancelFunc
+	timeout time.Duration // of Stop, and in this process of Kill
+
+	ended <-chan struct{}
+	err   error // of a deployer in this process, once ended
+}
+
+// Start runs a deployer in this process. It runs until Stop or Kill, which return an error if it does not end within
+// timeout; only the values of ctx are used.
+func Start(ctx context.Context, run func(context.Context, *rest.Config) error, cfg *rest.Config, timeout time.Duration) *Process {
+	ended := make(chan struct{})
+	p := &Process{network: faultnet.NewNetwork(), ended: ended, timeout: timeout}
+	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(ended)
+		p.err = run(ctx, p.network.Wrap(cfg))
+	}()
+	return p
+}
+
+// Exec starts a command in a process group of its own, so that its children end with it. Its output goes to logs unless
+// the command has writers of its own.
+func Exec(command *exec.Cmd, logs io.Writer, timeout time.Duration) (*Process, error) {
+	started, err := process.Start(command, logs)
+	if err != nil {
+		return nil, fmt.Errorf("start deployer: %w", err)
+	}
+	return &Process{command: started, ended: started.Done, timeout: timeout}, nil
+}
+
+// Ended returns a channel that is closed when the deployer has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Failure returns an error if the deployer has ended, for use while nothing has stopped it.
+func (p *Process) Failure() error {
+	select {
+	case <-p.ended:
+	default:
+		return nil
+	}
+	err := p.err
+	if p.command != nil {
+		err = p.command.Err()
+	}
+	if err == nil {
+		err = errors.New("without an error")
+	}
+	return fmt.Errorf("the deployer ended by itself: %w", err)
+}
+
+// Stop ends the deployer as a user does, with SIGTERM or the end of its context. Errors: the deployer has ended before, or
+// does not end in time.
+func (p *Process) Stop() error {
+	if err := p.Failure(); err != nil {
+		return err
+	}
+	if p.command != nil {
+		return p.command.StopWithin(p.timeout)
+	}
+	return p.cancelAndWait()
+}
+
+// Kill ends the deployer without giving it a chance to write anything. Errors are those of Stop.
+func (p *Process) Kill() error {
+	if err := p.Failure(); err != nil {
+		return err
+	}
+	if p.command != nil {
+		return p.command.Kill()
+	}
+	p.network.Kill()
+	return p.cancelAndWait()
+}
+
+func (p *Process) cancelAndWait() error {
+	p.cancel()
+	timer := time.NewTimer(p.timeout)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("the deployer did not end within %s", p.timeout)
+	}
+}

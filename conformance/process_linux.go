@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-package conformance
-
-import "syscall"
-
-// withParent lets the kernel end the child with us.
-func withParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }

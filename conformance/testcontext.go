@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+type item = *lsv1alpha1.DeployItem
+
+var phases = lsv1alpha1.DeployItemPhases
+
+// testContext is what a check works with, like testing.T. Its methods end the check if something is not as promised.
+type testContext struct {
+	ctx   context.Context
+	env   *env
+	ns    *namespace
+	alone bool // no other check needs the deployer
+
+	// Items that checks use. None exists at the beginning.
+	valid, slow, invalid, foreign *testItem
+	barriers                      int
+
+	failure string
+}
+
+func newTestContext(ctx context.Context, e *env, alone bool) (*testContext, error) {
+	ns, err := e.newNamespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &testContext{ctx: ctx, env: e, ns: ns, alone: alone}
+	t.valid, t.slow = t.item("valid", e.subject.Valid), t.item("slow", e.subject.Slow)
+	t.foreign = t.item("foreign", e.subject.Valid)
+	return t, nil
+}
+
+// item returns an item that is not created yet.
+func (t *testContext) item(name string, config func(types.NamespacedName) any) *testItem {
+	return &testItem{t: t, key: types.NamespacedName{Namespace: t.ns.name, Name: name}, config: config}
+}
+
+// do runs f to its end or to its first failure. It returns the failure, or an empty string.
+func (t *testContext) do(f func(*testContext)) string {
+	done := make(chan struct{})
+	go func() { // fail ends this goroutine, as testing.T.FailNow does
+		defer close(done)
+		defer func() {
+			if cause := recover(); cause != nil {
+				t.failure = fmt.Sprintf("panic: %v\n%s", cause, debug.Stack())
+			}
+		}()
+		f(t)
+	}()
+	<-done
+	return t.failure
+}
+
+// fail ends the check.
+func (t *testContext) fail(format string, args ...any) {
+	t.failure = strings.TrimSpace(fmt.Sprintf(format, args...))
+	runtime.Goexit()
+}
+
+// must ends the check if err is not nil.
+func (t *testContext) must(err error) {
+	if err != nil {
+		t.fail("%v", err)
+	}
+}
+
+// require ends the check if ok is false.
+func (t *testContext) require(ok bool, format string, args ...any) {
+	if !ok {
+		t.fail(format, args...)
+	}
+}
+
+func (t *testContext) bounds() Bounds { return t.env.subject.Bounds }
+
+// jobs reports whether the revision has jobs: runs are requested by handing out job IDs.
+func (t *testContext) jobs() bool { return t.env.jobs() }
+
+// succeeds deploys the valid item and waits for its success.
+func (t *testContext) succeeds(options ...option) item {
+	t.valid.deploy(options...)
+	di := t.valid.finished()
+	t.require(di.Status.Phase == phases.Succeeded, "a valid item ended as %q%s", di.Status.Phase, errorOf(di))
+	return di
+}
+
+// working deploys the slow item and waits until its run is in progress.
+func (t *testContext) working(options ...option) item {
+	t.slow.deploy(options...)
+	return t.slow.until("in phase Progressing", func(di item) bool { return di.Status.Phase == phases.Progressing })
+}
+
+// failsInvalid deploys the invalid item and waits for its failure.
+func (t *testContext) failsInvalid(note string) item {
+	t.invalid = t.item("invalid", func(key types.NamespacedName) any { return t.env.subject.Invalid(key, note) })
+	t.invalid.deploy()
+	di := t.invalid.finished()
+	t.require(di.Status.Phase == phases.Failed, "an invalid item ended as %q", di.Status.Phase)
+	t.require(di.Status.LastError != nil, "an invalid item failed without lastError")
+	return di
+}
+
+// otherType gives an item a type that the subject is not responsible for.
+func (t *testContext) otherType(di item) { di.Spec.Type = t.env.subject.Type + "-other" }
+
+// withFinalizer adds Landscaper's finalizer to an item, where Landscaper does not do so itself.
+func (t *testContext) withFinalizer(di item) {
+	if !t.jobs() {
+		controllerutil.AddFinalizer(di, lsv1alpha1.LandscaperFinalizer)
+	}
+}
+
+func (t *testContext) makeTarget(name string, labels map[string]string) {
+	t.must(t.ns.makeTarget(t.ctx, name, labels))
+}
+
+// removeTarget deletes the Target of the items.
+func (t *testContext) removeTarget() {
+	target := &lsv1alpha1.Target{}
+	target.Namespace, target.Name = t.ns.name, targetName
+	t.must(t.env.client.Delete(t.ctx, target))
+}
+
+// requireNoWrites fails if the item changes before a later item has been processed, or within Bounds.Quiet after that.
+func (t *testContext) requireNoWrites(di item) {
+	t.later()
+	t.requireUnchanged(di)
+}
+
+// later deploys another item and waits for its end. By then the deployer has seen everything that happened before.
+func (t *testContext) later() {
+	t.barriers++
+	next := t.item(fmt.Sprintf("later-%d", t.barriers), t.env.subject.Valid)
+	next.deploy()
+	next.until("finished", isFinal)
+}
+
+// requireUnchanged fails if the item changes within Bounds.Quiet.
+func (t *testContext) requireUnchanged(di item) {
+	now := di
+	changed := func(ctx context.Context) (bool, error) {
+		var err error
+		now, err = t.env.ls.Get(ctx, client.ObjectKeyFromObject(di))
+		return err == nil && now.ResourceVersion != di.ResourceVersion, err
+	}
+	err := wait.PollUntilContextTimeout(t.ctx, 50*time.Millisecond, t.bounds().Quiet, true, changed)
+	t.must(t.ctx.Err())
+	switch {
+	case err == nil:
+		t.fail("the item was written; writers until now: %s; it is now: %s", strings.Join(otherManagers(now), ", "), stateOf(now))
+	case apierrors.IsNotFound(err):
+		t.fail("the item was deleted")
+	case !wait.Interrupted(err):
+		t.must(err)
+	}
+}
+
+// after returns the versions of an item after a given one.
+func (t *testContext) after(di item) []item {
+	versions := t.item(di.Name, nil).versions()
+	i := slices.IndexFunc(versions, func(v item) bool { return v.ResourceVersion == di.ResourceVersion })
+	t.require(i >= 0, "version %s of item %s was not recorded", di.ResourceVersion, di.Name)
+	return versions[i+1:]
+}
+
+// began requires that a version is the beginning of a run.
+func (t *testContext) began(di item) {
+	s := di.Status
+	t.require(s.Phase == phases.Init, "the first phase is %q", s.Phase)
+	t.require(!s.LastReconcileTime.IsZero(), "the run began without lastReconcileTime")
+	t.require(s.ObservedGeneration == di.Generation, "the run began with observedGeneration %d, generation %d", s.ObservedGeneration, di.Generation)
+	if t.jobs() {
+		t.require(!s.LastReconcileTime.Before(s.JobIDGenerationTime), "lastReconcileTime %v is before jobIDGenerationTime %v", s.LastReconcileTime, s.JobIDGenerationTime)
+	}
+}
+
+// beganAfter requires that a run began after a version.
+func (t *testContext) beganAfter(di item) {
+	for _, v := range t.after(di) {
+		if v.Status.Phase != di.Status.Phase {
+			t.began(v)
+			return
+		}
+	}
+	t.fail("no run was begun")
+}
+
+// sameRun requires that the run of an item has not begun again.
+func (t *testContext) sameRun(running item) {
+	for _, di := range t.after(running) {
+		t.require(di.Status.Phase == phases.Progressing || isFinal(di), "it showed phase %q after the restart", di.Status.Phase)
+		t.require(di.Status.LastReconcileTime.Equal(running.Status.LastReconcileTime), "lastReconcileTime was %v and became %v",
+			running.Status.LastReconcileTime, di.Status.LastReconcileTime)
+	}
+}
+
+// goesOn requires that the run of an item does not begin again within Bounds.Quiet.
+func (t *testContext) goesOn(running item) {
+	_ = wait.PollUntilContextTimeout(t.ctx, 50*time.Millisecond, t.bounds().Quiet, true, func(context.Context) (bool, error) {
+		t.sameRun(running)
+		return false, nil
+	})
+	t.must(t.ctx.Err())
+}
+
+// restart kills the deployer, does something and starts it again.
+func (t *testContext) restart(meanwhile func()) {
+	t.require(t.alone, "a check that restarts the deployer has to be alone")
+	t.must(t.env.deployer.Kill())
+	meanwhile()
+	t.must(t.env.launch(t.ctx))
+}
+
+// restartToLook restarts the deployer and waits until it has begun to process the items that existed when it started: an
+// item that was deployed meanwhile is finished. It may process other items after that one, so the caller has to wait.
+func (t *testContext) restartToLook() {
+	meanwhile := t.item("meanwhile", t.env.subject.Valid)
+	t.restart(func() { meanwhile.deploy() })
+	meanwhile.await(t.bounds().Start, "finished", isFinal)
+}
+
+// isFinal reports whether the run of an item has ended.
+func isFinal(di item) bool { return contract.IsFinal(di.Status.Phase) }
+
+// hasFinishedJob reports whether the item had a job and the last one has ended.
+func hasFinishedJob(di item) bool {
+	return di.Status.JobID != "" && di.Status.JobID == di.Status.JobIDFinished
+}
+
+// isWorking reports whether a phase is that of a run in progress.
+func isWorking(phase lsv1alpha1.DeployItemPhase) bool {
+	return slices.Contains([]lsv1alpha1.DeployItemPhase{phases.Init, phases.Progressing, phases.InitDelete, phases.Deleting}, phase)
+}

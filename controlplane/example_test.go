@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/deployerkit/deployerkit/controlplane"
+)
+
+// Start starts etcd and an API server that knows Landscaper's resources.
+func ExampleStart() {
+	run := func(ctx context.Context) error {
+		cp, err := controlplane.Start(ctx, controlplane.Options{
+			ControllerManager: true, // garbage collection, Deployments, Jobs
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Println(cp.Config.Host) // for clients and managers
+		return cp.Stop()
+	}
+	_ = run
+}
+
+// CRDs returns Landscaper's definitions. Options.CRDs can have more of them, or others.
+func ExampleCRDs() {
+	for _, crd := range controlplane.CRDs() {
+		if crd.Spec.Names.Kind == "DeployItem" {
+			fmt.Println(crd.Name, crd.Spec.Names.ShortNames)
+		}
+	}
+	// Output: deployitems.landscaper.gardener.cloud [di]
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// landscapersOwn are the operations of the errors with which Landscaper ends a run.
+var landscapersOwn = []string{"InterruptOperation", lsv1alpha1.PickupTimeoutOperation, contract.AbortingTimeoutOperation}
+
+// Foreign returns the path of a field of the status that differs between stored, which is what the library wrote last, and
+// fresh although neither the library nor Landscaper writes it in the middle of a run. It returns "" if there is none, or if
+// the run that wrote stored is over.
+func Foreign(stored, fresh *lsv1alpha1.DeployItemStatus) string {
+	if stored.JobID != fresh.JobID || stored.JobIDFinished != fresh.JobIDFinished || !stored.LastReconcileTime.Equal(fresh.LastReconcileTime) {
+		return "" // Landscaper ended the job, or another run began
+	}
+	if e := fresh.LastError; e != nil && slices.Contains(landscapersOwn, e.Operation) {
+		return ""
+	}
+	if path := statusTrespass(stored, fresh); path != "" {
+		return path
+	}
+	switch {
+	case !equality.Semantic.DeepEqual(stored.Conditions, fresh.Conditions):
+		return "status.conditions"
+	case !equality.Semantic.DeepEqual(stored.ProviderStatus, fresh.ProviderStatus):
+		return "status.providerStatus"
+	case !equality.Semantic.DeepEqual(stored.ExportReference, fresh.ExportReference):
+		return "status.exportRef"
+	}
+	return ""
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// Unwrapper is implemented by a deployer around another one. The optional interfaces that the outer one does not implement,
+// such as RuntimeUser and Resumer, are then those of the inner one. A deployer that embeds another one in a field that is
+// not named needs no such method.
+type Unwrapper interface {
+	// Unwrap returns the inner deployer.
+	Unwrap() Deployer
+}
+
+// maxWrapped bounds how many deployers may be around another one.
+const maxWrapped = 16
+
+// optional finds an optional interface of a deployer, or of the one that it wraps.
+func optional[T any](d Deployer) (found T, ok bool) {
+	for range maxWrapped {
+		if found, ok = d.(T); ok {
+			return found, true
+		}
+		if d = unwrap(d); d == nil {
+			return found, false
+		}
+	}
+	return found, false
+}
+
+// unwrap returns the deployer that another one wraps; nil if there is none.
+func unwrap(d Deployer) Deployer {
+	if wrapper, ok := d.(Unwrapper); ok {
+		return wrapper.Unwrap()
+	}
+	for field, value := range fieldsOf(d) {
+		if !field.Anonymous || !field.IsExported() {
+			continue
+		}
+		if inner, ok := reflect.TypeAssert[Deployer](value); ok && !isNilValue(value) {
+			return inner
+		}
+	}
+	return nil
+}
+
+// checkWrapped finds a deployer in a field that needs what Add gives, and cannot get it.
+func checkWrapped(d Deployer) error {
+	if _, ok := optional[RuntimeUser](d); ok {
+		return nil
+	}
+	user, deployer := reflect.TypeFor[RuntimeUser](), reflect.TypeFor[Deployer]()
+	for range maxWrapped {
+		for field, value := range fieldsOf(d) {
+			if value.Kind() == reflect.Interface {
+				value = value.Elem()
+			}
+			if value.IsValid() && value.Type().Implements(deployer) && value.Type().Implements(user) {
+				return fmt.Errorf("the deployer %T keeps a %s in its field %s, whose UseRuntime is never called: embed it, or add a method Unwrap() deployerlib.Deployer",
+					d, value.Type(), field.Name)
+			}
+		}
+		if d = unwrap(d); d == nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// fieldsOf are the fields of a deployer that is a struct, or a pointer to one.
+func fieldsOf(d Deployer) func(yield func(reflect.StructField, reflect.Value) bool) {
+	return func(yield func(reflect.StructField, reflect.Value) bool) {
+		value := reflect.ValueOf(d)
+		if value.Kind() == reflect.Pointer {
+			value = value.Elem()
+		}
+		if value.Kind() != reflect.Struct {
+			return
+		}
+		for i := range value.NumField() {
+			if !yield(value.Type().Field(i), value.Field(i)) {
+				return
+			}
+		}
+	}
+}
+
+// isNilValue reports whether a value is a nil pointer or interface.
+func isNilValue(value reflect.Value) bool {
+	switch value.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return value.IsNil()
+	default:
+		return false
+	}
+}

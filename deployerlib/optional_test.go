@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+)
+
+// plainDeployer does nothing and needs nothing.
+type plainDeployer struct{ Base }
+
+func (plainDeployer) Reconcile(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+func (plainDeployer) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+// needyDeployer needs its runtime.
+type needyDeployer struct {
+	plainDeployer
+	used int
+}
+
+func (d *needyDeployer) UseRuntime(Runtime) error { d.used++; return nil }
+
+func (*needyDeployer) Resume(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+// Deployers around another one.
+type (
+	embedding struct{ Deployer }
+	unwrapped struct {
+		plainDeployer
+		inner Deployer
+	}
+	keeping struct {
+		plainDeployer
+		inner Deployer
+	}
+	itself struct{ plainDeployer }
+)
+
+func (u unwrapped) Unwrap() Deployer { return u.inner }
+func (i *itself) Unwrap() Deployer   { return i }
+
+func TestOptionalInterfaces(t *testing.T) {
+	for name, test := range map[string]struct {
+		wrap  func(Deployer) Deployer
+		found bool
+		fault string
+	}{
+		"of the deployer itself":              {func(d Deployer) Deployer { return d }, true, ""},
+		"of one that is embedded [F34]":       {func(d Deployer) Deployer { return embedding{d} }, true, ""},
+		"of one embedded by a pointer [F34]":  {func(d Deployer) Deployer { return &embedding{d} }, true, ""},
+		"through two embeddings [F34]":        {func(d Deployer) Deployer { return &embedding{embedding{d}} }, true, ""},
+		"of one that Unwrap returns [F34]":    {func(d Deployer) Deployer { return unwrapped{inner: d} }, true, ""},
+		"of one in a field is a fault [F34]":  {func(d Deployer) Deployer { return &keeping{inner: d} }, false, "in its field inner"},
+		"further in it is a fault [F34]":      {func(d Deployer) Deployer { return embedding{&keeping{inner: d}} }, false, "in its field inner"},
+		"there are none":                      {func(Deployer) Deployer { return plainDeployer{} }, false, ""},
+		"there are none around a nil [F34]":   {func(Deployer) Deployer { return embedding{} }, false, ""},
+		"there is an end to wrapping [F34]":   {func(Deployer) Deployer { return &itself{} }, false, ""},
+		"of a nil field there are none [F34]": {func(Deployer) Deployer { return &keeping{} }, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inner := &needyDeployer{}
+			d := test.wrap(inner)
+			user, ok := optional[RuntimeUser](d)
+			if ok != test.found {
+				t.Fatalf("found: %t", ok)
+			}
+			if _, resumes := optional[Resumer](d); resumes != test.found {
+				t.Errorf("Resumer found: %t", resumes)
+			}
+			if ok {
+				if err := user.UseRuntime(Runtime{}); err != nil || inner.used != 1 {
+					t.Error(err, inner.used)
+				}
+			}
+			err := checkWrapped(d)
+			if (err != nil) != (test.fault != "") || err != nil && !strings.Contains(err.Error(), test.fault) {
+				t.Errorf("fault %v, want %q", err, test.fault)
+			}
+		})
+	}
+}

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployerlib_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/examples/porting"
+	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
+	"github.com/deployerkit/deployerkit/landscapertest"
+)
+
+// portedWorld is a world with a ported deployer. What the deployer deploys is in the cluster with the items.
+func portedWorld(t *testing.T, port func(c client.Client) deployerlib.Deployer, objects ...client.Object) *world {
+	t.Helper()
+	w := newWorld(t, objects)
+	w.args.Deployer = port(w.client)
+	if user, ok := w.args.Deployer.(deployerlib.RuntimeUser); ok {
+		if err := user.UseRuntime(deployerlib.Runtime{Clock: w.clock}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.restart()
+	return w
+}
+
+// finishPods gives the pods a phase.
+func (w *world) finishPods(phase corev1.PodPhase) {
+	w.t.Helper()
+	for _, pod := range w.configMaps() {
+		pod.Data = map[string]string{"phase": string(phase)}
+		if err := w.client.Update(w.t.Context(), &pod); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// configMaps are what a skeleton deployed.
+func (w *world) configMaps() []corev1.ConfigMap {
+	w.t.Helper()
+	list := &corev1.ConfigMapList{}
+	if err := w.client.List(quiet(w.t.Context()), list); err != nil {
+		w.t.Fatal(err)
+	}
+	return list.Items
+}
+
+// wantPhase checks the stored phase.
+func (w *world) wantPhase(want lsv1alpha1.DeployItemPhase) {
+	w.t.Helper()
+	if got := w.stored().Status.Phase; got != want {
+		w.t.Fatalf("phase %q, want %q, last error %+v", got, want, w.stored().Status.LastError)
+	}
+}
+
+var revisions = map[contract.Revision]struct{ begun, gone change }{
+	contract.RevisionJobID:      {job("1"), func(di *lsv1alpha1.DeployItem) { finishedJob("1", phases.Succeeded)(di); job("2")(di); deleted(di) }},
+	contract.RevisionAnnotation: {func(*lsv1alpha1.DeployItem) {}, func(di *lsv1alpha1.DeployItem) { finished(phases.Succeeded)(di); di.Generation++; deleted(di) }},
+}
+
+// TestPortContainer: a deployer that keeps its state in the phase.
+func TestPortContainer(t *testing.T) {
+	port := func(c client.Client) deployerlib.Deployer {
+		return deployerlib.Port(&porting.Container{Host: c}, nil)
+	}
+	for revision, items := range revisions {
+		t.Run("is started once and then polled, under "+string(revision)+" [F44]", func(t *testing.T) {
+			w := portedWorld(t, port, item(items.begun))
+			for range 30 {
+				w.pass()
+			}
+			if n := len(w.configMaps()); n != 1 {
+				t.Fatalf("%d pods were started", n)
+			}
+			w.wantPhase(phases.Progressing)
+			w.finishPods(corev1.PodSucceeded)
+			w.pass()
+			w.wantPhase(phases.Succeeded)
+		})
+		t.Run("keeps its phase when it fails, and uninstalls once, under "+string(revision)+" [F44]", func(t *testing.T) {
+			w := portedWorld(t, port, item(items.gone))
+			for range 30 {
+				w.pass()
+			}
+			if n := len(w.configMaps()); n != 1 {
+				t.Fatalf("%d pods were started", n)
+			}
+			w.wantPhase(phases.Deleting)
+			w.finishPods(corev1.PodSucceeded)
+			w.pass()
+			if w.stored() != nil {
+				t.Error("the item is still there")
+			}
+		})
+	}
+}
+
+// TestPortHelm: a deployer that is done with the phase Deleting.
+func TestPortHelm(t *testing.T) {
+	for revision, items := range revisions {
+		for name, helm := range map[string]func(c client.Client) *porting.Helm{
+			"in memory":       func(c client.Client) *porting.Helm { return &porting.Helm{Target: c} },
+			"through the API": func(c client.Client) *porting.Helm { return &porting.Helm{Target: c, Landscaper: c} },
+		} {
+			t.Run("removes the finalizer itself "+name+", under "+string(revision)+" [F44]", func(t *testing.T) {
+				w := portedWorld(t, func(c client.Client) deployerlib.Deployer { return deployerlib.Port(helm(c), nil) }, item(items.gone))
+				calls := 0
+				for w.stored() != nil && calls < 30 {
+					calls++
+					w.pass()
+				}
+				if calls != 1 {
+					t.Errorf("Delete was called %d times", calls)
+				}
+			})
+		}
+	}
+}
+
+// TestPortMock: a deployer that asks the phase whether the run has just begun.
+func TestPortMock(t *testing.T) {
+	port := func(c client.Client) deployerlib.Deployer {
+		mock := &porting.Mock{}
+		return deployerlib.Port(mock, mock.Hooks())
+	}
+	config := func(fields map[string]any) change {
+		return func(di *lsv1alpha1.DeployItem) {
+			fields["apiVersion"], fields["kind"] = "mock.deployer.landscaper.gardener.cloud/v1alpha1", "ProviderConfiguration"
+			di.Spec.Configuration = raw(fields)
+		}
+	}
+	for revision, items := range revisions {
+		for name, tc := range map[string]struct {
+			config map[string]any
+			stored lsv1alpha1.DeployItemPhase // before the second call, set by hand; empty means as it is
+			want   []lsv1alpha1.DeployItemPhase
+		}{
+			"succeeds":                              {map[string]any{}, "", []lsv1alpha1.DeployItemPhase{"Succeeded"}},
+			"goes on":                               {map[string]any{"phase": "Progressing"}, "", []lsv1alpha1.DeployItemPhase{"Progressing", "Progressing"}},
+			"fails":                                 {map[string]any{"phase": "Failed"}, "", []lsv1alpha1.DeployItemPhase{"Failed"}},
+			"stays in the phase Init":               {map[string]any{"initialPhase": "Init"}, "", []lsv1alpha1.DeployItemPhase{"Init", "Init", "Init"}},
+			"knows that the run has begun long ago": {map[string]any{"initialPhase": "Init"}, "Progressing", []lsv1alpha1.DeployItemPhase{"Init", "Progressing"}},
+		} {
+			t.Run(name+", under "+string(revision)+" [F44]", func(t *testing.T) {
+				w := portedWorld(t, port, item(items.begun, config(tc.config)))
+				for i, want := range tc.want {
+					if i == 1 && tc.stored != "" {
+						w.update(func(di *lsv1alpha1.DeployItem) { di.Status.Phase = tc.stored })
+					}
+					w.pass()
+					w.wantPhase(want)
+				}
+			})
+		}
+	}
+	t.Run("is run by its schedule [F45]", func(t *testing.T) {
+		w := portedWorld(t, port, item(finishedJob("1", phases.Succeeded), config(map[string]any{"continuousReconcile": map[string]any{"every": "1m"}})))
+		w.pass()
+		if got := w.stored().Status.LastReconcileTime; !got.Equal(at(0)) {
+			t.Errorf("last run %s", got)
+		}
+	})
+}
+
+// TestPortStatusWritten: a deployer that was ported, but for the writes of its status.
+func TestPortStatusWritten(t *testing.T) {
+	for revision, items := range revisions {
+		t.Run("ends the run with an explanation, under "+string(revision)+" [F44]", func(t *testing.T) {
+			w := portedWorld(t, func(c client.Client) deployerlib.Deployer { return deployerlib.Port(&porting.Mock{Status: c}, nil) }, item(items.begun))
+			w.pass()
+			w.pass()
+			di := w.stored()
+			if e := di.Status.LastError; di.Status.Phase != phases.Failed || e == nil || e.Reason != "StatusWritten" || !strings.Contains(e.Message, "status.phase") {
+				t.Fatalf("phase %q, last error %+v", di.Status.Phase, e)
+			}
+			if di.Status.JobIDFinished != di.Status.JobID {
+				t.Error("the job goes on")
+			}
+			w.sent()
+			w.pass()
+			w.wantSent()
+		})
+	}
+	t.Run("is no interrupt, although the call is cancelled for it [F44]", func(t *testing.T) {
+		var w *world
+		w = portedWorld(t, func(c client.Client) deployerlib.Deployer {
+			return deployerlib.Port(seen{Mock: &porting.Mock{Status: c}, event: func() { w.Event(w.stored()) }}, nil)
+		}, item())
+		w.pass()
+		if e := w.stored().Status.LastError; e == nil || e.Reason != "StatusWritten" {
+			t.Fatalf("phase %q, last error %+v", w.stored().Status.Phase, e)
+		}
+	})
+	t.Run("is told from a write of metadata [F44]", func(t *testing.T) {
+		w := portedWorld(t, func(c client.Client) deployerlib.Deployer { return deployerlib.Port(writer{c}, nil) }, item(job("1")))
+		w.pass()
+		w.wantPhase(phases.Succeeded)
+		if w.stored().Annotations["mine"] != "yes" {
+			t.Error("the annotation is gone")
+		}
+	})
+}
+
+// seen is a deployer whose writes reach the cache before it returns.
+type seen struct {
+	*porting.Mock
+
+	event func()
+}
+
+func (s seen) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+	err := s.Mock.Reconcile(ctx, lsCtx, di, target)
+	s.event()
+	return err
+}
+
+// writer writes metadata of its items.
+type writer struct{ c client.Client }
+
+func (w writer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
+	di.Annotations = map[string]string{"mine": "yes"}
+	if err := w.c.Update(ctx, di); err != nil {
+		return err
+	}
+	di.Status.Phase = phases.Succeeded
+	return nil
+}
+
+func (writer) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+func (writer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+// TestPortBackground: the phase of a run that the item does not show.
+func TestPortBackground(t *testing.T) {
+	t.Run("is kept from call to call, and after a restart [F44]", func(t *testing.T) {
+		w := portedWorld(t, func(c client.Client) deployerlib.Deployer {
+			return deployerlib.Port(&porting.Container{Host: c}, nil)
+		}, item(finishedJob("1", phases.Succeeded), operation(lsv1alpha1.ForceReconcileOperation)))
+		for range 5 {
+			w.pass()
+		}
+		w.restart()
+		for range 5 {
+			w.pass()
+		}
+		if n := len(w.configMaps()); n != 1 {
+			t.Fatalf("%d pods were started", n)
+		}
+		w.finishPods(corev1.PodSucceeded)
+		w.pass()
+		c := contract.GetCondition(w.stored().Status.Conditions, contract.ConditionBackground)
+		if w.wantPhase(phases.Succeeded); c == nil || c.Reason != "Succeeded" {
+			t.Errorf("condition %+v", c)
+		}
+	})
+}
+
+// TestPortManifest: a deployer of the annotation era.
+func TestPortManifest(t *testing.T) {
+	var manifest *porting.Manifest
+	port := func(o deployerlib.ClassicOptions) func(client.Client) deployerlib.Deployer {
+		return func(c client.Client) deployerlib.Deployer {
+			manifest = &porting.Manifest{Target: c}
+			return deployerlib.PortClassic(manifest, o)
+		}
+	}
+	secret := &corev1.Secret{}
+	secret.Namespace, secret.Name, secret.Data = ns, "content", map[string][]byte{"config": []byte("a: b\n")}
+	referring := target("x")
+	referring.Spec.Configuration, referring.Spec.SecretRef = nil, &lsv1alpha1.LocalSecretReference{Name: "content", Key: "config"}
+	for revision, items := range revisions {
+		for from, objects := range map[string][]client.Object{"inline": {target("x")}, "from a Secret": {referring, secret}} {
+			t.Run("reads its Target "+from+", under "+string(revision)+" [F44]", func(t *testing.T) {
+				w := portedWorld(t, port(deployerlib.ClassicOptions{}), append(objects, item(items.begun, withTarget))...)
+				w.pass()
+				w.wantPhase(phases.Succeeded)
+				if got := w.configMaps(); len(got) != 1 || got[0].Data["a"] != "b" {
+					t.Errorf("applied %v", got)
+				}
+			})
+		}
+		t.Run("deletes until nothing is left, under "+string(revision)+" [F44]", func(t *testing.T) {
+			left := &corev1.ConfigMap{}
+			left.Namespace, left.Name = ns, "manifest-item"
+			w := portedWorld(t, port(deployerlib.ClassicOptions{}), left, item(items.gone))
+			w.pass()
+			w.wantPhase(phases.Deleting)
+			if w.pass(); w.stored() != nil {
+				t.Error("the item is still there")
+			}
+		})
+	}
+	t.Run("is forced [F44]", func(t *testing.T) {
+		w := portedWorld(t, port(deployerlib.ClassicOptions{}), target("x"), item(finished(phases.Succeeded), withTarget, operation(lsv1alpha1.ForceReconcileOperation)))
+		w.pass()
+		if w.wantPhase(phases.Succeeded); manifest.Forced != 1 || len(w.stored().Annotations) != 0 {
+			t.Errorf("forced %d times, annotations %v", manifest.Forced, w.stored().Annotations)
+		}
+	})
+	t.Run("never shows what a Secret holds [F44]", func(t *testing.T) {
+		broken := secret.DeepCopy()
+		broken.Data["config"] = []byte("{\"password\": \"hunter2\", [")
+		w := portedWorld(t, port(deployerlib.ClassicOptions{}), referring, broken, item(job("1"), withTarget))
+		w.pass()
+		w.wantPhase(phases.Failed)
+		if e := w.stored().Status.LastError; strings.Contains(e.Message, "hunter2") {
+			t.Errorf("last error %+v", e)
+		}
+	})
+	failing := target("x")
+	failing.Spec.Configuration = lsv1alpha1.NewAnyJSONPointer([]byte(`{"a":"b"}`))
+	for name, tc := range map[string]struct {
+		after time.Duration
+		want  lsv1alpha1.DeployItemPhase
+	}{
+		"fails after five minutes of the same error": {5 * time.Minute, phases.Failed},
+		"goes on without that option":                {0, phases.Progressing},
+	} {
+		t.Run(name+" [F44]", func(t *testing.T) {
+			w := portedWorld(t, func(c client.Client) deployerlib.Deployer {
+				return deployerlib.PortClassic(&porting.Manifest{Target: refusing{c}}, deployerlib.ClassicOptions{FailAfter: tc.after})
+			}, failing, item(withTarget))
+			for _, step := range []time.Duration{0, 5 * time.Minute} {
+				w.clock.Step(step)
+				w.pass()
+				w.wantPhase(phases.Progressing)
+			}
+			w.clock.Step(time.Second)
+			w.pass()
+			w.wantPhase(tc.want)
+			if e := w.stored().Status.LastError; e == nil || e.Operation != "ApplyObjects" || len(e.Codes) != 0 {
+				t.Errorf("last error %+v", e)
+			}
+		})
+	}
+}
+
+// refusing is a cluster in which nothing can be created.
+type refusing struct{ client.Client }
+
+func (refusing) Create(context.Context, client.Object, ...client.CreateOption) error { return errBoom }
+
+// TestPortHooks: hooks of all signatures, however they are registered.
+func TestPortHooks(t *testing.T) {
+	next := func(context.Context, time.Time, *lsv1alpha1.DeployItem) (*time.Time, error) { return new(t0), nil }
+	setup := continuousreconcile.ContinuousReconcileExtensionSetup(next)
+	plain := func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) {
+		return nil, nil
+	}
+	for name, d := range map[string]deployerlib.Deployer{
+		"PortedHooks":               deployerlib.Port(&porting.Container{}, deployerlib.PortedHooks{}.RegisterHookSetup(setup)),
+		"nil PortedHooks":           deployerlib.Port(&porting.Container{}, deployerlib.PortedHooks(nil).RegisterHookSetup(setup)),
+		"the method ExtensionHooks": deployerlib.Port(&porting.Helm{Next: next}, nil),
+		"a ported method":           deployerlib.Port(hooked{setup: setup}, nil),
+		"a classic deployer":        deployerlib.PortClassic(&porting.Manifest{Next: next}, deployerlib.ClassicOptions{}),
+		"all at once":               deployerlib.Port(&porting.Helm{Next: next}, deployerlib.PortedHooks{}.RegisterHook(plain, extension.EndHook)),
+	} {
+		t.Run(name+" [F45]", func(t *testing.T) {
+			hooks := d.ExtensionHooks()
+			if err := hooks.Validate(); err != nil || len(hooks[extension.ShouldReconcileHook]) != 1 {
+				t.Fatalf("%d hooks, %v", len(hooks[extension.ShouldReconcileHook]), err)
+			}
+			due := item(finished(phases.Succeeded))
+			res, err := hooks.ExecuteHooks(t.Context(), logr.Discard(), due, nil, extension.ShouldReconcileHook)
+			if err != nil || res == nil || res.AbortReconcile {
+				t.Errorf("the schedule answered %+v, %v", res, err)
+			}
+		})
+	}
+	t.Run("a hook with a logger gets that of the reconcile [F45]", func(t *testing.T) {
+		var got logr.Logger
+		hook := func(_ context.Context, log logr.Logger, _ *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
+			got = log
+			return nil, nil
+		}
+		setup := extension.ReconcileExtensionHookSetup{Hook: hook, HookTypes: []extension.HookType{extension.EndHook}}
+		d := deployerlib.Port(&porting.Container{}, deployerlib.PortedHooks{}.RegisterHookSetup(setup))
+		log := funcr.New(func(string, string) {}, funcr.Options{})
+		if _, err := d.ExtensionHooks().ExecuteHooks(t.Context(), log, nil, nil, extension.EndHook); err != nil || got.GetSink() != log.GetSink() {
+			t.Errorf("got %v, %v", got, err)
+		}
+	})
+}
+
+// hooked is a ported deployer whose method returns PortedHooks.
+type hooked struct {
+	*porting.Container
+
+	setup extension.ReconcileExtensionHookSetup
+}
+
+func (h hooked) ExtensionHooks() deployerlib.PortedHooks {
+	return deployerlib.PortedHooks{}.RegisterHookSetup(h.setup)
+}
+
+// TestPortNil: without a deployer, Add reports what is missing.
+func TestPortNil(t *testing.T) {
+	t.Run("is a fault, not a panic [F44]", func(t *testing.T) {
+		for _, d := range []deployerlib.Deployer{deployerlib.Port(nil, nil), deployerlib.PortClassic(nil, deployerlib.ClassicOptions{})} {
+			args := deployerlib.DeployerArgs{Type: testType, Deployer: d}
+			args.Default()
+			if args.Validate() == nil {
+				t.Error("no error")
+			}
+		}
+	})
+}
+
+// TestPortOptional: the optional methods of a ported deployer are its own.
+func TestPortOptional(t *testing.T) {
+	t.Run("UseRuntime and Resume are called if they exist [F44]", func(t *testing.T) {
+		fake := landscapertest.NewFake()
+		w := portedWorld(t, func(client.Client) deployerlib.Deployer {
+			return deployerlib.Port(landscapertest.Resuming{Fake: fake}, nil)
+		}, item(finishedJob("1", phases.Succeeded)))
+		w.pass()
+		if fake.Runtime().Clock != w.clock || fake.Count(key, landscapertest.ActionResume) != 1 {
+			t.Errorf("runtime %+v, resumed %d times", fake.Runtime(), fake.Count(key, landscapertest.ActionResume))
+		}
+		if _, resumes := deployerlib.Port(&porting.Container{}, nil).(deployerlib.Resumer); resumes {
+			t.Error("a deployer without Resume has one")
+		}
+	})
+}

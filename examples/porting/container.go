@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package porting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+const (
+	itemLabel      = "porting.example.org/item"
+	operationLabel = "porting.example.org/operation"
+)
+
+var errPodRuns = errors.New("the pod has not finished")
+
+// Container runs a pod to deploy an item and another one to uninstall it. A ConfigMap stands for a pod, and its key "phase"
+// for the phase of the pod. The deployer keeps its state in the phase of the item: a pod runs since the phase is not Init
+// any more.
+type Container struct{ Host client.Client }
+
+// Reconcile starts the pod, or looks at it.
+func (c *Container) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
+	if shouldRunNewPod(di.Status.Phase) {
+		if err := c.start(ctx, di, "reconcile"); err != nil {
+			return err
+		}
+		di.Status.Phase = lsv1alpha1.DeployItemPhases.Progressing
+		return nil
+	}
+	phase, err := c.look(ctx, di, "reconcile")
+	if err != nil {
+		return err
+	}
+	switch phase {
+	case corev1.PodSucceeded:
+		di.Status.Phase = lsv1alpha1.DeployItemPhases.Succeeded
+	case corev1.PodFailed:
+		di.Status.Phase = lsv1alpha1.DeployItemPhases.Failed
+	default:
+	}
+	return nil
+}
+
+// Delete does the same with the pod that uninstalls. While that runs, it returns an error.
+func (c *Container) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
+	if shouldRunNewPod(di.Status.Phase) {
+		di.Status.Phase = lsv1alpha1.DeployItemPhases.Deleting
+		return errors.Join(c.start(ctx, di, "delete"), errPodRuns)
+	}
+	phase, err := c.look(ctx, di, "delete")
+	if err != nil {
+		return err
+	}
+	if phase != corev1.PodSucceeded {
+		return errPodRuns
+	}
+	controllerutil.RemoveFinalizer(di, lsv1alpha1.LandscaperFinalizer)
+	return nil
+}
+
+// Abort does nothing.
+func (*Container) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
+	return nil
+}
+
+// shouldRunNewPod reports whether a run has only just begun.
+func shouldRunNewPod(phase lsv1alpha1.DeployItemPhase) bool {
+	return phase == lsv1alpha1.DeployItemPhases.Init || phase == lsv1alpha1.DeployItemPhases.InitDelete
+}
+
+// start creates a pod, whether or not there is one.
+func (c *Container) start(ctx context.Context, di *lsv1alpha1.DeployItem, operation string) error {
+	return c.Host.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: di.Name + "-", Namespace: di.Namespace, Labels: podLabels(di, operation),
+	}})
+}
+
+// look returns the phase of the pod.
+func (c *Container) look(ctx context.Context, di *lsv1alpha1.DeployItem, operation string) (corev1.PodPhase, error) {
+	pods := &corev1.ConfigMapList{}
+	if err := c.Host.List(ctx, pods, client.InNamespace(di.Namespace), podLabels(di, operation)); err != nil {
+		return "", err
+	}
+	if n := len(pods.Items); n != 1 {
+		return "", fmt.Errorf("%d pods run, want one", n)
+	}
+	return corev1.PodPhase(pods.Items[0].Data["phase"]), nil
+}
+
+func podLabels(di *lsv1alpha1.DeployItem, operation string) client.MatchingLabels {
+	return client.MatchingLabels{itemLabel: di.Name, operationLabel: operation}
+}

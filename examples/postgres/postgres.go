@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package postgres is a state graph. Each of its items is a PostgreSQL server with a certificate of an issuer that someone else
+// runs, and with users that a Job creates. It exports how the server is reached, for the items that use it.
+package postgres
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/stategraph"
+)
+
+//go:embed all:templates
+var templates embed.FS
+
+// Config is spec.config of an item.
+type Config struct {
+	Namespace string            `json:"namespace"` // in the target
+	Image     string            `json:"image"`
+	Issuer    string            `json:"issuer"`             // a ConfigMap of the namespace, which the issuer provides
+	Users     []string          `json:"users,omitempty"`    // besides postgres
+	Settings  map[string]string `json:"settings,omitempty"` // of the server
+}
+
+// validate checks what decoding does not.
+func (c *Config) validate() error {
+	for i, user := range c.Users {
+		if user == "" || strings.Trim(user, "abcdefghijklmnopqrstuvwxyz_") != "" {
+			return deployerlib.ConfigError(fmt.Sprintf("spec.config.users[%d]", i), "must consist of lower case letters and underscores")
+		}
+	}
+	return nil
+}
+
+// What Go functions use of other components is a value, so that it cannot be forgotten among the requirements.
+var (
+	service  = stategraph.Require[*corev1.Service]("service")
+	database = stategraph.Require[*appsv1.StatefulSet]("database")
+)
+
+// Graph builds it. What a template asks for is required, so only the order of issuer and certificate needs to be said.
+func Graph() (*stategraph.Graph, error) {
+	secrets := stategraph.WithKinds(corev1.SchemeGroupVersion.WithKind("Secret"))
+	configMaps := stategraph.WithKinds(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	statefulSets := stategraph.WithKinds(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
+	services := stategraph.WithKinds(corev1.SchemeGroupVersion.WithKind("Service"))
+	issuer := stategraph.ReferenceSpec{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Name: stategraph.With(issuerOf)}
+	return stategraph.NewGraphOf((*Config).validate).
+		Add("issuer", stategraph.Reference(issuer, stategraph.WithOutput("class", ".data.class"))).
+		Add("certificate", stategraph.Template(templates, "certificate.yaml", secrets, stategraph.ReadyWhen(issued))).
+		Add("configuration", stategraph.Template(templates, "configuration.yaml", configMaps)).
+		Add("database", stategraph.Template(templates, "database.yaml", statefulSets)).
+		Add("service", stategraph.Template(templates, "service.yaml", services, stategraph.WithOutput("port", ".spec.ports[0].port")), "database").
+		Add("users", stategraph.Object(stategraph.With(users), stategraph.Uses(service, database), stategraph.WithStrategy(apply.Recreate))).
+		Export("host", "service", `{{ .NameOf "service" }}.{{ .Config.namespace }}.svc`).
+		Export("port", "service", "port").
+		Export("secretRef", "certificate", ".metadata.name").
+		Build()
+}
+
+// issuerOf names the issuer of an item.
+func issuerOf(ctx stategraph.Context[Config]) (types.NamespacedName, error) {
+	return types.NamespacedName{Namespace: ctx.Config.Namespace, Name: ctx.Config.Issuer}, nil
+}
+
+// issued reports whether the issuer has answered.
+func issued(secret *corev1.Secret) (stategraph.Readiness, error) {
+	there := len(secret.Data[corev1.TLSCertKey]) > 0 && len(secret.Data[corev1.TLSPrivateKeyKey]) > 0
+	return stategraph.ReadyIf(there, "the issuer has not answered"), nil
+}
+
+// users is the Job that creates the users. The template of a Job is immutable: with other users the Job is made anew.
+func users(ctx stategraph.Context[Config]) (*batchv1.Job, error) {
+	host, err := service.Name(ctx)
+	if err != nil {
+		return nil, err
+	}
+	server, err := database.Name(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, err := json.Marshal(slices.Sorted(slices.Values(ctx.Config.Users)))
+	if err != nil {
+		return nil, err
+	}
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ctx.Config.Namespace, Name: server + "-users"},
+		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever,
+			Containers: []corev1.Container{{
+				Name: "users", Image: ctx.Config.Image, Command: []string{"/bin/create-users"},
+				Env: []corev1.EnvVar{{Name: "PGHOST", Value: host}, {Name: "NEW_USERS", Value: string(names)}},
+			}},
+		}}},
+	}, nil
+}

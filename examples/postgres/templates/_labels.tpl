@@ -1,0 +1,1 @@
+{{- define "labels" }}{app: {{ .Item.Name }}-postgres}{{ end }}

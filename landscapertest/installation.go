@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// errUnsupported is the error about what a Landscaper can do and Install cannot.
+var errUnsupported = errors.New("not played by landscapertest")
+
+// Install does for an Installation that exists what Landscaper does when the operation annotation asks for it. It
+// reads the imports, renders the deploy executions of the inline blueprint, creates or changes the deploy items in
+// the order of their dependencies, waits for the end of each, and writes the exports to DataObjects. The phase of
+// the Installation is Succeeded then, or Failed if Install returns an error.
+//
+// An item gets the name of the Installation and its own, with a hyphen between them. Install plays imports of
+// data and of single Targets, exports of data, and executions of the type GoTemplate with the functions of sprig. It
+// returns an error for anything else, does not check values against their JSON schemas, and leaves items that a
+// changed blueprint no longer lists.
+func (l *Landscaper) Install(ctx context.Context, installation types.NamespacedName) error {
+	in := &lsv1alpha1.Installation{}
+	if err := l.client.Get(ctx, installation, in); err != nil {
+		return fmt.Errorf("get Installation %s: %w", installation, err)
+	}
+	phase, err := lsv1alpha1.InstallationPhases.Succeeded, l.install(ctx, in)
+	if err != nil {
+		phase, err = lsv1alpha1.InstallationPhases.Failed, fmt.Errorf("install %s: %w", installation, err)
+	}
+	return errors.Join(err, l.recordPhase(ctx, in, phase))
+}
+
+// Uninstall deletes the deploy items of an Installation, those that others depend on last, then its exports and
+// the Installation itself. It returns when all of them are gone.
+func (l *Landscaper) Uninstall(ctx context.Context, installation types.NamespacedName) error {
+	in := &lsv1alpha1.Installation{}
+	if err := l.client.Get(ctx, installation, in); err != nil {
+		return fmt.Errorf("get Installation %s: %w", installation, err)
+	}
+	list := &lsv1alpha1.DeployItemList{}
+	err := l.client.List(ctx, list, client.InNamespace(in.Namespace), client.MatchingLabels{lsv1alpha1.ExecutionManagedByLabel: in.Name})
+	if err != nil {
+		return fmt.Errorf("list the deploy items of Installation %s: %w", installation, err)
+	}
+	dependsOn := map[string][]string{}
+	for i := range list.Items {
+		names := list.Items[i].Annotations[lsv1alpha1.ExecutionDependsOnAnnotation]
+		dependsOn[list.Items[i].Labels[lsv1alpha1.ExecutionManagedNameLabel]] = strings.FieldsFunc(names, func(r rune) bool { return r == ',' })
+	}
+	order, err := waves(dependsOn)
+	if err != nil {
+		return fmt.Errorf("uninstall %s: %w", installation, err)
+	}
+	var keys []types.NamespacedName
+	for _, name := range slices.Concat(order...) {
+		keys = append(keys, itemKey(in, name))
+	}
+	slices.Reverse(keys)
+	if err := l.Delete(ctx, keys...); err != nil {
+		return fmt.Errorf("uninstall %s: %w", installation, err)
+	}
+	for _, export := range in.Spec.Exports.Data {
+		object := &lsv1alpha1.DataObject{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: export.DataRef}}
+		if err := client.IgnoreNotFound(l.client.Delete(ctx, object)); err != nil {
+			return fmt.Errorf("delete DataObject %s: %w", export.DataRef, err)
+		}
+	}
+	return client.IgnoreNotFound(l.client.Delete(ctx, in))
+}
+
+// itemKey is the name of an item of an Installation.
+func itemKey(in *lsv1alpha1.Installation, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: in.Namespace, Name: in.Name + "-" + name}
+}
+
+// recordPhase removes the operation annotation and writes how the Installation ended.
+func (l *Landscaper) recordPhase(ctx context.Context, in *lsv1alpha1.Installation, phase lsv1alpha1.InstallationPhase) error {
+	before := in.DeepCopy()
+	delete(in.Annotations, lsv1alpha1.OperationAnnotation)
+	if err := l.client.Patch(ctx, in, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("patch Installation %s: %w", client.ObjectKeyFromObject(in), err)
+	}
+	status := map[string]any{"observedGeneration": in.Generation, "phase": phase}
+	raw, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return fmt.Errorf("encode status: %w", err)
+	}
+	if err := l.client.Status().Patch(ctx, in, client.RawPatch(types.MergePatchType, raw)); err != nil {
+		return fmt.Errorf("patch status of Installation %s: %w", client.ObjectKeyFromObject(in), err)
+	}
+	return nil
+}
+
+func (l *Landscaper) install(ctx context.Context, in *lsv1alpha1.Installation) error {
+	b, err := readBlueprint(in)
+	if err != nil {
+		return err
+	}
+	imports, err := l.imports(ctx, in)
+	if err != nil {
+		return err
+	}
+	values := map[string]any{"imports": imports}
+	items, err := b.items(values)
+	if err != nil {
+		return err
+	}
+	exported, err := l.deployAll(ctx, in, items)
+	if err != nil {
+		return err
+	}
+	values["deployitems"] = exported
+	exports, err := b.exports(values)
+	if err != nil {
+		return err
+	}
+	return l.export(ctx, in, exports)
+}

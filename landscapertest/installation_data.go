@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/yaml"
+)
+
+// imports reads the imported values. A Target is imported as the whole object.
+func (l *Landscaper) imports(ctx context.Context, in *lsv1alpha1.Installation) (map[string]any, error) {
+	imports := map[string]any{}
+	for _, one := range in.Spec.Imports.Targets {
+		target := &lsv1alpha1.Target{}
+		if err := l.client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: one.Target}, target); err != nil {
+			return nil, fmt.Errorf("import %s: get Target %q: %w", one.Name, one.Target, err)
+		}
+		raw, err := json.Marshal(target)
+		if err != nil {
+			return nil, fmt.Errorf("import %s: %w", one.Name, err)
+		}
+		if imports[one.Name], err = decodeValue(raw); err != nil {
+			return nil, fmt.Errorf("import %s: %w", one.Name, err)
+		}
+	}
+	for _, one := range in.Spec.Imports.Data {
+		raw, err := l.importData(ctx, in.Namespace, one)
+		if err != nil {
+			return nil, fmt.Errorf("import %s: %w", one.Name, err)
+		}
+		if imports[one.Name], err = decodeValue(raw); err != nil {
+			return nil, fmt.Errorf("import %s: %w", one.Name, err)
+		}
+	}
+	return imports, nil
+}
+
+// importData reads an imported value as YAML.
+func (l *Landscaper) importData(ctx context.Context, namespace string, one lsv1alpha1.DataImport) ([]byte, error) {
+	switch {
+	case one.SecretRef != nil:
+		secret := &corev1.Secret{}
+		err := l.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: one.SecretRef.Name}, secret)
+		return secret.Data[one.SecretRef.Key], err
+	case one.ConfigMapRef != nil:
+		configMap := &corev1.ConfigMap{}
+		err := l.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: one.ConfigMapRef.Name}, configMap)
+		return []byte(configMap.Data[one.ConfigMapRef.Key]), err
+	}
+	object := &lsv1alpha1.DataObject{}
+	err := l.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: one.DataRef}, object)
+	return object.Data.RawMessage, err
+}
+
+// decodeValue decodes JSON or YAML.
+func decodeValue(raw []byte) (value any, err error) {
+	err = yaml.Unmarshal(raw, &value)
+	return value, err
+}
+
+// export writes the exports of an Installation to DataObjects.
+func (l *Landscaper) export(ctx context.Context, in *lsv1alpha1.Installation, exports map[string]json.RawMessage) error {
+	for _, one := range in.Spec.Exports.Data {
+		value, ok := exports[one.Name]
+		if !ok {
+			return fmt.Errorf("the blueprint does not export %q", one.Name)
+		}
+		object := &lsv1alpha1.DataObject{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: one.DataRef}}
+		_, err := controllerutil.CreateOrUpdate(ctx, l.client, object, func() error {
+			object.Data = lsv1alpha1.NewAnyJSON(value)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("write DataObject %s: %w", one.DataRef, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landscapertest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// deployAll runs the items of an Installation, each after those that it depends on, and returns their exports.
+func (l *Landscaper) deployAll(ctx context.Context, in *lsv1alpha1.Installation, items []itemTemplate) (map[string]any, error) {
+	templates, dependsOn := map[string]itemTemplate{}, map[string][]string{}
+	for _, item := range items {
+		if _, ok := templates[item.Name]; ok {
+			return nil, fmt.Errorf("two deploy items have the name %q", item.Name)
+		}
+		templates[item.Name], dependsOn[item.Name] = item, item.DependsOn
+	}
+	order, err := waves(dependsOn)
+	if err != nil {
+		return nil, err
+	}
+	exported := map[string]any{}
+	for _, wave := range order {
+		jobs := map[string]string{}
+		for _, name := range wave {
+			if jobs[name], err = l.deployTemplate(ctx, in, templates[name]); err != nil {
+				return nil, err
+			}
+		}
+		for _, name := range wave {
+			if exported[name], err = l.awaitExport(ctx, itemKey(in, name), jobs[name]); err != nil {
+				return nil, fmt.Errorf("deploy item %s: %w", name, err)
+			}
+		}
+	}
+	return exported, nil
+}
+
+// deployTemplate creates or changes an item, asks for a run, and returns the ID of its job.
+func (l *Landscaper) deployTemplate(ctx context.Context, in *lsv1alpha1.Installation, item itemTemplate) (string, error) {
+	di, err := newItem(in, item)
+	if err != nil {
+		return "", err
+	}
+	old := &lsv1alpha1.DeployItem{}
+	err = l.client.Get(ctx, keyOf(di), old)
+	switch {
+	case apierrors.IsNotFound(err):
+		owned := *l
+		owned.options.ManagedBy, owned.options.DeployerType = in.Name, l.options.DeployerType || l.protocol.jobs()
+		err = errors.Join(l.EnsureContext(ctx, in.Namespace), owned.Create(ctx, di))
+	case err == nil:
+		changed := old.DeepCopy()
+		changed.Spec = di.Spec
+		l.protocol.update(changed, l.now())
+		err = l.client.Patch(ctx, changed, client.MergeFrom(old))
+	}
+	if err != nil || !l.protocol.jobs() {
+		return "", err
+	}
+	return l.Trigger(ctx, keyOf(di))
+}
+
+// newItem makes the deploy item of a template in memory.
+func newItem(in *lsv1alpha1.Installation, item itemTemplate) (*lsv1alpha1.DeployItem, error) {
+	key := itemKey(in, item.Name)
+	di := &lsv1alpha1.DeployItem{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: key.Name, Labels: item.Labels,
+			Annotations: map[string]string{lsv1alpha1.ExecutionDependsOnAnnotation: strings.Join(item.DependsOn, ",")},
+		},
+		Spec: lsv1alpha1.DeployItemSpec{
+			Type: item.Type, Context: cmp.Or(in.Spec.Context, lsv1alpha1.DefaultContextName), Configuration: item.Config,
+			Timeout: item.Timeout, UpdateOnChangeOnly: item.UpdateOnChangeOnly,
+		},
+	}
+	metav1.SetMetaDataLabel(&di.ObjectMeta, lsv1alpha1.ExecutionManagedNameLabel, item.Name)
+	if item.Target == nil {
+		return di, nil
+	}
+	name := item.Target.Name
+	if item.Target.Import != "" {
+		i := slices.IndexFunc(in.Spec.Imports.Targets, func(t lsv1alpha1.TargetImport) bool { return t.Name == item.Target.Import })
+		if i < 0 {
+			return nil, fmt.Errorf("deploy item %s: there is no import %q of a Target", item.Name, item.Target.Import)
+		}
+		name = in.Spec.Imports.Targets[i].Target
+	}
+	di.Spec.Target = &lsv1alpha1.ObjectReference{Namespace: in.Namespace, Name: name}
+	return di, nil
+}
+
+// awaitExport waits for the end of a run and returns what the item exports, or nil. A run that does not succeed is an error.
+func (l *Landscaper) awaitExport(ctx context.Context, item types.NamespacedName, job string) (any, error) {
+	di, err := l.AwaitJob(ctx, item, job)
+	if err != nil {
+		return nil, err
+	}
+	if di.Status.Phase != lsv1alpha1.DeployItemPhases.Succeeded {
+		return nil, fmt.Errorf("it ended as %s: %s", di.Status.Phase, statusText(di))
+	}
+	if di.Status.ExportReference == nil {
+		return nil, nil
+	}
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: di.Namespace, Name: di.Status.ExportReference.Name}
+	if err := l.client.Get(ctx, key, secret); err != nil {
+		return nil, fmt.Errorf("get its export: %w", err)
+	}
+	return decodeValue(secret.Data[lsv1alpha1.DataObjectSecretDataKey])
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// clocked is a visitor by a fake clock: a visit takes a while, and the node is ready a while after that.
+type clocked struct {
+	graph        *Graph
+	visits, lags []time.Duration // by place
+
+	mu    sync.Mutex
+	began []time.Time // of the first visit; zero: none yet
+	under *walk
+	news  chan struct{} // a node has become ready
+}
+
+func newClocked(g *Graph) *clocked {
+	n := len(g.nodes)
+	return &clocked{graph: g, visits: make([]time.Duration, n), lags: make([]time.Duration, n), began: make([]time.Time, n), news: make(chan struct{}, 4*n)}
+}
+
+func (c *clocked) visit(_ context.Context, place int) (Readiness, error) {
+	c.mu.Lock()
+	first := c.began[place].IsZero()
+	if first {
+		c.began[place] = time.Now()
+	}
+	c.mu.Unlock()
+	if first {
+		<-time.After(c.visits[place])
+		time.AfterFunc(time.Until(c.readyAt(place)), func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.under.news(place)
+			c.news <- struct{}{}
+		})
+	}
+	return ReadyIf(!time.Now().Before(c.readyAt(place)), "not yet"), nil
+}
+
+func (c *clocked) recheck(ctx context.Context, place int) (Readiness, error) {
+	return c.visit(ctx, place)
+}
+
+// readyAt is when a node is ready that was visited.
+func (c *clocked) readyAt(place int) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.began[place].Add(c.visits[place] + c.lags[place])
+}
+
+// install walks until all nodes are ready, as often as news ask for it, and returns how long that took.
+func (c *clocked) install(ctx context.Context, parallel int) time.Duration {
+	start := time.Now()
+	for {
+		under := c.graph.newWalk(c)
+		c.mu.Lock()
+		c.under = under
+		c.mu.Unlock()
+		if under.run(ctx, parallel).ready() {
+			return time.Since(start)
+		}
+		<-c.news
+	}
+}
+
+// critical is how long the slowest path takes, if each node begins when what it requires is ready.
+func (c *clocked) critical() (longest time.Duration) {
+	end := make([]time.Duration, len(c.graph.nodes))
+	for _, place := range c.graph.order {
+		for _, required := range c.graph.nodes[place].requires {
+			end[place] = max(end[place], end[required])
+		}
+		end[place] += c.visits[place] + c.lags[place]
+		longest = max(longest, end[place])
+	}
+	return longest
+}
+
+func TestNoBarriers(t *testing.T) {
+	t.Run("a node starts when what it requires is ready, whatever else runs [F40]", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClocked(graphOf(t, "slow", "a", "b: a", "c: b"))
+			c.visits[0], c.lags[1], c.lags[2] = 3*time.Second, 700*time.Millisecond, 300*time.Millisecond
+			start := time.Now()
+			c.install(t.Context(), 2)
+			if began := c.began[2].Sub(start); began != 700*time.Millisecond {
+				t.Errorf("b began after %s, want 700ms", began)
+			}
+			if began := c.began[3].Sub(start); began != time.Second {
+				t.Errorf("c began after %s, want 1s", began)
+			}
+		})
+	})
+	t.Run("random graphs are ready within 1.1 times their critical path [F40]", func(t *testing.T) {
+		r := rand.New(rand.NewPCG(19, 40)) //nolint:gosec // not for secrets
+		for i := range 300 {
+			synctest.Test(t, func(t *testing.T) {
+				c := newClocked(randomGraph(t, r, 40))
+				for place := range c.lags {
+					c.lags[place] = time.Duration(r.IntN(10_000)) * time.Millisecond
+					c.visits[place] = time.Duration(r.IntN(20)) * time.Millisecond
+				}
+				if took, critical := c.install(t.Context(), DefaultParallel), c.critical(); took > critical+critical/10 {
+					t.Errorf("graph %d took %s, its critical path takes %s", i, took, critical)
+				}
+			})
+		}
+	})
+	t.Run("what waits holds no worker [F40]", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			lines := []string{"last"}
+			for i := range 100 {
+				lines = append(lines, fmt.Sprintf("n%d", i))
+			}
+			c := newClocked(graphOf(t, lines...))
+			for place := range c.lags {
+				c.lags[place] = time.Minute
+			}
+			if took := c.install(t.Context(), 1); took != time.Minute {
+				t.Errorf("took %s, want a minute", took)
+			}
+		})
+	})
+}
+
+func TestChainStoresLittle(t *testing.T) {
+	t.Run("a chain of 200 is stored at most a fifth as often and as much as wave by wave [F40]", func(t *testing.T) {
+		const n = 200
+		b := NewGraph()
+		previous := []string{}
+		for i := range n {
+			requires := previous
+			b.Add(fmt.Sprintf("n%d", i), Object(func(ctx context.Context) (*corev1.ConfigMap, error) {
+				data := map[string]string{}
+				for _, name := range requires {
+					before, err := Name(ctx, name)
+					if err != nil {
+						return nil, err
+					}
+					data["before"] = before
+				}
+				return configMap("", data), nil
+			}), requires...)
+			previous = []string{fmt.Sprintf("n%d", i)}
+		}
+		c := newCluster()
+		if w := walkItem(t, build(t, b), itemNamed("i"), c); !w.ready() {
+			t.Fatal(w.err())
+		}
+		waves, stored := 0, 0
+		for _, name := range c.stored {
+			stored += len(name)
+			waves += stored
+		}
+		if len(c.claims) > n/5 || c.bytes > waves/5 || len(c.stored) != n {
+			t.Errorf("stored %d times, %d bytes of %d, %d names", len(c.claims), c.bytes, waves, len(c.stored))
+		}
+	})
+}
+
+func TestForeseenNames(t *testing.T) {
+	reads := func(ctx context.Context) (*corev1.ConfigMap, error) {
+		live, err := Output[*corev1.ConfigMap](ctx, "a")
+		if err != nil {
+			return nil, err
+		}
+		return configMap("made-of-"+live.Name, nil), nil
+	}
+	uses := func(ctx context.Context) (*corev1.ConfigMap, error) {
+		if _, err := Client(ctx); err == nil {
+			return configMap("reached", nil), nil
+		}
+		return configMap("fell-back", nil), nil
+	}
+	t.Run("what needs the object itself is stored in its own turn [F40]", func(t *testing.T) {
+		c := newCluster()
+		w := walkItem(t, build(t, NewGraph().Add("a", Object(oneConfigMap)).Add("b", Object(reads), "a")), itemNamed("i"), c)
+		if !w.ready() || len(c.claims) != 2 || c.reads != 1 {
+			t.Error(w.err(), c.claims, c.reads)
+		}
+	})
+	t.Run("nothing is written for what is blocked, and no one else may have its names [F40]", func(t *testing.T) {
+		c := newCluster()
+		c.unready["db"] = "not yet"
+		g := build(t, NewGraph().Add("db", Object(statefulSet)).Add("web", Object(uses), "db").Add("panics", Object(func(context.Context) (*corev1.ConfigMap, error) {
+			panic("too early")
+		}), "db"))
+		w := walkItem(t, g, withConfig("i", `{"Replicas":1}`), c)
+		if names := c.names(); len(names) != 1 || w.errs[1] != nil || w.errs[2] != nil {
+			t.Error(names, w.errs)
+		}
+	})
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/upkeep"
+)
+
+func TestSummary(t *testing.T) {
+	many := []ComponentStatus{}
+	for i := range 7 {
+		many = append(many, ComponentStatus{Name: fmt.Sprint("c", i), State: StateFailed, Reason: "no"})
+	}
+	for name, test := range map[string]struct {
+		states []ComponentStatus
+		want   string
+	}{
+		"all ready": {[]ComponentStatus{{Name: "a", State: StateReady}}, ""},
+		"who blocks whom [Yx9]": {[]ComponentStatus{
+			{Name: "service", State: StateReady},
+			{Name: "database", State: StateProgressing, Reason: "StatefulSet.apps db/galera: Ready: 1/3"},
+			{Name: "haproxy", State: StateBlocked, BlockedBy: []string{"database"}},
+			{Name: "public", State: StateBlocked, BlockedBy: []string{"database", "certificate"}},
+			{Name: "certificate", State: StateFailed, Reason: "no issuer"},
+		}, "haproxy, public blocked by database: StatefulSet.apps db/galera: Ready: 1/3; public blocked by certificate: no issuer"},
+		"not too many": {many, "c0: no; c1: no; c2: no; c3: no; c4: no; and 2 more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, summary(test.states)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestFailure(t *testing.T) {
+	done := External(ExternalSpec{Reconcile: func(context.Context) error { return nil }})
+	g, err := NewGraph().Add("a", done).Add("b", done).Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := fmt.Errorf("Job.batch a/b: %w", &objectError{reason: "has failed: BackoffLimitExceeded", final: true})
+	rollout := &objectError{reason: "Progress deadline exceeded"}
+	coded := deployerlib.ConfigError("spec.config", "wrong")
+	for name, test := range map[string]struct {
+		walked walked
+		is     error // the error is found in the result
+		isNot  error
+		ends   bool // the job
+	}{
+		"a failed Job ends the job of the item [F38]":  {walked: walked{errs: []error{job, nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, ends: true},
+		"not while others make progress [F38]":         {walked: walked{errs: []error{job, nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}},
+		"what may recover does not end the job [F38]":  {walked: walked{errs: []error{rollout, nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}},
+		"the code counts when nothing moves [Yx8]":     {walked: walked{errs: []error{coded, nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateReady}}}, is: coded},
+		"not while others make progress [Yx8]":         {walked: walked{errs: []error{coded, nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, isNot: coded},
+		"a job that is not ours any more, always":      {walked: walked{errs: []error{fmt.Errorf("store: %w", deployerlib.ErrSuperseded), nil}, states: []ComponentStatus{{State: StateFailed}, {State: StateProgressing}}}, is: deployerlib.ErrSuperseded},
+		"a walk that was ended tells why, and no more": {walked: walked{ended: deployerlib.ErrShutdown, errs: []error{nil, nil}, states: []ComponentStatus{{}, {}}}, is: deployerlib.ErrShutdown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.walked.graph = g
+			c := &call{deployer: &deployer{graph: g}, run: &upkeep.Run{}}
+			got := c.failure(&test.walked)
+			if got == nil {
+				t.Fatal("no error")
+			}
+			if lsError := contract.NewError(got, "", "", time.Time{}); contract.Unrecoverable(lsError.Codes) != (test.ends || test.is == coded) { //nolint:errorlint // which one the table names
+				t.Errorf("codes %v, want the end of the job: %t", lsError.Codes, test.ends)
+			}
+			if test.is != nil && !errors.Is(got, test.is) {
+				t.Errorf("%v is lost: %v", test.is, got)
+			}
+			if test.isNot != nil && errors.Is(got, test.isNot) {
+				t.Errorf("%v ends the job", got)
+			}
+		})
+	}
+}
+
+func TestProviderStatusUndo(t *testing.T) {
+	s := &ProviderStatus{}
+	if !s.owe(unit{Component: "b"}) || !s.owe(unit{Component: "a", Requires: []string{"b"}}) {
+		t.Error("a new component grows the status")
+	}
+	if s.owe(unit{Component: "b", Requires: []string{"c"}}) {
+		t.Error("a known component does not")
+	}
+	want := []UndoEntry{{Name: "a", Requires: []string{"b"}}, {Name: "b", Requires: []string{"c"}}}
+	if diff := cmp.Diff(want, s.Undo); diff != "" {
+		t.Error(diff)
+	}
+	s.undone("a")
+	s.undone("unknown")
+	if diff := cmp.Diff(want[1:], s.Undo); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestProviderStatusStored(t *testing.T) {
+	s := &ProviderStatus{Undo: []UndoEntry{{Name: "a"}}, Inventory: apply.Inventory{Entries: []apply.Entry{{APIVersion: "v1", Kind: "Secret", Name: "x"}}}}
+	s.SetGroupVersionKind(StatusGVK)
+	di := itemNamed("one")
+	if err := s.store(di); err != nil {
+		t.Fatal(err)
+	}
+	got, err := decodeStatus(di)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(s, got); diff != "" {
+		t.Error(diff)
+	}
+	for name, raw := range map[string]string{
+		"of another deployer": `{"apiVersion":"other/v1","kind":"Status"}`,
+		"no object":           `[]`,
+	} {
+		di.Status.ProviderStatus.Raw = []byte(raw)
+		if _, err := decodeStatus(di); err == nil {
+			t.Errorf("a status that is %s is accepted: what it knows would be lost", name)
+		}
+	}
+}

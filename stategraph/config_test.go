@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+type shopConfig struct {
+	Name string `json:"name"`
+}
+
+func TestTypedConfiguration(t *testing.T) {
+	body := With(func(ctx Context[shopConfig]) (*corev1.ConfigMap, error) {
+		return configMap(ctx.Config.Name, map[string]string{"item": ctx.Item.Name}), nil
+	})
+	validated := 0
+	validate := func(c *shopConfig) error {
+		if validated++; c.Name == "" {
+			return deployerlib.ConfigError("spec.config.name", "required")
+		}
+		return nil
+	}
+	t.Run("is decoded and checked once for all bodies [F42]", func(t *testing.T) {
+		validated = 0
+		g := build(t, NewGraphOf(validate).Add("a", Object(body)))
+		c := newCluster()
+		w, err := runItem(t, g, withConfig("i", `{"name":"shop"}`), c)
+		if err != nil || !w.ready() || validated != 1 {
+			t.Fatal(err, validated)
+		}
+		for ref, obj := range c.objects {
+			if data, _ := obj.Object["data"].(map[string]any); ref.Name != "shop" || data["item"] != "i" {
+				t.Error(ref, data)
+			}
+		}
+	})
+	for name, test := range map[string]struct{ config, want string }{
+		"that does not decode touches nothing [F42]": {`{"nam":"shop"}`, "nam"},
+		"that is refused touches nothing [F42]":      {`{}`, "spec.config.name: required"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := build(t, NewGraphOf(validate).Add("a", Object(body)).Add("b", Object(oneConfigMap)))
+			c := newCluster()
+			_, err := runItem(t, g, withConfig("i", test.config), c)
+			if err == nil || !strings.Contains(err.Error(), test.want) || len(c.objects) > 0 {
+				t.Error(err, c.names())
+			}
+		})
+	}
+	t.Run("works in a graph that does not know its type", func(t *testing.T) {
+		c := newCluster()
+		if w := walkItem(t, build(t, NewGraph().Add("a", Object(body))), withConfig("i", `{"name":"shop"}`), c); !w.ready() {
+			t.Error(w.err())
+		}
+	})
+	t.Run("needs the context of a run", func(t *testing.T) {
+		if _, err := body(t.Context()); !errors.Is(err, ErrNoRun) {
+			t.Error(err)
+		}
+	})
+}

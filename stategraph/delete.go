@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// removing takes components away, wave by wave.
+type removing struct {
+	*call
+
+	walk *run
+	refs map[string][]apply.Ref // by component: its objects that go
+	undo map[string]bool        // components with a Delete that is due
+}
+
+// removeLeft takes away what the graph does not keep any more: what belongs to components that are gone when the walk
+// was complete, and what is left of present ones as soon as all that require them are ready without. It returns what is
+// not gone yet.
+func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]ComponentStatus, error) {
+	if w.ended != nil {
+		return nil, nil
+	}
+	r := &removing{call: c, walk: walk, refs: map[string][]apply.Ref{}, undo: map[string]bool{}}
+	for _, entry := range c.target.unclaimed() {
+		if w.prunable(entry.Component) {
+			r.refs[entry.Component] = append(r.refs[entry.Component], entry.Ref())
+		}
+	}
+	for _, owed := range slices.Clone(c.status.Undo) {
+		place, present := c.graph.index[owed.Name]
+		switch {
+		case present && c.graph.nodes[place].deleter == nil:
+			c.status.undone(owed.Name) // its Delete left the code; the component is still wanted
+		case !present && w.ready():
+			r.undo[owed.Name] = true
+		}
+	}
+	return r.remove(ctx)
+}
+
+// delete takes away everything.
+func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
+	if len(c.status.Inventory.Entries) > 0 || target != nil && len(c.status.Undo) > 0 {
+		if err := c.run.Connect(ctx, target); err != nil {
+			return err
+		}
+		c.run.Cluster.Watcher().Forget(c.item.UID)
+	}
+	c.memory.Forgotten()
+	r := &removing{call: c, refs: map[string][]apply.Ref{}, undo: map[string]bool{}}
+	for _, entry := range c.status.Inventory.Entries {
+		r.refs[entry.Component] = append(r.refs[entry.Component], entry.Ref())
+	}
+	for _, owed := range c.status.Undo {
+		r.undo[owed.Name] = true
+	}
+	r.walk = c.openWalk(ctx)
+	left, err := r.remove(ctx)
+	c.status.Components, c.status.Omitted = left, 0
+	c.condition(lsv1alpha1.ConditionFalse, ReasonRemoving, summary(left))
+	if noteErr := c.run.Note(c.target.inventory()); noteErr != nil {
+		return noteErr
+	}
+	switch {
+	case err != nil:
+		return c.run.ApplyError(err)
+	case len(left) > 0 && c.run.Cluster != nil:
+		return c.run.Wait("delete", 0, summary(left), lookAgain)
+	case len(left) > 0:
+		return deployerlib.WaitFor(summary(left), lookAgain)
+	}
+	if len(c.graph.exports) > 0 {
+		if err := deployerlib.DeleteExport(ctx, c.keeper.Secrets(), c.item); err != nil {
+			return err
+		}
+	}
+	c.keeper.Forget(c.item.UID)
+	return nil
+}
+
+// remove goes wave by wave, as far as it gets without waiting. It returns what is not gone yet.
+func (r *removing) remove(ctx context.Context) (left []ComponentStatus, err error) {
+	waves := removalWaves(r.graph.relations(r.stored()), r.components())
+	for i, wave := range waves {
+		reasons, errs := make([]string, len(wave)), make([]error, len(wave))
+		inParallel(len(wave), r.options.Parallel, func(i int) { reasons[i], errs[i] = r.one(ctx, wave[i]) })
+		if left = r.waiting(wave, reasons, errs); len(left) == 0 {
+			continue
+		}
+		return append(left, r.behind(left, waves[i+1:])...), errors.Join(errs...)
+	}
+	return nil, nil
+}
+
+// one takes one component away: what it has to undo first, for that may need its objects.
+func (r *removing) one(ctx context.Context, component string) (waits string, err error) {
+	if r.undo[component] {
+		err := r.undoOne(ctx, component)
+		if reason, _, isWait := deployerlib.AsWait(err); isWait {
+			return reason, nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("component %s: %w", component, err)
+		}
+		r.target.undone(component)
+	}
+	refs := r.refs[component]
+	if len(refs) == 0 {
+		return "", nil
+	}
+	waiting, err := r.target.Delete(ctx, refs)
+	if err != nil {
+		return "", fmt.Errorf("component %s: %w", component, err)
+	}
+	return apply.Report{Waiting: waiting}.Reason(), nil
+}
+
+// undoOne calls the Delete of a component, or what Builder.Removed says about one that is gone.
+func (r *removing) undoOne(ctx context.Context, component string) (err error) {
+	defer recovered(&err)
+	if place, present := r.graph.index[component]; present {
+		if deleter := r.graph.nodes[place].deleter; deleter != nil {
+			return deleter.Delete(r.walk.nodes[place].with(ctx))
+		}
+		return nil
+	}
+	undo := r.graph.removed[component]
+	if undo == nil {
+		return fmt.Errorf("it left the graph and has something to undo, but nothing says how: declare it with Removed(%q, …)", component)
+	}
+	return undo(r.walk.removedNode(component).with(ctx))
+}
+
+// removedNode is the node of a component that the graph does not have: it requires nothing.
+func (r *run) removedNode(component string) *Node {
+	alone := &Graph{nodes: []vertex{{component: component}}, index: map[string]int{component: 0}, ancestors: [][]int{nil}}
+	return &newRun(alone, r.item, r.session, r.target, r.log, 1).nodes[0]
+}
+
+// components are all that have something to take away.
+func (r *removing) components() []string {
+	var out []string
+	for name := range r.refs {
+		out = append(out, name)
+	}
+	for name := range r.undo {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// stored is what the item's status says about who requires whom.
+func (r *removing) stored() map[string][]string {
+	out := map[string][]string{}
+	for _, entry := range r.target.inventory().Entries {
+		out[entry.Component] = append(out[entry.Component], entry.Requires...)
+	}
+	for _, owed := range r.status.Undo {
+		out[owed.Name] = append(out[owed.Name], owed.Requires...)
+	}
+	for name := range out {
+		slices.Sort(out[name])
+		out[name] = slices.Compact(out[name])
+	}
+	return out
+}
+
+// waiting are the components of a wave that are not gone.
+func (r *removing) waiting(wave, reasons []string, errs []error) (left []ComponentStatus) {
+	for i, name := range wave {
+		switch {
+		case errs[i] != nil:
+			left = append(left, ComponentStatus{Name: name, State: StateFailed, Reason: line(errs[i].Error())})
+		case reasons[i] != "":
+			left = append(left, ComponentStatus{Name: name, State: StateRemoving, Reason: line(reasons[i])})
+		}
+	}
+	return left
+}
+
+// behind are the components that come after those that are not gone.
+func (r *removing) behind(left []ComponentStatus, waves [][]string) (blocked []ComponentStatus) {
+	var by []string
+	for _, one := range left[:min(len(left), maxStatusBlockers)] {
+		by = append(by, one.Name)
+	}
+	for _, wave := range waves {
+		for _, name := range wave {
+			blocked = append(blocked, ComponentStatus{Name: name, State: StateBlocked, BlockedBy: by})
+		}
+	}
+	return blocked
+}
+
+// lookAgain is when to look whether something is gone, if no watch said so before.
+const lookAgain = 2 * time.Second

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package template
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	texttemplate "text/template"
+	"text/template/parse"
+)
+
+// Use is a place in which a template asks for a component.
+type Use struct {
+	Component string
+	Output    string // by name; empty for the object or its name
+	Where     string // begins an error
+	Guarded   bool   // the place copes with a component that keeps no object
+}
+
+// scanner collects what a template uses: named templates, and other components by name.
+type scanner struct {
+	parsed *texttemplate.Template
+	tree   *parse.Tree // of the node at hand
+	seen   map[string]bool
+	uses   []Use
+	faults []string
+}
+
+// scan goes through a template and all that it calls.
+func scan(parsed *texttemplate.Template) *scanner {
+	s := &scanner{parsed: parsed, seen: map[string]bool{}}
+	all := parsed.Templates()
+	slices.SortFunc(all, func(a, b *texttemplate.Template) int { return cmp.Compare(a.Name(), b.Name()) })
+	for _, t := range all {
+		s.undefined(t)
+	}
+	s.template(parsed, nil)
+	return s
+}
+
+// undefined finds named templates that are called and defined nowhere. text/template itself only notices when it gets there,
+// which may be in the run of a single item.
+func (s *scanner) undefined(t *texttemplate.Template) {
+	if t.Tree == nil {
+		return
+	}
+	for _, call := range calls(nil, t.Root) {
+		if s.parsed.Lookup(call.Name) == nil {
+			location, _ := t.ErrorContext(call)
+			s.faults = append(s.faults, fmt.Sprintf("template: %s: %q is not defined (go:embed leaves out files whose names begin with %q, unless it is told all:%s)",
+				location, call.Name, "_", Dir))
+		}
+	}
+}
+
+// calls are the places in a list, and in the lists within it, where named templates are called.
+func calls(found []*parse.TemplateNode, in *parse.ListNode) []*parse.TemplateNode {
+	if in == nil {
+		return found
+	}
+	for _, node := range in.Nodes {
+		if call, ok := node.(*parse.TemplateNode); ok {
+			found = append(found, call)
+		}
+		if branch := branchOf(node); branch != nil {
+			found = calls(calls(found, branch.List), branch.ElseList)
+		}
+	}
+	return found
+}
+
+// branchOf returns what if, range and with have in common; nil for other nodes.
+func branchOf(node parse.Node) *parse.BranchNode {
+	switch n := node.(type) {
+	case *parse.IfNode:
+		return &n.BranchNode
+	case *parse.RangeNode:
+		return &n.BranchNode
+	case *parse.WithNode:
+		return &n.BranchNode
+	}
+	return nil
+}
+
+// template scans a template once. guards are the components that the caller has asked for.
+func (s *scanner) template(t *texttemplate.Template, guards []string) {
+	if t == nil || t.Tree == nil || s.seen[t.Name()] {
+		return
+	}
+	s.seen[t.Name()] = true
+	before := s.tree
+	s.tree = t.Tree
+	s.list(t.Root, guards)
+	s.tree = before
+}
+
+func (s *scanner) list(in *parse.ListNode, guards []string) {
+	if in == nil {
+		return
+	}
+	for _, node := range in.Nodes {
+		if branch := branchOf(node); branch != nil {
+			within := slices.Concat(guards, s.pipe(branch.Pipe, guards, true))
+			s.list(branch.List, within)
+			s.list(branch.ElseList, guards)
+			continue
+		}
+		switch n := node.(type) {
+		case *parse.ActionNode:
+			s.pipe(n.Pipe, guards, false)
+		case *parse.TemplateNode:
+			s.pipe(n.Pipe, guards, false)
+			s.template(s.parsed.Lookup(n.Name), guards)
+		}
+	}
+}
+
+// fallbacks are the functions that cope with an empty value.
+var fallbacks = map[string]bool{"default": true, "coalesce": true, "empty": true, "ternary": true, "and": true, "or": true, "not": true}
+
+// pipe notes the components that a pipeline asks for, and returns them.
+func (s *scanner) pipe(in *parse.PipeNode, guards []string, guarded bool) (names []string) {
+	if in == nil {
+		return nil
+	}
+	guarded = guarded || slices.ContainsFunc(in.Cmds, func(command *parse.CommandNode) bool {
+		function, ok := command.Args[0].(*parse.IdentifierNode)
+		return ok && fallbacks[function.Ident]
+	})
+	for i, command := range in.Cmds {
+		args := command.Args
+		if i > 0 && len(in.Cmds[i-1].Args) == 1 {
+			args = append(slices.Clone(args), in.Cmds[i-1].Args[0]) // "name" | .NameOf
+		}
+		if name, found := s.ask(args, guards, guarded); found {
+			names = append(names, name)
+		}
+		for _, arg := range command.Args {
+			names = append(names, s.pipe(pipeOf(arg), guards, guarded)...)
+		}
+	}
+	return names
+}
+
+// pipeOf is the pipeline in parentheses that an argument is, perhaps with fields behind it; nil if it is none.
+func pipeOf(arg parse.Node) *parse.PipeNode {
+	if chain, ok := arg.(*parse.ChainNode); ok {
+		arg = chain.Node
+	}
+	inner, _ := arg.(*parse.PipeNode)
+	return inner
+}
+
+// ask notes a call of NameOf, Output or Value with a constant name.
+func (s *scanner) ask(args []parse.Node, guards []string, guarded bool) (component string, found bool) {
+	method := methodOf(args[0])
+	if method != "NameOf" && method != "Output" && method != "Value" || len(args) < 2 {
+		return "", false
+	}
+	name, constant := args[1].(*parse.StringNode)
+	if !constant {
+		return "", false
+	}
+	location, _ := s.tree.ErrorContext(args[0])
+	u := Use{Component: name.Text, Where: fmt.Sprintf("template: %s: %s", location, method), Guarded: guarded || slices.Contains(guards, name.Text)}
+	if method == "Output" && len(args) > 2 {
+		if output, constant := args[2].(*parse.StringNode); constant {
+			u.Output = output.Text
+		}
+	}
+	s.uses = append(s.uses, u)
+	return name.Text, true
+}
+
+// methodOf is the method of TemplateData that a node calls: .NameOf or $.NameOf.
+func methodOf(node parse.Node) string {
+	switch n := node.(type) {
+	case *parse.FieldNode:
+		if len(n.Ident) == 1 {
+			return n.Ident[0]
+		}
+	case *parse.VariableNode:
+		if len(n.Ident) == 2 && n.Ident[0] == "$" {
+			return n.Ident[1]
+		}
+	}
+	return ""
+}
+
+// isOptional reports whether a template may keep no object: all its text is within conditions.
+func isOptional(parsed *texttemplate.Template) bool {
+	if parsed.Tree == nil {
+		return false
+	}
+	conditions := false
+	for _, node := range parsed.Root.Nodes {
+		switch n := node.(type) {
+		case *parse.TextNode:
+			if hasContent(string(n.Text)) {
+				return false
+			}
+		case *parse.CommentNode:
+		default:
+			branch := branchOf(node)
+			if branch == nil || branch.ElseList != nil {
+				return false
+			}
+			conditions = true
+		}
+	}
+	return conditions
+}
+
+// hasContent reports whether a text has more than comments and separators of documents.
+func hasContent(text string) bool {
+	for line := range strings.Lines(text) {
+		if trimmed := strings.TrimSpace(line); trimmed != "" && !strings.HasPrefix(trimmed, "#") && !separator(line) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// ReferenceSpec is what Reference makes a Resource of. Either Name or Selector is set.
+type ReferenceSpec struct {
+	// Kind is that of the objects. Required.
+	Kind schema.GroupVersionKind
+	// Name returns the name of one object, with a namespace if its kind has one.
+	Name func(ctx context.Context) (types.NamespacedName, error)
+	// Selector returns which objects are meant: at least one must exist, unless the component is Optional.
+	Selector func(ctx context.Context) (Selection, error)
+	// Landscaper says that the objects are in the cluster of the deploy items, in the namespace of the item, whatever
+	// namespace is returned. The deployer needs the rights to get, list and watch them there.
+	Landscaper bool
+}
+
+// Selection are objects by their labels.
+type Selection struct {
+	// Namespace is where they are; all namespaces if it is empty.
+	Namespace string
+	// Labels are those that all of them have. At least one.
+	Labels map[string]string
+}
+
+// MaxReferenced is how many objects a Selector may find.
+const MaxReferenced = 100
+
+// Reference is something that someone else creates. It is watched and never written: the component is ready when the objects
+// exist and are ready, by the rules of package apply/readiness or those of an option, and a change of them brings about another
+// run. Components that require it reach the objects with Name, Output and Outputs, where the instance is "namespace/name".
+// Options are ReadyWhen, ReadyOnceApplied (to be there is enough), WithListeners, WithOutput, Optional and Uses.
+func Reference(spec ReferenceSpec, opts ...Option) Resource {
+	r := &reference{spec: spec, declared: objects{options: optionsOf(opts), kinds: []schema.GroupVersionKind{spec.Kind}}}
+	if spec.Kind.Kind == "" || spec.Kind.Version == "" {
+		r.declared.faults = append(r.declared.faults, "the Reference has no Kind")
+	}
+	if (spec.Name == nil) == (spec.Selector == nil) {
+		r.declared.faults = append(r.declared.faults, "the Reference needs either a Name or a Selector")
+	}
+	if r.declared.policy != "" || r.declared.strategy != "" {
+		r.declared.faults = append(r.declared.faults, "a Reference is never written, so it has neither policy nor strategy")
+	}
+	return r
+}
+
+// reference is what Reference returns.
+type reference struct {
+	spec     ReferenceSpec
+	declared objects // its options
+}
+
+// declaredBy returns the options of a resource; nil if it has none.
+func declaredBy(resource Resource) *objects {
+	switch r := resource.(type) {
+	case *objects:
+		return r
+	case *reference:
+		return &r.declared
+	}
+	return nil
+}
+
+func (r *reference) check() []string { return r.declared.check() }
+
+// Listeners are the changes of the objects, and those of WithListeners.
+func (r *reference) Listeners() []Listener {
+	return append([]Listener{{kind: listensToReference}}, r.declared.listeners...)
+}
+
+// Reconcile does nothing: the objects belong to others.
+func (r *reference) Reconcile(context.Context) error { return nil }
+
+// Ready looks for the objects, and reports whether all are ready.
+func (r *reference) Ready(ctx context.Context) (Readiness, error) {
+	n, err := From(ctx)
+	if err != nil {
+		return Readiness{}, err
+	}
+	wanted, err := r.search(ctx)
+	if err != nil {
+		return Readiness{}, err
+	}
+	found, err := n.run.session.Find(ctx, n.component, wanted)
+	if err != nil {
+		return Readiness{}, err
+	}
+	n.leaveFound(found)
+	if len(found) == 0 && !r.declared.optional {
+		return NotReady("%s does not exist", wanted), nil
+	}
+	for _, live := range found {
+		reason, err := r.judge(ctx, n, live)
+		switch ref := apply.RefOf(live); {
+		case err != nil:
+			return Readiness{}, fmt.Errorf("%s: %w", ref, err)
+		case reason != "":
+			return NotReady("%s: %s", ref, reason), nil
+		}
+	}
+	return Ready(), nil
+}
+
+func (r *reference) judge(ctx context.Context, n *Node, live *unstructured.Unstructured) (reason string, err error) {
+	switch {
+	case r.declared.always:
+		return "", nil
+	case r.declared.judge != nil:
+		return r.declared.judge(live)
+	}
+	return n.run.session.Judge(ctx, live)
+}
+
+// search is what the item refers to.
+func (r *reference) search(ctx context.Context) (search, error) {
+	wanted := search{kind: r.spec.Kind, landscaper: r.spec.Landscaper}
+	if r.spec.Name != nil {
+		key, err := r.spec.Name(ctx)
+		if err == nil && key.Name == "" {
+			err = errors.New("the Name of the Reference is empty")
+		}
+		wanted.name, wanted.namespace = key.Name, key.Namespace
+		return wanted, err
+	}
+	selection, err := r.spec.Selector(ctx)
+	if err == nil && len(selection.Labels) == 0 {
+		err = errors.New("the Selector of the Reference has no labels")
+	}
+	wanted.namespace, wanted.labels = selection.Namespace, selection.Labels
+	return wanted, err
+}
+
+// Rules are the rights to look at the objects in the target cluster.
+func (r *reference) Rules() ([]rbacv1.PolicyRule, error) {
+	if r.spec.Landscaper {
+		return nil, nil
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(r.spec.Kind)
+	return []rbacv1.PolicyRule{{APIGroups: []string{r.spec.Kind.Group}, Resources: []string{plural.Resource}, Verbs: []string{"get", "list", "watch"}}}, nil
+}
+
+// leaveFound notes the objects for those that require the component, in place of those that were found before.
+func (n *Node) leaveFound(found []*unstructured.Unstructured) {
+	outs := make([]*output, len(found))
+	for i, live := range found {
+		ref := apply.RefOf(live)
+		outs[i] = &output{instance: ref.Key().String(), ref: ref, live: live}
+	}
+	n.run.mu.Lock()
+	defer n.run.mu.Unlock()
+	n.run.outputs[n.place] = outs
+}
+
+// search is what a reference looks for.
+type search struct {
+	kind            schema.GroupVersionKind
+	namespace, name string
+	labels          map[string]string // without a name
+	landscaper      bool
+}
+
+// String names it for people, and tells it from others.
+func (s search) String() string {
+	where := ""
+	if s.landscaper {
+		where = " in the Landscaper cluster"
+	}
+	if s.name != "" {
+		return s.ref().String() + where
+	}
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(s.labels)) {
+		pairs = append(pairs, key+"="+s.labels[key])
+	}
+	text := s.kind.GroupKind().String() + " with " + strings.Join(pairs, " ")
+	if s.namespace != "" {
+		where = " in namespace " + s.namespace + where
+	}
+	return text + where
+}
+
+// ref is the object, if it has a name.
+func (s search) ref() apply.Ref {
+	return apply.Ref{APIVersion: s.kind.GroupVersion().String(), Kind: s.kind.Kind, Namespace: s.namespace, Name: s.name}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
+
+// secretNamed refers to a Secret.
+func secretNamed(name string) func(context.Context) (types.NamespacedName, error) {
+	return func(context.Context) (types.NamespacedName, error) {
+		return types.NamespacedName{Namespace: "default", Name: name}, nil
+	}
+}
+
+// addSecret puts a Secret of someone else into the cluster.
+func (c *cluster) addSecret(name string, labels map[string]string) {
+	obj := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"user": "cm9vdA=="}}}
+	obj.SetGroupVersionKind(secretKind)
+	obj.SetNamespace("default")
+	obj.SetName(name)
+	obj.SetLabels(labels)
+	c.objects[apply.RefOf(obj)] = obj
+}
+
+func TestReference(t *testing.T) {
+	byName := Reference(ReferenceSpec{Kind: secretKind, Name: secretNamed("login")}, WithOutput("user", ".data.user"))
+	web := Template(files(map[string]string{"x.yaml": header + `data: {name: '{{ .NameOf "login" }}', user: '{{ .Output "login" "user" }}'}`}), "x.yaml")
+	t.Run("blocks what requires it until it exists and is ready, and is never written [F36]", func(t *testing.T) {
+		g, c := build(t, NewGraph().Add("web", web).Add("login", byName)), newCluster()
+		w := walkItem(t, g, itemNamed("i"), c)
+		if diff := cmp.Diff([]string{"web Blocked by [login]", "login Progressing Secret default/login does not exist"}, statesOf(w)); diff != "" {
+			t.Error(diff)
+		}
+		c.addSecret("login", nil)
+		c.unready["login"] = "not yet"
+		w = walkItem(t, g, itemNamed("i"), c)
+		if diff := cmp.Diff([]string{"web Blocked by [login]", "login Progressing Secret default/login: not yet"}, statesOf(w)); diff != "" {
+			t.Error(diff)
+		}
+		c.unready = nil
+		if w = walkItem(t, g, itemNamed("i"), c); !w.ready() || c.applied["login"] > 0 || strings.Contains(strings.Join(c.stored, " "), "login") {
+			t.Error(statesOf(w), c.applied, c.stored)
+		}
+		for ref, obj := range c.objects {
+			if data, _, _ := unstructured.NestedStringMap(obj.Object, "data"); ref.Name == "x" && (data["name"] != "login" || data["user"] != "cm9vdA==") {
+				t.Error(data)
+			}
+		}
+	})
+	t.Run("by labels: all of them, by namespace and name [F36]", func(t *testing.T) {
+		found := map[string]*corev1.Secret{}
+		reads := does(func(ctx context.Context) (err error) {
+			found, err = Outputs[*corev1.Secret](ctx, "logins")
+			return err
+		})
+		bySelector := Reference(ReferenceSpec{Kind: secretKind, Selector: func(context.Context) (Selection, error) {
+			return Selection{Labels: map[string]string{"a": "b"}}, nil
+		}})
+		g, c := build(t, NewGraph().Add("logins", bySelector).Add("reads", reads, "logins")), newCluster()
+		w := walkItem(t, g, itemNamed("i"), c)
+		if diff := cmp.Diff([]string{"logins Progressing Secret with a=b does not exist", "reads Blocked by [logins]"}, statesOf(w)); diff != "" {
+			t.Error(diff)
+		}
+		c.addSecret("one", map[string]string{"a": "b"})
+		c.addSecret("two", map[string]string{"a": "b"})
+		c.addSecret("other", nil)
+		if w = walkItem(t, g, itemNamed("i"), c); !w.ready() || len(found) != 2 || found["default/one"] == nil || found["default/two"] == nil {
+			t.Error(statesOf(w), found)
+		}
+	})
+	t.Run("that is optional is ready without an object [F36]", func(t *testing.T) {
+		g := build(t, NewGraph().Add("login", Reference(ReferenceSpec{Kind: secretKind, Name: secretNamed("login")}, Optional())))
+		if w := walkItem(t, g, itemNamed("i"), newCluster()); !w.ready() {
+			t.Error(statesOf(w))
+		}
+	})
+	t.Run("needs the rights to look, and no others [F36]", func(t *testing.T) {
+		rules, err := build(t, NewGraph().Add("login", byName)).RBAC()
+		if err != nil || len(rules) != 1 {
+			t.Fatal(rules, err)
+		}
+		if diff := cmp.Diff([]string{"get", "list", "watch"}, rules[0].Verbs); diff != "" {
+			t.Error(diff)
+		}
+	})
+	for name, test := range map[string]struct {
+		resource Resource
+		want     string
+	}{
+		"without a kind":        {Reference(ReferenceSpec{Name: secretNamed("a")}), "the Reference has no Kind"},
+		"without a name":        {Reference(ReferenceSpec{Kind: secretKind}), "needs either a Name or a Selector"},
+		"with a strategy [F36]": {Reference(ReferenceSpec{Kind: secretKind, Name: secretNamed("a")}, WithStrategy(apply.Recreate)), "is never written"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := NewGraph().Add("a", test.resource).Build(); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Error(err)
+			}
+		})
+	}
+}

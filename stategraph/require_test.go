@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// absent keeps no object.
+func absent(context.Context) (*corev1.ConfigMap, error) { return nil, nil }
+
+func TestInferredRequirements(t *testing.T) {
+	for name, text := range map[string]string{
+		"NameOf [F39] [F41]":                             `{{ .NameOf "service" }}`,
+		"NameOf of the outermost dot [F41]":              `{{ range .Config.list }}{{ $.NameOf "service" }}{{ end }}`,
+		"NameOf at the end of a pipeline [F41]":          `{{ "service" | .NameOf | quote }}`,
+		"Output with fields [F41]":                       `{{ (.Output "service").metadata.name }}`,
+		"Output with the name of an output [F41]":        `{{ .Output "service" "address" }}`,
+		"Value [F41]":                                    `{{ .Value "service" }}`,
+		"in the condition of a branch [F41]":             `{{ if .NameOf "service" }}a{{ end }}`,
+		"as an argument of a function [F41]":             `{{ printf "%s-%s" (.NameOf "service") .Item.Name }}`,
+		"in a named template [F41]":                      `{{ template "labels" . }}`,
+		"in the branch that is seldom taken [F39] [F41]": `{{ if false }}{{ else }}{{ with .Config.x }}{{ $.NameOf "service" }}{{ end }}{{ end }}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := files(map[string]string{"x.yaml": header + "data:\n  a: " + text, "_l.tpl": `{{ define "labels" }}{{ .NameOf "service" }}{{ end }}`})
+			g := build(t, NewGraph().Add("web", Template(f, "x.yaml")).Add("service", Object(oneConfigMap, WithOutput("address", ".data.address"))))
+			if diff := cmp.Diff([]string{"service"}, g.Requires("web")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("typed references of Go functions [F41]", func(t *testing.T) {
+		config := Require[*corev1.ConfigMap]("config")
+		body := func(ctx context.Context) (*corev1.ConfigMap, error) {
+			live, err := config.Get(ctx)
+			if err != nil {
+				return nil, err
+			}
+			name, err := config.Name(ctx)
+			return configMap("web", map[string]string{"saw": live.Name, "name": name}), err
+		}
+		g := build(t, NewGraph().Add("web", Object(body, Uses(config))).Add("config", Object(oneConfigMap)))
+		c := newCluster()
+		if w := walkItem(t, g, itemNamed("i"), c); !w.ready() {
+			t.Fatal(w.err())
+		}
+		if diff := cmp.Diff([]string{"config", "web"}, g.Order()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestFaultsOfUses(t *testing.T) {
+	web := func(text string) Resource {
+		return Template(files(map[string]string{"x.yaml": header + text}), "x.yaml")
+	}
+	for name, test := range map[string]struct {
+		graph *Builder
+		want  []string
+	}{
+		"a component that does not exist [F39]": {
+			NewGraph().Add("service", Object(oneConfigMap)).Add("web", web(`{{ .NameOf "servce" }}`)),
+			[]string{`component "web": template: templates/x.yaml:4:3: NameOf: there is no component "servce" (did you mean "service"?)`},
+		},
+		"all of them at once [F39]": {
+			NewGraph().Add("web", web(`{{ .NameOf "one" }}{{ (.Output "two").x }}`)).Add("other", web(`{{ .Value "three" }}{{ template "none" }}`)),
+			[]string{`no component "one"`, `no component "two"`, `no component "three"`, `"none" is not defined`},
+		},
+		"itself [F39]": {NewGraph().Add("web", web(`{{ .NameOf "web" }}`)), []string{"a component cannot use itself"}},
+		"an output that is not declared [F39]": {
+			NewGraph().Add("service", Object(oneConfigMap, WithOutput("host", ".a"))).Add("web", web(`{{ .Output "service" "hots" }}`)),
+			[]string{`the component "service" has no output "hots" (did you mean "host"?)`},
+		},
+		"a component that may keep nothing, without a guard [F39]": {
+			NewGraph().Add("tls", Object(absent, Optional())).Add("web", web(`{{ .NameOf "tls" }}`)),
+			[]string{`the component "tls" keeps no object for some items`},
+		},
+		"a template that may make nothing, without a guard [F39]": {
+			NewGraph().Add("tls", web("")).Add("maybe", Template(files(map[string]string{"x.yaml": "# c\n{{ if .Config.x }}\n" + header + "{{ end }}\n---\n"}), "x.yaml")).
+				Add("web", web(`{{ .NameOf "tls" }}{{ .NameOf "maybe" }}`)),
+			[]string{`the component "maybe" keeps no object for some items`},
+		},
+		"a cycle of what is used [F41]": {
+			NewGraph().Add("a", web(`{{ .NameOf "b" }}`)).Add("b", web(`{{ .NameOf "a" }}`)), []string{"a → b → a"},
+		},
+		"a typed reference to another kind [F39]": {
+			NewGraph().Add("db", Object(statefulSet)).Add("web", Object(oneConfigMap, Uses(Require[*corev1.Service]("db")))),
+			[]string{`Uses: the component "db" keeps no Service`},
+		},
+		"a typed reference to nothing [F39]": {
+			NewGraph().Add("web", Object(oneConfigMap, Uses(Require[*appsv1.StatefulSet]("db")))), []string{`Uses: there is no component "db"`},
+		},
+		"an output whose path is wrong [F39]": {
+			NewGraph().Add("db", Object(statefulSet, WithOutput("host", "{.a"), WithOutput("", ".a"))), []string{`output "host"`, `output ""`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := test.graph.Build()
+			if err == nil {
+				t.Fatal("it builds")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v\nwant %s", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestOptionalComponent(t *testing.T) {
+	for name, text := range map[string]string{
+		"default [F39]":             `'{{ .NameOf "tls" | default "none" }}'`,
+		"default of an argument":    `'{{ default "none" (.NameOf "tls") }}'`,
+		"if [F39]":                  `'{{ if .NameOf "tls" }}{{ .NameOf "tls" }}{{ else }}none{{ end }}'`,
+		"with [F39]":                `'{{ with .NameOf "tls" }}{{ . }}{{ else }}none{{ end }}'`,
+		"if it has the object":      `'{{ if .Output "tls" }}{{ (.Output "tls").metadata.name }}{{ else }}none{{ end }}'`,
+		"an output of it":           `'{{ .Output "tls" "key" | default "none" }}'`,
+		"and what is required else": `'{{ with .NameOf "tls" }}{{ . }}{{ end }}{{ with .NameOf "web" }}none{{ end }}'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			tls := Object(absent, Optional(), WithOutput("key", ".data.key"))
+			g := build(t, NewGraph().Add("tls", tls).Add("web", Object(oneConfigMap)).
+				Add("page", Template(files(map[string]string{"x.yaml": header + "data: {a: " + text + "}"}), "x.yaml")))
+			c := newCluster()
+			if w := walkItem(t, g, itemNamed("i"), c); !w.ready() {
+				t.Fatal(w.err())
+			}
+			for ref, obj := range c.objects {
+				if got, _, _ := unstructured.NestedString(obj.Object, "data", "a"); ref.Name == "x" && got != "none" {
+					t.Errorf("got %q", got)
+				}
+			}
+		})
+	}
+}
+
+func TestNamedOutput(t *testing.T) {
+	t.Run("is the value of a field [F41]", func(t *testing.T) {
+		text := header + `data: {a: '{{ .Output "db" "replicas" }}'}`
+		g := build(t, NewGraph().Add("db", Object(statefulSet, WithOutput("replicas", ".spec.replicas"))).
+			Add("web", Template(files(map[string]string{"x.yaml": text}), "x.yaml")))
+		c := newCluster()
+		if w := walkItem(t, g, withConfig("i", `{"Replicas":3}`), c); !w.ready() {
+			t.Fatal(w.err())
+		}
+		for ref, obj := range c.objects {
+			if got, _, _ := unstructured.NestedString(obj.Object, "data", "a"); ref.Name == "x" && got != "3" {
+				t.Errorf("got %q", got)
+			}
+		}
+	})
+	t.Run("is an error of the component that asks if there is no such field [F41]", func(t *testing.T) {
+		text := header + `data: {a: '{{ .Output "db" "none" }}'}`
+		g := build(t, NewGraph().Add("db", Object(statefulSet, WithOutput("none", ".spec.none"))).
+			Add("web", Template(files(map[string]string{"x.yaml": text}), "x.yaml")))
+		w := walkItem(t, g, withConfig("i", `{"Replicas":3}`), newCluster())
+		if w.errs[1] == nil || !strings.Contains(w.errs[1].Error(), `output "none" of db`) {
+			t.Error(w.errs)
+		}
+	})
+}
+
+// widget is a custom kind whose status says nothing that is generally known.
+type widget struct {
+	corev1.ConfigMap
+
+	Status struct{ Phase string }
+}
+
+func TestStatusOfGoTypes(t *testing.T) {
+	body := func(context.Context) (*widget, error) { return &widget{}, nil }
+	t.Run("of unknown shape needs a check of its own [F35]", func(t *testing.T) {
+		if _, err := NewGraph().Add("a", Object(body)).Build(); err == nil || !strings.Contains(err.Error(), "use ReadyWhen") {
+			t.Error(err)
+		}
+	})
+	t.Run("is judged by the check that there is [F35]", func(t *testing.T) {
+		ready := ReadyWhen(func(live *widget) (Readiness, error) { return ReadyIf(live.Status.Phase == "Done", "at work"), nil })
+		build(t, NewGraph().Add("a", Object(body, ready)).Add("b", Object(body, ReadyOnceApplied())))
+	})
+}

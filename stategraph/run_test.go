@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// What a component may not keep must not get into the inventory, or it would be deleted in the end.
+func TestClaimsOfWhatRuns(t *testing.T) {
+	same := func(context.Context) (*corev1.ConfigMap, error) { return configMap("same", nil), nil }
+	c := newCluster()
+	w := walkInOrder(t, build(t, NewGraph().Add("a", Object(same)).Add("b", Object(same))), itemNamed("i"), c)
+	if diff := cmp.Diff([][]string{{"a"}}, c.claims); diff != "" || w.errs[1] == nil {
+		t.Error(diff, w.errs)
+	}
+}
+
+// Of several that wait the one decides that wants to be asked first.
+func TestShortestWait(t *testing.T) {
+	wait := func(after time.Duration) Resource {
+		return External(ExternalSpec{Reconcile: func(context.Context) error { return deployerlib.WaitFor("a mail", after) }})
+	}
+	g := build(t, NewGraph().Add("a", wait(time.Minute)).Add("b", wait(30*time.Second)).Add("c", wait(time.Hour)))
+	if _, next := newRun(g, itemNamed("i"), newCluster(), nil, logr.Discard(), 1).walk(t.Context()); next != 30*time.Second {
+		t.Error(next)
+	}
+}
+
+// Who judges an object gets a copy: others are given the same object.
+func TestJudgesGetCopies(t *testing.T) {
+	judge := ReadyWhen(func(live *unstructured.Unstructured) (Readiness, error) {
+		live.SetName("changed")
+		return Ready(), nil
+	})
+	c := newCluster()
+	if w := walkItem(t, build(t, NewGraph().Add("a", Object(oneConfigMap, judge))), itemNamed("i"), c); !w.ready() {
+		t.Fatal(w.err())
+	}
+	for ref, obj := range c.objects {
+		if obj.GetName() != ref.Name {
+			t.Errorf("%s is called %s", ref, obj.GetName())
+		}
+	}
+}
+
+// Where one text ends and the next begins is part of a hash.
+func TestHashOfSeveral(t *testing.T) {
+	if hash("ab", "c") == hash("a", "bc") || hash("a", "") == hash("", "a") {
+		t.Error("different texts have one hash")
+	}
+}
+
+// What a component returns may be the same object for all items: labels of one must not get into it.
+func TestBodiesAreCopied(t *testing.T) {
+	shared := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}}}
+	before := shared.DeepCopy()
+	g := build(t, NewGraph().Add("a", Object(func(context.Context) (*unstructured.Unstructured, error) { return shared, nil })))
+	if w := walkItem(t, g, itemNamed("i"), newCluster()); !w.ready() {
+		t.Fatal(w.err())
+	}
+	if diff := cmp.Diff(before, shared); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEmptyListOfListeners(t *testing.T) {
+	unready := func(context.Context) (Readiness, error) { return Readiness{}, nil }
+	spec := ExternalSpec{Reconcile: func(context.Context) error { return nil }, Ready: unready, Listeners: []Listener{}}
+	t.Run("is none [Y11]", func(t *testing.T) {
+		if _, err := NewGraph().Add("a", External(spec)).Build(); err == nil {
+			t.Error("nobody would look at it again")
+		}
+	})
+}
+
+func TestStatusOfAnother(t *testing.T) {
+	for _, apiVersion := range []string{"another.example.com/v1alpha1", "stategraph.deployerkit.dev/v2"} {
+		item := itemNamed("i")
+		item.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"` + apiVersion + `","kind":"ProviderStatus"}`)}
+		if _, err := decodeStatus(item); err == nil {
+			t.Errorf("%s is taken for our own", apiVersion)
+		}
+	}
+}
+
+func TestSummaryOfJustEnough(t *testing.T) {
+	var states []ComponentStatus
+	for range maxSummary {
+		states = append(states, ComponentStatus{Name: "a", State: StateProgressing, Reason: "waits"})
+	}
+	if got := summary(states); strings.Contains(got, "more") || strings.Count(got, "waits") != maxSummary {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// attendance is what runs as long as the manager does: it listens to the channels of the graph and lends out the metrics.
+type attendance struct {
+	*deployer
+
+	rt  deployerlib.Runtime
+	log logr.Logger
+}
+
+// NeedLeaderElection is false: who is asked to run an item that nobody has seen yet does nothing.
+func (a *attendance) NeedLeaderElection() bool { return false }
+
+// Start returns when ctx has ended and nothing runs any more.
+func (a *attendance) Start(ctx context.Context) error {
+	if err := a.rt.Registerer.Register(a.metrics.states); err != nil {
+		return fmt.Errorf("register metrics of the state graph: %w", err)
+	}
+	defer a.rt.Registerer.Unregister(a.metrics.states)
+	var listening sync.WaitGroup
+	for _, events := range a.graph.channels() {
+		listening.Go(func() { a.listen(ctx, events) })
+	}
+	<-ctx.Done()
+	listening.Wait()
+	return nil
+}
+
+// listen wakes the items that a channel names, until it is closed or ctx ends.
+func (a *attendance) listen(ctx context.Context, events <-chan types.NamespacedName) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case name, open := <-events:
+			if !open {
+				return
+			}
+			if err := a.wake(ctx, name); client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
+				a.log.Error(err, "a listener's notification is lost", "deployItem", name)
+			}
+		}
+	}
+}
+
+// wake wakes one item, or all. Those that were never seen get their first run anyway.
+func (a *attendance) wake(ctx context.Context, name types.NamespacedName) error {
+	c := a.rt.Landscaper.GetClient()
+	if name != (types.NamespacedName{}) {
+		di := &lsv1alpha1.DeployItem{}
+		if err := c.Get(ctx, name, di); err != nil {
+			return err
+		}
+		a.wakeIn(di.UID, 0)
+		return nil
+	}
+	list := &lsv1alpha1.DeployItemList{}
+	if err := c.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		a.wakeIn(list.Items[i].UID, 0)
+	}
+	return nil
+}
+
+// channels are those that components listen to, each once.
+func (g *Graph) channels() []<-chan types.NamespacedName {
+	var out []<-chan types.NamespacedName
+	seen := map[<-chan types.NamespacedName]bool{}
+	for i := range g.nodes {
+		for _, l := range g.nodes[i].listeners {
+			if l.kind == listensToChannel && !seen[l.events] {
+				seen[l.events] = true
+				out = append(out, l.events)
+			}
+		}
+	}
+	return out
+}
+
+// watches tells whether a component listens to its objects.
+func (g *Graph) watches(component string) bool {
+	place, found := g.index[component]
+	if !found {
+		return false
+	}
+	for _, l := range g.nodes[place].listeners {
+		if l.kind == listensToObjects {
+			return true
+		}
+	}
+	return false
+}

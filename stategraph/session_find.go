@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/upkeep"
+)
+
+// referenced is what a reference found, and the watch that shows when that is no longer so.
+type referenced struct {
+	what     string // was looked for
+	objects  []*unstructured.Unstructured
+	follower *upkeep.Follower
+}
+
+// Find looks for the objects of a reference, unless a watch shows that they have not changed since the last run.
+func (t *inTarget) Find(ctx context.Context, component string, wanted search) ([]*unstructured.Unstructured, error) {
+	if wanted.landscaper {
+		wanted.namespace = t.run.Item.Namespace
+	}
+	before := t.memory.found(component)
+	if before != nil && before.what == wanted.String() && before.follower.Holds() {
+		return before.objects, nil
+	}
+	from, sight, err := t.source(wanted)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := lookFor(ctx, from, wanted)
+	if err != nil {
+		return nil, err
+	}
+	now := &referenced{what: wanted.String(), objects: objects}
+	now.follower = t.run.FollowSight(sight(objects), func() { t.memory.lost(component) })
+	t.memory.find(component, now)
+	return objects, nil
+}
+
+// source is where the objects of a reference are, and how they are watched there. No object: neither can be, for the kind is not
+// known.
+func (t *inTarget) source(wanted search) (from client.Reader, sight func([]*unstructured.Unstructured) upkeep.Sight, err error) {
+	var mapper meta.RESTMapper
+	var landscaper *upkeep.Landscaper
+	switch {
+	case wanted.landscaper:
+		if landscaper, err = t.run.Landscaper(); err != nil {
+			return nil, nil, err
+		}
+		from, mapper = landscaper, t.run.Runtime().Landscaper.GetRESTMapper()
+	case t.run.Cluster == nil:
+		return nil, nil, errNoTarget()
+	default:
+		from, mapper = t.run.Cluster.Client, t.run.Cluster.RESTMapper()
+	}
+	mapping, err := mapper.RESTMapping(wanted.kind.GroupKind(), wanted.kind.Version)
+	if err != nil {
+		return nil, nil, fmt.Errorf("find the resource of %s: %w", wanted.kind.GroupKind(), err)
+	}
+	return from, func(objects []*unstructured.Unstructured) upkeep.Sight {
+		var s upkeep.Sight
+		switch {
+		case wanted.name == "":
+			s = upkeep.SightOfAll(t.run.Cluster, mapping.Resource, wanted.labels, objects).In(wanted.namespace)
+		case len(objects) == 0:
+			s = upkeep.SightOf(t.run.Cluster, mapping.Resource, wanted.ref(), nil)
+		default:
+			s = upkeep.SightOf(t.run.Cluster, mapping.Resource, wanted.ref(), objects[0])
+		}
+		if landscaper != nil {
+			s = s.Of(landscaper, t.run.Item)
+		}
+		return s
+	}, nil
+}
+
+// lookFor reads the objects of a reference.
+func lookFor(ctx context.Context, from client.Reader, wanted search) ([]*unstructured.Unstructured, error) {
+	if wanted.name != "" {
+		obj := &unstructured.Unstructured{}
+		obj.SetGroupVersionKind(wanted.kind)
+		err := from.Get(ctx, wanted.ref().Key(), obj)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("read %s: %w", wanted, err)
+		}
+		return []*unstructured.Unstructured{obj}, nil
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(wanted.kind.GroupVersion().WithKind(wanted.kind.Kind + "List"))
+	err := from.List(ctx, list, client.InNamespace(wanted.namespace), client.MatchingLabels(wanted.labels), client.Limit(MaxReferenced+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("list %s: %w", wanted, err)
+	case len(list.Items) > MaxReferenced:
+		return nil, fmt.Errorf("%s: more than %d objects", wanted, MaxReferenced)
+	}
+	objects := make([]*unstructured.Unstructured, len(list.Items))
+	for i := range list.Items {
+		objects[i] = &list.Items[i]
+	}
+	return objects, nil
+}
+
+// Judge judges an object by the default rules.
+func (t *inTarget) Judge(ctx context.Context, live *unstructured.Unstructured) (reason string, err error) {
+	return t.byDefault(ctx, live)
+}
+
+// found returns what a reference found in an earlier run; nil if that is not known.
+func (m *memory) found(component string) *referenced {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.references[component]
+}
+
+// find notes what a reference found.
+func (m *memory) find(component string, now *referenced) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if before := m.references[component]; before != nil {
+		before.follower.Stop()
+	}
+	m.references[component] = now
+}
+
+// lost has the item run since what a reference found has changed.
+func (m *memory) lost(component string) {
+	m.mu.Lock()
+	tell, wake := m.tellReference, m.wakeLater
+	m.mu.Unlock()
+	if tell != nil && tell(component) {
+		return
+	}
+	m.mu.Lock()
+	if m.running {
+		m.again = true
+		wake = nil
+	}
+	m.mu.Unlock()
+	if wake != nil {
+		wake()
+	}
+}
+
+// onReference says how the item is woken when what is referred to changes.
+func (m *memory) onReference(wake func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wakeLater = wake
+}
+
+// referencePause is how often changes of what is referred to may wake an item.
+const referencePause = time.Second
+
+// nextReference is when a change of what is referred to may wake the item: at once after a quiet time.
+func (m *memory) nextReference(now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if earliest := m.lastReference.Add(referencePause); now.Before(earliest) {
+		now = earliest
+	}
+	m.lastReference = now
+	return now
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/deployerkit/deployerkit/targets/internal/token"
+)
+
+// clientConfig is what a client is made of.
+type clientConfig struct {
+	access *access
+	tokens *token.Source // nil if the credentials are in access
+	// key of the client in the pool: two Targets with the same key share one. Of kubeconfigs it covers the
+	// credentials too; of service accounts the account, since its tokens come and go.
+	key string
+	// place is what must not change when credentials are swapped.
+	place  string
+	legacy bool
+}
+
+type contentSum [sha256.Size]byte
+
+func sumOf(t *lsv1alpha1.ResolvedTarget) contentSum {
+	return sha256.Sum256([]byte(string(t.Spec.Type) + "\x00" + t.Content))
+}
+
+// clientConfig reads the content of a Target. It sends no request to the target.
+func (p *Pool) clientConfig(ctx context.Context, t *lsv1alpha1.ResolvedTarget) (*clientConfig, error) {
+	c, err := readContent(t, p.o.Policy)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case c.oidc != nil:
+		return p.oidcClientConfig(t.Namespace, c.oidc)
+	case c.self != nil:
+		return p.selfClientConfig(t.Namespace, c.self)
+	case c.secret != nil:
+		if c.kubeconfig, err = p.readSecret(ctx, t.Target, c.secret); err != nil {
+			return nil, err
+		}
+	}
+	a, err := readKubeconfig(c.kubeconfig, p.o.Policy)
+	if err != nil {
+		return nil, err
+	}
+	place := a.place()
+	key := hash("kubeconfig", place, a.token, string(a.cert), string(a.key))
+	return &clientConfig{access: a, place: place, key: key, legacy: c.secret != nil}, nil
+}
+
+func (p *Pool) readSecret(ctx context.Context, t *lsv1alpha1.Target, ref *secretKey) (any, error) {
+	if p.o.Resolver == nil {
+		return nil, fault("kubeconfig.secretRef", "is not supported by this deployer")
+	}
+	text, err := p.o.Resolver.value(ctx, t, ref)
+	if err != nil {
+		return nil, err
+	}
+	return parse("kubeconfig", text)
+}
+
+func (p *Pool) oidcClientConfig(namespace string, c *oidcConfig) (*clientConfig, error) {
+	if p.o.LandscaperClient == nil {
+		return nil, fault("oidcConfig", "this deployer cannot create tokens")
+	}
+	a := &access{server: c.server, ca: c.ca}
+	m := &clientConfig{access: a, place: a.place()}
+	m.tokens = token.New(p.o.LandscaperClient, p.o.Clock, token.Options{
+		Account:  types.NamespacedName{Namespace: namespace, Name: c.serviceAccount},
+		Audience: c.audience, Expiration: c.expiration, Review: len(p.o.Policy.LandscaperAudiences) == 0,
+	})
+	audience := slices.Sorted(slices.Values(c.audience))
+	m.key = hash(append([]string{"oidc", m.place, namespace, c.serviceAccount}, audience...)...)
+	return m, nil
+}
+
+// selfClientConfig takes the address and the CA from the Landscaper's access, and nothing that proves who the deployer is.
+func (p *Pool) selfClientConfig(namespace string, c *selfConfig) (*clientConfig, error) {
+	if p.o.LandscaperClient == nil || p.o.Landscaper == nil {
+		return nil, fault("selfConfig", "this deployer cannot create tokens")
+	}
+	a, err := p.ownAccess(p.o.Landscaper)
+	if err != nil {
+		return nil, err
+	}
+	m := &clientConfig{access: a, place: a.place()}
+	m.tokens = token.New(p.o.LandscaperClient, p.o.Clock, token.Options{
+		Account: types.NamespacedName{Namespace: namespace, Name: c.serviceAccount}, Expiration: c.expiration,
+	})
+	m.key = hash("self", m.place, namespace, c.serviceAccount)
+	return m, nil
+}
+
+func (p *Pool) ownAccess(cfg *rest.Config) (*access, error) {
+	public := &rest.Config{Host: cfg.Host, TLSClientConfig: rest.TLSClientConfig{CAFile: cfg.CAFile, CAData: cfg.CAData}}
+	if err := rest.LoadTLSFiles(public); err != nil {
+		return nil, fmt.Errorf("read the CA of the Landscaper cluster: %w", err)
+	}
+	host, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("read the address of the Landscaper cluster: %w", err)
+	}
+	return &access{server: host.String(), tlsServerName: cfg.ServerName, ca: public.CAData, insecure: cfg.Insecure && p.o.Policy.AllowInsecureTLS, ours: true}, nil
+}
+
+// place identifies the server and the way to it.
+func (a *access) place() string {
+	return hash(a.server, a.tlsServerName, string(a.ca), a.proxy, fmt.Sprint(a.insecure, a.disableCompression, a.ours))
+}
+
+// hash is of the list, not of the joined text.
+func hash(parts ...string) string {
+	text, err := json.Marshal(parts)
+	if err != nil {
+		return "" // strings always can
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"testing"
+	"time"
+)
+
+func eventually(t *testing.T, is func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(10 * time.Second); !is(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("not in time")
+		}
+	}
+}
+
+// TestBudgetIsFair checks that the claim of the namespace that holds least is served first, and in it that of the target.
+func TestBudgetIsFair(t *testing.T) {
+	b := New("read", "", 10)
+	take := func(namespace, target string, amount int64) *Claim {
+		t.Helper()
+		c, err := b.Claim(t.Context(), Owner{namespace, target}, amount)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	first, second := take("evil", "a", 5), take("evil", "b", 5)
+	order := make(chan string, 4)
+	ask := func(namespace, target string) {
+		go func() {
+			if c, err := b.Claim(t.Context(), Owner{namespace, target}, 5); err == nil {
+				order <- namespace + "/" + target
+				c.Release()
+			}
+		}()
+		eventually(t, func() bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return len(b.waiting) > 0 && b.waiting[len(b.waiting)-1].who == Owner{namespace, target}
+		})
+	}
+	ask("evil", "b")
+	ask("evil", "c")
+	ask("good", "d")
+	first.Release()
+	t.Run("the namespace that holds nothing first [F2]", func(t *testing.T) {
+		if got := <-order; got != "good/d" {
+			t.Errorf("%s is first", got)
+		}
+	})
+	t.Run("then the target that holds nothing [F2]", func(t *testing.T) {
+		if got := <-order; got != "evil/c" {
+			t.Errorf("%s is second", got)
+		}
+	})
+	second.Release()
+	<-order
+	eventually(t, func() bool { used, _ := b.State(); return used == 0 })
+	if len(b.held) != 0 || len(b.spaces) != 0 {
+		t.Errorf("left behind: %v %v", b.held, b.spaces)
+	}
+}

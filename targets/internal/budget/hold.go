@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"context"
+	"sync"
+)
+
+type holdKey struct{}
+
+// Hold collects the claims of the answers to one call.
+type Hold struct {
+	mu     sync.Mutex
+	claims []*Claim
+	size   int64 // of all answers, in bytes
+	ended  bool
+}
+
+// WithHold returns a context with a hold for one call.
+func WithHold(ctx context.Context) (context.Context, *Hold) {
+	h := &Hold{}
+	return context.WithValue(ctx, holdKey{}, h), h
+}
+
+// HoldOf returns the hold of a context, nil if it has none.
+func HoldOf(ctx context.Context) *Hold {
+	h, _ := ctx.Value(holdKey{}).(*Hold)
+	return h
+}
+
+// Add adds an answer of so many bytes and its claim, which may be nil. After Release, the claim is given back at once.
+func (h *Hold) Add(c *Claim, size int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.size += int64(size)
+	if h.ended {
+		c.Release()
+		return
+	}
+	h.claims = append(h.claims, c)
+}
+
+// Size returns the size of all answers in bytes.
+func (h *Hold) Size() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.size
+}
+
+// Release gives all claims back.
+func (h *Hold) Release() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended = true
+	for _, c := range h.claims {
+		c.Release()
+	}
+	h.claims = nil
+}

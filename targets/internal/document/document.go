@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package document reads YAML and JSON documents of untrusted origin. The memory that this takes depends on the size of the
+// text only.
+package document
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+	kjson "sigs.k8s.io/json"
+)
+
+const (
+	// maxConfig is the largest document that is read, in bytes. It is more than an object of the API can hold.
+	maxConfig = 2 << 20
+	// maxYAML is the largest document that is not JSON. Reading YAML takes more than twenty times its size.
+	maxYAML = 512 << 10
+	// maxValues is the most values that a document may hold. A kubeconfig with 500 clusters has some 10 000.
+	maxValues = 20_000
+	// maxDepth is how deep the values of a document may be nested.
+	maxDepth = 50
+)
+
+// Reasons why a document cannot be used.
+var (
+	errSize   = fmt.Errorf("is too large: more than %d KiB, or %d KiB of YAML", maxConfig>>10, maxYAML>>10)
+	errValues = fmt.Errorf("has more than %d values", maxValues)
+	errDepth  = fmt.Errorf("is nested more than %d levels deep", maxDepth)
+	errSyntax = errors.New("is neither valid YAML nor JSON, or has a key twice")
+	errAlias  = errors.New("has an anchor, an alias or a merge key, which are not supported")
+	errSecond = errors.New("has more than one document")
+)
+
+// Read reads one YAML or JSON document. It refuses what is costly or ambiguous before it builds anything: too many values,
+// aliases, a key that occurs twice in one object, a second document. An empty document is nil. The texts of its errors
+// contain nothing of the document.
+func Read(text []byte) (any, error) {
+	switch {
+	case len(text) > maxConfig:
+		return nil, errSize
+	case !utf8.Valid(text):
+		return nil, errSyntax
+	}
+	if err := checkIndicators(text); err != nil {
+		return nil, err
+	}
+	if tree, ok, err := readJSON(text); ok {
+		return tree, err
+	}
+	if len(text) > maxYAML {
+		return nil, errSize
+	}
+	return readYAML(text)
+}
+
+// checkIndicators bounds the number of values and the depth of the text, in YAML as well as in JSON, without parsing
+// it: each value but the first follows one of these characters. It counts those within strings too.
+func checkIndicators(text []byte) error {
+	count := 0
+	for i, c := range text {
+		switch c {
+		case '[', '{', ',', ':', '#', '%', '!', '&', '*':
+			count++
+		case '-', '?':
+			if i+1 == len(text) || bytes.IndexByte([]byte(" \t\r\n"), text[i+1]) >= 0 {
+				count++
+			}
+		}
+		if count > maxValues {
+			return errValues
+		}
+	}
+	return nil
+}
+
+// readJSON reports whether the text is JSON, and returns its value.
+func readJSON(text []byte) (tree any, ok bool, err error) {
+	if !json.Valid(text) {
+		return nil, false, nil
+	}
+	if tooDeep(text) {
+		return nil, true, errDepth
+	}
+	strict, err := kjson.UnmarshalStrict(text, &tree, kjson.DisallowDuplicateFields)
+	if err != nil || len(strict) > 0 {
+		return nil, true, errSyntax
+	}
+	return tree, true, nil
+}
+
+// tooDeep looks at valid JSON.
+func tooDeep(text []byte) bool {
+	depth, quoted, escaped := 0, false, false
+	for _, c := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted:
+			escaped, quoted = c == '\\', c != '"'
+		case c == '"':
+			quoted = true
+		case c == '[' || c == '{':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return false
+}
+
+// readYAML reads the nodes first: aliases are not expanded in there.
+func readYAML(text []byte) (any, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var document, second yaml.Node
+	if err := decoder.Decode(&document); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		return nil, errSyntax
+	}
+	if err := decoder.Decode(&second); err == nil {
+		return nil, errSecond
+	} else if !errors.Is(err, io.EOF) {
+		return nil, errSyntax
+	}
+	return valueOf(&document, 0)
+}
+
+func valueOf(n *yaml.Node, depth int) (any, error) {
+	switch {
+	case depth > maxDepth:
+		return nil, errDepth
+	case n.Kind == yaml.AliasNode || n.Anchor != "" || n.Tag == "!!merge":
+		return nil, errAlias
+	}
+	switch n.Kind {
+	case yaml.DocumentNode:
+		return valueOf(n.Content[0], depth)
+	case yaml.SequenceNode:
+		return listOf(n, depth)
+	case yaml.MappingNode:
+		return objectOf(n, depth)
+	case yaml.ScalarNode:
+		return scalarOf(n)
+	default:
+		return nil, errSyntax
+	}
+}
+
+func listOf(n *yaml.Node, depth int) (any, error) {
+	if n.ShortTag() != "!!seq" {
+		return nil, errSyntax
+	}
+	list := make([]any, 0, len(n.Content))
+	for _, item := range n.Content {
+		value, err := valueOf(item, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, value)
+	}
+	return list, nil
+}
+
+// objectOf compares keys as the text that they are in JSON.
+func objectOf(n *yaml.Node, depth int) (any, error) {
+	if n.ShortTag() != "!!map" {
+		return nil, errSyntax
+	}
+	object := make(map[string]any, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		switch {
+		case key.Kind == yaml.AliasNode || key.Anchor != "" || key.ShortTag() == "!!merge":
+			return nil, errAlias
+		case key.Kind != yaml.ScalarNode:
+			return nil, errSyntax
+		}
+		if _, taken := object[key.Value]; taken {
+			return nil, errSyntax
+		}
+		value, err := valueOf(n.Content[i+1], depth+1)
+		if err != nil {
+			return nil, err
+		}
+		object[key.Value] = value
+	}
+	return object, nil
+}
+
+// yamlBooleans are those of YAML 1.1, which Kubernetes reads.
+var yamlBooleans = map[string]bool{
+	"y": true, "Y": true, "yes": true, "Yes": true, "YES": true, "on": true, "On": true, "ON": true,
+	"n": false, "N": false, "no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false,
+}
+
+func scalarOf(n *yaml.Node) (any, error) {
+	var value any
+	switch n.ShortTag() {
+	case "!!str":
+		if is, known := yamlBooleans[n.Value]; known && n.Style == 0 {
+			return is, nil
+		}
+		return n.Value, nil
+	case "!!timestamp":
+		return n.Value, nil
+	case "!!null":
+		return nil, nil
+	case "!!bool", "!!int", "!!float", "!!binary":
+		if err := n.Decode(&value); err != nil {
+			return nil, errSyntax
+		}
+	default:
+		return nil, errSyntax
+	}
+	switch v := value.(type) {
+	case int:
+		return int64(v), nil
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, errSyntax
+		}
+	}
+	return value, nil
+}

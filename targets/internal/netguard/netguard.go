@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package netguard keeps connections away from addresses that only the deployer can reach: loopback, link-local and metadata
+// addresses, and the API server of its own cluster.
+package netguard
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// metadataServers of cloud providers that are not link-local, and what stands around them.
+var metadataServers = []netip.Prefix{
+	netip.MustParsePrefix("fd00:ec2::/32"),          // Amazon
+	netip.MustParsePrefix("fd20:ce::254/128"),       // Google
+	netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), // Oracle
+	netip.MustParsePrefix("192.0.0.192/32"),         // Oracle, too
+	netip.MustParsePrefix("100.100.100.200/32"),     // Alibaba
+	netip.MustParsePrefix("168.63.129.16/32"),       // Azure
+}
+
+// tunnels are the prefixes of addresses that lead to an IPv4 address in a way that only the network knows: NAT64 with a
+// local prefix, 6to4 and Teredo.
+var tunnels = []netip.Prefix{netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32")}
+
+// nat64 are the prefixes that wrap an IPv4 address into the last four bytes of an IPv6 address.
+var nat64 = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96"), netip.MustParsePrefix("::ffff:0:0:0/96")}
+
+// IsPrivateHost reports whether a host, as it is spelled in a URL, is one that only the deployer can reach. What a name
+// resolves to is for Dial to check.
+func IsPrivateHost(host string) bool {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	addr, err := netip.ParseAddr(host)
+	return isPrivateName(host) || err == nil && newGuard(nil).refuses(addr)
+}
+
+func isPrivateName(host string) bool {
+	switch host {
+	case "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", strings.ToLower(os.Getenv("KUBERNETES_SERVICE_HOST")):
+		return true
+	}
+	return strings.HasSuffix(host, ".localhost") || strings.HasPrefix(host, "kubernetes.default.svc.")
+}
+
+// Dial returns a function that connects to addresses that not only the deployer can reach. It checks the address after the
+// name was resolved, so that DNS cannot get around it, and returns refused for others.
+func Dial(refused error) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return dialer(newGuard(refused).control)
+}
+
+// DialAny returns a function that connects to all addresses.
+func DialAny() func(ctx context.Context, network, address string) (net.Conn, error) {
+	return dialer(nil)
+}
+
+func dialer(control func(context.Context, string, string, syscall.RawConn) error) func(context.Context, string, string) (net.Conn, error) {
+	d := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, ControlContext: control}
+	return d.DialContext
+}
+
+type guard struct {
+	refused   error
+	inCluster netip.Addr // of the deployer's own API server; the zero value equals no address
+}
+
+func newGuard(refused error) *guard {
+	g := &guard{refused: refused}
+	if addr, err := netip.ParseAddr(os.Getenv("KUBERNETES_SERVICE_HOST")); err == nil {
+		g.inCluster = addr.Unmap()
+	}
+	return g
+}
+
+// control is called for each address before a connection to it is made.
+func (g *guard) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+	addr, err := netip.ParseAddrPort(address)
+	if err != nil || g.refuses(addr.Addr()) {
+		return g.refused
+	}
+	return nil
+}
+
+func (g *guard) refuses(addr netip.Addr) bool {
+	addr = addr.WithZone("").Unmap()
+	for _, prefix := range nat64 {
+		if b := addr.As16(); addr.Is6() && prefix.Contains(addr) {
+			addr = netip.AddrFrom4([4]byte(b[12:]))
+		}
+	}
+	return addr.IsLoopback() || addr.IsUnspecified() || addr.IsLinkLocalUnicast() || addr.IsMulticast() ||
+		addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}) || addr.Is4() && addr.As4()[0] == 0 ||
+		isIn(metadataServers, addr) || isIn(tunnels, addr) || addr == g.inCluster
+}
+
+func isIn(prefixes []netip.Prefix, addr netip.Addr) bool {
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pacer slows watches down that end early.
+package pacer
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/utils/lru"
+)
+
+const (
+	// shortWatch is how long a watch must go on, at least, to count as one that works.
+	shortWatch = 30 * time.Second
+	// firstWatchPause and mostWatchPause bound the pause after a watch that did not work. It doubles each time.
+	firstWatchPause = time.Second
+	mostWatchPause  = 30 * time.Second
+	// watchStarts is how often one watch may be opened at once, whatever its end; after that, once a second.
+	watchStarts = 30
+	// watchesKnown bounds the memory.
+	watchesKnown = 2000
+)
+
+// Pacer slows watches down that end early, for whatever reason. After some reasons client-go itself does not wait. It is
+// safe for concurrent use.
+type Pacer struct {
+	mu      sync.Mutex
+	watches *lru.Cache // by what is watched; of *pace
+}
+
+// pace is what is known of one watch.
+type pace struct {
+	starts *rate.Limiter
+	pause  time.Duration
+	next   time.Time
+}
+
+// New returns a Pacer that knows no watch.
+func New() *Pacer { return &Pacer{watches: lru.New(watchesKnown)} }
+
+// WatchOf identifies what a request watches. Requests that differ only in where the watch begins, or in how long it takes,
+// are the same watch.
+func WatchOf(req *http.Request) string {
+	query := req.URL.Query()
+	for _, name := range []string{"resourceVersion", "timeoutSeconds", "timeout", "allowWatchBookmarks", "resourceVersionMatch"} {
+		query.Del(name)
+	}
+	return req.URL.Path + "?" + query.Encode()
+}
+
+func (p *Pacer) of(watch string) *pace {
+	if known, ok := p.watches.Get(watch); ok {
+		if it, ok := known.(*pace); ok {
+			return it
+		}
+	}
+	it := &pace{starts: rate.NewLimiter(1, watchStarts)}
+	p.watches.Add(watch, it)
+	return it
+}
+
+// begin returns how long to wait before the watch is opened.
+func (p *Pacer) begin(watch string, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	it := p.of(watch)
+	return max(it.next.Sub(now), it.starts.ReserveN(now, 1).DelayFrom(now), 0)
+}
+
+// End records how a watch ended: failed unless it was the client that ended it.
+func (p *Pacer) End(watch string, began, now time.Time, failed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	it := p.of(watch)
+	switch {
+	case now.Sub(began) >= shortWatch:
+		it.pause = 0
+	case failed:
+		it.pause = min(max(2*it.pause, firstWatchPause), mostWatchPause)
+		it.next = now.Add(it.pause)
+	}
+}
+
+// Wait waits until the watch of a request may be opened.
+func (p *Pacer) Wait(ctx context.Context, watch string, now time.Time) error {
+	pause := p.begin(watch, now)
+	if pause == 0 {
+		return nil
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pacer
+
+import (
+	"testing"
+	"time"
+)
+
+// TestPace checks that, however watches end, they are opened at most 100 times a minute, and that working ones are not slowed
+// down.
+func TestPace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		life   time.Duration
+		failed bool
+		most   int
+		least  int
+	}{
+		"ends at once, by the server [F6]":        {0, true, 10, 4},
+		"ends after a second, by the server [F6]": {time.Second, true, 10, 4},
+		"ends at once, by the client [F6]":        {0, false, 100, 60},
+		"ends after 30 s [F6]":                    {30 * time.Second, true, 3, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := New()
+			start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			now, opened := start, 0
+			for now.Sub(start) < time.Minute {
+				now = now.Add(p.begin("w", now))
+				if now.Sub(start) >= time.Minute {
+					break
+				}
+				opened++
+				began := now
+				now = now.Add(tc.life)
+				p.End("w", began, now, tc.failed)
+				now = now.Add(time.Millisecond)
+			}
+			if opened > tc.most || opened < tc.least {
+				t.Errorf("opened %d times in a minute, want %d to %d", opened, tc.least, tc.most)
+			}
+		})
+	}
+}

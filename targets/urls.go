@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/deployerkit/deployerkit/targets/internal/netguard"
+)
+
+// Fields of ConfigErrors that are found when a connection is made.
+const (
+	fieldServer   = "server"
+	privateServer = "is an address that only the deployer can reach (loopback, link-local, metadata or in-cluster), which the operator did not allow (AllowPrivateHosts, flag --allow-private-hosts)"
+)
+
+// isServer checks the URL of an API server.
+func isServer(path string, value any, p Policy) error {
+	u, err := location(path, value)
+	if err != nil {
+		return err
+	}
+	switch {
+	case u.Scheme == "http" && !p.AllowHTTP:
+		return fault(path, "http is not allowed by the operator: credentials would be sent in clear text")
+	case u.Scheme != "https" && u.Scheme != "http":
+		return fault(path, "does not start with https://")
+	}
+	return checkHost(path, u, p)
+}
+
+func isProxy(path string, value any, p Policy) error {
+	u, err := location(path, value)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme) {
+		return fault(path, "starts with neither http://, https:// nor socks5://")
+	}
+	return checkHost(path, u, p)
+}
+
+// location is a URL of nothing but scheme, host, port and path.
+func location(path string, value any) (*url.URL, error) {
+	s, _ := value.(string)
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "":
+		return nil, fault(path, "is not a URL with scheme and host")
+	case u.User != nil:
+		return nil, fault(path, "contains credentials")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, fault(path, "has a query or a fragment")
+	case !isPort(u):
+		return nil, fault(path, "has a port that is not a number from 1 to 65535")
+	}
+	return u, nil
+}
+
+// isPort reports whether the port of u can be used. A URL without one can.
+func isPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return !strings.HasSuffix(u.Host, ":")
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && port > 0 && len(u.Port()) <= len("65535")
+}
+
+// checkHost refuses private hosts by their spelling. What a name resolves to is for the dialer to check.
+func checkHost(path string, u *url.URL, p Policy) error {
+	if !p.AllowPrivateHosts && netguard.IsPrivateHost(u.Hostname()) {
+		return fault(path, privateServer)
+	}
+	return nil
+}

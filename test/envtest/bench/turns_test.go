@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/deployerkit/deployerkit/faultnet"
+)
+
+const (
+	// turn is how long one contender works before the other one does.
+	turn = time.Second
+	// waveTimeout bounds a wave of jobs.
+	waveTimeout = 20 * time.Minute
+)
+
+// gate holds back the requests of a contender while it is the turn of another one.
+type gate struct {
+	mu   sync.Mutex
+	open chan struct{} // closed while it is open
+}
+
+func newGate() *gate { return &gate{open: make(chan struct{})} }
+
+// wait is an Injector.
+func (g *gate) wait(req *http.Request) (*http.Response, error) {
+	g.mu.Lock()
+	open := g.open
+	g.mu.Unlock()
+	select {
+	case <-open:
+		return nil, nil
+	case <-req.Context().Done():
+		return nil, req.Context().Err()
+	}
+}
+
+func (g *gate) lift() { close(g.open) }
+
+func (g *gate) drop() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open = make(chan struct{})
+}
+
+// wave is one job for each item of a field, and the contender that does them.
+type wave struct {
+	field   *field
+	since   string // resourceVersion after the jobs were handed out
+	counter *faultnet.Counter
+	gate    *gate
+	manager ctrl.Manager
+
+	took   time.Duration      // the turns so far
+	stop   context.CancelFunc // nil before the first turn
+	done   chan error         // gets the end of the jobs
+	ended  sync.WaitGroup
+	isDone bool
+}
+
+// takeTurn lets the contender work for a turn, or until all jobs are finished.
+func (w *wave) takeTurn(ctx context.Context) error {
+	began := time.Now()
+	timer := time.NewTimer(turn)
+	defer timer.Stop()
+	w.gate.lift()
+	defer w.gate.drop()
+	if w.stop == nil {
+		w.start(ctx)
+	}
+	select {
+	case err := <-w.done:
+		w.took += time.Since(began)
+		w.isDone = true
+		w.stop()
+		w.ended.Wait()
+		return err
+	case <-timer.C:
+		w.took += time.Since(began)
+		return nil
+	}
+}
+
+// start starts the contender.
+func (w *wave) start(ctx context.Context) {
+	ctx, w.stop = context.WithTimeout(ctx, waveTimeout)
+	w.done = make(chan error, 2)
+	w.ended.Go(func() {
+		if err := w.manager.Start(ctx); err != nil {
+			w.done <- err
+		}
+	})
+	w.ended.Go(func() { w.done <- w.field.awaitFinished(ctx, w.since) })
+}
+
+// whole lets the contender work until all jobs are finished.
+func (w *wave) whole(ctx context.Context) (result, error) {
+	for !w.isDone {
+		if err := w.takeTurn(ctx); err != nil {
+			return result{}, err
+		}
+	}
+	return w.result(), nil
+}
+
+// result is what the wave took, without the time in which it was held back.
+func (w *wave) result() result {
+	calls := w.counter.Snapshot()
+	for r := range calls {
+		if r.Verb == "list" || r.Resource != "deployitems" {
+			delete(calls, r)
+		}
+	}
+	return result{took: w.took, calls: calls.Total(), jobs: len(w.field.items)}
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph_test
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/stategraph"
+)
+
+// exports reads what an item exports; nil if it exports nothing.
+func (w *env) exports(ctx context.Context, name string) func(Gomega) map[string]any {
+	return func(g Gomega) map[string]any {
+		secret := &corev1.Secret{}
+		err := w.Client.Get(ctx, w.Key(name+"-export"), secret)
+		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+		if err != nil {
+			return nil
+		}
+		out := map[string]any{}
+		g.Expect(json.Unmarshal(secret.Data[lsv1alpha1.DataObjectSecretDataKey], &out)).To(Succeed())
+		return out
+	}
+}
+
+// wrapper is a deployer around another one, as users write it to add something of their own.
+type wrapper struct{ deployerlib.Deployer }
+
+var _ = Describe("exports of a graph", func() {
+	graph := func() *stategraph.Graph {
+		return build(stategraph.NewGraph().
+			Add("first", configMap("first", stategraph.WithOutput("host", ".metadata.name"))).
+			Add("late", signed("late"), "first").
+			Export("host", "first", "host").
+			Export("value", "first", ".data.value").
+			Export("address", "late", `{{ .NameOf "first" }}:{{ (.Output "late").data.value }}`))
+	}
+
+	It("are written as components get ready, follow changes, survive a restart and go with the item [F34]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID).start(graph())
+		w.begin(ctx, "item", settings{Value: "a"})
+		Eventually(w.exports(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]any{"host": "item-first", "value": "a"}))
+		w.sign(ctx, "item-late", true)
+		di := w.succeeded(ctx, "item")
+		Expect(di.Status.ExportReference).To(HaveField("Name", "item-export"))
+		Expect(w.exports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"host": "item-first", "value": "a", "address": "item-first:a"}))
+
+		By("a change, after a restart")
+		w.Manager.Stop()
+		w.start(graph())
+		w.Update(ctx, "item", configured(settings{Value: "b"}))
+		w.succeeded(ctx, "item")
+		Expect(w.exports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"host": "item-first", "value": "b", "address": "item-first:b"}))
+
+		By("the end of the item")
+		w.Delete(ctx, "item")
+		Eventually(w.exports(ctx, "item")).WithTimeout(patience).Should(BeNil())
+	}, SpecTimeout(5*time.Minute))
+
+	It("work also if another deployer wraps that of the graph [F34]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.args = func(args *deployerlib.DeployerArgs) { args.Deployer = &wrapper{Deployer: args.Deployer} }
+		w.start(build(stategraph.NewGraph().Add("first", configMap("first")).Export("value", "first", ".data.value")))
+		w.deploy(ctx, "item", settings{Value: "a"})
+		Expect(w.exports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"value": "a"}))
+	}, SpecTimeout(5*time.Minute))
+
+	It("of a field that does not exist yet are waited for [F34]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.start(build(stategraph.NewGraph().Add("first", configMap("first")).Export("signed", "first", ".metadata.annotations.signed")))
+		w.begin(ctx, "item", settings{Value: "a"})
+		Eventually(w.Stored(ctx, "item")).WithTimeout(patience).Should(HaveField("Status.Phase", phases.Progressing))
+		w.sign(ctx, "item-first", true)
+		w.succeeded(ctx, "item")
+		Expect(w.exports(ctx, "item")(NewGomega(Fail))).To(Equal(map[string]any{"signed": "true"}))
+	}, SpecTimeout(5*time.Minute))
+})

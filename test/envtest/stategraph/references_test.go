@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stategraph_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/stategraph"
+)
+
+// login is a Secret that someone else makes, and a ConfigMap made of it.
+func login(spec stategraph.ReferenceSpec) *stategraph.Graph {
+	GinkgoHelper()
+	spec.Kind = corev1.SchemeGroupVersion.WithKind("Secret")
+	source := stategraph.Require[*corev1.Secret]("login")
+	page := func(ctx context.Context) (*corev1.ConfigMap, error) {
+		item, err := stategraph.Item(ctx)
+		if err != nil {
+			return nil, err
+		}
+		secret, err := source.Get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name + "-page"},
+			Data:       map[string]string{"value": string(secret.Data["user"])},
+		}, nil
+	}
+	return build(stategraph.NewGraph().Add("login", stategraph.Reference(spec)).Add("page", stategraph.Object(page, stategraph.Uses(source))))
+}
+
+// secret makes a Secret, or changes it.
+func (w *env) secret(ctx context.Context, name, user string) {
+	GinkgoHelper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: map[string]string{"login": "of-" + w.Namespace}}}
+	if err := w.Client.Create(ctx, secret); err != nil {
+		Expect(client.IgnoreAlreadyExists(err)).To(Succeed())
+	}
+	body := map[string]any{"stringData": map[string]any{"user": user}}
+	Expect(w.Client.Patch(ctx, secret, mergePatch(body), client.FieldOwner("someone"))).To(Succeed())
+}
+
+var _ = Describe("a reference", func() {
+	byName := func(ctx context.Context) (types.NamespacedName, error) {
+		item, err := stategraph.Item(ctx)
+		if err != nil {
+			return types.NamespacedName{}, err
+		}
+		return types.NamespacedName{Namespace: item.Namespace, Name: "login"}, nil
+	}
+	bySelector := func(ctx context.Context) (stategraph.Selection, error) {
+		item, err := stategraph.Item(ctx)
+		if err != nil {
+			return stategraph.Selection{}, err
+		}
+		return stategraph.Selection{Labels: map[string]string{"login": "of-" + item.Namespace}}, nil
+	}
+	DescribeTable("is waited for, read, followed and left alone [F36]", func(ctx SpecContext, spec stategraph.ReferenceSpec) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.options.Resync = -1
+		w.start(login(spec))
+		w.begin(ctx, "item", map[string]any{})
+		Eventually(w.states(ctx, "item")).WithTimeout(patience).Should(Equal(map[string]string{"login": "Progressing", "page": "Blocked"}))
+		w.secret(ctx, "login", "root")
+		w.succeeded(ctx, "item")
+		Expect(w.value(ctx, "item-page")(NewGomega(Fail))).To(Equal("root"))
+
+		By("a change when the item is finished")
+		w.secret(ctx, "login", "admin")
+		Eventually(w.value(ctx, "item-page")).WithTimeout(patience).Should(Equal("admin"))
+		w.AwaitQuiet(ctx)
+
+		By("another job, in which nothing is to be done")
+		before := w.Counter.Snapshot()
+		w.again(ctx, "item")
+		reads, writes := w.Spent(before)
+		Expect([]int{reads, writes}).To(Equal([]int{0, 0}), "%s", w.Counter.Snapshot().Since(before))
+
+		By("the end of the item")
+		w.Delete(ctx, "item")
+		secret := &corev1.Secret{}
+		Expect(w.Client.Get(ctx, w.Key("login"), secret)).To(Succeed())
+		Expect(secret.Labels).To(Equal(map[string]string{"login": "of-" + w.Namespace}), "it is never written")
+	},
+		Entry("by name, in the target", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Name: byName}),
+		Entry("by labels, in the target", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Selector: bySelector}),
+		Entry("by name, in the Landscaper cluster", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Name: byName, Landscaper: true}),
+		Entry("by labels, in the Landscaper cluster", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Selector: bySelector, Landscaper: true}),
+	)
+})
+
+var _ = Describe("a slow component", func() {
+	It("delays only those that require it, also when an object gets ready meanwhile [F40]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		release := make(chan struct{})
+		slow := stategraph.External(stategraph.ExternalSpec{Reconcile: func(ctx context.Context) error {
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+			return ctx.Err()
+		}})
+		w.start(build(stategraph.NewGraph().Add("slow", slow).Add("a", signed("a")).Add("b", signed("b"), "a").Add("c", configMap("c"), "b").Add("last", configMap("last"), "slow")))
+		w.begin(ctx, "item", settings{Value: "a"})
+		for _, step := range []struct{ sign, then string }{{"item-a", "item-b"}, {"item-b", "item-c"}} {
+			Eventually(w.value(ctx, step.sign)).WithTimeout(patience).Should(Equal("a"))
+			w.sign(ctx, step.sign, true)
+			Eventually(w.value(ctx, step.then)).WithTimeout(patience).Should(Equal("a"))
+		}
+		Expect(w.value(ctx, "item-last")(NewGomega(Fail))).To(BeEmpty())
+		close(release)
+		w.succeeded(ctx, "item")
+	}, SpecTimeout(5*time.Minute))
+})
