@@ -217,5 +217,5 @@ var (
 	needsOtherTarget = need{func(s Subject) bool { return s.Target != nil && s.OtherTargetLabels != nil }, "the subject takes all Targets"}
 	needsInvalid     = need{func(s Subject) bool { return s.Invalid != nil }, "the subject has no invalid configuration"}
 	needsSlow        = need{func(s Subject) bool { return s.Slow != nil }, "the subject has no slow configuration"}
-	needsDeployed    = need{func(s Subject) bool { return s.Deployed != nil }, "the subject does not tell what is deployed"}
+	needsDeployed    = need{func(s Subject) bool { return s.Deployed != nil }, "the subject does not say what is deployed"}
 )

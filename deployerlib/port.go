@@ -12,10 +12,10 @@ import (
 	lserrors "github.com/gardener/landscaper/apis/errors"
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/yaml"
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/internal/document"
 )
 
 // PortedDeployer is the interface of Landscaper's own deployer library since
@@ -240,9 +240,9 @@ func inline(resolved *lsv1alpha1.ResolvedTarget) (*lsv1alpha1.Target, error) {
 	if target.Spec.SecretRef == nil {
 		return target, nil
 	}
-	config, err := yaml.YAMLToJSON([]byte(resolved.Content))
-	if err != nil { // its text may quote the secret
-		return nil, ConfigError("spec.target", "the Secret of target %q holds neither JSON nor YAML", target.Name)
+	config, err := document.ToJSON([]byte(resolved.Content))
+	if err != nil {
+		return nil, ConfigError("spec.target", "the content of the Secret of target %q %s", target.Name, err.Error())
 	}
 	target.Spec.SecretRef, target.Spec.Configuration = nil, lsv1alpha1.NewAnyJSONPointer(config)
 	return target, nil

@@ -4,6 +4,7 @@ package deployerlib_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -284,6 +285,16 @@ func TestPortManifest(t *testing.T) {
 	secret.Namespace, secret.Name, secret.Data = ns, "content", map[string][]byte{"config": []byte("a: b\n")}
 	referring := target("x")
 	referring.Spec.Configuration, referring.Spec.SecretRef = nil, &lsv1alpha1.LocalSecretReference{Name: "content", Key: "config"}
+	t.Run("is not handed a Target whose Secret expands to more than it holds [F1, F44]", func(t *testing.T) {
+		costly := secret.DeepCopy()
+		costly.Data["config"] = []byte("a: &a [x, x]\nb: [*a, *a]\n")
+		w := portedWorld(t, port(deployerlib.ClassicOptions{}), referring, costly, item(job("1"), withTarget))
+		w.pass()
+		w.wantPhase(phases.Failed)
+		if s := w.stored().Status; !strings.Contains(s.LastError.Message, "has an anchor") || !slices.Contains(s.LastError.Codes, lsv1alpha1.ErrorConfigurationProblem) {
+			t.Errorf("error %+v", s.LastError)
+		}
+	})
 	for revision, items := range revisions {
 		for from, objects := range map[string][]client.Object{"inline": {target("x")}, "from a Secret": {referring, secret}} {
 			t.Run("reads its Target "+from+", under "+string(revision)+" [F44]", func(t *testing.T) {

@@ -56,6 +56,18 @@ func TestDefects(t *testing.T) {
 	})
 }
 
+// TestPaths: every Go file that a text names exists.
+func TestPaths(t *testing.T) {
+	named := regexp.MustCompile("`([a-z][a-zA-Z0-9_.-]*(?:/[a-zA-Z0-9_.-]+)+\\.go)`")
+	for _, path := range files(t, ".md") {
+		for _, found := range named.FindAllStringSubmatch(read(t, path), -1) {
+			if _, err := os.Stat(filepath.Join(root, found[1])); err != nil {
+				t.Errorf("%s names %s, which does not exist", path, found[1])
+			}
+		}
+	}
+}
+
 // TestGoCode: every Go block of a guide is copied from a Go file, so it compiles.
 func TestGoCode(t *testing.T) {
 	sources := map[string]string{}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deployerkit/deployerkit/targets/internal/document"
+	"github.com/deployerkit/deployerkit/internal/document"
 )
 
 // maxData is the most that a certificate, a bundle of them, or a key may have, in bytes of base64. A bundle of all

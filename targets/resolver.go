@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deployerkit/deployerkit/targets/internal/document"
+	"github.com/deployerkit/deployerkit/internal/document"
 	"github.com/deployerkit/deployerkit/targets/internal/secretcache"
 )
 

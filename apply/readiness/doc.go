@@ -25,7 +25,7 @@
 //	ReplicationController         as ReplicaSet, which kstatus does not know it is
 //	condition Ready of an older   does not count
 //	  generation
-//	custom resource without       is not ready: nobody has looked at it yet. If its
+//	custom resource without       is not ready: no controller has reported yet. If its
 //	  status                      definition does not say that the status will have
 //	                              conditions or observedGeneration, that ends with
 //	                              the grace period (see Rules); a kind without the

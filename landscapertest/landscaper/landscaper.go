@@ -14,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,6 +31,9 @@ const Namespace = "landscaper-system"
 
 // startTimeout bounds the start of each process; a loaded machine needs a while.
 const startTimeout = 2 * time.Minute
+
+// contextPoll is how often AwaitContext looks.
+const contextPoll = 100 * time.Millisecond
 
 // Options configure the Landscaper that Start starts.
 type Options struct {
@@ -48,6 +53,7 @@ type Options struct {
 
 // Landscaper is a running Landscaper. Its methods are safe for concurrent use.
 type Landscaper struct {
+	client     client.Client
 	programs   string
 	dir        string // configuration and kubeconfig files, removed by Stop
 	config     string
@@ -67,14 +73,18 @@ func Start(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Land
 			return nil, err // is one line that says all
 		}
 	}
-	if err := ensureNamespace(ctx, cp); err != nil {
+	c, err := client.New(cp.Config, client.Options{Scheme: clientgoscheme.Scheme})
+	if err == nil {
+		err = ensureNamespace(ctx, c)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("start Landscaper: %w", err)
 	}
 	dir, err := os.MkdirTemp("", "deployerkit-landscaper-")
 	if err != nil {
 		return nil, fmt.Errorf("start Landscaper: %w", err)
 	}
-	l := &Landscaper{programs: o.Programs, dir: dir, logs: o.Logs, config: filepath.Join(dir, "config.yaml")}
+	l := &Landscaper{client: c, programs: o.Programs, dir: dir, logs: o.Logs, config: filepath.Join(dir, "config.yaml")}
 	l.kubeconfig, err = cp.KubeconfigFile(dir)
 	if err == nil {
 		err = os.WriteFile(l.config, []byte(o.configuration()), 0o600)
@@ -82,10 +92,30 @@ func Start(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Land
 	if err == nil {
 		err = l.Restart(ctx)
 	}
+	if err == nil {
+		err = l.AwaitContext(ctx, metav1.NamespaceDefault)
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start Landscaper: %w", err), l.Stop())
 	}
 	return l, nil
+}
+
+// AwaitContext waits until Landscaper has created the Context "default" of a namespace. An Installation that it sees before
+// fails. Start waits for that of the namespace "default"; call AwaitContext after the creation of any other namespace.
+func (l *Landscaper) AwaitContext(ctx context.Context, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("Context"))
+	err := wait.PollUntilContextCancel(ctx, contextPoll, true, func(ctx context.Context) (bool, error) {
+		err := l.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: lsv1alpha1.DefaultContextName}, found)
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the Context of namespace %s: %w", namespace, err)
+	}
+	return nil
 }
 
 // StartLandscaper is Start for tests: an error fails the test, and Landscaper is stopped at the end of the test.
@@ -225,12 +255,8 @@ func (l *Landscaper) start(ctx context.Context, program string, controllers int,
 }
 
 // ensureNamespace creates the namespace of Landscaper's own objects.
-func ensureNamespace(ctx context.Context, cp *controlplane.ControlPlane) error {
-	c, err := client.New(cp.Config, client.Options{Scheme: clientgoscheme.Scheme})
-	if err != nil {
-		return err
-	}
-	err = c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}})
+func ensureNamespace(ctx context.Context, c client.Client) error {
+	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create namespace %s: %w", Namespace, err)
 	}

@@ -59,7 +59,7 @@ func Command() *cobra.Command {
 		Long: long, Example: example, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.command = args
-			files, err := o.read()
+			files, err := o.read(cmd.InOrStdin())
 			if err != nil {
 				return usageError{err}
 			}
@@ -77,7 +77,7 @@ func Command() *cobra.Command {
 }
 
 // read reads the files and checks the arguments.
-func (o *options) read() (*files, error) {
+func (o *options) read(stdin io.Reader) (*files, error) {
 	if (o.item == "") == (o.installation == "") {
 		return nil, errors.New("--item, --installation: want one of them")
 	}
@@ -87,7 +87,7 @@ func (o *options) read() (*files, error) {
 	if _, err := exec.LookPath(o.command[0]); err != nil {
 		return nil, fmt.Errorf("command: %w", err)
 	}
-	return readFiles(o)
+	return readFiles(o, stdin)
 }
 
 // run starts everything, waits, and stops everything.

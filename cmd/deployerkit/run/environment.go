@@ -106,9 +106,8 @@ func (e *environment) deploy(ctx context.Context, f *files) error {
 		return err
 	}
 	for namespace := range f.namespaces() {
-		err := e.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("create namespace %s: %w", namespace, err)
+		if err := e.createNamespace(ctx, namespace); err != nil {
+			return err
 		}
 	}
 	if f.target != nil {
@@ -125,6 +124,18 @@ func (e *environment) deploy(ctx context.Context, f *files) error {
 		return nil
 	}
 	return landscapertest.NewLandscaper(e.client, landscapertest.LandscaperOptions{}).Deploy(ctx, f.item)
+}
+
+// createNamespace creates a namespace if it is missing, and waits until Landscaper works in it.
+func (e *environment) createNamespace(ctx context.Context, name string) error {
+	err := e.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace %s: %w", name, err)
+	}
+	if e.landscaper == nil {
+		return nil
+	}
+	return e.landscaper.AwaitContext(ctx, name)
 }
 
 // follow shows the phases of the deploy items until ctx or the deployer ends, or until all items have finished.

@@ -3,8 +3,6 @@
 package run
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,8 +11,7 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/deployerkit/deployerkit/cmd/internal/objectfile"
 )
@@ -29,25 +26,25 @@ type files struct {
 	objects []*unstructured.Unstructured // of the Installation
 }
 
-// readFiles reads the files that the command line names.
-func readFiles(o *options) (*files, error) {
+// readFiles reads the files that the command line names; "-" is stdin for an item or a Target.
+func readFiles(o *options, stdin io.Reader) (*files, error) {
 	f := &files{}
 	if o.target != "" {
 		f.target = &lsv1alpha1.Target{}
-		if err := objectfile.Read(o.target, nil, objectfile.Target, f.target); err != nil {
+		if err := objectfile.Read(o.target, stdin, objectfile.Target, f.target); err != nil {
 			return nil, fmt.Errorf("--target: %w", err)
 		}
 	}
 	if o.item != "" {
 		f.item = &lsv1alpha1.DeployItem{}
-		if err := objectfile.Read(o.item, nil, objectfile.DeployItem, f.item); err != nil {
+		if err := objectfile.Read(o.item, stdin, objectfile.DeployItem, f.item); err != nil {
 			return nil, fmt.Errorf("--item: %w", err)
 		}
 		return f, f.complete()
 	}
 	raw, err := os.ReadFile(o.installation)
 	if err == nil {
-		f.objects, err = documents(raw)
+		f.objects, err = objectsOf(raw)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--installation: %w", err)
@@ -55,26 +52,23 @@ func readFiles(o *options) (*files, error) {
 	return f, f.complete()
 }
 
-// documents returns the objects of a file.
-func documents(raw []byte) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw))); ; {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
+// objectsOf returns the objects of a file.
+func objectsOf(raw []byte) ([]*unstructured.Unstructured, error) {
+	documents, err := objectfile.Documents(raw)
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]*unstructured.Unstructured, len(documents))
+	for i, document := range documents {
+		objects[i] = &unstructured.Unstructured{}
+		if err := utiljson.Unmarshal(document, &objects[i].Object); err != nil {
 			return nil, err
 		}
-		object := &unstructured.Unstructured{}
-		if err := yaml.UnmarshalStrict(document, &object.Object); err != nil {
-			return nil, err
-		}
-		if object.GetKind() == "" || object.GetName() == "" {
+		if objects[i].GetKind() == "" || objects[i].GetName() == "" {
 			return nil, errors.New("an object has no kind or no name")
 		}
-		objects = append(objects, object)
 	}
+	return objects, nil
 }
 
 // complete gives objects without a namespace the namespace "default".

@@ -32,12 +32,14 @@ func TestWrongUsage(t *testing.T) {
 		"not a Target":         {[]string{"--item=" + valid, "--target=" + valid, "--", "true"}, "--target: "},
 		"missing Installation": {[]string{"--installation=missing.yaml", "--", "true"}, "--installation: "},
 		"not an object":        {[]string{"--installation=" + file(t, "a: b"), "--", "true"}, "--installation: an object has no kind or no name"},
+		"empty input":          {[]string{"--item=-", "--", "true"}, "--item: -: is empty"},
 		"unknown flag":         {[]string{"--fancy"}, "unknown flag: --fancy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := Command()
 			cmd.SilenceErrors = true
 			cmd.SetArgs(test.args)
+			cmd.SetIn(strings.NewReader(""))
 			err := cmd.ExecuteContext(t.Context())
 			if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want an error of usage with %q", err, test.want)
@@ -49,9 +51,9 @@ func TestWrongUsage(t *testing.T) {
 func TestReadFiles(t *testing.T) {
 	o := &options{
 		target:       file(t, "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Target\nmetadata: {name: c}\nspec: {type: k, config: {kubeconfig: \"{kubeconfig}\", other: 1}}"),
-		installation: file(t, "# first\nkind: DataObject\nmetadata: {name: a, namespace: demo}\n---\nkind: Installation\nmetadata: {name: b}\n"),
+		installation: file(t, "# licence\n---\nkind: DataObject\nmetadata: {name: a, namespace: demo}\n---\nkind: Installation\nmetadata: {name: b}\n"),
 	}
-	f, err := readFiles(o)
+	f, err := readFiles(o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

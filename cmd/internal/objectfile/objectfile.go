@@ -70,29 +70,34 @@ func Decode(body []byte, kind Kind, into any) error {
 
 // onlyDocument returns the one document of a file that is not empty, as JSON.
 func onlyDocument(body []byte, noun string) ([]byte, error) {
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(body)))
-	var only []byte
-	for {
+	all, err := Documents(body)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(all) == 0:
+		return nil, fmt.Errorf("is empty, want a %s", noun)
+	case len(all) > 1:
+		return nil, fmt.Errorf("holds several documents, want one %s", noun)
+	}
+	return all[0], nil
+}
+
+// Documents returns the documents of a YAML or JSON file as JSON. It leaves out those that hold nothing but comments.
+func Documents(body []byte) (documents [][]byte, err error) {
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(body))); ; {
 		document, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			break
+			return documents, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 		content, err := yaml.YAMLToJSONStrict(document)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case string(content) == "null": // comments
-		case only != nil:
-			return nil, fmt.Errorf("holds several documents, want one %s", noun)
-		default:
-			only = content
+		}
+		if string(content) != "null" { // comments
+			documents = append(documents, content)
 		}
 	}
-	if only == nil {
-		return nil, fmt.Errorf("is empty, want a %s", noun)
-	}
-	return only, nil
 }

@@ -62,7 +62,7 @@ func FuzzDiff(f *testing.F) {
 	})
 }
 
-// FuzzForeign: what another client did to other fields since the base was read survives, whatever Diff made of ours.
+// FuzzForeign checks that Diff keeps what another client wrote to other fields since the base was read.
 func FuzzForeign(f *testing.F) {
 	f.Add([]byte(`{"a":{"b":1}}`), []byte(`{"a":{"c":[1]}}`), []byte(`{"x":null}`), "a/b")
 	f.Add([]byte(`{}`), []byte(`{"a":null}`), []byte(`{"a":{"b":{}}}`), "")

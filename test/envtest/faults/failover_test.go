@@ -140,11 +140,11 @@ var _ = Describe("a replica", func() {
 		w := newEnv(ctx, contract.RevisionJobID)
 		h := w.watchHistory()
 		only := w.replica()
-		keys, jobs := w.deployMany(ctx, 7, takes(3*time.Second)) // five workers, one of which is kept for other namespaces
-		Eventually(func() int { return w.count(ctx, keys, isOpen) }).Should(Equal(4))
+		keys, jobs := w.deployMany(ctx, 7, takes(3*time.Second)) // five workers
+		Eventually(func() int { return w.count(ctx, keys, isOpen) }).Should(Equal(5))
 		only.end(syscall.SIGTERM)
 		Expect(only.err).NotTo(HaveOccurred(), "ended with status 0")
-		Expect(w.count(ctx, keys, isOver)).To(Equal(4))
+		Expect(w.count(ctx, keys, isOver)).To(Equal(5))
 		Expect(w.count(ctx, keys, isOpen)).To(BeZero(), "nothing new was begun")
 		w.replica()
 		for _, key := range keys {

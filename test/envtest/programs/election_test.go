@@ -18,6 +18,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/deployermain"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
 // mockRights are what the mock deployer needs for its items, but for those of its leader election.
@@ -101,10 +102,7 @@ var _ = Describe("the readiness of a program", func() {
 		Eventually(get, patience).WithArguments("http://" + probes + "/readyz/cache").Should(MatchRegexp(`list (targets|contexts): .* is forbidden`))
 		Expect(status("http://" + probes + "/readyz")).To(Equal(http.StatusInternalServerError))
 		Expect(status("http://" + probes + "/healthz")).To(Equal(http.StatusOK))
-		role := &rbacv1.ClusterRole{}
-		role.Name = "not-ready"
-		role.Rules = mockRights
-		Expect(c.Update(ctx, role)).To(Succeed())
+		world.Grant(ctx, cp.Config, "system:serviceaccount:default:not-ready", "", mockRights...)
 		Eventually(status, 2*patience).WithArguments("http://" + probes + "/readyz").Should(Equal(http.StatusOK))
 	})
 

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,11 +44,13 @@ func login(spec stategraph.ReferenceSpec) *stategraph.Graph {
 func (w *env) secret(ctx context.Context, name, user string) {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: map[string]string{"login": "of-" + w.Namespace}}}
-	if err := w.Client.Create(ctx, secret); err != nil {
-		Expect(client.IgnoreAlreadyExists(err)).To(Succeed())
+	secret.StringData = map[string]string{"user": user}
+	err := w.Client.Create(ctx, secret.DeepCopy(), client.FieldOwner("someone"))
+	if apierrors.IsAlreadyExists(err) {
+		body := map[string]any{"stringData": secret.StringData}
+		err = w.Client.Patch(ctx, secret, mergePatch(body), client.FieldOwner("someone"))
 	}
-	body := map[string]any{"stringData": map[string]any{"user": user}}
-	Expect(w.Client.Patch(ctx, secret, mergePatch(body), client.FieldOwner("someone"))).To(Succeed())
+	Expect(err).NotTo(HaveOccurred())
 }
 
 var _ = Describe("a reference", func() {

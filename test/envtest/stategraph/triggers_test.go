@@ -106,8 +106,10 @@ var _ = Describe("a run is begun", func() {
 		w := newEnv(ctx, contract.RevisionJobID).start(build(stategraph.NewGraph().Add("object", configMap("object"))))
 		w.deploy(ctx, "item", settings{Value: "a"})
 		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{contract.PausedAnnotation: "true"})).To(Succeed())
-		w.edit(ctx, "item-object", "by hand")
-		Consistently(w.value(ctx, "item-object")).WithTimeout(time.Second).Should(Equal("by hand"))
+		Eventually(func(g Gomega) { // the deployer sees the annotation a moment later
+			w.edit(ctx, "item-object", "by hand")
+			g.Consistently(w.value(ctx, "item-object")).WithTimeout(time.Second).Should(Equal("by hand"))
+		}).WithTimeout(patience).Should(Succeed())
 		Expect(w.Landscaper.Annotate(ctx, w.Key("item"), map[string]string{contract.PausedAnnotation: ""})).To(Succeed())
 		Eventually(w.value(ctx, "item-object")).WithTimeout(patience).Should(Equal("a"))
 	}, SpecTimeout(5*time.Minute))

@@ -3,6 +3,7 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/controlplane"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/faultnet"
@@ -64,6 +66,7 @@ func New(ctx context.Context, t testing.TB, cp *controlplane.ControlPlane, o Opt
 	if o.Patience == 0 {
 		o.Patience = Patience
 	}
+	o.Landscaper.Revision = cmp.Or(o.Landscaper.Revision, contract.RevisionJobID)
 	w := &World{t: t, options: o, Client: NewClient(t, cp.Config), Config: cp.Config, Counter: &faultnet.Counter{}}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: o.Name + "-"}}
 	w.must(w.Client.Create(ctx, ns))

@@ -35,6 +35,15 @@ func OfSecret(data map[string][]byte, key string) (string, error) {
 	return out.String(), nil
 }
 
+// ToJSON returns a document as JSON. It refuses what [Read] refuses.
+func ToJSON(text []byte) ([]byte, error) {
+	var out bytes.Buffer
+	if err := writeJSON(&out, text); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
 // writeJSON writes a document as JSON. What is JSON already stays as it is.
 func writeJSON(out *bytes.Buffer, text []byte) error {
 	tree, err := Read(text)
