@@ -31,9 +31,10 @@ func (r *Run) LostInventory() bool {
 }
 
 // Recover lists the objects of some kinds that carry the item's label, and puts them into the inventory if that was lost. The
-// values are the namespaces to look into where the target does not let us list the whole cluster. It costs nothing otherwise.
+// values are the namespaces to look into where the target does not let us list the whole cluster. If complete is not nil, it
+// fills in what the deployer knows about an object. Recover costs nothing if the inventory was not lost.
 // Errors: a kind cannot be listed now; what is forbidden is no error.
-func (r *Run) Recover(ctx context.Context, kinds map[schema.GroupVersionKind]map[string]bool) error {
+func (r *Run) Recover(ctx context.Context, kinds map[schema.GroupVersionKind]map[string]bool, complete func(*apply.Entry, metav1.Object)) error {
 	if !r.LostInventory() {
 		return nil
 	}
@@ -46,7 +47,7 @@ func (r *Run) Recover(ctx context.Context, kinds map[schema.GroupVersionKind]map
 		if mapping == nil {
 			continue
 		}
-		entries, err := r.labelled(ctx, gvk, mapping.Resource, kinds[gvk])
+		entries, err := r.labelled(ctx, gvk, mapping.Resource, kinds[gvk], complete)
 		if err != nil {
 			return err
 		}
@@ -56,8 +57,8 @@ func (r *Run) Recover(ctx context.Context, kinds map[schema.GroupVersionKind]map
 }
 
 // labelled lists the objects of a kind that are the item's.
-func (r *Run) labelled(ctx context.Context, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, namespaces map[string]bool) ([]apply.Entry, error) {
-	found, err := r.list(ctx, gvk, resource, "")
+func (r *Run) labelled(ctx context.Context, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, namespaces map[string]bool, complete func(*apply.Entry, metav1.Object)) ([]apply.Entry, error) {
+	found, err := r.list(ctx, gvk, resource, "", complete)
 	if !apierrors.IsForbidden(err) {
 		return found, err
 	}
@@ -65,7 +66,7 @@ func (r *Run) labelled(ctx context.Context, gvk schema.GroupVersionKind, resourc
 		if namespace == "" {
 			continue
 		}
-		some, err := r.list(ctx, gvk, resource, namespace)
+		some, err := r.list(ctx, gvk, resource, namespace, complete)
 		if err != nil && !apierrors.IsForbidden(err) {
 			return nil, err
 		}
@@ -74,7 +75,7 @@ func (r *Run) labelled(ctx context.Context, gvk schema.GroupVersionKind, resourc
 	return found, nil
 }
 
-func (r *Run) list(ctx context.Context, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, namespace string) ([]apply.Entry, error) {
+func (r *Run) list(ctx context.Context, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, namespace string, complete func(*apply.Entry, metav1.Object)) ([]apply.Entry, error) {
 	held, release := targets.Hold(ctx)
 	defer release()
 	list, err := r.Cluster.metadata.Resource(resource).Namespace(namespace).List(held,
@@ -84,9 +85,14 @@ func (r *Run) list(ctx context.Context, gvk schema.GroupVersionKind, resource sc
 	}
 	var out []apply.Entry
 	for i := range list.Items {
-		if entry, ours := r.EntryOf(gvk, &list.Items[i]); ours {
-			out = append(out, entry)
+		entry, ours := r.EntryOf(gvk, &list.Items[i])
+		if !ours {
+			continue
 		}
+		if complete != nil {
+			complete(&entry, &list.Items[i])
+		}
+		out = append(out, entry)
 	}
 	return out, nil
 }

@@ -49,7 +49,7 @@ func TestRecover(t *testing.T) {
 	}
 	recovered := func(t *testing.T, r *Run, want ...string) {
 		t.Helper()
-		if err := r.Recover(t.Context(), kinds); err != nil {
+		if err := r.Recover(t.Context(), kinds, nil); err != nil {
 			t.Fatal(err)
 		}
 		var got []string

@@ -4,11 +4,11 @@ package manifest
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
@@ -38,7 +38,7 @@ func (r *run) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Recover(ctx, kindsOf(desired)); err != nil {
+	if err := r.recoverDesired(ctx, desired); err != nil {
 		return err
 	}
 	groups, err := r.groups(ctx, "deletionGroupsDuringUpdate", r.config.DeletionGroupsDuringUpdate)
@@ -95,31 +95,27 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 	return r.delete(ctx)
 }
 
-// recover finds the objects of an item whose inventory was lost, with the policies of its manifests.
+// recover finds the objects of an item whose inventory was lost.
 func (r *run) recover(ctx context.Context) error {
 	desired, err := r.config.Desired()
 	if err != nil {
 		return err
 	}
-	if err := r.Recover(ctx, kindsOf(desired)); err != nil {
-		return err
-	}
+	return r.recoverDesired(ctx, desired)
+}
+
+// recoverDesired is recover for the manifests that the item has now. They say with which policies their objects are kept.
+func (r *run) recoverDesired(ctx context.Context, desired []apply.Desired) error {
 	wanted := map[identity]apply.Desired{}
 	for _, d := range desired {
 		wanted[identityOf(d.Object)] = d
 	}
-	inventory := apply.Inventory{Entries: slices.Clone(r.Inventory.Entries)}
-	for i := range inventory.Entries {
-		entry := &inventory.Entries[i]
+	return r.Recover(ctx, kindsOf(desired), func(entry *apply.Entry, _ metav1.Object) {
 		id := identity{group: entry.Ref().GVK().Group, kind: entry.Kind, namespace: entry.Namespace, name: entry.Name}
 		if d, found := wanted[id]; found {
 			entry.Policy, entry.AnnotateBeforeDelete, entry.PatchBeforeDelete = policyOf(d), d.AnnotateBeforeDelete, d.PatchBeforeDelete
 		}
-	}
-	if len(inventory.Entries) == 0 {
-		return nil
-	}
-	return r.Note(inventory)
+	})
 }
 
 // policyOf is how an inventory writes the policy.
