@@ -25,6 +25,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/shares"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
+	"github.com/deployerkit/deployerkit/internal/rewatch"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -36,6 +37,11 @@ import (
 // (manager.Options.LeaderElectionConfig may point to the host cluster): if
 // only hostMgr elects, losing the lease does not stop this controller, and Add
 // cannot see that.
+//
+// Add extends the transport of lsMgr.GetHTTPClient, so that informers list
+// again after the API server was restored from a backup. Call it before lsMgr
+// starts. A manager whose cache uses another HTTP client does not notice such
+// a restore and needs a restart.
 //
 // Errors: every fault of args at once; what UseRuntime returns; what the manager refuses.
 func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) error {
@@ -53,6 +59,9 @@ func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) err
 	r, err := newReconciler(accessTo(lsMgr, args.Name), args)
 	if err != nil {
 		return err
+	}
+	if c := lsMgr.GetHTTPClient(); c != nil {
+		c.Transport = rewatch.Wrap(c.Transport)
 	}
 	if err := checkWrapped(args.Deployer); err != nil {
 		return fmt.Errorf("add deployer %q: %w", args.Name, err)
