@@ -38,6 +38,9 @@ type Options struct {
 	Targets targets.Policy
 	// TargetLimits bound what targets can cost. Zero: the defaults.
 	TargetLimits targets.Limits
+	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted. Off: it is
+	// deployed to the new cluster first.
+	CleanUpFirst bool
 	// Fights says when changes by others that come back count as a fight, and
 	// how long to wait before putting them right then. Zero: the defaults.
 	Fights watch.GuardOptions
