@@ -65,9 +65,7 @@ func plain(*env, bool) map[string]any {
 
 func declaratives(keeps bool) deployerlib.DeployerArgs {
 	handler := declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
-		response := &declarative.SyncResponse{}
-		response.Add(configMap(req.Item.Namespace))
-		return response, nil
+		return &declarative.SyncResponse{Children: []any{configMap(req.Item.Namespace)}}, nil
 	})
 	return declarative.Args("moves.test.deployerkit.dev", "moves.test.deployerkit.dev/declarative", handler, declarative.Options{
 		Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "ConfigMap"}}, Targets: allowed, OrphanChildren: keeps,
