@@ -52,7 +52,7 @@ type Entry struct {
 	Norm string `json:"m,omitempty"`
 	// Policy decides what happens when the object is no longer wanted; empty is Manage.
 	Policy Policy `json:"p,omitempty"`
-	// Adopted: it existed before us.
+	// Adopted: it existed before us, and is released instead of deleted.
 	Adopted bool `json:"a,omitempty"`
 	// PatchDue: PatchAfterDeployment was not sent since the last write.
 	PatchDue bool `json:"w,omitempty"`

@@ -139,7 +139,10 @@ func (p *planning) object(ctx context.Context, o *object) error {
 	leave := o.Policy == Immutable || o.Policy == Fallback && !ours
 	shared := p.isSharedNow(o, live)
 	if !leave && !shared {
-		_, err = p.claimable(ctx, o, s, live)
+		var mine bool
+		if mine, err = p.claimable(ctx, o, s, live); err == nil && !mine && live.GetUID() != s.UID && p.refuses(o) {
+			err = refusal(o.ref, live)
+		}
 	}
 	if err != nil {
 		return err
@@ -194,7 +197,7 @@ func (p *planning) compare(o *object, live, after *unstructured.Unstructured, re
 
 // orphan plans the deletion of an object that is no longer desired.
 func (p *planning) orphan(ctx context.Context, s *slot) error {
-	if s.policy() == Keep || s.policy() == Ignore {
+	if s.isLetGo() || s.Adopted {
 		return nil
 	}
 	live, err := p.read(ctx, s.Ref())

@@ -107,7 +107,7 @@ func (r *run) sync(ctx context.Context) error {
 		return r.failed(err)
 	}
 	prints := r.prints(desired, req.Children)
-	report, err := r.up.Apply(ctx, r.skip(desired, prints), apply.Options{Concurrency: r.options.Concurrency, KeepGoing: true})
+	report, err := r.up.Apply(ctx, r.skip(desired, prints), apply.Options{Concurrency: r.options.Concurrency, KeepGoing: true, RefuseUnowned: true})
 	r.remember(report)
 	r.settle(prints, report, err)
 	r.again(response)

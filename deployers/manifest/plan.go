@@ -56,5 +56,5 @@ func Plan(ctx context.Context, ls client.Reader, target client.Client, di *lsv1a
 	if owner.Landscape, err = upkeep.LandscapeID(ctx, ls); err != nil {
 		return apply.Plan{}, err
 	}
-	return apply.New(target, target.RESTMapper(), apply.Options{Recreate: opts.Recreate, SharedKinds: opts.SharedKinds}).Plan(ctx, owner, desired, inventory)
+	return apply.New(target, target.RESTMapper(), apply.Options{Recreate: opts.Recreate, SharedKinds: opts.SharedKinds, Adoption: opts.Adoption}).Plan(ctx, owner, desired, inventory)
 }
