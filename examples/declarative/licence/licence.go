@@ -77,7 +77,7 @@ func (h *Handler) SyncChildren(ctx context.Context, req *declarative.SyncRequest
 	return []any{secret}, nil
 }
 
-// DetermineStatus tells what went wrong, and whose licence there is nevertheless.
+// DetermineStatus reports what went wrong, and the customer of the existing licence.
 func (h *Handler) DetermineStatus(_ context.Context, req *declarative.SyncRequest, cause error) (any, error) {
 	secret, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", req.Name("licence"))
 	status := Status{Customer: string(secret.Data["customer"])}

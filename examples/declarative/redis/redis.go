@@ -54,7 +54,7 @@ type Status struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Sync says what an item shall have.
+// Sync returns what an item should have.
 func Sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	config, err := readConfig(req)
 	if err != nil {
