@@ -52,7 +52,7 @@ const (
 	leavesInit = "An abort leaves the item in `Init` until another reconcile or the deadline ends the run"
 )
 
-// points is the table of hook points in the order of the flow. It is never changed.
+// points is the table of hook points in the order of the flow. It is read-only.
 var points = [...]Point{
 	{
 		Type: StartHook, Phase: "start", When: "at the start of every reconcile, before the item is read",
