@@ -14,6 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/internal/testtime"
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
@@ -195,7 +196,7 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 		w := e.begin(ctx)
 		w.fake.Always(contract.ActionDelete, landscapertest.Wait("the children", time.Hour))
 		w.run()
-		w.succeeds("a", withTimeout(2*time.Second))
+		w.succeeds("a", withTimeout(testtime.Stretch(2*time.Second)))
 		w.delete("a")
 		di := w.finished("a")
 		Expect(di.Status.Phase).To(Equal(contract.FailedPhase(e.revision, true)))

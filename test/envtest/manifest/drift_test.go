@@ -25,6 +25,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
 // notes are the texts of an item's events with a reason.
@@ -125,7 +126,7 @@ var _ = Describe("drift", func() {
 		By("a job meanwhile")
 		started := time.Now()
 		w.Again(ctx, "item")
-		Expect(time.Since(started)).To(BeNumerically("<", 4*time.Second))
+		Expect(time.Since(started)).To(BeNumerically("<", testtime.Stretch(4*time.Second)))
 		Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(And(
 			HavePrefix("Warning item: configmaps "+w.Namespace+"/cm-0"), ContainSubstring("a fight with fighter about data.key"))))
 
