@@ -15,13 +15,20 @@
 //
 //  1. the directory named by the environment variable KUBEBUILDER_ASSETS
 //  2. our cache, deployerkit/ below os.UserCacheDir()
-//  3. a download of the prebuilt envtest binaries (probed for at most 5 seconds; they have no
+//  3. /usr/local/kubebuilder/bin, where kubebuilder's instructions install the envtest binaries
+//  4. a download of the prebuilt envtest binaries (probed for at most 5 seconds; they have no
 //     kube-controller-manager, so this place is passed over when one is needed)
-//  4. a build from Go modules: needs only the go command and a module proxy
+//  5. a build from Go modules: needs only the go command and a module proxy
 //
-// The build takes about eight minutes on two cores, once; it shows its progress. Two processes that
-// need it at the same time share one build. Its recipe (go.mod, go.sum and main.go, pinned) is
-// embedded in this package, so that importers of DeployerKit can build it too.
+// The environment variable DEPLOYERKIT_ENVTEST_INDEX is the address of a mirror of the list of the envtest
+// releases (envtest-releases.yaml); its links may be relative to it. If it is set, /usr/local/kubebuilder/bin
+// is passed over.
+//
+// The build of etcd and kube-apiserver takes about three minutes on two cores, once, after a build of this
+// library: it compiles only the packages that the library does not have. That with kube-controller-manager
+// takes about seven minutes. Both show their progress. Two processes that need one at the same time share
+// one build. The recipes (go.mod, go.sum and main.go, pinned) are embedded in this package, so that importers
+// of DeployerKit can build them too.
 //
 // # What to know when writing tests
 //

@@ -14,7 +14,7 @@ import (
 )
 
 // Finder finds a directory with programs, or makes one. It looks at the directory that an environment
-// variable names, then at the cache, and then downloads or builds.
+// variable names, at the cache and at other places, and then downloads or builds.
 type Finder struct {
 	// Recipe is what is built if nothing is found.
 	Recipe Recipe
@@ -24,6 +24,8 @@ type Finder struct {
 	Env string
 	// Cache is a directory below os.UserCacheDir().
 	Cache string
+	// Places are other directories that may have what is needed. They come after the cache.
+	Places []string
 	// Report shows what takes long.
 	Report *Reporter
 	// Download fills a directory with prebuilt programs; it is tried before the build. If it is nil,
@@ -77,7 +79,7 @@ func (f *Finder) existing() (string, bool) {
 		}
 		f.Report.once("%s=%s has no %s; looking further", f.Env, dir, strings.Join(missing, ", "))
 	}
-	for _, dir := range []string{f.builtDir(), f.downloadedDir()} {
+	for _, dir := range append([]string{f.builtDir(), f.downloadedDir()}, f.Places...) {
 		if len(Missing(dir, f.Need)) == 0 {
 			return dir, true
 		}
@@ -141,7 +143,7 @@ func (f *Finder) removeLeftovers() {
 	}
 }
 
-func (f *Finder) builtDir() string { return filepath.Join(f.Cache, "built-"+f.Recipe.Key()) }
+func (f *Finder) builtDir() string { return f.Recipe.Dir(f.Cache) }
 
 func (f *Finder) downloadedDir() string { return filepath.Join(f.Cache, "downloaded-"+f.DownloadKey) }
 
