@@ -11,29 +11,29 @@ import (
 	"github.com/deployerkit/deployerkit/internal/gobuild"
 )
 
-// The environment variables that say where the binaries are: a directory that wins over every other place, and the
-// list of the releases that can be downloaded.
+// The names of environment variables.
 const (
+	// assetsEnv has a directory of binaries. It takes precedence over every other place.
 	assetsEnv = "KUBEBUILDER_ASSETS"
-	indexEnv  = "DEPLOYERKIT_ENVTEST_INDEX"
+	// indexEnv has the address of the list of the envtest releases.
+	indexEnv = "DEPLOYERKIT_ENVTEST_INDEX"
 )
 
 // installedDir is where kubebuilder's instructions install the binaries.
 const installedDir = "/usr/local/kubebuilder/bin"
 
-// AssetsOptions select what Assets looks for.
+// AssetsOptions configures Assets.
 type AssetsOptions struct {
-	// ControllerManager asks for kube-controller-manager beside etcd and kube-apiserver.
+	// ControllerManager requires kube-controller-manager in addition to etcd and kube-apiserver.
 	ControllerManager bool
-	// Progress receives one line per step that takes long: download, build, waiting for another
-	// process. The default is os.Stderr.
+	// Progress receives one line per long step: download, build, waiting for another process. The default is os.Stderr.
 	Progress io.Writer
 }
 
-// Assets returns a directory with the binaries of the control plane. It makes them if they are in none of
-// the places that the package documentation lists. The first build takes up to seven minutes: call it
-// once before tests that have a time limit of their own. It is safe for concurrent use, across processes
-// too. Errors are one line and say what to do: no go command, no disk space, no network.
+// Assets returns a directory with the binaries of the control plane. It builds them if they are in none of the places
+// that the package documentation lists. The first build takes up to seven minutes, so call Assets once before tests
+// that have a time limit. It is safe for concurrent use, even by several processes. Errors are one line that says what
+// to do, for example about a missing go command, a full disk or a missing network.
 func Assets(ctx context.Context, o AssetsOptions) (string, error) {
 	f, err := newFinder(o)
 	if err != nil {

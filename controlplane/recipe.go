@@ -18,7 +18,7 @@ const (
 	smallVersion = "v1.37.2"
 )
 
-// The names under which the binaries are started.
+// The names of the binaries.
 const (
 	etcdName              = "etcd"
 	apiServerName         = "kube-apiserver"
@@ -74,7 +74,7 @@ func fullRecipe() gobuild.Recipe {
 	}
 }
 
-// versionFlags leave out debug information and give a program the version that a release would have.
+// versionFlags returns flags that omit debug information and set the version of a release.
 func versionFlags(version string) []string {
 	const pkg = "k8s.io/component-base/version."
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)

@@ -31,7 +31,7 @@ func read(ctx context.Context, pool *targets.Pool, target *lsv1alpha1.ResolvedTa
 // tryAgain tells what to do about an error of Pool.Get.
 func tryAgain(err error) (after time.Duration, again bool) {
 	if _, broken := errors.AsType[*targets.ConfigError](err); broken {
-		return 0, false // until somebody changes the target
+		return 0, false // until the target changes
 	}
 	if down, ok := errors.AsType[*targets.UnreachableError](err); ok {
 		return down.RetryAfter, true
@@ -69,7 +69,7 @@ func ExampleRESTConfig() {
 	// target configuration: clusters[0].cluster.server: is an address that only the deployer can reach (loopback, link-local, metadata or in-cluster), which the operator did not allow (AllowPrivateHosts, flag --allow-private-hosts)
 }
 
-// A client that is made of Client.Config tells how long it decodes.
+// A client that is created from Client.Config reports how long it decodes.
 func ExampleHold() {
 	ctx := context.Background()
 	pool := targets.NewPool(targets.PoolOptions{Limits: targets.Limits{Object: 16 << 20}})
