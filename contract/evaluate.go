@@ -93,6 +93,16 @@ const (
 	reasonBackgroundForced Reason = "BackgroundForced" // due: force-reconcile on a finished job
 )
 
+// reasons are the reasons above.
+var reasons = []Reason{
+	reasonNoItem, reasonUnknownRevision, reasonIgnored, reasonNoFinalizer, reasonAwaitingJob, reasonDeleteFailed, reasonPaused,
+	reasonFinished, reasonNeverRun, reasonDeletionPending, reasonGenerationMoved, reasonNotFinal, reasonOperation, reasonGeneration,
+	reasonNotStarted, reasonInProgress, reasonDeletion, reasonNewJob, reasonUnchanged, reasonBackgroundOwed, reasonBackgroundForced,
+}
+
+// Reasons returns all reasons that a [Decision] can have.
+func Reasons() []Reason { return slices.Clone(reasons) }
+
 // Evaluate tells what is wanted of an item now. It never changes the item and never panics, whatever the item holds.
 func Evaluate(di *lsv1alpha1.DeployItem, o Options) Decision {
 	d := Decision{Revision: resolve(di, o.Revision)}

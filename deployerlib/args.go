@@ -22,6 +22,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/history"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -101,6 +102,8 @@ type DeployerArgs struct {
 	// Observe is called for each step of each reconcile, in order per item, unless it is nil.
 	// It must be fast and safe for concurrent use.
 	Observe func(Step)
+	// History takes a record of each reconcile. Default: none are kept. deployermain sets and serves one.
+	History *history.Store
 	// CountCalls is called with +1 before code of the deployer or of a hook runs for an item, and with -1 after it has
 	// returned, even if it was abandoned before. nil counts nothing. It must be fast and safe for concurrent use. A process
 	// whose calls have not all returned must not hand over its lease.

@@ -112,6 +112,7 @@ func (r *reconciler) run(ctx context.Context, a *attempt) (e ending) {
 		return ending{result: res, item: u.Stored(), responsible: true, decision: u.Decision()}
 	}
 	ctx, end := r.telemetry.attempt(ctx, a.key)
+	ctx = r.telemetry.record(ctx, a)
 	a.inflight.Limit(contract.DefaultTimeout)
 	v, err := r.walker.walk(ctx, a, r.phases)
 	a.inflight.Unlimit()
@@ -162,14 +163,15 @@ func (r *reconciler) ending(a *attempt, res result) ending {
 
 // schedule records how an attempt ended and tells the queue when to come back.
 func (r *reconciler) schedule(a *attempt, e ending) reconcile.Result {
-	report(a, e)
 	now := r.args.Clock.Now()
+	report(a, e, now)
 	if e.failure {
 		r.telemetry.retry(e.decision.Action)
 	}
 	retries := a.state.Count(itemstate.End{Failed: e.failure, Settled: e.settled, Immediate: e.immediate()})
 	backoff := func(failures int) time.Duration { return r.args.Backoff.after(failures, withJitter) }
 	n := schedule(e, retries, backoff, now)
+	r.telemetry.recorded(a, e, n, now)
 	if e.item == nil {
 		a.inflight.EndUnread()
 		return n.result()
@@ -182,22 +184,47 @@ func (r *reconciler) schedule(a *attempt, e ending) reconcile.Result {
 	return n.result()
 }
 
-// report logs the attempt once.
-func report(a *attempt, e ending) {
-	log := a.log
-	if e.outcome != nil {
-		log = log.WithValues("action", string(e.decision.Action), "final", e.outcome.Final)
-	}
+// report logs the attempt once: at info if a run was made or something failed.
+func report(a *attempt, e ending, now time.Time) {
+	text, errorCodes := e.failureText()
+	log, message := a.log, "nothing to do"
 	switch {
-	case e.err != nil:
-		log.Info("reconcile failed", "error", contract.EscapeBidi(e.err.Error()))
+	case text != "":
+		message = "reconcile failed"
 	case e.unchanged && e.decision.Background:
-		log.V(1).Info("nothing has changed", "reason", e.decision.Reason)
+		log, message = log.V(1), "nothing has changed"
 	case e.outcome != nil:
-		log.Info("reconcile done", "reason", e.decision.Reason)
+		message = "reconcile done"
 	default:
-		log.V(1).Info("nothing to do", "reason", e.decision.Reason)
+		log = log.V(1)
 	}
+	if !log.Enabled() {
+		return
+	}
+	facts := []any{"item", a.key.String(), "reason", e.decision.Reason, "duration", now.Sub(a.began).String(), "calls", a.calls.Total()}
+	if e.outcome != nil {
+		facts = append(facts, "action", string(e.decision.Action), "final", e.outcome.Final)
+	}
+	if e.item != nil {
+		facts = append(facts, "phase", string(e.item.Status.Phase))
+	}
+	if text != "" {
+		facts = append(facts, "error", contract.EscapeBidi(text), "codes", errorCodes)
+	}
+	log.Info(message, facts...)
+}
+
+// failureText returns the error of an attempt or of its run, and its codes. It is empty if there is none.
+func (e ending) failureText() (string, []lsv1alpha1.ErrorCode) {
+	switch {
+	case e.outcome != nil && e.outcome.Err != nil && e.err != nil:
+		return e.err.Error(), e.outcome.Err.Codes
+	case e.outcome != nil && e.outcome.Err != nil:
+		return e.outcome.Err.Message, e.outcome.Err.Codes
+	case e.err != nil:
+		return e.err.Error(), contract.Codes(e.err)
+	}
+	return "", nil
 }
 
 var _ reconcile.Reconciler = (*reconciler)(nil)

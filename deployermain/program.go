@@ -33,8 +33,8 @@ type Program struct {
 	// Version is what --version prints. Default: the version of the build.
 	Version string
 
-	// Args are the arguments of the deployer. What the flags and the configuration file say is set on a copy. A
-	// TracerProvider makes the program send spans.
+	// Args are the arguments of the deployer. What the flags and the configuration file say is set on a copy. Without
+	// a TracerProvider, the program sends spans if the variables of OpenTelemetry (OTEL_EXPORTER_OTLP_ENDPOINT) say where to.
 	Args deployerlib.DeployerArgs
 	// NewArgs replaces Args where the deployer depends on flags or on the configuration file. It is called
 	// once, after both were read.
@@ -109,6 +109,14 @@ func run(ctx context.Context, p Program, f *flags) error {
 		return err
 	}
 	ctrl.SetLogger(log)
+	provider, end, err := traces(ctx, p.Name, log, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if provider != nil {
+		f.tracer = provider
+	}
 	args, noEffect, err := f.args(p)
 	if err != nil {
 		return err
@@ -159,6 +167,9 @@ func (f *flags) args(p Program) (args deployerlib.DeployerArgs, noEffect []strin
 	common.applyTo(&args)
 	if err := f.applyTo(&args); err != nil {
 		return args, nil, err
+	}
+	if args.TracerProvider == nil {
+		args.TracerProvider = f.tracer
 	}
 	args.Default()
 	return args, common.noEffect(), args.Validate()
