@@ -16,6 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/shares"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
+	"github.com/deployerkit/deployerkit/history"
 )
 
 // reconciler is the generic reconcile of one deployer. It evaluates what is due, lets the loader, the
@@ -63,6 +64,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if a == nil {
 		return reconcile.Result{}, nil
 	}
+	attemptCtx = r.telemetry.record(attemptCtx, a)
 	done := make(chan ending, 1)
 	r.args.CountCalls(+1)
 	go func() {
@@ -72,6 +74,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}()
 	e, returned := r.watchdog.watch(ctx, attemptCtx, a, done)
 	if !returned {
+		a.record.End(history.End{Now: r.args.Clock.Now(), Result: "abandoned"})
 		return reconcile.Result{}, nil
 	}
 	return r.schedule(a, e), nil
@@ -112,7 +115,6 @@ func (r *reconciler) run(ctx context.Context, a *attempt) (e ending) {
 		return ending{result: res, item: u.Stored(), responsible: true, decision: u.Decision()}
 	}
 	ctx, end := r.telemetry.attempt(ctx, a.key)
-	ctx = r.telemetry.record(ctx, a)
 	a.inflight.Limit(contract.DefaultTimeout)
 	v, err := r.walker.walk(ctx, a, r.phases)
 	a.inflight.Unlimit()

@@ -34,7 +34,7 @@ func Symptoms() []string {
 	}
 }
 
-// case is what advice depends on.
+// situation is what advice depends on.
 type situation struct {
 	*Facts
 

@@ -177,7 +177,7 @@ var cases = map[string]struct {
 
 	"no job for the deletion": {facts(finished("Succeeded", time.Hour), deleted(time.Minute)), []string{"stuck in Deleting"}},
 	"deleting":                {facts(deleted(3*time.Minute), started("Deleting", 2*time.Minute), waiting("Namespace shop: is being deleted, finalizer example.org/keep", time.Minute)), []string{"stuck in Deleting"}},
-	"cluster gone":            {facts(deleted(2*time.Hour), finished("DeleteFailed", time.Hour), missingTarget, failing("GetTarget", "NotFound", "Target shop/cluster does not exist", "ERR_CONFIGURATION_PROBLEM")), []string{"Failed", "stuck in Deleting"}},
+	"cluster gone":            {facts(deleted(2*time.Hour), finished("DeleteFailed", time.Hour), missingTarget, failing("GetTarget", "NotFound", "Target shop/cluster does not exist", "ERR_CONFIGURATION_PROBLEM")), []string{"Failed", "stuck in Deleting", "stuck in Deleting"}},
 	"other finalizer":         {facts(finished("Succeeded", time.Hour), deleted(time.Minute), func(f *explain.Facts) { f.Item.Finalizers = []string{"example.org/keep"} }), []string{"stuck in Deleting"}},
 
 	"fight": {facts(finished("Succeeded", time.Hour), provider(inventory),
