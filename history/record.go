@@ -18,6 +18,7 @@ const (
 
 	maxPhases = 16
 	maxHooks  = 16
+	maxCalls  = 16
 	maxCodes  = 5
 	maxWord   = 48
 )

@@ -78,7 +78,9 @@ func (rec *Recording) End(e End) {
 		for _, code := range e.Codes[:min(len(e.Codes), maxCodes)] {
 			r.Codes = append(r.Codes, word(code))
 		}
-		for _, c := range e.Calls {
+		calls := e.Calls[:min(len(e.Calls), maxCalls)]
+		r.Omitted += len(e.Calls) - len(calls)
+		for _, c := range calls {
 			r.Calls = append(r.Calls, Call{Cluster: word(c.Cluster), Verb: word(c.Verb), Resource: word(c.Resource), Count: c.Count})
 		}
 		var next time.Time
