@@ -62,7 +62,7 @@ var _ = Describe("mock-deployer", func() {
 			`no such file`:                             {"--config=/does/not/exist"},
 			`--workers 0: must be positive`:            {"--workers=0"},
 			`--item-selector`:                          {"--item-selector=a in b"},
-			`want 0 < retry period`:                    {"--leader-election-renew-deadline=1h"},
+			`must be 0 < retry period`:                 {"--leader-election-renew-deadline=1h"},
 			`targetSelectors\[0\]`:                     {"--config=" + writeFile(head+"targetSelector: [{labels: [{key: a, operator: about}]}]\n")},
 			`host cluster: load kubeconfig`:            {"--kubeconfig=/does/not/exist"},
 			`landscaper cluster: load kubeconfig`:      {"--landscaper-kubeconfig=/does/not/exist"},
@@ -184,7 +184,7 @@ func events(ctx SpecContext, name string) ([]string, error) {
 	return notes, nil
 }
 
-// grant gives a user the roles of a file, but for those that are granted otherwise.
+// grant grants a user the roles of a file, except those that are granted otherwise.
 func grant(ctx SpecContext, path, user string, but ...string) {
 	GinkgoHelper()
 	for _, role := range roles(ctx, path) {
