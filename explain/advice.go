@@ -64,7 +64,7 @@ var rules = []rule{
 		"Look at the Execution and its Installation with deployerkit tree: Landscaper hands out the job when what comes before has succeeded.",
 	},
 	{
-		SymptomNotPickedUp, func(s situation) bool { return s.waitsForDeployer() && s.nobody() },
+		SymptomNotPickedUp, func(s situation) bool { return s.waitsForDeployer() && s.noneResponsible() },
 		"Compare the type and the Target of the item with the deployers above, or install a deployer for the type.",
 	},
 	{
@@ -114,7 +114,7 @@ var rules = []rule{
 	{SymptomFailed, func(s situation) bool {
 		return s.failed() && s.d.Revision == contract.RevisionAnnotation && !s.deleting()
 	}, "After the cause is gone, annotate the item with " + operationAnnotation + "=reconcile."},
-	{SymptomDeleting, reason("NoFinalizer"), "Somebody else's finalizer keeps the item. Its owner has to remove it; see metadata.finalizers."},
+	{SymptomDeleting, reason("NoFinalizer"), "The finalizer of another controller keeps the item. That controller has to remove it; see metadata.finalizers."},
 	{
 		SymptomDeleting, reason("DeletionPending"),
 		"Delete the Installation, not the deploy item: Landscaper then hands out the job that deletes it. For an item of your own, annotate it with " + operationAnnotation + "=test-reconcile.",
@@ -124,7 +124,7 @@ var rules = []rule{
 		SymptomDeleting, func(s situation) bool { return s.deleting() && (s.failed() || s.TargetMissing) },
 		"If the target cluster is gone, annotate the item with landscaper.gardener.cloud/delete-without-uninstall=true and start the deletion again. Its objects stay if the cluster exists.",
 	},
-	{SymptomFight, func(s situation) bool { return s.fight() != "" }, "Somebody else sets a field that the item sets too. Take the field out of one of them."},
+	{SymptomFight, func(s situation) bool { return s.fight() != "" }, "Another client sets a field that the item sets too. Remove the field from one of them."},
 	{SymptomFight, func(s situation) bool { return s.workers() > 1 }, "Restrict the deployers by target selectors, item selectors or namespaces, so that one of them is responsible."},
 	{SymptomNothingToDo, func(s situation) bool { return s.d.Reason == "Finished" && !s.failed() && !s.d.Held }, "There is nothing to do. The next job starts when Landscaper hands it out."},
 }
@@ -176,8 +176,8 @@ func (s situation) inInit() bool {
 	return s.d.Due && !s.d.New && (s.phase() == lsv1alpha1.PhaseStringInit || s.phase() == lsv1alpha1.PhaseStringInitDelete)
 }
 
-// nobody reports whether no known deployer is responsible.
-func (s situation) nobody() bool {
+// noneResponsible reports whether no known deployer is responsible.
+func (s situation) noneResponsible() bool {
 	return !slices.ContainsFunc(s.e.Responsible.Registrations, func(r Registration) bool { return r.Responsible != no })
 }
 

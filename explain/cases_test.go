@@ -156,7 +156,7 @@ var cases = map[string]struct {
 	facts  explain.Facts
 	advice []string
 }{
-	"nobody":      {facts(job(5*time.Minute), deployers(selecting())), []string{"not picked up"}},
+	"no deployer": {facts(job(5*time.Minute), deployers(selecting())), []string{"not picked up"}},
 	"stopped":     {facts(job(5*time.Minute), deployers(deployer(time.Hour))), []string{"not picked up"}},
 	"not started": {facts(job(5 * time.Minute)), []string{"not picked up"}},
 	"paused":      {facts(job(5*time.Minute), annotated(contract.PausedAnnotation, "true")), []string{"not picked up"}},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/contract"
 )
@@ -117,11 +116,6 @@ func effectOf(d contract.Decision) string {
 		contract.ActionDelete:         "would call the deployer's Delete and then remove the finalizer.",
 		contract.ActionReconcile:      "would call the deployer's Reconcile.",
 	}[d.Action]
-}
-
-// keyOf is the name of the item.
-func keyOf(di *lsv1alpha1.DeployItem) types.NamespacedName {
-	return types.NamespacedName{Namespace: di.Namespace, Name: di.Name}
 }
 
 // lower makes a sentence a clause.

@@ -103,7 +103,7 @@ type Registration struct {
 	// Holder is the replica that holds the lease, and Renewed when it renewed it.
 	Holder  string       `json:"holder,omitempty"`
 	Renewed *metav1.Time `json:"renewed,omitempty"`
-	// Working is false if the lease has expired or nobody holds it.
+	// Working is false if the lease has expired or has no holder.
 	Working bool `json:"working"`
 }
 
@@ -182,7 +182,7 @@ type Node struct {
 	BlockedBy []string `json:"blockedBy,omitempty"`
 }
 
-// Advice is what somebody can do about the state of an item.
+// Advice is one thing to do about the state of an item.
 type Advice struct {
 	// Symptom is the section of docs/troubleshooting.md.
 	Symptom string `json:"symptom"`

@@ -32,7 +32,7 @@ type Options struct {
 	Host client.Reader
 	// History returns the last reconciles of an item. Optional.
 	History func(ctx context.Context, item types.NamespacedName) ([]history.Reconcile, error)
-	// Clock tells the time. Default: the real one.
+	// Clock returns the current time. The default is the real clock.
 	Clock clock.PassiveClock
 }
 

@@ -62,7 +62,7 @@ type TreeOptions struct {
 	// Open opens the Target of an item, with the rights of the caller. Without it, objects are shown as the status of their item has
 	// them. close may be nil.
 	Open func(ctx context.Context, target *lsv1alpha1.Target) (c client.Reader, close func(), err error)
-	// Clock tells the time. Default: the real one.
+	// Clock returns the current time. The default is the real clock.
 	Clock clock.PassiveClock
 }
 
