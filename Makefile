@@ -7,8 +7,11 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 LINT := hack/tools/bin/golangci-lint
+KO := hack/image/bin/ko
 # Benchmarks against other tools: a module of its own, for what those depend on.
 PEERS := test/envtest/bench/peers
+# Charts and images: a module of its own, for Helm.
+CHARTS := test/envtest/charts
 BENCH ?= .
 FUZZ ?= .
 FUZZTIME ?= 30s
@@ -38,7 +41,7 @@ demo-landscaper: ## Show the deployers under the real Landscaper; the first run 
 	go run ./cmd/deployerkit demo --landscaper
 
 .PHONY: test
-test: verify lint forget-reports test-unit test-envtest ## Run everything that must pass before a merge
+test: verify lint forget-reports test-unit test-envtest test-charts ## Run everything that must pass before a merge
 	go run ./hack/evidence check $(REPORTS)
 
 # The evidence counts only what this run reports.
@@ -58,6 +61,11 @@ test-unit: ## Run the tests that need no API server, with the race detector
 .PHONY: test-envtest
 test-envtest: ## Run the suites against a real API server and Landscaper; the first run builds them (about 13 minutes)
 	@$(ASSETS); $(LANDSCAPER); go run ./hack/gotest -reports $(REPORTS) -race -count=1 -p=3 -timeout=20m $(SUITES)
+
+.PHONY: test-charts
+test-charts: $(KO) ## Render the charts, install them, and run what they render; build images and run them
+	@go build -o .cache/gotest ./hack/gotest; $(ASSETS); \
+	cd $(CHARTS) && $(CURDIR)/.cache/gotest -reports $(REPORTS) -count=1 -p=2 -timeout=20m ./...
 
 .PHONY: test-systematic
 test-systematic: ## Kill each deployer at each of its writes, and let each of its reads lag
@@ -88,15 +96,18 @@ metrics: ## Print measures of the code and what exceeds them; it fails nothing
 lint: $(LINT) ## Run the linters
 	$(LINT) run ./...
 	cd $(PEERS) && $(CURDIR)/$(LINT) run ./...
+	cd $(CHARTS) && $(CURDIR)/$(LINT) run ./...
 
 .PHONY: lint-fix
 lint-fix: $(LINT) ## Format, and repair what the linters can repair
 	$(LINT) run --fix ./...
 	cd $(PEERS) && $(CURDIR)/$(LINT) run --fix ./...
+	cd $(CHARTS) && $(CURDIR)/$(LINT) run --fix ./...
 
 .PHONY: generate
 generate: ## Write the generated files
 	go generate ./...
+	cd $(CHARTS) && go generate ./...
 
 .PHONY: verify
 verify: ## Check generated files, go.mod, formatting, go vet and licence headers
@@ -104,8 +115,11 @@ verify: ## Check generated files, go.mod, formatting, go vet and licence headers
 
 .PHONY: clean
 clean: ## Remove what was built here; caches in the home directory stay
-	rm -rf bin hack/tools/bin report.xml
+	rm -rf bin hack/tools/bin hack/image/bin report.xml
 	find . -name '*.test' -type f -delete
 
 $(LINT): hack/tools/go.mod hack/tools/go.sum
 	cd hack/tools && GOWORK=off GOFLAGS=-mod=readonly CGO_ENABLED=0 go build -trimpath -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(KO): hack/image/go.mod hack/image/go.sum
+	cd hack/image && GOWORK=off GOFLAGS=-mod=readonly CGO_ENABLED=0 go build -trimpath -o bin/ko github.com/google/ko
