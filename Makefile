@@ -8,6 +8,12 @@ SHELL := bash
 
 LINT := hack/tools/bin/golangci-lint
 KO := hack/image/bin/ko
+# Where images go, on which they are based, and what they are called: TAGS=v0.152.0,v1.4.0 gives them Landscaper's versions.
+REGISTRY ?= ghcr.io/deployerkit
+BASE ?= gcr.io/distroless/static-debian12:nonroot
+PLATFORMS ?= linux/amd64,linux/arm64
+TAGS ?= latest
+SOURCE := https://github.com/deployerkit/deployerkit
 # Benchmarks against other tools: a module of its own, for what those depend on.
 PEERS := test/envtest/bench/peers
 # Charts and images: a module of its own, for Helm.
@@ -67,6 +73,10 @@ test-charts: $(KO) ## Render the charts, install them, and run what they render;
 	@go build -o .cache/gotest ./hack/gotest; $(ASSETS); \
 	cd $(CHARTS) && $(CURDIR)/.cache/gotest -reports $(REPORTS) -count=1 -p=2 -timeout=20m ./...
 
+.PHONY: test-ship
+test-ship: $(KO) ## Build the images of a release for all platforms, and check them; cold, it takes about 10 minutes
+	cd $(CHARTS) && DEPLOYERKIT_PLATFORMS=$(PLATFORMS) go test -count=1 -timeout=40m ./image
+
 .PHONY: test-systematic
 test-systematic: ## Kill each deployer at each of its writes, and let each of its reads lag
 	@$(ASSETS); DEPLOYERKIT_SYSTEMATIC=all go test -count=1 -timeout=30m ./test/envtest/systematic -v -ginkgo.v=false
@@ -87,6 +97,15 @@ fuzz: ## Run every fuzz test for FUZZTIME (30s each, two at once), and 100 000 r
 .PHONY: mutants
 mutants: ## Break the code in many ways and see that a test fails each time; MUTANTS=regexp selects
 	go run ./hack/mutants '$(MUTANTS)'
+
+.PHONY: image
+image: $(KO) ## Build the images, and push them to REGISTRY under TAGS; KOFLAGS are further flags of ko
+	@for program in manifest-deployer mock-deployer; do \
+		KO_DOCKER_REPO=$(REGISTRY)/$$program KO_DEFAULTBASEIMAGE=$(BASE) SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) GOFLAGS=-buildvcs=true \
+		$(KO) build --bare --platform=$(PLATFORMS) --tags=$(TAGS) --image-user=65532:65532 --sbom=spdx $(KOFLAGS) \
+		--image-label=org.opencontainers.image.title=$$program,org.opencontainers.image.source=$(SOURCE),org.opencontainers.image.revision=$$(git rev-parse HEAD),org.opencontainers.image.licenses=Apache-2.0 \
+		./cmd/$$program; \
+	done
 
 .PHONY: metrics
 metrics: ## Print measures of the code and what exceeds them; it fails nothing
