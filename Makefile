@@ -13,6 +13,8 @@ REGISTRY ?= ghcr.io/deployerkit
 BASE ?= gcr.io/distroless/static-debian12:nonroot
 PLATFORMS ?= linux/amd64,linux/arm64
 TAGS ?= latest
+VERSION ?= v0.1.0
+DIR ?= .cache/components
 SOURCE := https://github.com/deployerkit/deployerkit
 # Benchmarks against other tools: a module of its own, for what those depend on.
 PEERS := test/envtest/bench/peers
@@ -106,6 +108,10 @@ image: $(KO) ## Build the images, and push them to REGISTRY under TAGS; KOFLAGS 
 		--image-label=org.opencontainers.image.title=$$program,org.opencontainers.image.source=$(SOURCE),org.opencontainers.image.revision=$$(git rev-parse HEAD),org.opencontainers.image.licenses=Apache-2.0 \
 		./cmd/$$program; \
 	done
+
+.PHONY: component
+component: ## Write the component archives of the deployers in VERSION into DIR, for landscaper-service
+	cd $(CHARTS) && go run ./component $(REGISTRY) $(VERSION) $(abspath $(DIR))
 
 .PHONY: metrics
 metrics: ## Print measures of the code and what exceeds them; it fails nothing

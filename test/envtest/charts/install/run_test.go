@@ -45,7 +45,8 @@ var _ = Describe("the program that a chart runs", func() {
 		i.life(ctx, "cluster")
 		i.life(ctx, "self")
 		Expect(i.value(ctx, "foreign")).To(Equal("gone"), "its target is not selected")
-		Eventually(p.metrics).WithTimeout(patience).Should(Or(MatchRegexp(`controller_runtime_max_concurrent_reconciles{[^}]*} 3\n`), BeEmpty()))
+		Eventually(func() string { return p.metrics() + standby.metrics() }).WithTimeout(patience).Should(
+			MatchRegexp(`controller_runtime_max_concurrent_reconciles{[^}]*} 3\n`), "of the one that leads")
 		Expect(p.stop() + standby.stop()).To(SatisfyAll(ContainSubstring(`"level":"debug"`), Not(ContainSubstring("is forbidden"))))
 		Expect(refused(ctx, r.namespace, d.Spec.Template.Spec.ServiceAccountName)).To(BeEmpty())
 	})
@@ -62,7 +63,7 @@ var _ = Describe("the program that a chart runs", func() {
 		Expect(p.stop()).To(SatisfyAll(ContainSubstring(`"level":"info"`), Not(ContainSubstring(`"level":"debug"`)), Not(ContainSubstring("is forbidden"))))
 		Expect(refused(ctx, r.namespace, "rel-mock-deployer")).To(BeEmpty())
 		Expect(r.uninstall()).To(Succeed())
-		Expect(client.IgnoreNotFound(c.Get(ctx, types.NamespacedName{Name: r.namespace + ":rel-mock-deployer"}, &rbacv1.ClusterRole{}))).To(Succeed())
+		Expect(c.Get(ctx, types.NamespacedName{Name: r.namespace + ":rel-mock-deployer"}, &rbacv1.ClusterRole{})).To(MatchError(ContainSubstring("not found")))
 		left := &corev1.SecretList{}
 		Expect(c.List(ctx, left, client.InNamespace(r.namespace))).To(Succeed())
 		Expect(left.Items).To(BeEmpty(), "nothing is left")
@@ -124,11 +125,10 @@ var _ = Describe("the program that a chart runs", func() {
 			}
 		}
 		deploy(0)
-		r.upgrade(ctx, r.values("{replicaCount: 2, deployer: {identity: next}}"))
+		r.upgrade(ctx, r.values("{replicaCount: 2, podAnnotations: {next: true}}"))
 		var logs []string
 		for generation, p := range old {
-			next := r.start(ctx)
-			next.awaitReady()
+			r.startBeside(ctx).awaitReady()
 			deploy(1 + generation)
 			logs = append(logs, p.stop())
 			deploy(3 + generation)
@@ -140,6 +140,13 @@ var _ = Describe("the program that a chart runs", func() {
 			Expect(di.Status.JobIDFinished).To(Equal(di.Status.JobID))
 		}
 		Expect(logs).To(HaveEach(Not(ContainSubstring("object has been modified"))))
+		exports := map[string]int{}
+		for _, call := range calls(ctx, r.namespace, "rel-mock-deployer") {
+			if call.ObjectRef.Resource == "secrets" && call.Verb != "get" {
+				exports[call.ObjectRef.Name]++
+			}
+		}
+		Expect(exports).To(SatisfyAll(HaveLen(len(all)), HaveEach(1)), "each item has written its export once")
 		Expect(i.Delete(ctx, all...)).To(Succeed())
 	})
 
@@ -169,8 +176,8 @@ var _ = Describe("the program that a chart runs", func() {
 // startBeside starts another replica, with ports of its own.
 func (r *release) startBeside(ctx SpecContext) *pod {
 	GinkgoHelper()
-	port := freePort()
-	p := r.start(ctx, fmt.Sprintf("--health-probe-bind-address=:%d", port), "--metrics-bind-address=0")
-	p.ports["health"] = int32(port) //nolint:gosec // a port
+	health, metrics := freePort(), freePort()
+	p := r.start(ctx, fmt.Sprintf("--health-probe-bind-address=:%d", health), fmt.Sprintf("--metrics-bind-address=:%d", metrics))
+	p.ports = map[string]int32{"health": int32(health), "metrics": int32(metrics)} //nolint:gosec // ports
 	return p
 }

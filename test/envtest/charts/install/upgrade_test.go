@@ -3,11 +3,11 @@
 package install_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -66,7 +66,7 @@ var _ = Describe("an upgrade", func() {
 			It("from Landscaper's chart "+version+" works, and back, "+how+" [O49]", func(ctx SpecContext) {
 				r := newRelease(ctx, "rel", "")
 				r.cluster.ClientSide = clientSide
-				theirs := landscapersChart(ctx, version)
+				theirs := landscapersChart(version)
 				values := "{replicaCount: 1, hpa: {maxReplicas: 1}, deployer: {identity: me, namespace: '', controller: {workers: 4}}}"
 				r.dir = theirs
 				r.install(ctx, values)
@@ -94,7 +94,7 @@ var _ = Describe("an upgrade", func() {
 		Expect(client.IgnoreAlreadyExists(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ls-system"}}))).To(Succeed())
 		for _, name := range []string{"manifest-deployer", "mock-deployer"} {
 			for _, verb := range [][]string{{"apply", "--server-side"}, {"apply", "--server-side"}, {"delete"}} {
-				args := append(verb, "--kubeconfig="+kubeconfig, "--kustomize="+filepath.Join(helm.Root(), "manifests", name))
+				args := slices.Concat(verb, []string{"--kubeconfig=" + kubeconfig, "--kustomize=" + filepath.Join(helm.Root(), "manifests", name)})
 				out, err := exec.CommandContext(ctx, cp.Kubectl(), args...).CombinedOutput() //nolint:gosec // of the control plane
 				Expect(err).NotTo(HaveOccurred(), "%s", out)
 			}
@@ -103,7 +103,7 @@ var _ = Describe("an upgrade", func() {
 })
 
 // landscapersChart writes a chart with the objects, names and fields that matter of Landscaper's manifest deployer in a version.
-func landscapersChart(_ context.Context, version string) string {
+func landscapersChart(version string) string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
 	autoscaler, strategy, replicas := "", "", "  replicas: {{ .Values.replicaCount }}\n"
