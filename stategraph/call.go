@@ -107,7 +107,7 @@ func (c *call) settle(ctx context.Context, failure error) error {
 		return c.note(c.target.inventory())
 	}
 	objects := c.target.objects()
-	if c.memory.keep(objects); len(objects) > 0 {
+	if c.memory.keep(objects); len(objects) > 0 || c.memory.refers() {
 		c.run.Cluster.Keep(c.item.UID) // or else nobody listens; a cluster that was just closed is opened by the next run
 	}
 	owned := apply.Report{Owned: c.target.applier.Report().Owned}

@@ -35,51 +35,46 @@ func (t *inTarget) Find(ctx context.Context, component string, wanted search) ([
 	if err != nil {
 		return nil, err
 	}
-	objects, err := lookFor(ctx, from, wanted)
-	if err != nil {
+	now := &referenced{what: wanted.String()}
+	now.follower = t.run.Follow(sight, func() { t.memory.lost(component) })
+	if now.objects, err = lookFor(ctx, from, wanted); err != nil {
+		now.follower.Stop()
 		return nil, err
 	}
-	now := &referenced{what: wanted.String(), objects: objects}
-	now.follower = t.run.FollowSight(sight(objects), func() { t.memory.lost(component) })
+	now.follower.Saw(now.objects)
 	t.memory.find(component, now)
-	return objects, nil
+	return now.objects, nil
 }
 
-// source is where the objects of a reference are, and how they are watched there. No object: neither can be, for the kind is not
-// known.
-func (t *inTarget) source(wanted search) (from client.Reader, sight func([]*unstructured.Unstructured) upkeep.Sight, err error) {
+// source is where the objects of a reference are, and how they are followed there.
+// Errors: the kind is not known.
+func (t *inTarget) source(wanted search) (from client.Reader, sight upkeep.Sight, err error) {
 	var mapper meta.RESTMapper
 	var landscaper *upkeep.Landscaper
 	switch {
 	case wanted.landscaper:
 		if landscaper, err = t.run.Landscaper(); err != nil {
-			return nil, nil, err
+			return nil, sight, err
 		}
 		from, mapper = landscaper, t.run.Runtime().Landscaper.GetRESTMapper()
 	case t.run.Cluster == nil:
-		return nil, nil, errNoTarget()
+		return nil, sight, errNoTarget()
 	default:
 		from, mapper = t.run.Cluster.Client, t.run.Cluster.RESTMapper()
 	}
 	mapping, err := mapper.RESTMapping(wanted.kind.GroupKind(), wanted.kind.Version)
 	if err != nil {
-		return nil, nil, fmt.Errorf("find the resource of %s: %w", wanted.kind.GroupKind(), err)
+		return nil, sight, fmt.Errorf("find the resource of %s: %w", wanted.kind.GroupKind(), err)
 	}
-	return from, func(objects []*unstructured.Unstructured) upkeep.Sight {
-		var s upkeep.Sight
-		switch {
-		case wanted.name == "":
-			s = upkeep.SightOfAll(t.run.Cluster, mapping.Resource, wanted.labels, objects).In(wanted.namespace)
-		case len(objects) == 0:
-			s = upkeep.SightOf(t.run.Cluster, mapping.Resource, wanted.ref(), nil)
-		default:
-			s = upkeep.SightOf(t.run.Cluster, mapping.Resource, wanted.ref(), objects[0])
-		}
-		if landscaper != nil {
-			s = s.Of(landscaper, t.run.Item)
-		}
-		return s
-	}, nil
+	if wanted.name == "" {
+		sight = upkeep.SightOfAll(t.run.Cluster, mapping.Resource, wanted.labels, nil).In(wanted.namespace)
+	} else {
+		sight = upkeep.SightOf(t.run.Cluster, mapping.Resource, wanted.ref(), nil)
+	}
+	if landscaper != nil {
+		sight = sight.Of(landscaper, t.run.Item)
+	}
+	return from, sight, nil
 }
 
 // lookFor reads the objects of a reference.
@@ -132,6 +127,13 @@ func (m *memory) find(component string, now *referenced) {
 		before.follower.Stop()
 	}
 	m.references[component] = now
+}
+
+// refers reports whether the item follows objects of others.
+func (m *memory) refers() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.references) > 0
 }
 
 // lost has the item run since what a reference found has changed.
