@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
 // removing takes components away, wave by wave.
@@ -91,7 +93,7 @@ func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 
 // remove goes wave by wave, as far as it gets without waiting. It returns what is not gone yet.
 func (r *removing) remove(ctx context.Context) (left []ComponentStatus, err error) {
-	waves := removalWaves(r.graph.relations(r.stored()), r.components())
+	waves := graph.Removal(r.graph.relations(r.stored()), r.components())
 	for i, wave := range waves {
 		reasons, errs := make([]string, len(wave)), make([]error, len(wave))
 		inParallel(len(wave), r.options.Parallel, func(i int) { reasons[i], errs[i] = r.one(ctx, wave[i]) })
@@ -206,3 +208,30 @@ func (r *removing) behind(left []ComponentStatus, waves [][]string) (blocked []C
 
 // lookAgain is when to look whether something is gone, if no watch said so before.
 const lookAgain = 2 * time.Second
+
+// prunable tells whether what a component of the graph no longer keeps may be deleted: it and all that require it, directly
+// or not, are ready without.
+func (w *walked) prunable(component string) bool {
+	place, found := w.graph.index[component]
+	if !found {
+		return w.ready()
+	}
+	for i := range w.states {
+		behind := slices.Contains(w.graph.ancestors[i], place)
+		if (i == place || behind) && w.states[i].State != StateReady {
+			return false
+		}
+	}
+	return true
+}
+
+// relations is who requires whom when a graph meets what is stored about an item: the stored order counts, the graph's is
+// for components that left no trace.
+func (g *Graph) relations(stored map[string][]string) map[string][]string {
+	all := make(map[string][]string, len(stored)+len(g.nodes))
+	for i := range g.nodes {
+		all[g.nodes[i].component] = g.names(g.nodes[i].requires)
+	}
+	maps.Copy(all, stored)
+	return all
+}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
@@ -57,7 +58,7 @@ func (g *Graph) addExports(wanted []exported) []error {
 			continue
 		case !found:
 			faults = append(faults, fmt.Errorf("export %q: there is no component %q%s", e.name, e.component,
-				didYouMean(e.component, slices.Sorted(maps.Keys(g.index)))))
+				graph.Suggest(e.component, slices.Sorted(maps.Keys(g.index)))))
 			continue
 		}
 		names[e.name] = true

@@ -176,7 +176,7 @@ func (u unit) own(desired []apply.Desired) []apply.Desired {
 }
 
 // Apply writes what is not known to be as desired.
-func (t *inTarget) Apply(ctx context.Context, of unit, desired []apply.Desired) ([]outcome, error) {
+func (t *inTarget) Apply(ctx context.Context, of unit, desired []apply.Desired) ([]apply.Outcome, error) {
 	if t.applier == nil {
 		return nil, errNoTarget()
 	}
@@ -185,13 +185,11 @@ func (t *inTarget) Apply(ctx context.Context, of unit, desired []apply.Desired) 
 		return nil, err
 	}
 	heard := t.graph.watches(of.Component)
-	out := make([]outcome, len(applied))
-	for i, o := range applied {
-		t.met(of.Component, o, heard)
-		out[i] = outcome(o)
-		out[i].Live = nil // those who want it ask Get, so that it is known to be wanted
+	for i := range applied {
+		t.met(of.Component, applied[i], heard)
+		applied[i].Live = nil // those who want it ask Get, so that it is known to be wanted
 	}
-	return out, nil
+	return applied, nil
 }
 
 // Delete deletes objects of the inventory.

@@ -114,14 +114,14 @@ func (c *cluster) Judge(_ context.Context, live *unstructured.Unstructured) (str
 	return c.unready[live.GetName()], nil
 }
 
-func (c *cluster) Apply(_ context.Context, of unit, desired []apply.Desired) ([]outcome, error) {
+func (c *cluster) Apply(_ context.Context, of unit, desired []apply.Desired) ([]apply.Outcome, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.applied[of.Component]++
-	var out []outcome
+	var out []apply.Outcome
 	for _, d := range desired {
 		c.objects[apply.RefOf(d.Object)] = d.Object.DeepCopy()
-		out = append(out, outcome{Ref: apply.RefOf(d.Object), Changed: true, Waiting: c.waiting})
+		out = append(out, apply.Outcome{Ref: apply.RefOf(d.Object), Changed: true, Waiting: c.waiting})
 	}
 	return out, nil
 }
