@@ -26,4 +26,6 @@ unformatted=$(gofmt -l .)
 headless=$(find . -name '*.go' -not -path './.git/*' -exec awk 'FNR==1 && $0 != "// SPDX-License-Identifier: Apache-2.0" {print FILENAME}' {} +)
 [[ -z $headless ]] || fail "first line must be '// SPDX-License-Identifier: Apache-2.0': $headless"
 
+go run ./hack/phrases || fail "reword the phrases above"
+
 for module in "${modules[@]}"; do go -C "$module" vet ./...; done

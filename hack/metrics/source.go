@@ -12,9 +12,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/deployerkit/deployerkit/hack/internal/phrases"
 )
 
 // repository is what was read of the files.
@@ -65,7 +66,7 @@ func read(root string, paths []string) (*repository, error) {
 			return nil, err
 		}
 		if isGuide {
-			r.guides[p] = len(coined.FindAllString(strings.ReplaceAll(string(text), "\n", " "), -1))
+			r.guides[p] = len(phrases.Coined.FindAllString(strings.ReplaceAll(string(text), "\n", " "), -1))
 			continue
 		}
 		if err := r.add(p, text); err != nil {
@@ -74,9 +75,6 @@ func read(root string, paths []string) (*repository, error) {
 	}
 	return r, nil
 }
-
-// coined matches phrases that no English text about Kubernetes has.
-var coined = regexp.MustCompile(`(?i)\b(?:tells? (?:whether|that|of)|nobody|somebody|whoever|shall|for ever|of (?:ours|yours)|(?:is|are) told)\b|\bnil:`)
 
 func (r *repository) add(file string, text []byte) error {
 	fset := token.NewFileSet()
@@ -98,7 +96,7 @@ func (r *repository) add(file string, text []byte) error {
 		for _, c := range group.List {
 			words = append(words, strings.TrimPrefix(c.Text, "//")) // Text() of the group would leave out directives
 		}
-		p.phrases[file] += len(coined.FindAllString(strings.Join(words, ""), -1))
+		p.phrases[file] += len(phrases.Coined.FindAllString(strings.Join(words, ""), -1))
 	}
 	imports := importsOf(f)
 	for _, decl := range f.Decls {

@@ -65,7 +65,7 @@ var _ = Describe("random walks", func() {
 		w.AwaitQuiet(ctx)
 		before := w.Counter.Snapshot()
 		Consistently(func() int { _, writes := w.Spent(before); return writes }).WithTimeout(3*time.Second).Should(BeZero(), "seed %d", w.seed)
-		Eventually(w.isAsWanted(ctx)).WithTimeout(time.Second).Should(Succeed(), "seed %d", w.seed)
+		Eventually(w.isAsWanted(ctx)).WithTimeout(patience).Should(Succeed(), "seed %d", w.seed)
 	}, SpecTimeout(5*time.Minute))
 })
 

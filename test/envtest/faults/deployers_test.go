@@ -94,7 +94,7 @@ var _ = Describe("a bad deployer", func() {
 			w := newEnv(ctx, revision)
 			w.fake.Always(contract.ActionReconcile, landscapertest.UntilCancelled())
 			w.start()
-			key := w.deploy(ctx, "item", timeout(3*time.Second))
+			key := w.deploy(ctx, "item", timeout(6*time.Second))
 			timedOut(w.finished(ctx, key))
 			Expect(w.fake.Calls(key)).To(HaveLen(1))
 			Expect(w.fake.Count(key, contract.ActionAbort)).To(BeZero())
@@ -107,7 +107,7 @@ var _ = Describe("a bad deployer", func() {
 			w.args.GracePeriod = moment
 			w.args.Options.MaxConcurrentReconciles = 1
 			w.start()
-			w.givenUp(ctx, w.deploy(ctx, "bad", timeout(time.Second)), release)
+			w.givenUp(ctx, w.deploy(ctx, "bad", timeout(5*time.Second)), release)
 		}, SpecTimeout(5*time.Minute))
 
 		It(title("tells each new error in one event, as it is [H-38]", revision), func(ctx SpecContext) {

@@ -135,7 +135,7 @@ var _ = Describe("a bad hook", func() {
 			w.args.GracePeriod = moment
 			w.args.Options.MaxConcurrentReconciles = 1
 			w.start()
-			key := w.deploy(ctx, "bad", timeout(time.Second))
+			key := w.deploy(ctx, "bad", timeout(5*time.Second))
 			w.givenUp(ctx, key, release)
 		}, SpecTimeout(5*time.Minute))
 	}

@@ -165,7 +165,7 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 			}
 			w.fake.Always(contract.ActionReconcile, answer)
 			w.run(slowBackoff)
-			w.deploy("a", withTimeout(2*time.Second))
+			w.deploy("a", withTimeout(6*time.Second))
 			di := w.finished("a")
 			Expect(di.Status.Phase).To(Equal(phases.Failed))
 			Expect(di.Status.LastError.Reason).To(Equal(lsv1alpha1.ProgressingTimeoutReason))
@@ -174,18 +174,18 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 			Expect(w.calls("a")).To(HaveLen(calls))
 			w.stays("a")
 		},
-		Entry("while a call runs", landscapertest.UntilCancelled(), nil, 1, "2s"),
+		Entry("while a call runs", landscapertest.UntilCancelled(), nil, 1, "6s"),
 		Entry("while the deployer waits", landscapertest.Wait("the weather", time.Hour), nil, 1, "the weather"),
 		Entry("between retries", landscapertest.Fail(errTrouble), nil, 1, "trouble"),
-		Entry("while a hook aborts", nil, abort(time.Hour), 0, "2s"),
-		Entry("while a hook aborts and asks for nothing", nil, abort(0), 0, "2s"),
+		Entry("while a hook aborts", nil, abort(time.Hour), 0, "6s"),
+		Entry("while a hook aborts and asks for nothing", nil, abort(0), 0, "6s"),
 	)
 
 	It("tells which call was ended by the timeout", func(ctx SpecContext) {
 		w := e.begin(ctx)
 		w.fake.On(contract.ActionReconcile, landscapertest.UntilCancelled())
 		w.run()
-		w.deploy("a", withTimeout(2*time.Second))
+		w.deploy("a", withTimeout(6*time.Second))
 		Expect(w.awaitReturn("a", contract.ActionReconcile, 1).Cause).To(MatchError(deployerlib.ErrDeadline))
 		w.finished("a")
 		Expect(w.fake.Count(w.key("a"), contract.ActionAbort)).To(BeZero(), "a deadline is no abort")
@@ -195,7 +195,7 @@ var _ = flow("runs that are cut short", func(e *cluster) {
 		w := e.begin(ctx)
 		w.fake.Always(contract.ActionDelete, landscapertest.Wait("the children", time.Hour))
 		w.run()
-		w.succeeds("a", withTimeout(2*time.Second))
+		w.succeeds("a", withTimeout(6*time.Second))
 		w.delete("a")
 		di := w.finished("a")
 		Expect(di.Status.Phase).To(Equal(contract.FailedPhase(e.revision, true)))

@@ -109,7 +109,9 @@ var _ = Describe("drift", func() {
 	}, SpecTimeout(5*time.Minute))
 
 	It("that comes back each time is a fight: told, slowed down, and no reason to keep a job waiting", func(ctx SpecContext) {
-		w := newEnv(ctx, contract.RevisionJobID).start()
+		w := newEnv(ctx, contract.RevisionJobID)
+		w.options.Fights = watch.GuardOptions{FirstDelay: 30 * time.Second}
+		w.start()
 		w.Deploy(ctx, "item", config(nil, w.configMaps(2, "a")...))
 		before := w.Counter.Snapshot()
 		w.fight(ctx, "cm-0")
@@ -125,7 +127,7 @@ var _ = Describe("drift", func() {
 		By("a job meanwhile")
 		started := time.Now()
 		w.Again(ctx, "item")
-		Expect(time.Since(started)).To(BeNumerically("<", 4*time.Second))
+		Expect(time.Since(started)).To(BeNumerically("<", 15*time.Second))
 		Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(And(
 			HavePrefix("Warning item: configmaps "+w.Namespace+"/cm-0"), ContainSubstring("a fight with fighter about data.key"))))
 

@@ -75,7 +75,7 @@ var _ = Describe("the manifest deployer promises", func() {
 		di := w.example("readiness-timeout")
 		raw, err := json.Marshal(without(di.Spec.Configuration.Raw, "readinessChecks"))
 		Expect(err).NotTo(HaveOccurred())
-		di.Spec.Configuration.Raw, di.Spec.Timeout = raw, &lsv1alpha1.Duration{Duration: 2 * time.Second}
+		di.Spec.Configuration.Raw, di.Spec.Timeout = raw, &lsv1alpha1.Duration{Duration: 6 * time.Second}
 		Expect(w.Landscaper.Deploy(ctx, di)).To(Succeed())
 		di = w.Finished(ctx, "readiness-timeout")
 		Expect(di.Status.Phase).To(Equal(phases.Failed))

@@ -149,7 +149,7 @@ func phases(of **env) {
 
 	It("is called again in phase Progressing until the timeout ends it [D1] [H-3]", func(ctx SpecContext) {
 		item := w.deploy(ctx, "endless", `"phase":"Progressing"`, func(di *lsv1alpha1.DeployItem) {
-			di.Spec.Timeout = &lsv1alpha1.Duration{Duration: 2 * time.Second}
+			di.Spec.Timeout = &lsv1alpha1.Duration{Duration: 6 * time.Second}
 		})
 		_, err := w.ls.AwaitPhase(ctx, item, "Progressing")
 		Expect(err).NotTo(HaveOccurred())

@@ -100,7 +100,7 @@ var _ = Describe("galera", func() {
 		w.issue(ctx, "galera")
 
 		By("the database starts, Pod by Pod")
-		Eventually(func() bool { return w.exists(ctx, &appsv1.StatefulSet{}, "galera") }).WithTimeout(time.Second).Should(BeTrue())
+		Eventually(func() bool { return w.exists(ctx, &appsv1.StatefulSet{}, "galera") }).WithTimeout(patience).Should(BeTrue())
 		stuck.set(w.Namespace+"/galera-0", true)
 		Eventually(w.condition(ctx, "galera")).WithTimeout(patience).Should(And(
 			HavePrefix("False Progressing: haproxy, "), ContainSubstring("blocked by database: StatefulSet.apps "+w.Namespace+"/galera: "), ContainSubstring("1/3")))

@@ -52,7 +52,7 @@ var _ = Describe("a listener", func() {
 		w.AwaitQuiet(ctx)
 		runs := probe.count("two")
 		w.sign(ctx, "one-first", true)
-		Eventually(w.value(ctx, "one-second")).WithTimeout(time.Second).WithPolling(10 * time.Millisecond).Should(Equal("one"))
+		Eventually(w.value(ctx, "one-second")).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(Equal("one"))
 		w.succeeded(ctx, "one")
 		Consistently(func() int { return probe.count("two") }).WithTimeout(500 * time.Millisecond).Should(Equal(runs))
 		Expect(w.value(ctx, "two-second")(NewGomega(Fail))).To(BeEmpty())

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package errortable
+
+import (
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// sources parses packages and resolves their constants.
+type sources struct {
+	root     string
+	packages map[string]*pkg
+	err      error // the first import that cannot be resolved
+}
+
+type pkg struct {
+	name      string
+	files     []file
+	constants map[string]ast.Expr
+}
+
+type file struct {
+	syntax  *ast.File
+	imports map[string]string // import path by name
+}
+
+// load parses the package in a directory. A directory without Go files is an empty package.
+func (s *sources) load(directory string) (*pkg, error) {
+	if p := s.packages[directory]; p != nil {
+		return p, nil
+	}
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return nil, err
+	}
+	p := &pkg{constants: map[string]ast.Expr{}}
+	s.packages[directory] = p
+	for _, entry := range entries {
+		if name := entry.Name(); !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		syntax, err := parser.ParseFile(token.NewFileSet(), filepath.Join(directory, entry.Name()), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		p.name = syntax.Name.Name
+		p.files = append(p.files, file{syntax: syntax, imports: imports(syntax)})
+		constants(syntax, p.constants)
+	}
+	return p, nil
+}
+
+func imports(syntax *ast.File) map[string]string {
+	out := map[string]string{}
+	for _, spec := range syntax.Imports {
+		at, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			continue
+		}
+		name := path.Base(at)
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		out[name] = at
+	}
+	return out
+}
+
+func constants(syntax *ast.File, into map[string]ast.Expr) {
+	for _, decl := range syntax.Decls {
+		group, ok := decl.(*ast.GenDecl)
+		if !ok || group.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range group.Specs {
+			value, ok := spec.(*ast.ValueSpec)
+			if !ok || len(value.Values) != len(value.Names) {
+				continue
+			}
+			for i, name := range value.Names {
+				into[name.Name] = value.Values[i]
+			}
+		}
+	}
+}
+
+// assignments returns what a declaration assigns to its local variables and to their fields.
+func assignments(decl ast.Decl) map[string][]ast.Expr {
+	out := map[string][]ast.Expr{}
+	ast.Inspect(decl, func(n ast.Node) bool {
+		assign, ok := n.(*ast.AssignStmt)
+		if !ok || len(assign.Lhs) != len(assign.Rhs) {
+			return true
+		}
+		for i, left := range assign.Lhs {
+			name := types.ExprString(left)
+			out[name] = append(out[name], assign.Rhs[i])
+		}
+		return true
+	})
+	return out
+}
+
+// scope is where an expression stands.
+type scope struct {
+	sources *sources
+	pkg     *pkg
+	file    file
+	locals  map[string][]ast.Expr
+}
+
+// qualified returns the name of a function with that of its package.
+func (s *scope) qualified(fun ast.Expr) string {
+	switch fun := fun.(type) {
+	case *ast.Ident:
+		return s.pkg.name + "." + fun.Name
+	case *ast.SelectorExpr:
+		if name, ok := fun.X.(*ast.Ident); ok {
+			return name.Name + "." + fun.Sel.Name
+		}
+	}
+	return ""
+}
+
+// values returns the constants that an expression may have, none if it is not constant.
+func (s *scope) values(e ast.Expr) []string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		if err != nil {
+			return nil
+		}
+		return []string{text}
+	case *ast.Ident:
+		return s.named(e.Name)
+	case *ast.SelectorExpr:
+		return s.imported(e)
+	case *ast.CompositeLit:
+		var out []string
+		for _, element := range e.Elts {
+			out = append(out, s.values(element)...)
+		}
+		return out
+	case *ast.BinaryExpr: // an action and a suffix
+		if right := s.values(e.Y); e.Op == token.ADD && len(right) == 1 && len(s.values(e.X)) == 0 {
+			return []string{Action + right[0]}
+		}
+	}
+	return nil
+}
+
+// appended returns the codes that a declaration appends to the error that n makes.
+func (s *scope) appended(n ast.Node) []ast.Expr {
+	var out []ast.Expr
+	for name, values := range s.locals {
+		if !slices.ContainsFunc(values, func(e ast.Expr) bool { return e == n }) {
+			continue
+		}
+		for _, e := range s.locals[name+".Codes"] {
+			if call, ok := e.(*ast.CallExpr); ok && types.ExprString(call.Fun) == "append" {
+				out = append(out, call.Args[1:]...)
+			}
+		}
+	}
+	return out
+}
+
+func (s *scope) named(name string) []string {
+	if local, ok := s.locals[name]; ok {
+		var out []string
+		delete(s.locals, name) // a variable that is assigned to itself ends here
+		for _, e := range local {
+			out = append(out, s.values(e)...)
+		}
+		s.locals[name] = local
+		return out
+	}
+	if constant, ok := s.pkg.constants[name]; ok {
+		return s.values(constant)
+	}
+	return nil
+}
+
+// imported resolves a constant of another package.
+func (s *scope) imported(e *ast.SelectorExpr) []string {
+	name, ok := e.X.(*ast.Ident)
+	if !ok || s.file.imports[name.Name] == "" {
+		return nil
+	}
+	at, err := build.Default.Import(s.file.imports[name.Name], s.sources.root, build.FindOnly)
+	if err == nil {
+		var p *pkg
+		if p, err = s.sources.load(at.Dir); err == nil {
+			return (&scope{sources: s.sources, pkg: p}).named(e.Sel.Name)
+		}
+	}
+	s.sources.err = err
+	return nil
+}
+
+// verb is a place in a format where a value goes.
+var verb = regexp.MustCompile(`%[-+# 0]*[0-9.]*[a-zA-Z]`)
+
+// Text is what a message has in the place of a value that is not constant.
+const Text = "…"
+
+// message returns the form of a message, with [Text] for what is not constant.
+func (s *scope) message(e ast.Expr) string {
+	if call, ok := e.(*ast.CallExpr); ok && len(call.Args) > 0 {
+		if s.qualified(call.Fun) == "fmt.Sprintf" {
+			return verb.ReplaceAllString(s.message(call.Args[0]), Text)
+		}
+		return s.message(call.Args[0])
+	}
+	if sum, ok := e.(*ast.BinaryExpr); ok && sum.Op == token.ADD {
+		return s.message(sum.X) + s.message(sum.Y)
+	}
+	if values := s.values(e); len(values) == 1 {
+		return values[0]
+	}
+	return Text
+}
