@@ -14,6 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -24,8 +25,8 @@ type call struct {
 	item   *lsv1alpha1.DeployItem
 	run    *upkeep.Run
 	status *ProviderStatus
-	memory *memory
-	target *inTarget
+	memory *target.Memory
+	target *target.Session
 }
 
 // begin reads what is stored about the item.
@@ -38,7 +39,7 @@ func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*call,
 	if c.run, err = d.keeper.Begin(ctx, di, status.Inventory, c.note); err != nil {
 		return nil, err
 	}
-	c.memory = memoryOf(c.run)
+	c.memory = target.MemoryOf(c.run)
 	return c, nil
 }
 
@@ -51,10 +52,10 @@ func (c *call) note(inventory apply.Inventory) error {
 // reconcile walks the graph once, takes away what left it, and says whether that was all.
 func (c *call) reconcile(ctx context.Context) error {
 	uid := c.item.UID
-	c.memory.begin(c.run.Cluster, uid, func() { c.keeper.Wake(uid, time.Time{}) })
-	c.memory.onReference(func() { c.keeper.Wake(uid, c.memory.nextReference(c.keeper.Runtime().Clock.Now())) })
+	c.memory.Begin(c.run.Cluster, uid, func() { c.keeper.Wake(uid, time.Time{}) })
+	c.memory.OnReference(func() { c.keeper.Wake(uid, c.memory.NextReference(c.keeper.Runtime().Clock.Now())) })
 	defer func() {
-		if c.memory.end() {
+		if c.memory.End() {
 			c.keeper.Wake(uid, time.Time{})
 		}
 	}()
@@ -66,15 +67,15 @@ func (c *call) reconcile(ctx context.Context) error {
 	}
 	walk := c.openWalk(ctx)
 	walk.config = config
-	c.memory.during(func(o watch.Object) { walk.news(c.target.ownerOf(o)) }, walk.news)
+	c.memory.During(func(o watch.Object) { walk.news(c.target.OwnerOf(o)) }, walk.news)
 	w, next := walk.walk(ctx)
-	c.memory.during(nil, nil)
+	c.memory.During(nil, nil)
 	c.metrics.count(w.states)
 	left, err := c.removeLeft(ctx, walk, w)
 	if len(left) > 0 && err == nil {
 		next = shorter(next, lookAgain)
 	}
-	next = shorter(next, c.target.recheck)
+	next = shorter(next, c.target.Recheck())
 	exportWaits, exportErr := c.export(ctx, walk, w, thorough)
 	result := c.conclude(w, left, err)
 	if result.err = errors.Join(result.err, exportErr); result.waits == "" {
@@ -91,27 +92,27 @@ func (c *call) reconcile(ctx context.Context) error {
 
 // openWalk prepares a walk. The objects of a target are held until settle: what a watch sees meanwhile is judged then.
 func (c *call) openWalk(ctx context.Context) *run {
-	var target client.Client
+	var reached client.Client
 	if c.run.Cluster != nil {
 		c.run.Hold()
-		target = c.run.Cluster.Client
+		reached = c.run.Cluster.Client
 	}
-	c.target = newInTarget(c.run, c.graph, c.status, c.memory)
-	return newRun(c.graph, c.item.DeepCopy(), c.target, target, logf.FromContext(ctx), c.options.Parallel)
+	c.target = target.New(c.run, finalizers{c.status}, c.graph.watches)
+	return newRun(c.graph, c.item.DeepCopy(), c.target, reached, logf.FromContext(ctx), c.options.Parallel)
 }
 
 // settle stores what the call came to, and watches what is there now.
 func (c *call) settle(ctx context.Context, failure error) error {
 	c.status.ObservedGeneration = c.item.Generation
 	if c.run.Cluster == nil {
-		return c.note(c.target.inventory())
+		return c.note(c.target.Inventory())
 	}
-	objects := c.target.objects()
-	if c.memory.keep(objects); len(objects) > 0 || c.memory.refers() {
+	objects := c.target.Objects()
+	if c.memory.Keep(objects); len(objects) > 0 || c.memory.Refers() {
 		c.run.Cluster.Keep(c.item.UID) // or else nobody listens; a cluster that was just closed is opened by the next run
 	}
-	owned := apply.Report{Owned: c.target.applier.Report().Owned}
-	err := c.run.Settle(ctx, c.target.inventory(), owned, failure)
+	owned := apply.Report{Owned: c.target.Owned()}
+	err := c.run.Settle(ctx, c.target.Inventory(), owned, failure)
 	if failure != nil {
 		return nil // it is told already
 	}
@@ -133,7 +134,7 @@ func (c *call) next(r result, next time.Duration, thorough bool) error {
 		return deployerlib.WaitFor(r.waits, shorter(next, c.run.Poll()))
 	}
 	c.run.Finished()
-	if done := c.target.done(); done == 0 && !thorough {
+	if done := c.target.Done(); done == 0 && !thorough {
 		return deployerlib.ErrUnchanged
 	}
 	return nil

@@ -34,7 +34,7 @@ func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]Componen
 		return nil, nil
 	}
 	r := &removing{call: c, walk: walk, refs: map[string][]apply.Ref{}, undo: map[string]bool{}}
-	for _, entry := range c.target.unclaimed() {
+	for _, entry := range c.target.Unclaimed() {
 		if w.prunable(entry.Component) {
 			r.refs[entry.Component] = append(r.refs[entry.Component], entry.Ref())
 		}
@@ -43,7 +43,7 @@ func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]Componen
 		place, present := c.graph.index[owed.Name]
 		switch {
 		case present && c.graph.nodes[place].deleter == nil:
-			c.status.undone(owed.Name) // its Delete left the code; the component is still wanted
+			c.status.removeFinalizer(owed.Name) // its Delete left the code; the component is still wanted
 		case !present && w.ready():
 			r.undo[owed.Name] = true
 		}
@@ -71,7 +71,7 @@ func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	left, err := r.remove(ctx)
 	c.status.Components, c.status.Omitted = left, 0
 	c.condition(lsv1alpha1.ConditionFalse, ReasonRemoving, summary(left))
-	if noteErr := c.run.Note(c.target.inventory()); noteErr != nil {
+	if noteErr := c.run.Note(c.target.Inventory()); noteErr != nil {
 		return noteErr
 	}
 	switch {
@@ -115,7 +115,7 @@ func (r *removing) one(ctx context.Context, component string) (waits string, err
 		if err != nil {
 			return "", fmt.Errorf("component %s: %w", component, err)
 		}
-		r.target.undone(component)
+		r.target.RemoveFinalizer(component)
 	}
 	refs := r.refs[component]
 	if len(refs) == 0 {
@@ -166,7 +166,7 @@ func (r *removing) components() []string {
 // stored is what the item's status says about who requires whom.
 func (r *removing) stored() map[string][]string {
 	out := map[string][]string{}
-	for _, entry := range r.target.inventory().Entries {
+	for _, entry := range r.target.Inventory().Entries {
 		out[entry.Component] = append(out[entry.Component], entry.Requires...)
 	}
 	for _, owed := range r.status.Undo {

@@ -101,7 +101,7 @@ func (c *cluster) Find(_ context.Context, _ string, wanted search) ([]*unstructu
 	defer c.mu.Unlock()
 	var out []*unstructured.Unstructured
 	for ref, obj := range c.objects {
-		if ref == wanted.ref() || wanted.name == "" && ref.GVK() == wanted.kind && labels.SelectorFromSet(wanted.labels).Matches(labels.Set(obj.GetLabels())) {
+		if ref == wanted.Ref() || wanted.Name == "" && ref.GVK() == wanted.Kind && labels.SelectorFromSet(wanted.Labels).Matches(labels.Set(obj.GetLabels())) {
 			out = append(out, obj)
 		}
 	}

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stategraph
+package target
 
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -23,9 +28,9 @@ type referenced struct {
 }
 
 // Find looks for the objects of a reference, unless a watch shows that they have not changed since the last run.
-func (t *inTarget) Find(ctx context.Context, component string, wanted search) ([]*unstructured.Unstructured, error) {
-	if wanted.landscaper {
-		wanted.namespace = t.run.Item.Namespace
+func (t *Session) Find(ctx context.Context, component string, wanted Search) ([]*unstructured.Unstructured, error) {
+	if wanted.Landscaper {
+		wanted.Namespace = t.run.Item.Namespace
 	}
 	before := t.memory.found(component)
 	if before != nil && before.what == wanted.String() && before.follower.Holds() {
@@ -48,11 +53,11 @@ func (t *inTarget) Find(ctx context.Context, component string, wanted search) ([
 
 // source is where the objects of a reference are, and how they are followed there.
 // Errors: the kind is not known.
-func (t *inTarget) source(wanted search) (from client.Reader, sight upkeep.Sight, err error) {
+func (t *Session) source(wanted Search) (from client.Reader, sight upkeep.Sight, err error) {
 	var mapper meta.RESTMapper
 	var landscaper *upkeep.Landscaper
 	switch {
-	case wanted.landscaper:
+	case wanted.Landscaper:
 		if landscaper, err = t.run.Landscaper(); err != nil {
 			return nil, sight, err
 		}
@@ -62,14 +67,14 @@ func (t *inTarget) source(wanted search) (from client.Reader, sight upkeep.Sight
 	default:
 		from, mapper = t.run.Cluster.Client, t.run.Cluster.RESTMapper()
 	}
-	mapping, err := mapper.RESTMapping(wanted.kind.GroupKind(), wanted.kind.Version)
+	mapping, err := mapper.RESTMapping(wanted.Kind.GroupKind(), wanted.Kind.Version)
 	if err != nil {
-		return nil, sight, fmt.Errorf("find the resource of %s: %w", wanted.kind.GroupKind(), err)
+		return nil, sight, fmt.Errorf("find the resource of %s: %w", wanted.Kind.GroupKind(), err)
 	}
-	if wanted.name == "" {
-		sight = upkeep.SightOfAll(t.run.Cluster, mapping.Resource, wanted.labels, nil).In(wanted.namespace)
+	if wanted.Name == "" {
+		sight = upkeep.SightOfAll(t.run.Cluster, mapping.Resource, wanted.Labels, nil).In(wanted.Namespace)
 	} else {
-		sight = upkeep.SightOf(t.run.Cluster, mapping.Resource, wanted.ref(), nil)
+		sight = upkeep.SightOf(t.run.Cluster, mapping.Resource, wanted.Ref(), nil)
 	}
 	if landscaper != nil {
 		sight = sight.Of(landscaper, t.run.Item)
@@ -78,11 +83,11 @@ func (t *inTarget) source(wanted search) (from client.Reader, sight upkeep.Sight
 }
 
 // lookFor reads the objects of a reference.
-func lookFor(ctx context.Context, from client.Reader, wanted search) ([]*unstructured.Unstructured, error) {
-	if wanted.name != "" {
+func lookFor(ctx context.Context, from client.Reader, wanted Search) ([]*unstructured.Unstructured, error) {
+	if wanted.Name != "" {
 		obj := &unstructured.Unstructured{}
-		obj.SetGroupVersionKind(wanted.kind)
-		err := from.Get(ctx, wanted.ref().Key(), obj)
+		obj.SetGroupVersionKind(wanted.Kind)
+		err := from.Get(ctx, wanted.Ref().Key(), obj)
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil, nil
@@ -92,8 +97,8 @@ func lookFor(ctx context.Context, from client.Reader, wanted search) ([]*unstruc
 		return []*unstructured.Unstructured{obj}, nil
 	}
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(wanted.kind.GroupVersion().WithKind(wanted.kind.Kind + "List"))
-	err := from.List(ctx, list, client.InNamespace(wanted.namespace), client.MatchingLabels(wanted.labels), client.Limit(MaxReferenced+1))
+	list.SetGroupVersionKind(wanted.Kind.GroupVersion().WithKind(wanted.Kind.Kind + "List"))
+	err := from.List(ctx, list, client.InNamespace(wanted.Namespace), client.MatchingLabels(wanted.Labels), client.Limit(MaxReferenced+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("list %s: %w", wanted, err)
@@ -108,19 +113,19 @@ func lookFor(ctx context.Context, from client.Reader, wanted search) ([]*unstruc
 }
 
 // Judge judges an object by the default rules.
-func (t *inTarget) Judge(ctx context.Context, live *unstructured.Unstructured) (reason string, err error) {
+func (t *Session) Judge(ctx context.Context, live *unstructured.Unstructured) (reason string, err error) {
 	return t.byDefault(ctx, live)
 }
 
 // found returns what a reference found in an earlier run; nil if that is not known.
-func (m *memory) found(component string) *referenced {
+func (m *Memory) found(component string) *referenced {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.references[component]
 }
 
 // find notes what a reference found.
-func (m *memory) find(component string, now *referenced) {
+func (m *Memory) find(component string, now *referenced) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if before := m.references[component]; before != nil {
@@ -129,15 +134,15 @@ func (m *memory) find(component string, now *referenced) {
 	m.references[component] = now
 }
 
-// refers reports whether the item follows objects of others.
-func (m *memory) refers() bool {
+// Refers reports whether the item follows objects of others.
+func (m *Memory) Refers() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.references) > 0
 }
 
 // lost has the item run since what a reference found has changed.
-func (m *memory) lost(component string) {
+func (m *Memory) lost(component string) {
 	m.mu.Lock()
 	tell, wake := m.tellReference, m.wakeLater
 	m.mu.Unlock()
@@ -155,8 +160,8 @@ func (m *memory) lost(component string) {
 	}
 }
 
-// onReference says how the item is woken when what is referred to changes.
-func (m *memory) onReference(wake func()) {
+// OnReference says how the item is woken when what is referred to changes.
+func (m *Memory) OnReference(wake func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.wakeLater = wake
@@ -165,8 +170,8 @@ func (m *memory) onReference(wake func()) {
 // referencePause is how often changes of what is referred to may wake an item.
 const referencePause = time.Second
 
-// nextReference is when a change of what is referred to may wake the item: at once after a quiet time.
-func (m *memory) nextReference(now time.Time) time.Time {
+// NextReference is when a change of what is referred to may wake the item: at once after a quiet time.
+func (m *Memory) NextReference(now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if earliest := m.lastReference.Add(referencePause); now.Before(earliest) {
@@ -174,4 +179,37 @@ func (m *memory) nextReference(now time.Time) time.Time {
 	}
 	m.lastReference = now
 	return now
+}
+
+// Search is what a reference looks for.
+type Search struct {
+	Kind            schema.GroupVersionKind
+	Namespace, Name string
+	Labels          map[string]string // without a name
+	Landscaper      bool              // in the cluster of the items, in the namespace of the item
+}
+
+// String names it for people, and tells it from others.
+func (s Search) String() string {
+	where := ""
+	if s.Landscaper {
+		where = " in the Landscaper cluster"
+	}
+	if s.Name != "" {
+		return s.Ref().String() + where
+	}
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
+		pairs = append(pairs, key+"="+s.Labels[key])
+	}
+	text := s.Kind.GroupKind().String() + " with " + strings.Join(pairs, " ")
+	if s.Namespace != "" {
+		where = " in namespace " + s.Namespace + where
+	}
+	return text + where
+}
+
+// Ref is the object, if it has a name.
+func (s Search) Ref() apply.Ref {
+	return apply.Ref{APIVersion: s.Kind.GroupVersion().String(), Kind: s.Kind.Kind, Namespace: s.Namespace, Name: s.Name}
 }
