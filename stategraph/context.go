@@ -41,6 +41,21 @@ type kept struct {
 
 type nodeKey struct{}
 
+// nodeContext is the context of the visit of a node. A run has one for each node, so that a visit makes none.
+type nodeContext struct {
+	context.Context //nolint:containedctx // it is a context
+
+	node *Node
+}
+
+// Value returns the node for its key.
+func (c *nodeContext) Value(key any) any {
+	if key == (nodeKey{}) {
+		return c.node
+	}
+	return c.Context.Value(key)
+}
+
 // From returns the component that the call is for.
 // Errors: ErrNoRun, when ctx is not the one that a Resource was called with, nor made of it.
 func From(ctx context.Context) (*Node, error) {

@@ -27,7 +27,8 @@ type run struct {
 	log      logr.Logger
 	parallel int
 
-	nodes []Node
+	nodes  []Node
+	visits []nodeContext // by place
 
 	mu      sync.Mutex
 	owners  map[apply.Ref]string // which component keeps an object
@@ -45,7 +46,7 @@ type run struct {
 func newRun(g *Graph, item *lsv1alpha1.DeployItem, s session, reached client.Client, log logr.Logger, parallel int) *run {
 	r := &run{
 		graph: g, item: item, session: s, target: reached, log: log, parallel: parallel,
-		nodes: make([]Node, len(g.nodes)), outputs: make([][]*output, len(g.nodes)), asked: make([]bool, len(g.nodes)), foreseen: make([][]*output, len(g.nodes)), owners: map[apply.Ref]string{},
+		nodes: make([]Node, len(g.nodes)), visits: make([]nodeContext, len(g.nodes)), outputs: make([][]*output, len(g.nodes)), asked: make([]bool, len(g.nodes)), foreseen: make([][]*output, len(g.nodes)), owners: map[apply.Ref]string{},
 	}
 	for place := range g.nodes {
 		r.nodes[place] = Node{run: r, place: place, component: g.nodes[place].component}
@@ -228,7 +229,9 @@ func (r *run) visit(ctx context.Context, place int) (Readiness, error) {
 		return Readiness{}, err
 	}
 	node := &r.graph.nodes[place]
-	ctx = r.nodes[place].with(ctx)
+	visit := &r.visits[place]
+	visit.Context, visit.node = ctx, &r.nodes[place]
+	ctx = visit
 	if err := node.resource.Reconcile(ctx); err != nil {
 		return r.waited(err)
 	}

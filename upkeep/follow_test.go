@@ -3,6 +3,7 @@
 package upkeep
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -131,6 +133,29 @@ func TestFollow(t *testing.T) {
 				t.Error("holds after a change")
 			}
 			f.Stop()
+		}
+	})
+}
+
+func TestFollowInterrupted(t *testing.T) {
+	t.Run("nothing is believed while the watch is interrupted [F36]", func(t *testing.T) {
+		w := newFollows(t)
+		var broken atomic.Bool
+		broken.Store(true)
+		w.client.PrependWatchReactor("*", func(clienttesting.Action) (bool, apiwatch.Interface, error) {
+			return broken.Load(), nil, errors.New("no connection")
+		})
+		f := w.follow("cm")
+		f.Saw(nil)
+		w.until("a second try", func() bool { return len(w.watched()) > 1 })
+		if f.Holds() {
+			t.Error("holds without a watch")
+		}
+		broken.Store(false)
+		w.until("watched", f.Holds)
+		f.Stop()
+		if f.Holds() {
+			t.Error("holds after its end")
 		}
 	})
 }
