@@ -59,6 +59,8 @@ type Desired struct {
 	// to the Entry as they are, for callers that delete in an order of their own after that code is gone. Empty: nothing.
 	Component string
 	Requires  []string
+	// Hint is added to the errors of the object. Empty: nothing.
+	Hint string
 	// AnnotateBeforeCreate is laid over the annotations of the manifest, at every apply.
 	AnnotateBeforeCreate map[string]string
 	// AnnotateBeforeDelete is put on the object before it is deleted.

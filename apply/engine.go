@@ -48,6 +48,10 @@ type Options struct {
 	Watch func(ctx context.Context, resource schema.GroupVersionResource, namespaces []string)
 	// Events is told what happened to objects. It is called by several goroutines. nil: nobody is told.
 	Events func(Event)
+	// MayHeal is asked before an object is put right that others changed although its manifest is the same. It reports
+	// whether that may be done now; else the object is left as it is, and Report.Postponed names it. It is called by several
+	// goroutines, and not with Force. If it is nil, everything is put right.
+	MayHeal func(Drift) bool
 	// Force writes every object, whatever Seen knows; objects with the strategies Recreate and OnDelete are read.
 	Force bool
 	// Applied is shared by the calls of one run: what it knows to be applied from an unchanged manifest is not written

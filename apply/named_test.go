@@ -5,6 +5,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -165,6 +166,30 @@ func TestDesiredFieldsDecide(t *testing.T) {
 			}
 			s.edit("theirs", "y")
 			s.applied(o, inv, data{"key": "1", "more": "x"}, 1, 0)
+		})
+		t.Run(string(strategy)+" leaves what it may not put right now [F24]", func(t *testing.T) {
+			s := newServer(t)
+			inv := s.applied(o, Inventory{}, data{"key": "1"}, 1, 1)
+			s.edit("key", "")
+			var asked []Drift
+			may := false
+			o := o
+			o.MayHeal = func(d Drift) bool { asked = append(asked, d); return may }
+			inv = s.applied(o, inv, data{"key": "1"}, 1, 0)
+			s.wants(data{"key": ""})
+			if len(asked) != 1 || asked[0].Ref.Name != "a" || asked[0].UID != "u" || !slices.Equal(asked[0].Fields, []string{".data.key"}) {
+				t.Errorf("asked %v", asked)
+			}
+			may = true
+			inv = s.applied(o, inv, data{"key": "1"}, 1, 1)
+			may, asked = false, nil
+			inv = s.applied(o, inv, data{"key": "2", "more": "x"}, 1, 1)
+			s.edit("key", "")
+			o.Force = true
+			s.applied(o, inv, data{"key": "2", "more": "x"}, 1, 1)
+			if len(asked) != 0 {
+				t.Errorf("asked about another manifest, or in a thorough run: %v", asked)
+			}
 		})
 		t.Run(string(strategy)+" puts right what the manifest names [F24]", func(t *testing.T) {
 			s := newServer(t)

@@ -74,7 +74,7 @@ func (r *run) fromAfar(o *object, s *slot) (bool, error) {
 		return false, nil
 	case r.wasApplied(o, s) && s.isLeftAs(seen.Key):
 	case r.options.Force || !s.isAsWanted(o, seen.Key):
-		return false, nil
+		return o.Strategy == Apply && s.Key != "" && r.postpones(o, s, nil, nil), nil
 	}
 	s.version = seen.ResourceVersion
 	r.count(&r.report.Unchanged)

@@ -48,6 +48,9 @@ func (r *run) recreateChanged(ctx context.Context, o *object, s *slot) error {
 	switch {
 	case err != nil:
 		return err
+	case changed && r.postpones(o, s, live, nil):
+		s.live = live
+		return nil
 	case changed:
 		return r.recreate(ctx, o, s, isGoing)
 	}

@@ -42,6 +42,10 @@ func (r *run) replace(ctx context.Context, o *object, s *slot) error {
 		s.UID, s.Hash, s.Key, s.Deleting, s.live = live.GetUID(), o.hash, "", false, live
 		return r.usable(o, s, live)
 	}
+	if s.UID == live.GetUID() && r.postpones(o, s, live, wanted) {
+		s.live = live
+		return nil
+	}
 	err = r.put(ctx, o, live, wanted)
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):

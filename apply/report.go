@@ -15,6 +15,8 @@ type Report struct {
 	Applied, Unchanged, Deleted int
 	// Waiting is what is not finished. The caller calls again, at the latest after Report.After.
 	Waiting []Waiting
+	// Postponed are objects that others changed and that Options.MayHeal leaves as they are for now. They count as Unchanged.
+	Postponed []Ref
 	// Owned are the objects whose ownership key is known, as this call left them: what a watch should see. Apply,
 	// AfterDeployment and Session.Report fill it in.
 	Owned []Owned
@@ -60,6 +62,7 @@ func (r Report) Reason() string {
 func (r *Report) sort() {
 	slices.SortFunc(r.Waiting, func(a, b Waiting) int { return compareRefs(a.Ref, b.Ref) })
 	slices.SortFunc(r.Left, compareRefs)
+	slices.SortFunc(r.Postponed, compareRefs)
 }
 
 // Event is something that somebody may want to know about an object.

@@ -95,6 +95,9 @@ func (r *run) one(ctx context.Context, o *object) (Outcome, *Error) {
 	}
 	failed := r.sort(o.ref, err)
 	if failed != nil {
+		if o.Hint != "" {
+			failed.Reason += ": " + o.Hint
+		}
 		out.Err = failed
 	}
 	out.Waiting = r.waitsFor(o.ref)

@@ -137,15 +137,24 @@ func (c Children) OfKind(kind string) Children {
 	})
 }
 
-// Named finds the child of a kind (as in [Children.OfKind]) with a name. false: there is none, and the child is the
-// zero value. With several namespaces it is the first; use Where for another.
+// Named finds the child of a kind (as in [Children.OfKind]) with a name: "web", or "shop/web" with its namespace. A name
+// alone finds the first such child of all namespaces. If there is none, Named returns the zero value and false.
 func (c Children) Named(kind, name string) (Child, bool) {
+	namespace, name, qualified := cutNamespace(name)
 	for _, child := range c.OfKind(kind) {
-		if child.Name() == name {
+		if child.Name() == name && (!qualified || child.Ref().Namespace == namespace) {
 			return child, true
 		}
 	}
 	return Child{}, false
+}
+
+// cutNamespace splits "namespace/name". qualified reports whether there is a namespace.
+func cutNamespace(of string) (namespace, name string, qualified bool) {
+	if namespace, name, qualified = strings.Cut(of, "/"); qualified {
+		return namespace, name, true
+	}
+	return "", of, false
 }
 
 // Labelled picks the children that a selector matches: labels.Set{"app": "web"}.AsSelector().
@@ -153,7 +162,7 @@ func (c Children) Labelled(selector labels.Selector) Children {
 	return c.Where(func(child Child) bool { return selector.Matches(labels.Set(child.Labels())) })
 }
 
-// Find decodes the child of a kind (as in [Children.OfKind]) with a name. It never returns nil: without such a child,
+// Find decodes the child of a kind with a name, both as in [Children.Named]. It never returns nil: without such a child,
 // which false tells, and after an error T is empty.
 //
 //	pod, running, err := declarative.Find[corev1.Pod](req.Children, "Pod", req.Name("web"))

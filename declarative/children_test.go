@@ -57,9 +57,28 @@ func TestChildren(t *testing.T) {
 	if child, found := children.Named("Service", "b"); !found || child.Name() != "b" {
 		t.Error("[R6] not found by name")
 	}
+	t.Run("by name and namespace [F32]", func(t *testing.T) {
+		children := NewChildren(children[0].Object(), inNamespace(children[0], "other"))
+		for name, want := range map[string]string{"a": "other", "shop/a": "shop", "other/a": "other", "third/a": ""} {
+			child, found := children.Named("Deployment", name)
+			if found != (want != "") || child.Ref().Namespace != want {
+				t.Errorf("%s: found %t, %s", name, found, child.Ref())
+			}
+		}
+		if _, found, err := Find[map[string]any](children, "Deployment", "third/a"); found || err != nil {
+			t.Error(found, err)
+		}
+	})
 	if child, found := children.Named("Service", "c"); found || child.Name() != "" || child.Raw() != nil || child.Text("a") != "" {
 		t.Error("found what is not there")
 	}
+}
+
+// inNamespace is a copy of a child in another namespace.
+func inNamespace(child Child, namespace string) *unstructured.Unstructured {
+	out := child.Object()
+	out.SetNamespace(namespace)
+	return out
 }
 
 func TestTypedChildren(t *testing.T) {

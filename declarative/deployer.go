@@ -133,6 +133,11 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 			return err
 		}
 	}
+	if !d.options.OrphanChildren && target != nil && r.up.LostInventory() {
+		if err := r.recover(ctx, target); err != nil {
+			return err
+		}
+	}
 	if !d.options.OrphanChildren && len(r.up.Inventory.Entries) > 0 {
 		if err := r.connect(ctx, target); err != nil {
 			return err

@@ -44,6 +44,7 @@ type shaping struct {
 	item    *lsv1alpha1.DeployItem
 	owns    func(apply.Ref) bool
 	seen    map[apply.Ref]string // where a child was first, by its name without version
+	written map[apply.Ref]bool   // children that the item has written, see wrote
 	desired []apply.Desired
 	faults  apply.Errors
 }
@@ -96,15 +97,43 @@ func (s *shaping) object(at string, m objects.Object) {
 	f.ref = apply.RefOf(object)
 	s.checkPlace(f)
 	d := apply.Desired{Object: object, Strategy: strategyOf[kind.Update]}
-	if isMinimal(m) {
+	minimal := isMinimal(m)
+	if minimal && (m.Source == nil || !s.wrote(f.ref)) {
 		d.Policy = apply.Retain
 	} else {
+		if minimal {
+			d.Hint = emptiedHint
+		}
 		s.label(f, object)
 		s.own(f, object)
 	}
 	if !f.some {
 		s.desired = append(s.desired, d)
 	}
+}
+
+// emptiedHint is added to the error of an API server that refuses an empty child.
+const emptiedHint = "the handler returns this typed child without any field, which empties it; return Child.Keep() to leave it as it is"
+
+// wrote reports whether the item has written a child, so that a typed child without fields is an empty one and does not
+// stand for the child as it is.
+func (s *shaping) wrote(ref apply.Ref) bool {
+	if s.written == nil {
+		s.written = map[apply.Ref]bool{}
+		status, err := decodeStatus(s.item.Status.ProviderStatus)
+		if err != nil {
+			return false // the run has failed because of it
+		}
+		for _, entry := range status.inventory.Entries {
+			s.written[idOf(entry.Ref())] = entry.Hash != ""
+		}
+	}
+	id := idOf(ref)
+	if s.written[id] {
+		return true
+	}
+	id.Namespace = "" // only the target knows that a kind has none
+	return s.written[id]
 }
 
 // check finds what is wrong with an object as the handler wrote it.

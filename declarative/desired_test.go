@@ -315,6 +315,44 @@ func TestMinimalChildrenAreRetained(t *testing.T) {
 	}
 }
 
+func TestEmptiedChildren(t *testing.T) {
+	typed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	entry := apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "p", UID: "u", Hash: "h"}
+	named := func(change func(*apply.Entry)) apply.Entry {
+		out := entry
+		change(&out)
+		return out
+	}
+	for name, tc := range map[string]struct {
+		child any
+		entry apply.Entry
+		want  apply.Policy
+	}{
+		"a typed one that was written is empty [F25]":           {typed, entry, ""},
+		"in another version of its kind [F25]":                  {typed, named(func(e *apply.Entry) { e.APIVersion = "v2" }), ""},
+		"without a namespace [F25]":                             {typed, named(func(e *apply.Entry) { e.Namespace = "" }), ""},
+		"a typed one that was only found is kept [F25, R28]":    {typed, named(func(e *apply.Entry) { e.Hash = "" }), apply.Retain},
+		"a typed one beside one that was written is kept [F25]": {typed, named(func(e *apply.Entry) { e.Name = "q" }), apply.Retain},
+		"a text is kept always [F25, R28]":                      {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"p"}}`, entry, apply.Retain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			item := shopItem()
+			if err := (&providerStatus{inventory: apply.Inventory{Entries: []apply.Entry{tc.entry}}}).store(item); err != nil {
+				t.Fatal(err)
+			}
+			o := Options{Children: kinds()}
+			o.Default()
+			got, err := o.Desired(item, &SyncResponse{Children: []any{tc.child}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got[0].Policy != tc.want || (got[0].Hint == "") != (tc.want == apply.Retain) {
+				t.Errorf("policy %q, want %q; hint %q", got[0].Policy, tc.want, got[0].Hint)
+			}
+		})
+	}
+}
+
 func TestUpdateStrategies(t *testing.T) {
 	for kind, want := range map[string]apply.Strategy{
 		"Service": apply.Apply, "ConfigMap": apply.Update, "Pod": apply.Recreate, "Secret": apply.OnDelete,

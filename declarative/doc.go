@@ -46,7 +46,8 @@
 //
 // A child that says nothing but its name (apiVersion, kind, namespace, name) is left as it is: it is neither changed
 // nor deleted, and is not created if it is missing, which a condition of the item tells. [Child.Keep] makes one of an
-// observed child. So a Namespace or ServiceAccount that shall be created needs one more field: give it a label.
+// observed child. A typed child without fields that the item has written before is an empty one, and loses what was in
+// it (docs/adr/0033-empty-children.md). So a Namespace or ServiceAccount that shall be created needs one more field: give it a label.
 //
 // # Status and errors
 //

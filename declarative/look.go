@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,7 +54,7 @@ func (d *deployer) observerOf(c *upkeep.Cluster) (*observer, error) {
 // informer can be sure about it. What the item itself wrote last is always in the snapshot.
 func (r *run) look(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
-	r.partly = false
+	r.unobserved = map[schema.GroupKind]bool{}
 	for _, kind := range r.options.Children {
 		gvk := schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)
 		mapping, err := r.up.Cluster.Mapping(gvk)
@@ -114,7 +115,7 @@ func (r *run) lookAt(ctx context.Context, gvk schema.GroupVersionKind, v view, e
 	for _, obj := range v.of(r.up.Owner) {
 		found[obj.GetNamespace()+"/"+obj.GetName()] = obj
 	}
-	r.partly = r.partly || v.reason != ""
+	r.unobserved[gvk.GroupKind()] = v.reason != ""
 	for _, entry := range entries {
 		key := entry.Namespace + "/" + entry.Name
 		obj, sure := r.seen(ctx, v, entry)
@@ -173,6 +174,32 @@ func (r *run) read(ctx context.Context, gvk schema.GroupVersionKind, entry apply
 	}
 	obj.SetManagedFields(nil)
 	return obj, nil
+}
+
+// restore puts the children that carry the item's marks into an inventory that was lost.
+func (r *run) restore(seen []*unstructured.Unstructured) error {
+	if !r.up.LostInventory() {
+		return nil
+	}
+	var entries []apply.Entry
+	for _, obj := range seen {
+		if entry, ours := r.up.EntryOf(obj.GroupVersionKind(), obj); ours {
+			entries = append(entries, entry)
+		}
+	}
+	return r.up.Restore(entries)
+}
+
+// recover looks for the children of an item that is being deleted and has no inventory.
+func (r *run) recover(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
+	if err := r.connect(ctx, target); err != nil {
+		return err
+	}
+	seen, err := r.look(ctx)
+	if err != nil {
+		return err
+	}
+	return r.restore(seen)
 }
 
 // isOurs tells whether an object carries the item's mark, or that of an earlier life of the item.

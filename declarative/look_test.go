@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply"
@@ -118,6 +119,36 @@ func TestEntriesOfAKindInAnyVersion(t *testing.T) {
 	if diff := cmp.Diff([]apply.Entry{old, other}, r.entries(old.Ref().GVK().GroupKind())); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestUnobservedKinds: what nobody has needs no look.
+func TestUnobservedKinds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		unobserved schema.GroupKind
+		want       time.Duration
+	}{
+		"a kind of a child that cannot be observed is polled [F30]": {schema.GroupKind{Kind: "ConfigMap"}, pollPartly},
+		"a kind without children is not [F30]":                      {schema.GroupKind{Kind: "Secret"}, pollObserved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &run{unobserved: map[schema.GroupKind]bool{tc.unobserved: true}, up: &upkeep.Run{Inventory: apply.Inventory{Entries: []apply.Entry{entry("one")}}}}
+			if got := r.poll(&SyncResponse{}); got != tc.want {
+				t.Errorf("looks again after %s, want %s", got, tc.want)
+			}
+		})
+	}
+	t.Run("a kind that the target refuses is noted, and only that [F30]", func(t *testing.T) {
+		r := lookAs(observe(t, nil), nil)
+		r.deployer, r.unobserved = &deployer{}, map[schema.GroupKind]bool{}
+		for reason, kind := range map[string]string{"": "ConfigMap", "forbidden": "Secret"} {
+			if _, err := r.lookAt(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: kind}, view{reason: reason}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r.unobserved[schema.GroupKind{Kind: "ConfigMap"}] || !r.unobserved[schema.GroupKind{Kind: "Secret"}] {
+			t.Error(r.unobserved)
+		}
+	})
 }
 
 func TestSkippedEntriesStayAsTheyWere(t *testing.T) {

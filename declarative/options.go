@@ -89,6 +89,9 @@ type Options struct {
 	// MinInterval is the shortest time between two calls of Sync for one item because of changed children.
 	// Zero is one second.
 	MinInterval time.Duration
+	// Concurrency is how many children of an item are written at a time. Zero is one: children are written in the order in
+	// which they are returned. With more, those of a stage are begun in that order.
+	Concurrency int
 	// OrphanChildren leaves the children in the target when an item is deleted. Off: they are deleted first.
 	OrphanChildren bool
 	// ItemMetrics counts errors per item as metrics, which are removed with the item. It makes a series per item.
@@ -111,6 +114,7 @@ type Options struct {
 func (o *Options) Default() {
 	o.Name = cmp.Or(o.Name, "declarative")
 	o.MinInterval = cmp.Or(o.MinInterval, DefaultMinInterval)
+	o.Concurrency = cmp.Or(o.Concurrency, 1)
 	o.Children = slices.Clone(o.Children)
 	for i := range o.Children {
 		o.Children[i].Update = cmp.Or(o.Children[i].Update, Apply)
@@ -148,6 +152,9 @@ func (o *Options) Validate() error {
 		if value < 0 {
 			fault(path, "is negative")
 		}
+	}
+	if o.Concurrency < 0 {
+		fault("Concurrency", "is negative")
 	}
 	slices.SortFunc(errs, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)

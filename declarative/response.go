@@ -19,7 +19,8 @@ type SyncResponse struct {
 	// Children are all children that the item shall have, and of each only the fields that matter: typed objects
 	// (or slices of them), *unstructured.Unstructured, maps, JSON (json.RawMessage, []byte) or YAML
 	// (string, with several documents if need be). They are applied in this order.
-	// A child that says nothing but its name is left as it is, and is not created; see [Child.Keep].
+	// A child that says nothing but its name is left as it is, and is not created; see [Child.Keep]. A typed one that
+	// was written before is emptied.
 	Children []any
 	// ResyncAfter asks for another call after this time; zero: only when something changes, or Options.Resync says so.
 	ResyncAfter time.Duration

@@ -7,10 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/contract"
@@ -28,8 +30,9 @@ type run struct {
 	memory   *memory
 	target   *lsv1alpha1.Target
 	observer *observer // nil before connect
-	partly   bool      // not every kind could be observed
 	wished   bool      // it was our own wish: nobody needs to be told that it ran
+
+	unobserved map[schema.GroupKind]bool // kinds that no informer covers
 
 	skipped map[apply.Ref]apply.Entry // of children that the engine was not asked about
 }
@@ -88,6 +91,9 @@ func (r *run) sync(ctx context.Context) error {
 	if err != nil {
 		return r.failed(err)
 	}
+	if err := r.restore(seen); err != nil {
+		return r.failed(err)
+	}
 	req, err := NewRequest(r.item, r.target, seen...)
 	if err != nil {
 		return r.failed(err)
@@ -98,9 +104,9 @@ func (r *run) sync(ctx context.Context) error {
 	}
 	r.tellMissing(desired, req.Children)
 	prints := r.prints(desired, req.Children)
-	report, err := r.up.Apply(ctx, r.skip(desired, prints), apply.Options{Concurrency: 1, KeepGoing: true})
+	report, err := r.up.Apply(ctx, r.skip(desired, prints), apply.Options{Concurrency: r.options.Concurrency, KeepGoing: true})
 	r.remember(report)
-	r.settle(prints, err)
+	r.settle(prints, report, err)
 	r.again(response)
 	if err != nil {
 		return err
@@ -206,12 +212,17 @@ func (r *run) again(response *SyncResponse) {
 	if every := r.options.Resync; every > 0 && (after <= 0 || every < after) {
 		after = every
 	}
-	if r.partly && (after <= 0 || after > pollUnobserved) {
+	if r.partly() && (after <= 0 || after > pollUnobserved) {
 		after = pollUnobserved
 	}
 	if after > 0 {
 		r.wake(r.memory, r.now().Add(after))
 	}
+}
+
+// partly reports whether the item has children of a kind that no informer covers.
+func (r *run) partly() bool {
+	return slices.ContainsFunc(r.up.Inventory.Entries, func(entry apply.Entry) bool { return r.unobserved[entry.Ref().GVK().GroupKind()] })
 }
 
 // pollUnobserved is how often the handler is called although no informer covers all children.
@@ -269,7 +280,7 @@ const (
 // poll is when a waiting item is looked at if nothing changes before.
 func (r *run) poll(response *SyncResponse) time.Duration {
 	after := pollObserved
-	if r.partly {
+	if r.partly() {
 		after = pollPartly
 	}
 	if response.ResyncAfter > 0 {

@@ -66,9 +66,13 @@ func (r *run) keepSkipped(inventory apply.Inventory) apply.Inventory {
 // settle remembers the versions that a run has brought to where they shall be. A child that the run changed gets another
 // version, and is looked at once more. One that keeps its version although it was written (a replacement that says
 // nothing of what the API server fills in) has become what it can become.
-func (r *run) settle(prints map[apply.Ref]fingerprint, err error) {
+func (r *run) settle(prints map[apply.Ref]fingerprint, report apply.Report, err error) {
 	r.memory.settled = nil
-	if err == nil {
-		r.memory.settled = prints
+	if err != nil {
+		return
 	}
+	for _, ref := range report.Postponed {
+		delete(prints, ref)
+	}
+	r.memory.settled = prints
 }

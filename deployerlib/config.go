@@ -4,7 +4,9 @@ package deployerlib
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	lserrors "github.com/gardener/landscaper/apis/errors"
@@ -54,12 +56,53 @@ func DecodeConfigAs[T any](di *lsv1alpha1.DeployItem, kinds ...schema.GroupVersi
 	config := new(T)
 	strict, err := sigsjson.UnmarshalStrict(body, config)
 	if err != nil {
-		return nil, ConfigError(configPath, "%s", err.Error())
+		return nil, typeFault(err)
 	}
 	if len(strict) > 0 {
 		return nil, ConfigError(configPath, "%s", strict[0].Error())
 	}
 	return config, nil
+}
+
+// typeFault names the field whose value has the wrong type, without the Go types of the configuration.
+func typeFault(err error) error {
+	fault, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return ConfigError(configPath, "%s", err.Error())
+	}
+	path := configPath
+	if fault.Field != "" {
+		path += "." + fault.Field
+	}
+	return ConfigError(path, "is %s, must be %s", withArticle(fault.Value), jsonTypeOf(fault.Type))
+}
+
+// withArticle is for the names of JSON types that package json uses, such as "number 1.5".
+func withArticle(value string) string {
+	switch value {
+	case "object", "array":
+		return "an " + value
+	}
+	return "a " + value
+}
+
+// jsonTypeOf is the JSON type that a Go type is decoded from.
+func jsonTypeOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "a bool"
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "a whole number that fits " + t.Kind().String()
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return "of another type"
 }
 
 // checkKind compares apiVersion and kind with what is allowed.
@@ -69,7 +112,7 @@ func checkKind(raw []byte, kinds []schema.GroupVersionKind) error {
 		Kind       string `json:"kind"`
 	}
 	if err := json.Unmarshal(raw, &meta); err != nil {
-		return ConfigError(configPath, "%s", err.Error())
+		return typeFault(err)
 	}
 	if len(kinds) == 0 {
 		return nil

@@ -52,9 +52,13 @@ func TestDecodeConfig(t *testing.T) {
 		"field in another case":   {`{` + head + `,"Replicas":2}`, nil, "Replicas"},
 		"field twice":             {`{` + head + `,"replicas":2,"replicas":3}`, nil, "replicas"},
 		"wrong type":              {`{` + head + `,"replicas":"two"}`, nil, "replicas"},
-		"no object":               {`[]`, nil, "spec.config"},
-		"no JSON":                 {`{`, nil, "spec.config"},
-		"empty":                   {``, nil, "required"},
+
+		"wrong type without Go types [F32]":           {`{` + head + `,"replicas":"two"}`, nil, "spec.config.replicas: is a string, must be a whole number that fits int"},
+		"wrong type deep down without Go types [F32]": {`{` + head + `,"inner":{"a":{"names":{}}}}`, nil, "names: is an object, must be an array"},
+		"no object without Go types [F32]":            {`{` + head + `,"inner":[]}`, nil, "spec.config.inner: is an array, must be an object"},
+		"no object":                                   {`[]`, nil, "spec.config"},
+		"no JSON":                                     {`{`, nil, "spec.config"},
+		"empty":                                       {``, nil, "required"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

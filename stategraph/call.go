@@ -61,6 +61,9 @@ func (c *call) reconcile(ctx context.Context) error {
 	}()
 	thorough, giveBack := c.run.Take()
 	config, err := c.graph.configure(c.item)
+	if err == nil {
+		err = c.recover(ctx)
+	}
 	if err != nil {
 		giveBack()
 		return err

@@ -53,8 +53,11 @@ func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]Componen
 
 // delete takes away everything.
 func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
-	if len(c.status.Inventory.Entries) > 0 || target != nil && len(c.status.Undo) > 0 {
+	if len(c.status.Inventory.Entries) > 0 || target != nil && (len(c.status.Undo) > 0 || c.run.LostInventory()) {
 		if err := c.run.Connect(ctx, target); err != nil {
+			return err
+		}
+		if err := c.recover(ctx); err != nil {
 			return err
 		}
 		c.run.Cluster.Watcher().Forget(c.item.UID)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
@@ -48,6 +49,9 @@ type Options struct {
 	Targets targets.Policy
 	// TargetLimits bound what targets can cost. Zero: the defaults.
 	TargetLimits targets.Limits
+	// Fights says when changes by others that come back count as a fight, and how long to wait before putting them right
+	// then. Zero: the defaults. The clock is that of the library.
+	Fights watch.GuardOptions
 	// WrapTransport sees every request to every target, without credentials. nil: nobody does.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
@@ -78,7 +82,9 @@ func Args(name string, t lsv1alpha1.DeployItemType, g *Graph, o Options, hooks .
 // One call is one walk: it waits for nothing. What is not ready brings the next one about by its listeners.
 func New(g *Graph, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	o = o.withDefaults()
-	keeper := upkeep.New(upkeep.Options{Name: "state graph", Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport, StatusGrace: o.StatusGrace})
+	keeper := upkeep.New(upkeep.Options{
+		Name: "state graph", Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport, Fights: o.Fights, StatusGrace: o.StatusGrace,
+	})
 	d := &deployer{graph: g, options: o, keeper: keeper, hooks: keeper.Hooks(o.schedule()), metrics: newMetrics()}
 	for _, setup := range hooks {
 		d.hooks = d.hooks.RegisterHookSetup(setup)

@@ -54,6 +54,7 @@ func (s *clusters) drifted(e watch.Event) {
 	it.reschedule()
 	if d.Fight && first {
 		s.announce(it, d)
+		it.wake(s.keeper.rt.Clock.Now()) // a run tells it in a condition
 	}
 }
 

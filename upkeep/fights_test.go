@@ -20,7 +20,8 @@ func TestPostponedDrift(t *testing.T) {
 			w.begin(true).Take()
 			w.drift("fought")
 		}
-		w.wantTriggers(2)
+		w.wantTriggers(3) // the third one for the condition
+		w.begin(true).Take()
 		return w
 	}
 	// healed checks that the item is triggered when the delay is over, and that the run heals then.
@@ -68,6 +69,7 @@ func TestPostponedDrift(t *testing.T) {
 		}
 		healed(w)
 		w.drift("fought")
+		w.begin(true).Take()
 		w.wants(false, 20*time.Second)
 	})
 	t.Run("while the item waits is not lost with the end of waiting [F23]", func(t *testing.T) {

@@ -4,6 +4,7 @@ package upkeep
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
@@ -77,8 +78,9 @@ func (s *items) forget(uid types.UID) {
 type item struct {
 	key      types.NamespacedName
 	clock    clock.WithDelayedExecution
-	trigger  func()    // asks the library to look at the item
-	throttle *throttle // of what wakes the item while it waits
+	trigger  func()      // asks the library to look at the item
+	searched atomic.Bool // without an inventory, objects were looked for by label
+	throttle *throttle   // of what wakes the item while it waits
 
 	mu      sync.Mutex
 	ready   map[apply.Ref]readyAt // when objects were ready

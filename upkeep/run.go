@@ -40,6 +40,8 @@ type Run struct {
 	background bool   // it is no job: nobody asked for it
 	unwatched  bool   // not every kind could be watched
 
+	healing sync.Mutex // guards taken while an engine runs
+
 	lookedMu sync.Mutex
 	looked   map[apply.Ref]readyAt // the states in which objects were not ready
 	recheck  time.Duration         // when one of them may be ready though it does not change; 0: none
@@ -111,12 +113,15 @@ func (r *Run) Target(ctx context.Context, path, name string) (*Cluster, error) {
 
 // Options fills in what connects an engine with the item and the watches of its
 // target: Seen, Watch, Checkpoint, Applied, Force in a thorough run (see Take), and
-// Events and OwnerExists if there is none. For an engine or a Session of one's own; Apply,
+// Events, MayHeal and OwnerExists if there is none. For an engine or a Session of one's own; Apply,
 // AfterDeployment and Delete do it themselves.
 func (r *Run) Options(o apply.Options) apply.Options { return r.optionsFor(r.Cluster, o) }
 
 func (r *Run) optionsFor(to *Cluster, o apply.Options) apply.Options {
 	o.Seen, o.Watch, o.Checkpoint, o.Applied = r.lookup(to), to.watch, r.checkpoint, r.item.appliedInRun()
+	if to == r.Cluster && o.MayHeal == nil {
+		o.MayHeal = r.mayHeal
+	}
 	o.Force = o.Force || r.taken != nil && r.taken.thorough
 	if o.Events == nil {
 		o.Events = r.tell
@@ -152,6 +157,9 @@ func (r *Run) checkpoint(ctx context.Context, inventory apply.Inventory) error {
 // Errors: those of Begin's note.
 func (r *Run) Note(inventory apply.Inventory) error {
 	r.Inventory = inventory
+	if len(inventory.Entries) > 0 {
+		r.item.searched.Store(false)
+	}
 	return r.store(inventory)
 }
 

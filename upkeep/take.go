@@ -35,6 +35,7 @@ func (r *Run) reportTaken() {
 	if r.taken != nil && !r.settled {
 		r.settled = true
 		r.reportDrifts(r.taken.drifts)
+		r.tellContested()
 	}
 }
 

@@ -138,6 +138,7 @@ func TestFights(t *testing.T) {
 			w.begin(true).Take()
 			w.drift("fought")
 		}
+		w.begin(true).Take()
 		w.wants(false, 10*time.Second)
 		w.drift("edited")
 		w.wants(true, 0)

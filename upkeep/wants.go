@@ -3,6 +3,7 @@
 package upkeep
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -48,8 +49,8 @@ func (w *wants) heals() map[watch.Object]time.Time {
 	return out
 }
 
-// postponed returns a drift of the object that waits to be put right, and reports whether there is one.
-func (w *wants) postponed(object watch.Object) (drift, bool) {
+// queued returns a drift of the object that waits to be put right, and reports whether there is one.
+func (w *wants) queued(object watch.Object) (drift, bool) {
 	for _, d := range w.drifts {
 		if d.Object == object {
 			return d, true
@@ -159,7 +160,7 @@ func (i *item) setThorough() {
 func (i *item) drifted(e watch.Event, heal func() watch.Heal) (d drift, first bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	d, waits := i.wants.postponed(e.Object)
+	d, waits := i.wants.queued(e.Object)
 	if !waits {
 		d.Heal = heal()
 		d.notBefore = i.clock.Now().Add(d.Delay)
@@ -167,6 +168,21 @@ func (i *item) drifted(e watch.Event, heal func() watch.Heal) (d drift, first bo
 	d.Event = e
 	i.wants.add(d)
 	return d, !waits
+}
+
+// healed takes the drifts of an object that is put right now out of the queue.
+func (i *item) healed(object watch.Object) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.wants.drifts = slices.DeleteFunc(i.wants.drifts, func(d drift) bool { return d.Object == object })
+	i.schedule()
+}
+
+// fights are the drifts in the queue that are put right later because they come back.
+func (i *item) fights() []drift {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(i.wants.drifts), func(d drift) bool { return !d.Fight })
 }
 
 // due reports whether a run is wanted, and when. The library asks, so it need not be triggered for

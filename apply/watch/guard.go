@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
 
@@ -60,6 +61,7 @@ type Guard struct {
 
 // fight is what is counted. It holds no UID: a controller that deletes and creates fights too.
 type fight struct {
+	item    types.UID // targets may have objects of the same name
 	object  Object
 	manager string
 	field   string
@@ -113,14 +115,14 @@ func fights(e Event) []fight {
 	var out []fight
 	for _, c := range e.By {
 		if len(c.Fields) == 0 {
-			out = append(out, fight{e.Object, c.Manager, string(e.What)})
+			out = append(out, fight{e.Item, e.Object, c.Manager, string(e.What)})
 		}
 		for _, field := range c.Fields {
-			out = append(out, fight{e.Object, c.Manager, field})
+			out = append(out, fight{e.Item, e.Object, c.Manager, field})
 		}
 	}
 	if len(out) == 0 {
-		out = append(out, fight{e.Object, "", string(e.What)})
+		out = append(out, fight{e.Item, e.Object, "", string(e.What)})
 	}
 	return out
 }

@@ -8,6 +8,8 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
 )
@@ -34,6 +36,9 @@ func (r *run) reconcile(ctx context.Context) error {
 func (r *run) apply(ctx context.Context) error {
 	desired, err := r.config.Desired()
 	if err != nil {
+		return err
+	}
+	if err := r.recoverDesired(ctx, desired); err != nil {
 		return err
 	}
 	groups, err := r.groups(ctx, "deletionGroupsDuringUpdate", r.config.DeletionGroupsDuringUpdate)
@@ -74,14 +79,64 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 		r.config = nil
 		r.Event(nil, corev1.EventTypeWarning, "InvalidConfiguration", "deleted in the default order: "+oneLine(err.Error()))
 	}
-	if len(r.Inventory.Entries) == 0 && !r.deletesAll() {
+	recovers := r.config != nil && len(r.config.Manifests) > 0 && target != nil && r.LostInventory()
+	if len(r.Inventory.Entries) == 0 && !r.deletesAll() && !recovers {
 		r.Forget(di.UID)
 		return nil
 	}
 	if err := r.Connect(ctx, target); err != nil {
 		return err
 	}
+	if recovers {
+		if err := r.recover(ctx); err != nil {
+			return err
+		}
+	}
 	return r.delete(ctx)
+}
+
+// recover finds the objects of an item whose inventory was lost.
+func (r *run) recover(ctx context.Context) error {
+	desired, err := r.config.Desired()
+	if err != nil {
+		return err
+	}
+	return r.recoverDesired(ctx, desired)
+}
+
+// recoverDesired is recover for the manifests that the item has now. They say with which policies their objects are kept.
+func (r *run) recoverDesired(ctx context.Context, desired []apply.Desired) error {
+	wanted := map[identity]apply.Desired{}
+	for _, d := range desired {
+		wanted[identityOf(d.Object)] = d
+	}
+	return r.Recover(ctx, kindsOf(desired), func(entry *apply.Entry, _ metav1.Object) {
+		id := identity{group: entry.Ref().GVK().Group, kind: entry.Kind, namespace: entry.Namespace, name: entry.Name}
+		if d, found := wanted[id]; found {
+			entry.Policy, entry.AnnotateBeforeDelete, entry.PatchBeforeDelete = policyOf(d), d.AnnotateBeforeDelete, d.PatchBeforeDelete
+		}
+	})
+}
+
+// policyOf is how an inventory writes the policy.
+func policyOf(d apply.Desired) apply.Policy {
+	if d.Policy == apply.Manage {
+		return ""
+	}
+	return d.Policy
+}
+
+// kindsOf are the kinds of manifests, with the namespaces of their objects.
+func kindsOf(desired []apply.Desired) map[schema.GroupVersionKind]map[string]bool {
+	out := map[schema.GroupVersionKind]map[string]bool{}
+	for _, d := range desired {
+		gvk := d.Object.GroupVersionKind()
+		if out[gvk] == nil {
+			out[gvk] = map[string]bool{}
+		}
+		out[gvk][d.Object.GetNamespace()] = true
+	}
+	return out
 }
 
 // delete is Delete with the target at hand.

@@ -10,13 +10,19 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	drift "github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
+	"github.com/deployerkit/deployerkit/upkeep"
 )
 
 // withStrategy is the kind ConfigMap with a strategy.
@@ -47,6 +53,38 @@ var _ = Describe("a child that has to change [R15]", func() {
 		l.wants(ctx, configMap("a", data{"key": "2"}))
 		Expect(l.Read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "2"})))
 		l.quiet(ctx)
+	}, SpecTimeout(5*time.Minute))
+
+	It("is replaced, ever more slowly while somebody changes it each time, and after that as it should be [F23, F24]", func(ctx SpecContext) {
+		w := newEnv(ctx, withStrategy(declarative.Replace))
+		w.options.Fights = drift.GuardOptions{FirstDelay: 3 * time.Second, MaxDelay: 3 * time.Second}
+		w.options.MinInterval = 50 * time.Millisecond
+		l := run(ctx, w, configMap("a", data{"key": "1"}))
+		before := l.Counter.Snapshot()
+		fight, stop := context.WithTimeout(ctx, 6*time.Second)
+		defer stop()
+		for fight.Err() == nil {
+			if cm := l.Read(ctx, "a"); cm.Data["key"] == "1" {
+				theirs := client.RawPatch(types.MergePatchType, []byte(`{"data":{"key":"theirs"}}`))
+				Expect(l.Client.Patch(ctx, cm, theirs, client.FieldOwner("fighter"))).To(Succeed())
+			}
+			select {
+			case <-fight.Done():
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+		_, writes := l.Spent(before)
+		Expect(writes).To(BeNumerically("<=", 4), "two at once, and then one each 3 s")
+		Eventually(l.Condition(ctx, "item", upkeep.ConditionContested)).WithTimeout(patience).Should(
+			HaveValue(HaveField("Message", And(ContainSubstring("configmaps "+l.Namespace+"/a"), ContainSubstring("data.key")))))
+		Eventually(l.Data(ctx, "a")).WithTimeout(patience).Should(HaveField("Data", data{"key": "1"}))
+		Eventually(l.Condition(ctx, "item", upkeep.ConditionContested)).WithTimeout(patience).Should(BeNil(), "when it is over")
+	}, SpecTimeout(5*time.Minute))
+
+	It("that was written and is returned typed without fields is emptied [F25]", func(ctx SpecContext) {
+		l := run(ctx, newEnv(ctx, withStrategy(declarative.Apply)), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: data{"key": "1"}})
+		l.wants(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+		Expect(l.Read(ctx, "a").Data).To(BeEmpty())
 	}, SpecTimeout(5*time.Minute))
 
 	It("is deleted and created again: only if it differs [R15]", func(ctx SpecContext) {

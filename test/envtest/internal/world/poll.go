@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -57,6 +59,13 @@ func (w *World) Edit(ctx context.Context, name string, change func(*corev1.Confi
 	cm := w.Read(ctx, name)
 	change(cm)
 	w.must(w.Client.Update(ctx, cm, client.FieldOwner("kubectl-edit")))
+}
+
+// LoseProviderStatus removes the provider status of an item, as a restored backup may. Stop the manager before.
+func (w *World) LoseProviderStatus(ctx context.Context, name string) {
+	w.t.Helper()
+	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
+	w.must(w.Client.Status().Patch(ctx, di, client.RawPatch(types.MergePatchType, []byte(`{"status":{"providerStatus":null}}`))))
 }
 
 // Spent returns how many requests went through the Counter since a snapshot.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/apply/ownership"
+)
+
+// shown is what a watch says of every object, whose UID is its name.
+type shown Seen
+
+func (s shown) Seen(_ schema.GroupVersionResource, name types.NamespacedName) (Seen, bool) {
+	out := Seen(s)
+	out.UID = types.UID(name.Name)
+	return out, true
+}
+
+// TestShownByAWatch has no client: a call of the API server would panic.
+func TestShownByAWatch(t *testing.T) {
+	t.Run("an object that is being deleted is waited for, and not written [F28, Rx3]", func(t *testing.T) {
+		desired, inv := deployed(t, 3)
+		for _, o := range []Options{{}, {Force: true}} {
+			o.Seen = shown{Key: "key", Deleting: true}
+			_, report, err := New(nil, configMaps(), o).Apply(t.Context(), ownership.Owner{UID: "item"}, desired, inv)
+			if err != nil || len(report.Waiting) != 3 || report.Applied+report.Unchanged != 0 {
+				t.Errorf("%+v, %v", report, err)
+			}
+		}
+	})
+	t.Run("an object that others changed is left while it may not be put right [F24]", func(t *testing.T) {
+		desired, inv := deployed(t, 3)
+		var asked []string
+		o := Options{Concurrency: 1, Seen: shown{Key: "theirs"}, MayHeal: func(d Drift) bool { asked = append(asked, d.Ref.Name); return false }}
+		out, report, err := New(nil, configMaps(), o).Apply(t.Context(), ownership.Owner{UID: "item"}, desired, inv)
+		if err != nil || report.Unchanged != 3 || len(report.Postponed) != 3 || !slices.Equal(asked, []string{"c-0000", "c-0001", "c-0002"}) {
+			t.Errorf("%+v, %v; asked about %v", report, err, asked)
+		}
+		if !slices.EqualFunc(out.Entries, inv.Entries, func(a, b Entry) bool { return a.Key == b.Key && a.Hash == b.Hash }) {
+			t.Error("the inventory has changed")
+		}
+	})
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/contract"
+)
+
+// TestHealsWithoutWatch: of strategies that read first, no watch reports a change, so the engine asks.
+func TestHealsWithoutWatch(t *testing.T) {
+	changed := func() apply.Drift {
+		live := &unstructured.Unstructured{Object: map[string]any{}}
+		older, newer := metav1.NewTime(noon.Add(-time.Hour)), metav1.NewTime(noon)
+		live.SetManagedFields([]metav1.ManagedFieldsEntry{
+			{Manager: "editor", Time: &newer}, {Manager: "older", Time: &older}, {Manager: "deployerkit-4f1e", Time: &newer},
+			{Manager: "kubelet", Subresource: "status", Time: &newer}, {Manager: "scaler", Subresource: "scale"},
+		})
+		return apply.Drift{
+			Ref: apply.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "fought"}, Resource: configMaps, UID: "u",
+			Live: live, Fields: []string{".data.a"},
+		}
+	}
+	// heal is a background run that finds the object changed. It reports whether the run may put it right.
+	heal := func(w *world) bool {
+		r := w.begin(true)
+		r.Take()
+		may := r.mayHeal(changed())
+		r.reportTaken()
+		return may
+	}
+	message := func(w *world) string {
+		if c := contract.GetCondition(w.item.Status.Conditions, ConditionContested); c != nil {
+			return c.Message
+		}
+		return ""
+	}
+	t.Run("that come back are slowed down and told in a condition [F24]", func(t *testing.T) {
+		w := newWorld(t)
+		if !heal(w) || !heal(w) || message(w) != "" {
+			t.Fatal("the first changes are not put right at once")
+		}
+		if heal(w) || heal(w) {
+			t.Error("a fight is not slowed down")
+		}
+		for _, part := range []string{"configmaps ns/fought", "data.a", "by editor", "10s"} {
+			if !strings.Contains(message(w), part) {
+				t.Errorf("condition without %q: %s", part, message(w))
+			}
+		}
+		w.wants(false, 10*time.Second)
+		w.wantTriggers(0)
+		w.clock.Step(10 * time.Second)
+		w.wantTriggers(1)
+		if !heal(w) || message(w) == "" {
+			t.Error("not put right when it was time, or not told any more")
+		}
+		w.clock.Step(10 * time.Second)
+		w.wantTriggers(1)
+		r := w.begin(true)
+		r.Take()
+		r.reportTaken()
+		if message(w) != "" {
+			t.Errorf("told although it is over: %s", message(w))
+		}
+	})
+	t.Run("are not counted twice if a watch has reported them [F24]", func(t *testing.T) {
+		w := newWorld(t)
+		for range 2 {
+			w.begin(true)
+			w.drift("fought")
+			if !heal(w) {
+				t.Error("not put right at once")
+			}
+		}
+		w.drift("fought")
+		w.wants(true, 0) // for the condition
+		if heal(w) {
+			t.Error("a fight is not slowed down")
+		}
+		w.wants(false, 10*time.Second)
+	})
+	t.Run("are put right by jobs and thorough runs [F24]", func(t *testing.T) {
+		w := newWorld(t)
+		for range 3 {
+			heal(w)
+		}
+		r := w.begin(false)
+		if r.Take(); !r.mayHeal(changed()) {
+			t.Error("a job leaves the object")
+		}
+		w.keeper.Thorough(w.item)
+		r = w.begin(true)
+		if r.Take(); !r.mayHeal(changed()) {
+			t.Error("a thorough run leaves the object")
+		}
+	})
+}
