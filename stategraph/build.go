@@ -169,42 +169,42 @@ type checked interface {
 }
 
 // inspect asks a resource what it is. The resource may be nil, or panic.
-func inspect(component string, resource Resource) (node vertex, faults []string) {
-	node = vertex{component: component, resource: resource}
+func inspect(component string, resource Resource) (n node, faults []string) {
+	n = node{component: component, resource: resource}
 	if isNil(resource) {
-		return node, []string{"has no resource (nil)"}
+		return n, []string{"has no resource (nil)"}
 	}
 	defer func() {
 		if value := recover(); value != nil {
 			faults = append(faults, fmt.Sprintf("panics when it is looked at: %v", value))
 		}
 	}()
-	node.preparer, _ = resource.(Preparer)
-	node.deleter, _ = resource.(Deleter)
+	n.preparer, _ = resource.(Preparer)
+	n.deleter, _ = resource.(Deleter)
 	if marker, ok := resource.(AlwaysReady); ok {
-		node.always = marker.AlwaysReady()
+		n.always = marker.AlwaysReady()
 	}
 	if c, ok := resource.(checked); ok {
 		faults = append(faults, c.check()...)
 	}
-	node.listeners = resource.Listeners()
-	return node, append(faults, node.listenerFaults()...)
+	n.listeners = resource.Listeners()
+	return n, append(faults, n.listenerFaults()...)
 }
 
 // listenerFaults checks what the node listens to, and notes the shortest poll.
-func (v *vertex) listenerFaults() []string {
+func (n *node) listenerFaults() []string {
 	var faults []string
-	for _, l := range v.listeners {
+	for _, l := range n.listeners {
 		switch fault := l.fault(); {
 		case fault != "":
 			faults = append(faults, fault)
 		case l.kind == listensToPoll:
-			v.poll = shorter(v.poll, l.every)
-		case l.kind == listensToObjects && v.preparer == nil:
+			n.poll = shorter(n.poll, l.every)
+		case l.kind == listensToObjects && n.preparer == nil:
 			faults = append(faults, "listens to its objects, but keeps none: it has no Prepare")
 		}
 	}
-	if len(v.listeners) == 0 && !v.always {
+	if len(n.listeners) == 0 && !n.always {
 		faults = append(faults, "may be unready, but listens to nothing, so nobody would look at it again:"+
 			" add a listener, or say that it is always ready")
 	}
@@ -212,9 +212,9 @@ func (v *vertex) listenerFaults() []string {
 }
 
 // timer is the shortest Timer of the node; 0: it has none.
-func (v *vertex) timer() time.Duration {
+func (n *node) timer() time.Duration {
 	var shortest time.Duration
-	for _, l := range v.listeners {
+	for _, l := range n.listeners {
 		if l.kind == listensToTimer {
 			shortest = shorter(shortest, l.every)
 		}

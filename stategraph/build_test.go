@@ -175,7 +175,7 @@ func TestBuild(t *testing.T) {
 
 // anyway builds the nodes of a graph although it has cycles.
 func anyway(edges map[int][]int, n int) *Graph {
-	g := &Graph{nodes: make([]vertex, n)}
+	g := &Graph{nodes: make([]node, n)}
 	for place, requires := range edges {
 		slices.Sort(requires)
 		g.nodes[place].requires = slices.Compact(requires)

@@ -149,7 +149,7 @@ func (r *removing) undoOne(ctx context.Context, component string) (err error) {
 
 // removedNode is the node of a component that the graph does not have: it requires nothing.
 func (r *run) removedNode(component string) *Node {
-	alone := &Graph{nodes: []vertex{{component: component}}, index: map[string]int{component: 0}, ancestors: [][]int{nil}}
+	alone := &Graph{nodes: []node{{component: component}}, index: map[string]int{component: 0}, ancestors: [][]int{nil}}
 	return &newRun(alone, r.item, r.session, r.target, r.log, 1).nodes[0]
 }
 

@@ -15,7 +15,7 @@ import (
 // Graph says which components exist for a deploy item, and which requires which. It is checked when it is built, never
 // changes afterwards, holds nothing about any item, and may be used by many goroutines.
 type Graph struct {
-	nodes []vertex       // in the order in which they were added
+	nodes []node         // in the order in which they were added
 	index map[string]int // component -> place in nodes
 	// order is a fixed order in which each node comes after all that it requires.
 	order []int
@@ -27,8 +27,8 @@ type Graph struct {
 	timer     time.Duration                             // the shortest Timer of all nodes; 0: none
 }
 
-// vertex is one component.
-type vertex struct {
+// node is one component.
+type node struct {
 	component  string
 	resource   Resource
 	requires   []int // in ascending order, each once

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 )
 
 // ReferenceSpec is what Reference makes a Resource of. Either Name or Selector is set.
@@ -38,7 +39,7 @@ type Selection struct {
 }
 
 // MaxReferenced is how many objects a Selector may find.
-const MaxReferenced = 100
+const MaxReferenced = target.MaxReferenced
 
 // Reference is something that someone else creates. It is watched and never written: the component is ready when the objects
 // exist and are ready, by the rules of package apply/readiness or those of an option, and a change of them brings about another

@@ -252,7 +252,7 @@ func (r *run) recheck(ctx context.Context, place int) (Readiness, error) {
 	return r.ready(node.with(ctx), &r.graph.nodes[place])
 }
 
-func (r *run) ready(ctx context.Context, node *vertex) (Readiness, error) {
+func (r *run) ready(ctx context.Context, node *node) (Readiness, error) {
 	readiness, err := node.resource.Ready(ctx)
 	if err != nil {
 		return r.waited(err)

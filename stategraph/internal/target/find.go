@@ -181,6 +181,9 @@ func (m *Memory) NextReference(now time.Time) time.Time {
 	return now
 }
 
+// MaxReferenced is how many objects a search by labels may find.
+const MaxReferenced = 100
+
 // Search is what a reference looks for.
 type Search struct {
 	Kind            schema.GroupVersionKind
