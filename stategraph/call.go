@@ -8,6 +8,7 @@ import (
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -142,3 +143,35 @@ func (c *call) next(r result, next time.Duration, thorough bool) error {
 	}
 	return nil
 }
+
+// session is how a run reaches the target cluster and the inventory. The deployer around the graph implements it; one
+// session serves one run of one item. It is safe for concurrent use, and nothing in it waits.
+type session interface {
+	// Claim puts what a component is about to write into the inventory, and that it has something to undo into the status. It
+	// stores both if they grew, together with what others will write, as far as foresee knows, and not at all otherwise.
+	Claim(ctx context.Context, c claim, foresee func() []claim) error
+	// Apply writes the objects of one component that are not known to be as desired. The outcomes are in the order of
+	// desired. The error is only for what concerns all of them; an object's own is in its outcome.
+	Apply(ctx context.Context, of unit, desired []apply.Desired) ([]apply.Outcome, error)
+	// Delete deletes objects, by UID, and returns those that are not gone yet.
+	Delete(ctx context.Context, refs []apply.Ref) ([]apply.Waiting, error)
+	// Ready tells why an object is not ready; "" when it is. judge nil: by the default rules. It is not asked again about
+	// a version of the object that it found ready.
+	Ready(ctx context.Context, ref apply.Ref, judge judge) (reason string, err error)
+	// Find reads the objects of a reference, which must not be changed, and has the item run when others are there.
+	Find(ctx context.Context, component string, wanted search) ([]*unstructured.Unstructured, error)
+	// Judge tells why an object that Find returned is not ready, by the default rules; "" when it is.
+	Judge(ctx context.Context, live *unstructured.Unstructured) (reason string, err error)
+	// Changed says that an object may have changed since it was read in this run.
+	Changed(ref apply.Ref)
+	// Get reads an object; nil when it does not exist.
+	Get(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error)
+}
+
+// What a session is about.
+type (
+	unit   = target.Unit
+	claim  = target.Claim
+	judge  = target.Judge
+	search = target.Search
+)
