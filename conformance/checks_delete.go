@@ -115,5 +115,5 @@ var deletionChecks = []Check{
 	},
 }
 
-// foreignFinalizer is one that is none of the deployer's business.
+// foreignFinalizer is a finalizer that does not belong to the deployer.
 const foreignFinalizer = "conformance.deployerkit.dev/held"

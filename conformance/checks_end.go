@@ -191,7 +191,7 @@ var restartChecks = []Check{
 			t.require(di.Status.Phase == phases.Succeeded, "it ended as %q%s", di.Status.Phase, errorOf(di))
 			if t.jobs() {
 				t.require(di.Status.JobIDFinished == running.Status.JobID, "another job was finished: %q", di.Status.JobIDFinished)
-				t.sameRun(running) // without jobs, what lets the item finish may begin a run
+				t.sameRun(running) // without jobs, letting the item finish may begin a run
 			}
 		},
 	},

@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// midrunChecks are about what is asked of an item while it is in work.
+// midrunChecks are about requests that arrive while a run is in progress.
 var midrunChecks = []Check{
 	{
 		Name: "deletion-midrun", Rows: "[C13, L33]", Promise: "an item that is deleted in the middle of its run goes, and what it deployed", needs: []need{needsSlow},
@@ -73,7 +73,7 @@ var midrunChecks = []Check{
 	},
 }
 
-// hasFailed reports whether a run or a deletion ended badly.
+// hasFailed reports whether a run or a deletion failed.
 func hasFailed(di item) bool {
 	return di.Status.Phase == phases.Failed || di.Status.Phase == phases.DeleteFailed
 }

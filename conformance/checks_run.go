@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// maxMessage is how long the message of an error may be. Bytes.
+// maxMessage is the maximum length of the message of an error in bytes.
 const maxMessage = 1024
 
 var runChecks = []Check{

@@ -6,13 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// What jobs may cost. Writes.
+// The number of writes that jobs may take.
 const (
-	// A first job: its begin, finalizer and annotations, its end. The next: its begin and its end.
+	// A first job takes three: its start, finalizer and annotations, its end. The next takes two: its start and its
+	// end.
 	twoJobs = 3 + 2
-	// Its begin, and the finalizer.
+	// The start, and the removal of the finalizer.
 	aDeletion = 2
-	// Begin and end in one.
+	// Start and end in one write.
 	anUnchangedJob = 1
 )
 
@@ -26,7 +27,7 @@ var writeChecks = []Check{
 			t.valid.settled()
 			jobs, mine := twoJobs, 1 // the trigger
 			if !t.jobs() {
-				jobs++ // the operation has to go
+				jobs++ // the operation must be removed
 			}
 			done := t.valid.versions()
 			jobs += shownWork(done)
@@ -37,7 +38,7 @@ var writeChecks = []Check{
 			t.require(n <= jobs, "two jobs cost %d writes, want at most %d", n, jobs)
 			t.valid.delete()
 			t.valid.gone()
-			// The last version is the end itself: it shows the item as it was before its finalizer went.
+			// The last version is the deletion itself. It shows the item as it was before its finalizer was removed.
 			all := t.valid.recorded()
 			deletion := all[len(done)-1 : len(all)-1]
 			n = writes(deletion) - mine + 1
@@ -47,7 +48,8 @@ var writeChecks = []Check{
 	},
 }
 
-// shownWork counts the runs that showed that they are in work: one that cannot end at once needs a write for that.
+// shownWork returns the number of runs that were shown as in progress. A run that cannot end immediately needs a write
+// for that.
 func shownWork(versions []item) int {
 	n := 0
 	for _, phase := range phasesOf(versions) {
@@ -58,8 +60,8 @@ func shownWork(versions []item) int {
 	return n
 }
 
-// writes counts the changes of an item, except those of what its deployer keeps and shows of its own: providerStatus,
-// exportRef and conditions.
+// writes returns the number of changes of an item, not counting those of providerStatus, exportRef and conditions,
+// which belong to its deployer.
 func writes(versions []item) int {
 	n := 0
 	for i := 1; i < len(versions); i++ {
@@ -70,7 +72,7 @@ func writes(versions []item) int {
 	return n
 }
 
-// bare is an item as the contract sees it.
+// bare returns the part of an item that belongs to the contract.
 func bare(di item) item {
 	out := di.DeepCopy()
 	out.ResourceVersion, out.ManagedFields = "", nil

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance holds any deployer to the deployer contract, from outside: it plays Landscaper in both revisions of
-// the contract, watches every version of every item, and reports row by row what was promised and what was seen. The
-// deployer may be written with this library or with anything else, in any language.
+// Package conformance checks from outside whether a deployer fulfils the deployer contract. It plays Landscaper in both
+// revisions of the contract, watches every version of every item, and reports row by row what was promised and what was
+// observed. The deployer may be written with this library or in any other way and in any language.
 //
 //	func TestConformance(t *testing.T) {
 //		conformance.Run(t, conformance.Subject{
@@ -16,37 +16,37 @@
 //		})
 //	}
 //
-// Without Kubeconfig each revision gets a control plane of its own (see package test/envtest), the annotation revision one
-// whose definitions lack the newer fields. With it the checks run in namespaces of their own on that cluster, which are
-// removed; a deployer of the same type must not run there.
+// By default, the package starts a control plane for each revision (see package controlplane). That of the annotation
+// revision has definitions without the newer fields. With Options.Kubeconfig the checks run in new namespaces of that
+// cluster, which are deleted afterwards. A deployer of the same type must not run there.
 //
 // # What is checked
 //
-// [Checks] is the table: each check has a name, the rows of the specification that it stands for, a promise in one line,
-// and, where the revisions differ, the one that promises it. Two kinds:
+// [Checks] returns all checks. Each check has a name, the rows of the specification that it covers, a promise in one
+// line, and, if only one revision makes the promise, that revision. There are two kinds:
 //
-//   - A scenario does something as Landscaper does, in a namespace of its own, and looks at what becomes of it.
-//   - A rule ("at every moment") is held against every version of every item that any scenario made. These come last.
+//   - A scenario does something as Landscaper does, in a namespace of its own, and checks the result.
+//   - A rule ("at every moment") is checked against every version of every item of all scenarios. The rules come last.
 //
-// What a subject leaves out (no Target, no slow configuration) and what it declares in [Subject.Exceptions] is "n/a" in the
-// report, with the reason. Nothing passes because it could not be tried.
+// If a check needs something that the subject does not have (such as a Target or a slow configuration), or is listed in
+// [Subject.Exceptions], the report shows it as "n/a" with the reason. A check never passes because it could not run.
 //
-// That each check can fail, and for the right reason, is shown in test/envtest/conformance/spoiled: a deployer that keeps the
-// contract is spoiled in what it reads or writes, fault by fault. A new check needs a row there.
+// test/envtest/conformance/spoiled proves that each check can fail, and for the right reason: it breaks a conforming
+// deployer by one fault in what it reads or writes at a time. A new check needs a row there.
 //
 // # The report
 //
-// [Report.WriteTable] writes a line per check with the evidence below it (the phases that the items showed, or what is
-// wrong), then the verdict about each row. [Report.WriteJUnit] is the same for machines. [Execute] makes the report without
-// Ginkgo, for programs and for tests that expect failures.
+// [Report.WriteTable] writes one line per check with the evidence below it (the phases of the items, or what is wrong),
+// followed by the verdict for each row. [Report.WriteJUnit] writes the same as JUnit. [Execute] creates a report
+// without Ginkgo, for programs and for tests that expect failures.
 //
-// # In tests of your own
+// # In other tests
 //
-// [Record] holds what happens in a namespace to the same rules while a test of your own runs there, whatever that does:
-// kills, faults of the network, stale reads. [History.Versions] are all versions of an item, for what else you promise.
+// [Record] checks what happens in a namespace against the same rules during any test, for example with kills, network
+// faults and stale reads. [History.Versions] returns all versions of an item, for further checks.
 //
 // # Time
 //
-// There are no fixed sleeps: everything waits for what it needs, at most for the time in [Bounds]. "Is not written" is seen
-// by letting a later item go through and watching for Bounds.Quiet after it.
+// There are no fixed sleeps. Everything waits for a condition, at most for the time in [Bounds]. To see that an item is
+// not written, a check processes a later item and then watches for Bounds.Quiet.
 package conformance

@@ -23,24 +23,25 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// env is where the checks of one revision run: a cluster, the subject at work on it, and what the rules found so far.
+// env is the environment of the checks of one revision: a cluster, the running subject, and the findings of the rules
+// so far.
 type env struct {
 	subject  Subject
 	revision contract.Revision
 
-	own        *controlplane.ControlPlane // nil if the caller brought the cluster
+	own        *controlplane.ControlPlane // nil if the caller provided the cluster
 	config     *rest.Config
 	kubeconfig string
-	client     client.Client // reads live; writes as Landscaper
+	client     client.Client // reads from the API server; writes as Landscaper
 	watcher    client.WithWatch
 	ls         *landscapertest.Landscaper
 	deployer   *process.Process
 
-	skipReason string // why nothing can be checked here, empty if it can
+	skipReason string // why no check applies here; empty if checks apply
 	judged     judged
 }
 
-// openEnv finds or starts the cluster, starts the subject and waits until it does something.
+// openEnv finds or starts the cluster, starts the subject and waits until it has processed an item.
 func openEnv(ctx context.Context, s Subject, revision contract.Revision) (*env, error) {
 	e := &env{subject: s, revision: revision, judged: judged{faults: map[string][]string{}}}
 	if err := e.open(ctx); err != nil {
@@ -71,7 +72,7 @@ func (e *env) open(ctx context.Context) error {
 	return e.start(ctx)
 }
 
-// findCluster takes the caller's cluster or starts one with the definitions of the revision.
+// findCluster uses the caller's cluster or starts one with the definitions of the revision.
 func (e *env) findCluster(ctx context.Context) error {
 	var err error
 	if e.kubeconfig = e.subject.Kubeconfig; e.kubeconfig != "" {
@@ -90,14 +91,14 @@ func (e *env) findCluster(ctx context.Context) error {
 	return err
 }
 
-// jobs reports whether the revision has jobs: runs are requested by handing out job IDs.
+// jobs reports whether the revision has jobs, so that a job ID requests a run.
 func (e *env) jobs() bool { return features[e.revision].jobs }
 
-// connect makes the clients.
+// connect creates the clients.
 func (e *env) connect(scheme *runtime.Scheme) error {
 	c, err := client.NewWithWatch(e.config, client.Options{Scheme: scheme})
 	if err != nil {
-		return fmt.Errorf("make client: %w", err)
+		return fmt.Errorf("create client: %w", err)
 	}
 	e.watcher, e.client = c, client.WithFieldOwner(c, landscaper)
 	e.ls = landscapertest.NewLandscaper(e.client, landscapertest.LandscaperOptions{
@@ -106,10 +107,10 @@ func (e *env) connect(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// deployItems is the definition of deploy items.
+// deployItems is the name of the definition of deploy items.
 const deployItems = "deployitems.landscaper.gardener.cloud"
 
-// whyUnsupported returns why the definitions of the caller's cluster do not support the revision, empty if they do.
+// whyUnsupported returns why the definitions of the caller's cluster do not support the revision, or "" if they do.
 func (e *env) whyUnsupported(ctx context.Context) (string, error) {
 	crd := &apiextv1.CustomResourceDefinition{}
 	err := e.client.Get(ctx, client.ObjectKey{Name: deployItems}, crd)
@@ -125,7 +126,7 @@ func (e *env) whyUnsupported(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// start starts the subject and waits until it has written an item: from then on it is at work.
+// start starts the subject and waits until it has written an item.
 func (e *env) start(ctx context.Context) error {
 	if err := e.launch(ctx); err != nil {
 		return err
@@ -171,12 +172,12 @@ func (e *env) awaitWork(ctx context.Context) error {
 	})
 	err = e.deployer.Failure()
 	if err == nil && failed != "" {
-		err = fmt.Errorf("the deployer does not take up an item: %s", failed)
+		err = fmt.Errorf("the deployer does not process an item: %s", failed)
 	}
 	return errors.Join(err, t.ns.close(ctx))
 }
 
-// close stops what open started. It may be called on an env that was not opened entirely.
+// close stops what openEnv started. It may be called on an env that was not opened completely.
 func (e *env) close() error {
 	var errs []error
 	if e.deployer != nil {
@@ -211,7 +212,7 @@ func (e *env) check(ctx context.Context, c Check) Result {
 	return result
 }
 
-// run runs a check in a namespace of its own and removes what the check leaves.
+// run runs a check in a namespace of its own and removes what the check leaves behind.
 func (e *env) run(ctx context.Context, c Check) (failed, seen string) {
 	t, err := newTestContext(ctx, e, c.alone)
 	if err != nil {

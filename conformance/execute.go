@@ -7,11 +7,11 @@ import (
 	"errors"
 )
 
-// Execute holds a subject to the contract and returns what was seen, whatever it is: a deployer that fails is no error.
-// It is [Run] for programs, and for tests that expect failures.
+// Execute checks a subject against the contract and returns the report. A deployer that fails checks is not an error.
+// Execute is [Run] for programs, and for tests that expect failures.
 //
-// Errors: a subject that is not valid, a cluster that cannot be started or reached, a deployer that does not start, the end
-// of ctx. The report has what was checked until then.
+// It returns an error if the subject is not valid, if a cluster cannot be started or reached, if the deployer does not
+// start, or if ctx is done. The report has the results so far.
 func Execute(ctx context.Context, s Subject) (*Report, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func Execute(ctx context.Context, s Subject) (*Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// suites starts the suites of all revisions, and hands out those that run at the same time.
+// suites starts the suites of all revisions, and yields those that run at the same time.
 func (s Subject) suites(ctx context.Context) func(func([]*suite) bool) {
 	return func(yield func([]*suite) bool) {
 		var together []*suite

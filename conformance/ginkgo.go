@@ -15,9 +15,10 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Run checks subjects against the contract. It makes a spec per check and revision, with the rows in its name, so that
-// -ginkgo.focus can select them. At the end it writes the report of each subject to Options.Report and Options.JUnit.
-// Ginkgo runs its specs once per test binary, so call Run once. It also runs the specs of the caller's package.
+// Run checks subjects against the contract. It creates a spec per check and revision, with the rows in its name, so
+// that -ginkgo.focus can select them. At the end it writes the report of each subject to Options.Report and
+// Options.JUnit. Ginkgo runs its specs once per test binary, so call Run only once. It also runs the specs of the
+// caller's package.
 func Run(t *testing.T, subjects ...Subject) {
 	t.Helper()
 	gomega.RegisterFailHandler(ginkgo.Fail)
@@ -30,8 +31,8 @@ func Run(t *testing.T, subjects ...Subject) {
 	ginkgo.RunSpecs(t, "conformance")
 }
 
-// specs adds the specs of a valid subject. Call it where containers may
-// be made: in a variable of the package, or before RunSpecs.
+// specs adds the specs of a valid subject. Call it where containers may be created: in a variable of the package, or
+// before RunSpecs.
 func specs(s Subject) bool {
 	if s.Logs == nil {
 		s.Logs = ginkgo.GinkgoWriter
@@ -57,13 +58,13 @@ func specs(s Subject) bool {
 	})
 }
 
-// filtered reports whether Ginkgo runs only a part of the specs. Then each check runs when its spec does.
+// filtered reports whether Ginkgo runs only a part of the specs. If so, each check runs when its spec runs.
 func filtered() bool {
 	c, _ := ginkgo.GinkgoConfiguration()
 	return len(c.FocusStrings)+len(c.SkipStrings)+len(c.FocusFiles)+len(c.SkipFiles) > 0 || c.LabelFilter != ""
 }
 
-// specsOf makes the specs of one revision. Its suite may have begun before.
+// specsOf creates the specs of one revision. Its suite may already be running.
 func specsOf(s Subject, revision contract.Revision, under **suite, report *Report) {
 	var result func(context.Context, Check) (Result, error)
 	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
@@ -97,7 +98,7 @@ func specsOf(s Subject, revision contract.Revision, under **suite, report *Repor
 	}
 }
 
-// write writes the report wherever the subject wants it.
+// write writes the report to the outputs that the subject configures.
 func write(report *Report, s Subject) error {
 	err := report.WriteTable(s.Report)
 	if s.JUnit == "" {

@@ -22,7 +22,7 @@ import (
 // landscaper is the field manager of everything that the suite itself writes.
 const landscaper = "landscaper"
 
-// History is every version of every deploy item of a namespace, as the API server stored them since [Record]. It is safe
+// History has every version of every deploy item of a namespace that the API server stored since [Record]. It is safe
 // for concurrent use.
 type History struct {
 	client    client.Reader
@@ -39,10 +39,10 @@ type History struct {
 	broken   string // why there are no more versions
 }
 
-// Record watches the deploy items of a namespace until Stop; the end of ctx does not end it. The items that are there
-// already are its first versions. Use it in tests of your own, to hold what a deployer does there to the same rules as
-// [Run] does; revision is the contract that is played. The stand-in for Landscaper must write as the field manager "landscaper"
-// (client.WithFieldOwner): others must not write a spec.
+// Record watches the deploy items of a namespace until Stop, even after ctx is done. Existing items are the first
+// versions. Use Record in other tests to check a deployer against the same rules as [Run]. revision is the revision of
+// the contract that the test follows. The part of the test that plays Landscaper must use the field manager
+// "landscaper" (client.WithFieldOwner), because no other client may write a spec.
 //
 //	history, err := conformance.Record(ctx, c, "default", contract.RevisionJobID)
 //	… // the test
@@ -52,7 +52,7 @@ type History struct {
 //		t.Error(fault)
 //	}
 //
-// Errors: the namespace cannot be watched.
+// Record returns an error if the namespace cannot be watched.
 func Record(ctx context.Context, c client.WithWatch, namespace string, revision contract.Revision) (*History, error) {
 	events, err := c.Watch(context.WithoutCancel(ctx), &lsv1alpha1.DeployItemList{}, client.InNamespace(namespace))
 	if err != nil {
@@ -87,7 +87,7 @@ func (h *History) add(event watch.Event) {
 	h.gone[di.Name] = event.Type == watch.Deleted
 }
 
-// end notes that there are no more versions, unless that is wanted.
+// end records why there are no more versions, unless the watch was stopped.
 func (h *History) end(why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,7 +96,7 @@ func (h *History) end(why string) {
 	}
 }
 
-// Stop ends the watch and returns when nothing more is recorded. What was recorded stays. It must be called once.
+// Stop ends the watch and returns when nothing more is recorded. The recorded versions are kept. Call it exactly once.
 func (h *History) Stop() {
 	h.mu.Lock()
 	h.stopped = true
@@ -105,8 +105,8 @@ func (h *History) Stop() {
 	<-h.drained
 }
 
-// Sync waits until the history has everything that is stored now, deletions too. Errors: ctx ended before, the items
-// cannot be listed, the watch broke.
+// Sync waits until the history includes everything that is stored now, including deletions. It returns an error if ctx
+// is done before, if the items cannot be listed, or if the watch broke.
 func (h *History) Sync(ctx context.Context) error {
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		list := &lsv1alpha1.DeployItemList{}
@@ -120,7 +120,7 @@ func (h *History) Sync(ctx context.Context) error {
 	})
 }
 
-// hasAll reports whether these versions are recorded and all other items are gone.
+// hasAll reports whether these versions are recorded and all other items are deleted.
 func (h *History) hasAll(items []lsv1alpha1.DeployItem) bool {
 	there := map[string]bool{}
 	for i := range items {
@@ -134,8 +134,8 @@ func (h *History) hasAll(items []lsv1alpha1.DeployItem) bool {
 	return !slices.ContainsFunc(h.order, func(name string) bool { return !there[name] && !h.gone[name] })
 }
 
-// Versions returns all versions of an item so far, oldest first; nil when there are none. The last one of an item that is
-// gone is its state when it was removed. The versions are shared: do not change them.
+// Versions returns all versions of an item so far, oldest first, or nil if there are none. The last version of a
+// deleted item is its state at the deletion. The versions are shared and must not be changed.
 func (h *History) Versions(name string) []*lsv1alpha1.DeployItem {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,9 +149,9 @@ func (h *History) Names() []string {
 	return slices.Clone(h.order)
 }
 
-// Faults holds the history so far to the rules ("at every moment" in [Checks]). Each line is the first fault of an item
-// against a rule: the rule, the item, the version, what was seen. A history that is not whole, because its watch broke, is
-// a fault too. Empty: all is well.
+// Faults checks the history so far against the rules ("at every moment" in [Checks]). Each line is the first fault of
+// an item against a rule: the rule, the item, the version, and what was observed. A history that is incomplete because
+// its watch broke is a fault too. Faults returns an empty list if there are none.
 func (h *History) Faults() []string {
 	var faults []string
 	for _, c := range rulesOf(h.revision) {
@@ -179,7 +179,7 @@ func (h *History) has(name, resourceVersion string) bool {
 	return slices.ContainsFunc(h.Versions(name), func(di *lsv1alpha1.DeployItem) bool { return di.ResourceVersion == resourceVersion })
 }
 
-// phasesOf are the phases that versions showed, in order, each once in a row.
+// phasesOf returns the phases of the versions in order, without consecutive duplicates.
 func phasesOf(versions []*lsv1alpha1.DeployItem) []lsv1alpha1.DeployItemPhase {
 	var seen []lsv1alpha1.DeployItemPhase
 	for _, di := range versions {
@@ -190,7 +190,7 @@ func phasesOf(versions []*lsv1alpha1.DeployItem) []lsv1alpha1.DeployItemPhase {
 	return seen
 }
 
-// String is the evidence: a line for each item with the phases that it showed.
+// String returns the evidence: a line for each item with its phases.
 func (h *History) String() string {
 	var lines []string
 	for _, name := range h.Names() {

@@ -72,7 +72,7 @@ func (i *testItem) trigger() string {
 	return id
 }
 
-// change patches the item as a user with the permission to do so.
+// change patches the item as an authorized user.
 func (i *testItem) change(o option) item {
 	di := i.get()
 	old := di.DeepCopy()
@@ -89,7 +89,7 @@ func (i *testItem) configure(config func(types.NamespacedName) any) {
 // operate sets the operation annotation.
 func (i *testItem) operate(op lsv1alpha1.Operation) { i.t.must(i.t.env.ls.Operate(i.t.ctx, i.key, op)) }
 
-// interrupt ends the job of the item in place of the deployer.
+// interrupt ends the job of the item as Landscaper does.
 func (i *testItem) interrupt() { i.t.must(i.t.env.ls.Interrupt(i.t.ctx, i.key)) }
 
 // mark sets the deletion timestamp of the item.
@@ -104,14 +104,15 @@ func (i *testItem) delete() {
 	}
 }
 
-// letFinish lets a slow item succeed. The item may be gone already.
+// letFinish lets a slow item succeed. The item may already be deleted.
 func (i *testItem) letFinish() {
 	if finish := i.t.env.subject.Finish; finish != nil {
 		i.t.must(client.IgnoreNotFound(finish(i.t.ctx, i.t.env.client, i.key)))
 	}
 }
 
-// leaveAlone marks the item as one that the deployer must not touch, so the deployer is not expected to delete it.
+// leaveAlone marks the item as one that the deployer must not process, so that the deployer is not expected to delete
+// it.
 func (i *testItem) leaveAlone() { i.t.ns.foreign[i.key.Name] = true }
 
 func (i *testItem) get() item {
@@ -127,7 +128,7 @@ func (i *testItem) deployed() bool {
 	return ok
 }
 
-// uninstalled requires that nothing is left of an item that is gone, if the subject can report that.
+// uninstalled requires that nothing is left of a deleted item, if the subject can report that.
 func (i *testItem) uninstalled() {
 	if i.t.env.subject.Deployed != nil {
 		i.t.require(!i.deployed(), "the item is gone, and what it deployed is still there")
@@ -137,7 +138,7 @@ func (i *testItem) uninstalled() {
 // recorded returns the versions of the item that have been recorded so far.
 func (i *testItem) recorded() []item { return i.t.ns.history.Versions(i.key.Name) }
 
-// versions returns all versions of the item that are stored until now.
+// versions returns all versions of the item that are stored so far.
 func (i *testItem) versions() []item {
 	ctx, cancel := context.WithTimeout(i.t.ctx, i.t.bounds().Finish)
 	defer cancel()
@@ -153,7 +154,7 @@ func (i *testItem) await(bound time.Duration, what string, ok func(item) bool) i
 	return i.inTime(di, err, what, bound)
 }
 
-// until is await with the time that a run may take.
+// until is await with the time limit of a run.
 func (i *testItem) until(what string, ok func(item) bool) item {
 	return i.await(i.t.bounds().Finish, what, ok)
 }
@@ -182,7 +183,7 @@ func (i *testItem) succeeded() item {
 	return di
 }
 
-// finish lets a slow item succeed and waits for its end.
+// finish lets a slow item succeed and waits for the end of its run.
 func (i *testItem) finish() item {
 	i.letFinish()
 	if i.t.jobs() {
@@ -220,7 +221,7 @@ func (i *testItem) comesToRest() {
 // gone waits until the item is deleted, and its whole history is recorded.
 func (i *testItem) gone() { i.goneWithin(i.t.bounds().Finish) }
 
-// goneWithin is gone with a bound of its own. It ends the check when the job of the deletion ends without deleting the item.
+// goneWithin is gone with the given time limit. It fails if the job of the deletion ends and the item still exists.
 func (i *testItem) goneWithin(bound time.Duration) {
 	i.goneOr(bound, func(di item) bool {
 		if i.t.jobs() && hasFinishedJob(di) {

@@ -39,7 +39,8 @@ type junitText struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes the report as JUnit: a suite per revision, a case per check; not applicable is skipped.
+// WriteJUnit writes the report as JUnit with a suite per revision and a case per check. A check that is not applicable
+// is a skipped case.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	out := junitSuites{Name: "conformance of " + r.Subject}
 	for _, result := range r.Results {
@@ -55,7 +56,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	return nil
 }
 
-// of finds or makes the suite of a revision.
+// of returns the suite of a revision, and creates it if necessary.
 func (s *junitSuites) of(subject string, revision contract.Revision) *junitSuite {
 	name := subject + "." + string(revision)
 	i := slices.IndexFunc(s.Suites, func(suite junitSuite) bool { return suite.Name == name })

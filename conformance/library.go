@@ -17,8 +17,9 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// Library is a Start for deployers made with deployerlib: it runs what args returns in a manager of its own, without leader
-// election. Metrics go nowhere, and times that the arguments leave out are short, as in package landscapertest.
+// Library returns a value of Subject.Start for deployers made with deployerlib. It runs the deployer in a manager of
+// its own, without leader election. Metrics are discarded, and durations that args does not set are short, as in
+// package landscapertest.
 func Library(args func() deployerlib.DeployerArgs) func(context.Context, *rest.Config) error {
 	return func(ctx context.Context, cfg *rest.Config) error {
 		scheme, err := landscapertest.Scheme()
@@ -32,7 +33,7 @@ func Library(args func() deployerlib.DeployerArgs) func(context.Context, *rest.C
 			Controller: config.Controller{SkipNameValidation: new(true)},
 		})
 		if err != nil {
-			return fmt.Errorf("make manager: %w", err)
+			return fmt.Errorf("create manager: %w", err)
 		}
 		if err := deployerlib.Add(logr.Discard(), mgr, nil, a); err != nil {
 			return err
@@ -41,7 +42,7 @@ func Library(args func() deployerlib.DeployerArgs) func(context.Context, *rest.C
 	}
 }
 
-// shorten fills in what a test wants different from a real process.
+// shorten sets short durations where the arguments set none.
 func shorten(a *deployerlib.DeployerArgs) {
 	if a.Registerer == nil {
 		a.Registerer = prometheus.NewRegistry()

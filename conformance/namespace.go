@@ -27,10 +27,10 @@ type namespace struct {
 	env     *env
 	name    string
 	history *History
-	foreign map[string]bool // items that the deployer must not touch, so it does not delete them either
+	foreign map[string]bool // items that the deployer must not process, so it does not delete them either
 }
 
-// newNamespace creates a namespace with Context and Target and begins to record.
+// newNamespace creates a namespace with Context and Target and starts recording.
 func (e *env) newNamespace(ctx context.Context) (*namespace, error) {
 	created := &corev1.Namespace{}
 	created.GenerateName = "conformance-"
@@ -57,7 +57,7 @@ func (e *env) newNamespace(ctx context.Context) (*namespace, error) {
 func (ns *namespace) makeTarget(ctx context.Context, name string, labels map[string]string) error {
 	spec, err := ns.env.subject.Target(ns.env.config)
 	if err != nil {
-		return fmt.Errorf("make content of Target: %w", err)
+		return fmt.Errorf("create content of Target: %w", err)
 	}
 	target := &lsv1alpha1.Target{Spec: spec}
 	target.Namespace, target.Name, target.Labels = ns.name, name, labels

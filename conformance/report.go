@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Outcome is how a check ended.
+// Outcome is the outcome of a check.
 type Outcome string
 
 // The outcomes.
@@ -22,27 +22,27 @@ const (
 	NotApplicable Outcome = "n/a"
 )
 
-// Result is what a check showed under one revision.
+// Result is the result of a check under one revision.
 type Result struct {
 	// Check is what was checked.
 	Check Check
-	// Revision is the contract that was spoken.
+	// Revision is the revision of the contract that was used.
 	Revision contract.Revision
-	// Outcome: pass, fail or not applicable.
+	// Outcome is pass, fail or not applicable.
 	Outcome Outcome
 	// Fault says what is wrong. It is empty unless the check failed.
 	Fault string
-	// Seen is the evidence: what is wrong, or why it does not apply; and the phases that items showed.
+	// Seen is the evidence: what is wrong, or why the check does not apply, and the phases of the items.
 	Seen string
-	// Took is how long it took.
+	// Took is the duration of the check.
 	Took time.Duration
 }
 
-// Report is the outcome of all checks of a subject, in the order in which they ran.
+// Report holds the results of all checks of a subject, in the order in which they ran.
 type Report struct {
 	// Subject is the name of the subject.
 	Subject string
-	// Results are one per check and revision.
+	// Results has one result per check and revision.
 	Results []Result
 }
 
@@ -57,7 +57,7 @@ func (r *Report) Failed(revision contract.Revision) []string {
 	return names
 }
 
-// Count returns how many checks ended with an outcome.
+// Count returns how many checks have an outcome.
 func (r *Report) Count(o Outcome) int {
 	n := 0
 	for _, result := range r.Results {
@@ -68,7 +68,7 @@ func (r *Report) Count(o Outcome) int {
 	return n
 }
 
-// Err is an error that names all checks that failed; nil when none did.
+// Err returns an error that lists all failed checks, or nil if none failed.
 func (r *Report) Err() error {
 	var errs []error
 	for _, result := range r.Results {
@@ -79,17 +79,17 @@ func (r *Report) Err() error {
 	return errors.Join(errs...)
 }
 
-// Row is the verdict about one row of the specification.
+// Row is the verdict for one row of the specification.
 type Row struct {
-	// ID is the row's, like C10.
+	// ID is the ID of the row, like C10.
 	ID string
-	// Outcome is fail if one of its checks failed, else pass if one passed.
+	// Outcome is fail if one of its checks failed, otherwise pass if one passed, and otherwise not applicable.
 	Outcome Outcome
-	// Failed are the checks that failed, as revision/name.
+	// Failed lists the failed checks as revision/name.
 	Failed []string
 }
 
-// Rows returns the verdict about each row that a check stands for, sorted by family and number.
+// Rows returns the verdict for each row that a check covers, sorted by family and number.
 func (r *Report) Rows() []Row {
 	byID := map[string]*Row{}
 	var rows []*Row
@@ -123,7 +123,7 @@ func (w *Row) add(result Result) {
 	}
 }
 
-// compareIDs sorts C2 before C10, and families by name.
+// compareIDs orders IDs by family and number, so that C2 precedes C10.
 func compareIDs(a, b string) int {
 	familyA, familyB := strings.TrimRight(a, "0123456789"), strings.TrimRight(b, "0123456789")
 	if familyA != familyB {

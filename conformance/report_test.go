@@ -34,7 +34,7 @@ func report(t *testing.T) *conformance.Report {
 	return &conformance.Report{Subject: "sample", Results: []conformance.Result{
 		{Check: check(t, "succeeds"), Revision: contract.RevisionJobID, Outcome: conformance.Pass, Seen: "valid: Init > Succeeded (4 versions)", Took: 1500 * time.Millisecond},
 		{Check: check(t, "deployer"), Revision: contract.RevisionJobID, Outcome: conformance.Fail, Fault: "status.deployer is {}", Seen: "status.deployer is {}\nvalid: Succeeded (2 versions)", Took: 61 * time.Millisecond},
-		{Check: check(t, "uninstall"), Revision: contract.RevisionJobID, Outcome: conformance.NotApplicable, Seen: "the subject does not say what is deployed"},
+		{Check: check(t, "uninstall"), Revision: contract.RevisionJobID, Outcome: conformance.NotApplicable, Seen: "the subject does not report what is deployed"},
 		{Check: check(t, "succeeds"), Revision: contract.RevisionAnnotation, Outcome: conformance.Fail, Fault: "a valid item ended as \"Failed\"", Seen: "a valid item ended as \"Failed\""},
 	}}
 }
@@ -53,7 +53,7 @@ job-id revision
                ! status.deployer is {}
                  valid: Succeeded (2 versions)
   n/a          uninstall  an item is gone only after what it deployed [C13, L33]
-                 the subject does not say what is deployed
+                 the subject does not report what is deployed
 
 annotation revision
   FAIL   0.0s  succeeds   a valid item ends as Succeeded, without an error [C10, L34]
@@ -119,7 +119,7 @@ func TestWriteJUnit(t *testing.T) {
 		`<testsuite name="sample.annotation" tests="1" failures="1" skipped="0">`,
 		`<testcase classname="sample.job-id" name="a valid item ends as Succeeded, without an error [C10, L34]" time="1.500">`,
 		`<failure message="status.deployer has name, identity and version">status.deployer is {}`,
-		`<skipped message="the subject does not say what is deployed"></skipped>`,
+		`<skipped message="the subject does not report what is deployed"></skipped>`,
 		`<system-out>valid: Init &gt; Succeeded (4 versions)</system-out>`,
 	} {
 		if !strings.Contains(got.String(), want) {

@@ -9,11 +9,11 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-// revisionFeatures is what the checks know of a revision.
+// revisionFeatures is what the checks need to know about a revision.
 type revisionFeatures struct {
-	// jobs is true if runs and deletions are asked for by handing out job IDs.
+	// jobs is true if job IDs request runs and deletions.
 	jobs bool
-	// definitions are those of Landscaper's types.
+	// definitions returns the definitions of Landscaper's types.
 	definitions func() []*apiextv1.CustomResourceDefinition
 	// statusField is a field of a deploy item's status that the definitions of older revisions do not have.
 	statusField string
@@ -24,7 +24,7 @@ var features = map[contract.Revision]revisionFeatures{
 	contract.RevisionAnnotation: {definitions: controlplane.ClassicCRDs, statusField: "phase"},
 }
 
-// revisionOf returns the newest revision that a definition of deploy items has the fields of, empty if there is none.
+// revisionOf returns the newest revision whose fields a definition of deploy items has, or "" if there is none.
 func revisionOf(crd *apiextv1.CustomResourceDefinition) contract.Revision {
 	for _, r := range contract.Revisions() {
 		for _, v := range crd.Spec.Versions {

@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// rules hold for every stored version of every item.
+// rules are checked against every stored version of every item.
 var rules = []Check{
 	{
 		Name: "finished-is-final", Rows: "[C10]", Revision: contract.RevisionJobID,
@@ -54,7 +54,7 @@ var rules = []Check{
 	{
 		Name: "failed-has-error", Rows: "[C10]", Promise: "at every moment: a failed item has a lastError",
 		rule: func(before, now item) string {
-			began := now.Status.JobID != before.Status.JobID // a new job was handed out, its run has not begun
+			began := now.Status.JobID != before.Status.JobID // there is a new job whose run has not begun
 			failed := now.Status.Phase == phases.Failed || now.Status.Phase == phases.DeleteFailed
 			return broken(!failed || began || now.Status.LastError != nil, "phase %q without lastError", now.Status.Phase)
 		},
@@ -117,7 +117,7 @@ var rules = []Check{
 	},
 }
 
-// finishedAt is when a job ended.
+// finishedAt returns when a job ended.
 func finishedAt(s lsv1alpha1.DeployItemStatus) string {
 	if s.TransitionTimes == nil || s.TransitionTimes.FinishedTime == nil {
 		return "no time"
@@ -125,7 +125,7 @@ func finishedAt(s lsv1alpha1.DeployItemStatus) string {
 	return s.TransitionTimes.FinishedTime.UTC().Format(time.RFC3339)
 }
 
-// broken is the text of a rule that does not hold.
+// broken returns the text of a violated rule, or "" if ok.
 func broken(ok bool, format string, args ...any) string {
 	if ok {
 		return ""
@@ -133,19 +133,19 @@ func broken(ok bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...) + " "
 }
 
-// judged is what the rules found in all histories of a revision.
+// judged holds the findings of the rules in all histories of a revision.
 type judged struct {
 	mu              sync.Mutex
 	items, versions int
 	faults          map[string][]string // by the name of the rule
 }
 
-// rulesOf are the rules of a revision.
+// rulesOf returns the rules of a revision.
 func rulesOf(revision contract.Revision) []Check {
 	return slices.DeleteFunc(slices.Clone(rules), func(c Check) bool { return c.Revision != "" && c.Revision != revision })
 }
 
-// add holds a history to the rules.
+// add checks a history against the rules.
 func (j *judged) add(h *History) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -160,7 +160,7 @@ func (j *judged) add(h *History) {
 	}
 }
 
-// firstFault is the first fault of a rule in the versions of an item.
+// firstFault returns the first violation of a rule in the versions of an item.
 func firstFault(c Check, versions []item) string {
 	before := versions[0]
 	for _, now := range versions {
@@ -175,7 +175,7 @@ func firstFault(c Check, versions []item) string {
 // shownFaults is how many faults of a rule are shown.
 const shownFaults = 3
 
-// verdict is what is known about a rule so far.
+// verdict returns the result of a rule so far.
 func (j *judged) verdict(c Check) (failed, seen string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -22,7 +22,7 @@ func otherManagers(di item) []string {
 	return managers
 }
 
-// stateOf is an item as text for failures.
+// stateOf returns an item as text for failures.
 func stateOf(di item) string {
 	text := fmt.Sprintf("phase %q", di.Status.Phase)
 	if s := di.Status; s.JobID != "" {
@@ -34,7 +34,7 @@ func stateOf(di item) string {
 	return text + errorOf(di)
 }
 
-// errorOf is an item's last error as text for failures; empty when there is none.
+// errorOf returns an item's last error as text for failures, or "" if there is none.
 func errorOf(di item) string {
 	if di.Status.LastError == nil {
 		return ""

@@ -11,21 +11,21 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// suite holds the subject to the checks of one revision, in the background: first those that may run side by side, then
-// those that have the deployer to themselves, then the rules, which judge what all the others did.
+// suite runs the checks of one revision in the background: first those that may run concurrently, then those that run
+// alone, then the rules, which judge what all the others did.
 type suite struct {
 	subject  Subject
 	revision contract.Revision
 	checks   []Check
 
-	results map[string]chan Result // by the name of the check; each gets its result, and is closed at the end
+	results map[string]chan Result // by the name of the check; each channel gets its result, and is closed at the end
 	cancel  context.CancelFunc
 	done    chan struct{}
-	// Once done: what went wrong beside the checks, and whether it was ended early.
+	// Set when done is closed: an error outside of the checks, and why the suite was interrupted.
 	err, interrupted error
 }
 
-// begin starts a suite. It ends by itself, or with stop.
+// begin starts a suite, which runs to its end or until stop.
 func begin(ctx context.Context, subject Subject, revision contract.Revision) *suite {
 	s := &suite{subject: subject, revision: revision, checks: subject.checks(revision), results: map[string]chan Result{}, done: make(chan struct{})}
 	for _, check := range s.checks {
@@ -59,7 +59,7 @@ func (s *suite) run(ctx context.Context) error {
 	return e.close()
 }
 
-// sideBySide runs the checks that leave the deployer alone, as many at a time as the subject allows.
+// sideBySide runs the checks that do not need the deployer alone, as many at a time as the subject allows.
 func (s *suite) sideBySide(ctx context.Context, e *env) {
 	group := errgroup.Group{}
 	group.SetLimit(s.subject.Parallel)
@@ -72,10 +72,10 @@ func (s *suite) sideBySide(ctx context.Context, e *env) {
 			return nil
 		})
 	}
-	_ = group.Wait() // the results have the failures
+	_ = group.Wait() // the results contain the failures
 }
 
-// runCheck runs a check and publishes its result, unless ctx ends before.
+// runCheck runs a check and publishes its result, unless ctx is done before.
 func (s *suite) runCheck(ctx context.Context, e *env, check Check) {
 	if ctx.Err() != nil {
 		return
@@ -88,7 +88,7 @@ func (s *suite) runCheck(ctx context.Context, e *env, check Check) {
 	s.results[check.Name] <- result
 }
 
-// result waits for the result of a check. Errors: why there is none.
+// result waits for the result of a check. The error says why there is none.
 func (s *suite) result(ctx context.Context, check Check) (Result, error) {
 	select {
 	case result, ok := <-s.results[check.Name]:
@@ -102,10 +102,10 @@ func (s *suite) result(ctx context.Context, check Check) (Result, error) {
 	}
 }
 
-// fault returns why results are missing. Call it when the suite is done.
+// fault returns why results are missing. Call it after the suite has ended.
 func (s *suite) fault() error { return errors.Join(s.err, s.interrupted) }
 
-// stop ends the suite and waits for it. It is not an error that checks were still running.
+// stop interrupts the suite and waits for it. Checks that were still running are not an error.
 func (s *suite) stop() error {
 	s.cancel()
 	<-s.done

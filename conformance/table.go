@@ -12,8 +12,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// WriteTable writes the report for people: a line per check with what was seen below it, the verdict about each row, and
-// at the end, where the eye is, what failed.
+// WriteTable writes the report as text: a line per check with the evidence below it, the verdict for each row, and
+// finally what failed.
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Conformance of %s: %s\n", r.Subject, r.counts())
@@ -33,7 +33,7 @@ func (r *Report) counts() string {
 	return fmt.Sprintf("%d passed, %d failed, %d not applicable", r.Count(Pass), r.Count(Fail), r.Count(NotApplicable))
 }
 
-// revisions are those with results, in order.
+// revisions returns the revisions with results, in order.
 func (r *Report) revisions() []contract.Revision {
 	var seen []contract.Revision
 	for _, result := range r.Results {
@@ -44,7 +44,7 @@ func (r *Report) revisions() []contract.Revision {
 	return seen
 }
 
-// writeRevision writes the checks of a revision; only one line if none of them applies, all for the same reason.
+// writeRevision writes the checks of a revision. If none of them applies for the same reason, it writes one line.
 func (r *Report) writeRevision(b *strings.Builder, revision contract.Revision) {
 	reasons := map[string]int{}
 	width, all := 0, 0
@@ -71,10 +71,10 @@ func (r *Report) writeRevision(b *strings.Builder, revision contract.Revision) {
 	}
 }
 
-// evidence is where the lines below a check begin.
+// evidence is the indentation of the lines below a check.
 const evidence = "              "
 
-// write writes a check: outcome, duration, name, promise and rows; below it first what is wrong, then what was seen.
+// write writes a check: outcome, duration, name, promise and rows, and below it first what is wrong, then the evidence.
 func (r Result) write(b *strings.Builder, width int) {
 	took := ""
 	if r.Outcome != NotApplicable {
@@ -89,7 +89,7 @@ func (r Result) write(b *strings.Builder, width int) {
 	}
 }
 
-// writeRows writes the verdict about each row.
+// writeRows writes the verdict for each row.
 func (r *Report) writeRows(b *strings.Builder) {
 	rows := r.Rows()
 	fmt.Fprint(b, "\nrows\n")
@@ -111,7 +111,7 @@ func (r *Report) writeRows(b *strings.Builder) {
 	}
 }
 
-// writeFailures writes what failed, a line each, with the first line of what is wrong.
+// writeFailures writes one line per failure, with the first line of what is wrong.
 func (r *Report) writeFailures(b *strings.Builder) {
 	if r.Count(Fail) == 0 {
 		fmt.Fprintf(b, "\n%s\n", r.counts())
@@ -126,7 +126,7 @@ func (r *Report) writeFailures(b *strings.Builder) {
 	}
 }
 
-// Line is the result in one line: outcome, duration, revision and name.
+// Line returns the result as one line: outcome, duration, revision and name.
 func (r Result) Line() string {
 	return fmt.Sprintf("%-4s  %6s  %s/%s", r.Outcome, r.Took.Round(10*time.Millisecond), r.Revision, r.Check.Name)
 }

@@ -25,14 +25,14 @@ type item = *lsv1alpha1.DeployItem
 
 var phases = lsv1alpha1.DeployItemPhases
 
-// testContext is what a check works with, like testing.T. Its methods end the check if something is not as promised.
+// testContext is the context of a check, like testing.T. Its methods end the check if a promise is broken.
 type testContext struct {
 	ctx   context.Context
 	env   *env
 	ns    *namespace
-	alone bool // no other check needs the deployer
+	alone bool // no other check is running
 
-	// Items that checks use. None exists at the beginning.
+	// The items that checks use. None exists at the beginning.
 	valid, slow, invalid, foreign *testItem
 	barriers                      int
 
@@ -50,12 +50,12 @@ func newTestContext(ctx context.Context, e *env, alone bool) (*testContext, erro
 	return t, nil
 }
 
-// item returns an item that is not created yet.
+// item returns an item that has not been created yet.
 func (t *testContext) item(name string, config func(types.NamespacedName) any) *testItem {
 	return &testItem{t: t, key: types.NamespacedName{Namespace: t.ns.name, Name: name}, config: config}
 }
 
-// do runs f to its end or to its first failure. It returns the failure, or an empty string.
+// do runs f to its end or to its first failure. It returns the failure, or "".
 func (t *testContext) do(f func(*testContext)) string {
 	done := make(chan struct{})
 	go func() { // fail ends this goroutine, as testing.T.FailNow does
@@ -93,7 +93,7 @@ func (t *testContext) require(ok bool, format string, args ...any) {
 
 func (t *testContext) bounds() Bounds { return t.env.subject.Bounds }
 
-// jobs reports whether the revision has jobs: runs are requested by handing out job IDs.
+// jobs reports whether the revision has jobs, so that a job ID requests a run.
 func (t *testContext) jobs() bool { return t.env.jobs() }
 
 // succeeds deploys the valid item and waits for its success.
@@ -175,7 +175,7 @@ func (t *testContext) requireUnchanged(di item) {
 	}
 }
 
-// after returns the versions of an item after a given one.
+// after returns the versions of an item after the given one.
 func (t *testContext) after(di item) []item {
 	versions := t.item(di.Name, nil).versions()
 	i := slices.IndexFunc(versions, func(v item) bool { return v.ResourceVersion == di.ResourceVersion })
@@ -183,7 +183,7 @@ func (t *testContext) after(di item) []item {
 	return versions[i+1:]
 }
 
-// began requires that a version is the beginning of a run.
+// began requires that a version is the start of a run.
 func (t *testContext) began(di item) {
 	s := di.Status
 	t.require(s.Phase == phases.Init, "the first phase is %q", s.Phase)
@@ -223,7 +223,7 @@ func (t *testContext) goesOn(running item) {
 	t.must(t.ctx.Err())
 }
 
-// restart kills the deployer, does something and starts it again.
+// restart kills the deployer, calls meanwhile and starts the deployer again.
 func (t *testContext) restart(meanwhile func()) {
 	t.require(t.alone, "a check that restarts the deployer has to be alone")
 	t.must(t.env.deployer.Kill())
@@ -231,8 +231,9 @@ func (t *testContext) restart(meanwhile func()) {
 	t.must(t.env.launch(t.ctx))
 }
 
-// restartToLook restarts the deployer and waits until it has begun to process the items that existed when it started: an
-// item that was deployed meanwhile is finished. It may process other items after that one, so the caller has to wait.
+// restartToLook restarts the deployer and waits until it has begun to process the items that existed when it started,
+// which is proven by the end of an item that was deployed meanwhile. The deployer may process other items after that
+// one, so the caller must wait for them.
 func (t *testContext) restartToLook() {
 	meanwhile := t.item("meanwhile", t.env.subject.Valid)
 	t.restart(func() { meanwhile.deploy() })

@@ -9,11 +9,11 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// SetCondition returns the conditions with one of them set. It does not change conds. lastTransitionTime moves only with
-// the status, lastUpdateTime with any content: the same content twice changes nothing.
+// SetCondition returns the conditions with the condition of type t set. It does not change conds. lastTransitionTime
+// changes only with the status, and lastUpdateTime with any content. Setting the same content again changes nothing.
 //
-// The functions of apimachinery (meta.SetStatusCondition) do not fit: Landscaper's condition is a type of its own, with
-// codes and lastUpdateTime.
+// It is not meta.SetStatusCondition of apimachinery because Landscaper's condition is a type of its own, with codes and
+// lastUpdateTime.
 func SetCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType, status lsv1alpha1.ConditionStatus,
 	reason, message string, now time.Time, codes ...lsv1alpha1.ErrorCode,
 ) []lsv1alpha1.Condition {
@@ -38,7 +38,8 @@ func SetCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType, stat
 	return out
 }
 
-// RemoveCondition returns the conditions without one type; conds itself is not changed. Nil when none is left.
+// RemoveCondition returns the conditions without those of type t. It does not change conds. It returns nil if no
+// condition is left.
 func RemoveCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType) []lsv1alpha1.Condition {
 	if GetCondition(conds, t) == nil {
 		return conds
@@ -52,7 +53,7 @@ func RemoveCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType) [
 	return out
 }
 
-// GetCondition returns a copy of a condition; nil when there is none.
+// GetCondition returns a copy of the condition of type t, or nil if there is none.
 func GetCondition(conds []lsv1alpha1.Condition, t lsv1alpha1.ConditionType) *lsv1alpha1.Condition {
 	for i := range conds {
 		if conds[i].Type == t {

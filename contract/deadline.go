@@ -10,8 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Timeout is how long a run of the item may take: spec.timeout, else [DefaultTimeout]. False: "none" or 0, the run has
-// no deadline. A negative timeout is an error with ERR_CONFIGURATION_PROBLEM.
+// Timeout returns how long a run of the item may take: spec.timeout, or [DefaultTimeout] if it is not set. It returns
+// false if the run has no deadline because the timeout is "none" or 0. A negative timeout is an error with the code
+// ERR_CONFIGURATION_PROBLEM.
 func Timeout(di *lsv1alpha1.DeployItem) (time.Duration, bool, error) {
 	switch {
 	case di == nil || di.Spec.Timeout == nil:
@@ -28,12 +29,13 @@ func Timeout(di *lsv1alpha1.DeployItem) (time.Duration, bool, error) {
 	}
 }
 
-// Deadline is when the item's run has to end; false when it has no deadline (no timeout, an invalid one, or nothing
-// says when the run began). Retries, waiting and restarts do not move it. The run began at
-//   - job ID: transitionTimes.initTime, else lastReconcileTime;
+// Deadline returns the time by which the item's run must end. It returns false if the run has no deadline: there is no
+// timeout, the timeout is invalid, or the start of the run is not recorded. Retries, waiting and restarts do not move
+// the deadline. The run began at
+//   - job ID: transitionTimes.initTime, or lastReconcileTime if that is not set;
 //   - annotation: lastReconcileTime;
 //   - background: lastTransitionTime of [ConditionBackground] while that is True. The first attempt has no deadline
-//     yet: the caller bounds it by now + [Timeout].
+//     yet; the caller limits it to now + [Timeout].
 func Deadline(di *lsv1alpha1.DeployItem, d Decision) (time.Time, bool) {
 	timeout, limited, err := Timeout(di)
 	if di == nil || err != nil || !limited {
@@ -56,8 +58,9 @@ func runStart(di *lsv1alpha1.DeployItem, d Decision) *metav1.Time {
 	return nil
 }
 
-// AbortDeadline is when Abort has to end: [AbortTimeout] after it was first seen or after the abort-time annotation,
-// whichever is earlier. An abort-time that cannot be read, or that is older than the run, does not count.
+// AbortDeadline returns the time by which Abort must end: [AbortTimeout] after the abort was first seen or after the
+// time in the abort-time annotation, whichever is earlier. It ignores an abort-time that it cannot parse or that is
+// older than the run.
 func AbortDeadline(di *lsv1alpha1.DeployItem, firstSeen time.Time) time.Time {
 	deadline := firstSeen.Add(AbortTimeout)
 	if di == nil {
@@ -74,15 +77,15 @@ func AbortDeadline(di *lsv1alpha1.DeployItem, firstSeen time.Time) time.Time {
 	return deadline
 }
 
-// TimeoutError is lastError of a run that did not end in time: ERR_TIMEOUT, reason ProgressingTimeout. cause is the
-// error that the run ended with so far, nil when there was none; its text is kept in the message.
+// TimeoutError returns the lastError of a run that did not end in time, with the code ERR_TIMEOUT and the reason
+// ProgressingTimeout. cause is the last error of the run, or nil if there was none. The message includes its text.
 func TimeoutError(cause *lsv1alpha1.Error, timeout time.Duration, now time.Time) *lsv1alpha1.Error {
 	return timeoutError(progressingTimeoutOperation, lsv1alpha1.ProgressingTimeoutReason,
 		fmt.Sprintf("not finished within %s", timeout), cause, now)
 }
 
-// AbortTimeoutError is lastError of an Abort that did not end in time: ERR_TIMEOUT, reason AbortingTimeout. cause as in
-// [TimeoutError].
+// AbortTimeoutError returns the lastError of an Abort that did not end in time, with the code ERR_TIMEOUT and the
+// reason AbortingTimeout. cause is as in [TimeoutError].
 func AbortTimeoutError(cause *lsv1alpha1.Error, now time.Time) *lsv1alpha1.Error {
 	return timeoutError(AbortingTimeoutOperation, AbortingTimeoutReason, "not aborted in time", cause, now)
 }
@@ -91,7 +94,7 @@ func timeoutError(operation, reason, message string, cause *lsv1alpha1.Error, no
 	return newError(operation, reason, withCause(message, cause), now, lsv1alpha1.ErrorTimeout)
 }
 
-// withCause appends why a run had not come to an end, as far as that is known.
+// withCause appends the last known error of an unfinished run to message.
 func withCause(message string, cause *lsv1alpha1.Error) string {
 	if cause == nil || cause.Message == "" {
 		return message

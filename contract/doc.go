@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contract is what Landscaper and a deployer promise each other, as pure functions on a DeployItem:
-// no client, no clock (now is a parameter), no I/O, no logging.
+// Package contract implements the contract between Landscaper and a deployer as pure functions on a DeployItem. They
+// use no client, clock (now is a parameter), I/O or logging.
 //
-// A pass over an item is four calls, and everything between them belongs to the caller:
+// A reconcile of an item consists of four calls. Everything between them is up to the caller:
 //
-//	d := contract.Evaluate(item, contract.Options{Now: now})       // what is wanted of this item?
-//	contract.Start(item, d, contract.StartInfo{Now: now, …})       // d.Due && d.New: status of a started run; persist it
-//	o := contract.Judge(contract.Return{Action: d.Action, …})      // what does the deployer's return mean?
-//	contract.Apply(item, d, o, now, started)                       // status of the outcome, all fields together; persist it
+//	d := contract.Evaluate(item, contract.Options{Now: now})       // what has to be done?
+//	contract.Start(item, d, contract.StartInfo{Now: now, …})       // if d.Due && d.New: the status of a started run; persist it
+//	o := contract.Judge(contract.Return{Action: d.Action, …})      // what does the deployer's result mean?
+//	contract.Apply(item, d, o, now, started)                       // the status of the outcome, all fields together; persist it
 //
-// There are two revisions of the contract, chosen per item by [Detect]: the annotation revision (operation and
+// The contract has two revisions, which [Detect] chooses per item: the annotation revision (operation and
 // reconcile-time annotations, generation against observedGeneration) and the job-ID revision (status.jobID against
-// status.jobIDFinished). Every function that writes takes the revision and touches only the fields of that
-// revision's closed list; [Mask] is the last line of defence and asserts it.
+// status.jobIDFinished). Every function that writes follows the revision and changes only the fields that this revision
+// may write. [Mask] enforces this once more before a status is stored.
 //
 // Times are written in whole seconds, as the API server stores them, so a status in memory equals the stored one.
 //
-// The rules in plain words, with tables, stand in docs/contract.md.
+// docs/contract.md explains the rules and lists them in tables.
 package contract

@@ -13,15 +13,16 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Fault is an error with operation, reason and codes, as Landscaper's own errors are, that reads no clock.
+// Fault is an error with an operation, a reason and codes, like Landscaper's own errors. Unlike them it has no
+// timestamps, so creating one needs no clock.
 type Fault struct {
 	Operation, Reason, Message string
 	Codes                      []lsv1alpha1.ErrorCode
-	// Err is the cause, nil when there is none; its text follows the message.
+	// Err is the cause, or nil if there is none. Its text follows the message.
 	Err error
 }
 
-// Error is message and cause in one text.
+// Error returns the message followed by the text of the cause.
 func (f *Fault) Error() string {
 	switch {
 	case f.Err == nil:
@@ -36,17 +37,17 @@ func (f *Fault) Error() string {
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// LandscaperError returns the fault as the API knows it, without times.
+// LandscaperError returns the fault as the API type, without times and without the cause.
 func (f *Fault) LandscaperError() *lsv1alpha1.Error {
 	return &lsv1alpha1.Error{Operation: f.Operation, Reason: f.Reason, Message: f.Message, Codes: slices.Clone(f.Codes)}
 }
 
-// lsError is the part of the Landscaper's error interface that is needed here.
+// lsError is the part of Landscaper's error interface that this package needs.
 type lsError interface{ LandscaperError() *lsv1alpha1.Error }
 
-// NewError turns an error into one for the status: one line of at most 1 KiB of valid UTF-8, with the codes of the
-// whole tree. The outermost Landscaper error in the tree decides operation and reason, else the arguments do; the text
-// of everything that wraps it is kept. nil in, nil out.
+// NewError converts err to an error for the status: one line of at most 1 KiB of valid UTF-8, with the codes of the
+// whole error tree. Operation and reason come from the outermost Landscaper error in the tree, and from the arguments
+// where that has none. The text of everything that wraps it is kept. NewError returns nil if err is nil.
 func NewError(err error, operation, reason string, now time.Time) *lsv1alpha1.Error {
 	if err == nil {
 		return nil
@@ -76,22 +77,22 @@ func newError(operation, reason, message string, now time.Time, codes ...lsv1alp
 	}
 }
 
-// Codes collects the error codes of the whole tree, outermost first, each once: through Unwrap of one and of many
-// errors, and through Kubernetes aggregates.
+// Codes returns the error codes of the whole error tree, outermost first and without duplicates. It follows Unwrap of
+// one or several errors, and Kubernetes aggregates.
 func Codes(err error) []lsv1alpha1.ErrorCode {
 	var codes []lsv1alpha1.ErrorCode
 	visit(err, func(e *lsv1alpha1.Error) { codes = appendNew(codes, e.Codes) })
 	return codes
 }
 
-// Unrecoverable reports whether one of the codes makes a retry pointless. Source: the API module's list.
+// Unrecoverable reports whether one of the codes makes a retry pointless, according to the list of the API module.
 func Unrecoverable(codes []lsv1alpha1.ErrorCode) bool {
 	return slices.ContainsFunc(codes, func(c lsv1alpha1.ErrorCode) bool {
 		return slices.Contains(lsv1alpha1.UnrecoverableErrorCodes, c)
 	})
 }
 
-// maxTree bounds the walk through an error: a cyclic one must not hang a worker.
+// maxTree bounds the walk through an error tree, so that a cyclic one cannot hang a worker.
 const maxTree = 1000
 
 // visit calls do for each Landscaper error in the tree, depth first, outermost first.
@@ -114,7 +115,7 @@ func visit(err error, do func(*lsv1alpha1.Error)) {
 	}
 }
 
-// children are the errors that e wraps, in a slice of their own.
+// children returns the errors that e wraps, as a new slice.
 func children(e error) []error {
 	switch w := e.(type) { //nolint:errorlint // the walk itself unwraps
 	case interface{ Unwrap() error }:
@@ -128,7 +129,7 @@ func children(e error) []error {
 	}
 }
 
-// isNil also finds the nil pointer in an error that is not nil: its methods may panic.
+// isNil reports whether err is nil or holds a nil pointer, whose methods may panic.
 func isNil(err error) bool {
 	if err == nil {
 		return true

@@ -9,10 +9,10 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Action is what one reconcile does with an item: at most one deployer call.
+// Action is what one reconcile does with an item. Each reconcile makes at most one deployer call.
 type Action string
 
-// The actions. When several apply the first of this list wins: abort, force-reconcile, delete, reconcile.
+// The actions. If several apply, the first of abort, force-reconcile, delete, reconcile wins.
 const (
 	ActionNone           Action = ""
 	ActionAbort          Action = "abort"
@@ -21,79 +21,82 @@ const (
 	ActionReconcile      Action = "reconcile"
 )
 
-// Options say how Evaluate looks at an item.
+// Options configures Evaluate.
 type Options struct {
-	// Revision forces a revision; empty: [Detect].
+	// Revision forces a revision. If it is empty, [Detect] decides.
 	Revision Revision
-	// Now is the time of the pass; the zero time expires nothing.
+	// Now is the time of the reconcile. If it is zero, no deadline counts as passed.
 	Now time.Time
 }
 
-// Decision is what the default logic wants of an item. Pure data.
+// Decision is what has to be done with an item now. It is pure data.
 type Decision struct {
-	// Revision is the contract that this pass follows.
+	// Revision is the revision of the contract that this reconcile follows.
 	Revision Revision
-	// Action is what a run, due or forced, would do. ActionNone only when nothing may run at all: the item is ignored,
-	// terminating without our finalizer, or nil.
+	// Action is what a run would do, whether it is due or forced. It is ActionNone only if nothing may run at all: the
+	// item is ignored, is terminating without Landscaper's finalizer, or is nil.
 	Action Action
-	// Due: the default logic wants a run.
+	// Due reports that a run is due.
 	Due bool
-	// New: the due run begins with this pass; Start must be applied and persisted before the action. Implies Due.
+	// New reports that the due run begins with this reconcile. Start must be applied and persisted before the action.
+	// New implies Due.
 	New bool
-	// Background: the run is (or, when it is not due, a forced one would be) a background run on a finished job-ID item.
+	// Background reports that the run, or the run that a hook could force, is a background run on a finished job-ID
+	// item.
 	Background bool
-	// Forceable: a ShouldReconcile hook may force a run. Always true when Due; see [Decision.Force].
+	// Forceable reports that a ShouldReconcile hook may force a run. It is always set if Due is; see [Decision.Force].
 	Forceable bool
-	// Unchanged: updateOnChangeOnly says that there is nothing to do. Due, but unless a hook forces the run the job
-	// ends without a call: [FinishUnchanged].
+	// Unchanged reports that updateOnChangeOnly makes the due job unnecessary. Unless a hook forces the run, the job
+	// ends without a deployer call; see [FinishUnchanged].
 	Unchanged bool
-	// SkipUninstall: Delete without calling the deployer; only the finalizer goes.
+	// SkipUninstall reports that the deletion only removes the finalizer and does not call the deployer.
 	SkipUninstall bool
-	// Expired: the deadline passed; end the run as failed without calling the deployer: [TimedOut].
+	// Expired reports that the deadline has passed. The run ends as failed without a deployer call; see [TimedOut].
 	Expired bool
-	// NewJob: test-reconcile on a finished job; Start needs a fresh StartInfo.JobID.
+	// NewJob reports a test-reconcile on a finished job. Start needs a new StartInfo.JobID.
 	NewJob bool
-	// Paused: [PausedAnnotation] holds back whatever is wanted; neither due nor forceable. Not set when an abort or a run
-	// in progress goes on all the same.
+	// Paused reports that [PausedAnnotation] holds everything back: nothing is due or forceable. It is not set if an
+	// abort or a run in progress continues despite the pause.
 	Paused bool
-	// Held: something would be due if the item were not paused. Implies Paused; see [MarkPaused].
+	// Held reports that something would be due if the item were not paused. It implies Paused; see [MarkPaused].
 	Held bool
-	// Remove lists annotation keys to remove: after the start was persisted when New, right away otherwise.
-	// force-reconcile and an abort that still has work to do are not in it: [Outcome.Consumed].
+	// Remove lists the annotation keys to remove: after the start was persisted if New is set, immediately otherwise.
+	// It does not contain force-reconcile or an abort that is still in progress; see [Outcome.Consumed].
 	Remove []string
-	// Reason says why the item is due, or is not.
+	// Reason says why a run is due or not.
 	Reason Reason
 }
 
-// Reason says why an item is due, or is not. It is one word in CamelCase, such as NewJob or Finished.
+// Reason says why a run is due or not. It is one word in CamelCase, such as NewJob or Finished.
 type Reason string
 
-// The reasons. The comments of those that lead to a run begin with "due".
+// The reasons. The comments of those that start a run begin with "due".
 const (
-	reasonNoItem           Reason = "NoItem"           // nil
+	reasonNoItem           Reason = "NoItem"           // the item is nil
 	reasonUnknownRevision  Reason = "UnknownRevision"  // the forced revision does not exist
 	reasonIgnored          Reason = "Ignored"          // annotation ignore on a final phase
-	reasonNoFinalizer      Reason = "NoFinalizer"      // terminating without our finalizer
-	reasonAwaitingJob      Reason = "AwaitingJob"      // managed by an Execution and never asked for
-	reasonDeleteFailed     Reason = "DeleteFailed"     // Delete failed; rests until a new operation, generation or job
+	reasonNoFinalizer      Reason = "NoFinalizer"      // terminating without Landscaper's finalizer
+	reasonAwaitingJob      Reason = "AwaitingJob"      // an Execution manages the item and has not requested a run yet
+	reasonDeleteFailed     Reason = "DeleteFailed"     // Delete failed; no retry before a new operation, generation or job
 	reasonPaused           Reason = "Paused"           // something would be due, but the item is paused
-	reasonFinished         Reason = "Finished"         // final and nothing new
-	reasonNeverRun         Reason = "NeverRun"         // job ID: no job was ever finished, background runs are refused
-	reasonDeletionPending  Reason = "DeletionPending"  // job ID: terminating, the job that deletes is still to come
-	reasonGenerationMoved  Reason = "GenerationMoved"  // job ID: the spec changed, its job is still to come
+	reasonFinished         Reason = "Finished"         // the run has ended and nothing new is requested
+	reasonNeverRun         Reason = "NeverRun"         // job ID: no job was ever finished, so no background run
+	reasonDeletionPending  Reason = "DeletionPending"  // job ID: terminating, the job of the deletion is not there yet
+	reasonGenerationMoved  Reason = "GenerationMoved"  // job ID: the spec changed, its job is not there yet
 	reasonNotFinal         Reason = "NotFinal"         // job ID: finished job with a phase that is not final
 	reasonOperation        Reason = "Operation"        // due: the operation annotation
 	reasonGeneration       Reason = "Generation"       // due: generation differs from observedGeneration
 	reasonNotStarted       Reason = "NotStarted"       // due: never started
-	reasonInProgress       Reason = "InProgress"       // due: a started run goes on
-	reasonDeletion         Reason = "Deletion"         // due: terminating and no Delete ran yet
-	reasonNewJob           Reason = "NewJob"           // due: a job that was not started
-	reasonUnchanged        Reason = "Unchanged"        // due: a new job, but updateOnChangeOnly and nothing changed
-	reasonBackgroundOwed   Reason = "BackgroundOwed"   // due: a background run has to be tried again
+	reasonInProgress       Reason = "InProgress"       // due: a run in progress continues
+	reasonDeletion         Reason = "Deletion"         // due: terminating, and no Delete has run yet
+	reasonNewJob           Reason = "NewJob"           // due: a job that has not started
+	reasonUnchanged        Reason = "Unchanged"        // due: a new job, but updateOnChangeOnly is set and nothing changed
+	reasonBackgroundOwed   Reason = "BackgroundOwed"   // due: a background run has to be retried
 	reasonBackgroundForced Reason = "BackgroundForced" // due: force-reconcile on a finished job
 )
 
-// Evaluate tells what is wanted of an item now. It never changes the item and never panics, whatever the item holds.
+// Evaluate returns what has to be done with an item now. It does not change the item, and it does not panic, whatever
+// the item contains. The item may be nil.
 func Evaluate(di *lsv1alpha1.DeployItem, o Options) Decision {
 	d := Decision{Revision: resolve(di, o.Revision)}
 	if di == nil {
@@ -121,8 +124,8 @@ func Evaluate(di *lsv1alpha1.DeployItem, o Options) Decision {
 	return d
 }
 
-// Force is the decision after a hook forced the run: due, with a start of its own unless it runs in the background, and
-// never skipped as unchanged. Not forceable: d as it is.
+// Force returns the decision after a hook has forced the run: it is due, is not skipped as unchanged, and begins anew
+// unless it is a background run. If d is not forceable, Force returns d unchanged.
 func (d Decision) Force() Decision {
 	if !d.Forceable {
 		return d
@@ -134,19 +137,19 @@ func (d Decision) Force() Decision {
 	return d
 }
 
-// HasOurFinalizer reports whether an item carries Landscaper's finalizer, without which a deployer deletes nothing.
+// HasOurFinalizer reports whether an item carries Landscaper's finalizer. Without it, a deployer deletes nothing.
 func HasOurFinalizer(di *lsv1alpha1.DeployItem) bool {
 	return di != nil && slices.Contains(di.Finalizers, lsv1alpha1.LandscaperFinalizer)
 }
 
-// view is an item as Evaluate reads it.
+// view is the part of an item that Evaluate reads.
 type view struct {
 	di *lsv1alpha1.DeployItem
-	// op is the operation annotation; empty also for an abort that found the run ended already.
+	// op is the operation annotation. It is empty if an abort came after the run had ended.
 	op       lsv1alpha1.Operation
 	phase    phase
 	deleting bool
-	// changed: the generation is not the one that was last started on.
+	// changed reports that the generation differs from the one of the last start.
 	changed bool
 }
 
@@ -180,7 +183,7 @@ func (v view) managed() bool {
 	return ok
 }
 
-// action picks exactly one action, in the order of the list of actions.
+// action picks one action, in the order of the list of actions.
 func (v view) action() Action {
 	switch {
 	case v.op == AbortOperation:
@@ -194,7 +197,7 @@ func (v view) action() Action {
 	}
 }
 
-// leftoverAbort lists the annotations of an abort that came too late: its run had ended.
+// leftoverAbort lists the annotations of an abort that came after its run had ended.
 func (v view) leftoverAbort() []string {
 	stored := lsv1alpha1.Operation(v.di.Annotations[lsv1alpha1.OperationAnnotation])
 	if stored != AbortOperation || v.op == AbortOperation {
@@ -207,8 +210,8 @@ func (v view) leftoverAbort() []string {
 	return keys
 }
 
-// expired reports whether a run that goes on has outlived its deadline. Abort has a deadline of its own, and removing
-// only the finalizer needs none.
+// expired reports whether a run in progress is past its deadline. Abort has its own deadline, and removing only the
+// finalizer needs none.
 func expired(di *lsv1alpha1.DeployItem, d Decision, now time.Time) bool {
 	if !d.Due || d.New || d.Action == ActionAbort || d.SkipUninstall || now.IsZero() {
 		return false

@@ -9,11 +9,11 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Apply writes an outcome into di.Status in memory, all fields together: phase, lastError (and its history under
-// [RevisionJobID]), the Waiting condition and, when the run ends, jobIDFinished and finishedTime. di.Status.Phase must be the
-// stored phase again, not what the deployer left there. A background run writes only lastReconcileTime (started) and
-// its condition. Phases and finish always fit each other, whatever o says: a final phase never without the finish, a
-// finish never without a final phase.
+// Apply writes an outcome to di.Status in memory, all fields together: phase, lastError (and its history under
+// [RevisionJobID]), the Waiting condition and, if the run ends, jobIDFinished and finishedTime. Before the call, set
+// di.Status.Phase back to the stored phase, because the deployer may have changed it. A background run writes only
+// lastReconcileTime (started) and its condition. Phase and finish always match, whatever o says: Apply never writes one
+// of a final phase and a finish without the other.
 func Apply(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, started time.Time) {
 	if di == nil {
 		return
@@ -52,7 +52,7 @@ func applyPhase(status *lsv1alpha1.DeployItemStatus, r Revision, o Outcome, dele
 	}
 }
 
-// applyBackground writes what a background run shows: that it succeeded, that it is owed, or that it was given up.
+// applyBackground writes the result of a background run: it succeeded, is pending, or has failed for good.
 func applyBackground(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, started time.Time) {
 	status := &di.Status
 	status.LastReconcileTime = stampRef(startTime(di, d.Revision, started))
@@ -73,13 +73,13 @@ func applyBackground(di *lsv1alpha1.DeployItem, d Decision, o Outcome, now, star
 	}
 }
 
-// waitMessage is one line that says what the deployer waits for.
+// waitMessage returns one line that says what the deployer waits for.
 func waitMessage(o Outcome) string {
 	return cmp.Or(OneLine(o.Message, MaxMessage), "the deployer is not done yet")
 }
 
-// BackgroundShowsSuccess reports whether [ConditionBackground] has nothing to take back: it is not there, or says that
-// the last background run succeeded. Another success changes nothing but lastReconcileTime then.
+// BackgroundShowsSuccess reports whether [ConditionBackground] is absent or says that the last background run
+// succeeded. In both cases another success changes only lastReconcileTime.
 func BackgroundShowsSuccess(di *lsv1alpha1.DeployItem) bool {
 	if di == nil {
 		return true
@@ -88,8 +88,8 @@ func BackgroundShowsSuccess(di *lsv1alpha1.DeployItem) bool {
 	return c == nil || c.Status == lsv1alpha1.ConditionFalse && c.Reason == conditionReasonSucceeded
 }
 
-// BackgroundWaits reports whether [ConditionBackground] says that the deployer was called in a background run and is not
-// done yet.
+// BackgroundWaits reports whether [ConditionBackground] says that a background run called the deployer and that the
+// deployer is not done yet.
 func BackgroundWaits(di *lsv1alpha1.DeployItem) bool {
 	if di == nil {
 		return false

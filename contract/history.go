@@ -6,9 +6,9 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// NeverDeployed reports whether it is certain that no deployer ever did anything for the item: either the status says
-// nothing at all, or [ConditionDeployed] is False. Such an item can be deleted without target, context or config.
-// An item with an unknown history counts as deployed. Ask before [Start] is applied in memory.
+// NeverDeployed reports whether certainly no deployer ever did anything for the item: its status is empty, or
+// [ConditionDeployed] is False. Such an item can be deleted without target, context or configuration. An item with an
+// unknown history counts as deployed. Call NeverDeployed before [Start] changes the item in memory.
 func NeverDeployed(di *lsv1alpha1.DeployItem) bool {
 	if di == nil {
 		return false

@@ -8,9 +8,10 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// HookFailed writes the error of a hook on an item that has nothing to do, in memory. No run ends by it, so the phase
-// stays. Under the job-ID revision lastError belongs to jobs: the [ConditionBackground] condition becomes Unknown
-// instead (a run that is owed stays owed: True with the new message). Under the annotation revision it is lastError.
+// HookFailed writes, in memory, the error of a hook that failed while no run was due. It does not end a run, so the
+// phase stays. Under the job-ID revision, where lastError belongs to jobs, [ConditionBackground] becomes Unknown, or
+// stays True with the new message if a background run is pending. Under the annotation revision the error becomes
+// lastError.
 func HookFailed(di *lsv1alpha1.DeployItem, d Decision, err error, now time.Time) {
 	if di == nil || err == nil {
 		return
@@ -19,20 +20,20 @@ func HookFailed(di *lsv1alpha1.DeployItem, d Decision, err error, now time.Time)
 	rulesOf(d.Revision).hookFailed(&di.Status, e, now)
 }
 
-// ShowsHookFailure reports whether the item still shows what [HookFailed] wrote.
+// ShowsHookFailure reports whether the item still shows an error that [HookFailed] wrote.
 func ShowsHookFailure(di *lsv1alpha1.DeployItem, d Decision) bool {
 	return di != nil && rulesOf(d.Revision).showsHookFailure(&di.Status)
 }
 
-// HookRecovered takes back what [HookFailed] wrote, once the hooks of an item that has nothing to do succeed again.
+// HookRecovered removes what [HookFailed] wrote. Call it when the hooks succeed again while no run is due.
 func HookRecovered(di *lsv1alpha1.DeployItem, d Decision) {
 	if ShowsHookFailure(di, d) {
 		rulesOf(d.Revision).hookRecovered(&di.Status)
 	}
 }
 
-// ShowsError reports whether the item shows e already. Run or no run, each error has its place: lastError, or
-// [ConditionBackground] for background runs and, under [RevisionJobID], for hooks that fail while no run is due.
+// ShowsError reports whether the item already shows e. Errors are in lastError, except those of background runs and,
+// under [RevisionJobID], of hooks that fail while no run is due, which are in [ConditionBackground].
 func ShowsError(di *lsv1alpha1.DeployItem, d Decision, e *lsv1alpha1.Error) bool {
 	switch {
 	case di == nil || e == nil:
@@ -52,5 +53,5 @@ func showsInBackground(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error)
 	return shown != nil && shown.Message == e.Message
 }
 
-// hookOperation is the operation of an error that a hook caused outside a run.
+// hookOperation is the operation of the error of a hook that fails outside a run.
 const hookOperation = "ExecuteHooks"

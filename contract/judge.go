@@ -10,51 +10,54 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Return is what came back from a deployer call.
+// Return is what a deployer call returned.
 type Return struct {
-	// Revision and Action are those of the decision; Deleting: the item has a deletionTimestamp.
+	// Revision and Action are those of the decision. Deleting reports that the item has a deletionTimestamp.
 	Revision Revision
 	Action   Action
 	Deleting bool
-	// Phase is what the deployer left in di.Status.Phase; it was handed [HandedPhase].
+	// Phase is the phase that the deployer left in di.Status.Phase. The call started with [HandedPhase].
 	Phase lsv1alpha1.DeployItemPhase
-	// KeepPhase: the phase is the deployer's memory, as in Landscaper's library. One of a run in progress is stored as the
-	// deployer left it, also with an error, and means that the call is not done.
+	// KeepPhase makes the phase the deployer's to manage, as in Landscaper's library: a phase of a run in progress is
+	// stored as the deployer left it, even with an error, and means that the call is not done.
 	KeepPhase bool
-	// Waiting: it returned "wait for" and no other error. Message is what it waits for.
+	// Waiting reports that the deployer returned a "wait for" error and no other. Message says what it waits for.
 	Waiting bool
 	Message string
 	// Err is any other error.
 	Err error
-	// LastError is what the deployer left in di.Status.LastError; the text of a failure without an error.
+	// LastError is what the deployer left in di.Status.LastError. If a run fails without an error, its text is used.
 	LastError *lsv1alpha1.Error
-	// Cause is why the run had not come to an end before the call, nil when that is not known; the error of an aborted
-	// run keeps its text.
+	// Cause is the last known reason why the run had not ended before the call, or nil. The error of an aborted run
+	// includes its text.
 	Cause *lsv1alpha1.Error
-	// Now is the time of the return.
+	// Now is the time at which the call returned.
 	Now time.Time
 }
 
-// Outcome is what a return means for the item. [Apply] writes it.
+// Outcome is the meaning of a deployer's result for the item. [Apply] writes it.
 type Outcome struct {
-	// Phase to store; empty: leave the stored one.
+	// Phase is the phase to store. If it is empty, the stored phase stays.
 	Phase lsv1alpha1.DeployItemPhase
-	// Final: the run ends with this: phase, jobIDFinished and finishedTime together.
+	// Final reports that the run ends: phase, jobIDFinished and finishedTime are written together.
 	Final bool
-	// Done: the action succeeded. After Delete the finalizer goes; nothing of the outcome needs to be stored then.
+	// Done reports that the action succeeded. After a successful Delete the finalizer is removed, and the outcome need
+	// not be stored.
 	Done bool
-	// Waiting: not done and not a failure; to be called again. Message is what for.
+	// Waiting reports that the deployer is not done, has not failed and must be called again. Message says what it
+	// waits for.
 	Waiting bool
 	Message string
-	// Consumed: the operation annotation (force-reconcile; abort with its abort-time) has had its effect and goes, after
-	// the outcome was stored.
+	// Consumed reports that the operation annotation (force-reconcile, or abort with its abort-time) has taken effect.
+	// Remove it after the outcome was stored.
 	Consumed bool
-	// Err goes to lastError; nil clears it.
+	// Err becomes lastError. If it is nil, lastError is cleared.
 	Err *lsv1alpha1.Error
 }
 
-// Judge tells what a deployer's return means. Errors win over everything else that came back; without an error the phase
-// that the deployer left decides, and an unknown or misplaced phase is an internal problem that fails the run.
+// Judge returns the outcome for a deployer's result. An error takes precedence over everything else. Without an error
+// the phase that the deployer left decides. An unknown phase, or one that the deployer must not set, fails the run as
+// an internal problem.
 func Judge(r Return) Outcome {
 	var o Outcome
 	switch {
@@ -77,12 +80,13 @@ func Judge(r Return) Outcome {
 	return o
 }
 
-// TimedOut is the outcome of a run, or of an Abort, whose time is over: e is [TimeoutError] or [AbortTimeoutError].
+// TimedOut returns the outcome of a run or an Abort that did not end in time. e is a [TimeoutError] or an
+// [AbortTimeoutError].
 func TimedOut(r Revision, deleting bool, e *lsv1alpha1.Error) Outcome {
 	return Outcome{Phase: FailedPhase(r, deleting), Final: true, Consumed: true, Err: e}
 }
 
-// operation is the word for the action in lastError.
+// operation returns the operation for lastError.
 func (r Return) operation() string {
 	switch r.Action {
 	case ActionAbort:
@@ -99,9 +103,9 @@ func (r Return) operation() string {
 // deletes reports whether the run belongs to a deletion.
 func (r Return) deletes() bool { return r.Deleting || r.Action == ActionDelete }
 
-// failedWith applies the error rules: Abort is tried again until its deadline; an unrecoverable code, or a failed phase
-// that the deployer set itself, ends the run; anything else is tried again, and the stored phase stays unless the deployer
-// keeps its own or says that the run makes progress.
+// failedWith applies the error rules. Abort is retried until its deadline. An unrecoverable code, or a failed phase
+// that the deployer set, ends the run. Anything else is retried, and the stored phase stays unless the deployer manages
+// the phase or reports progress.
 func (r Return) failedWith(e *lsv1alpha1.Error) Outcome {
 	switch {
 	case r.Action != ActionAbort && (Unrecoverable(e.Codes) || isFailure(r.Phase)):
@@ -112,7 +116,7 @@ func (r Return) failedWith(e *lsv1alpha1.Error) Outcome {
 	return Outcome{Phase: r.progress(), Err: e}
 }
 
-// keepsPhase reports whether the phase is one of a run in progress, and is to be stored as it is.
+// keepsPhase reports whether the phase is one of a run in progress that must be stored as it is.
 func (r Return) keepsPhase() bool {
 	switch r.Phase {
 	case phaseInit, phaseProgressing:
@@ -124,7 +128,8 @@ func (r Return) keepsPhase() bool {
 	}
 }
 
-// progress is the phase of a run that goes on after an error: the one that says so, if the deployer left it, else none.
+// progress returns the phase of a run that continues after an error if the deployer left such a phase, and ""
+// otherwise.
 func (r Return) progress() lsv1alpha1.DeployItemPhase {
 	if r.Action != ActionAbort && !r.KeepPhase && (r.Phase == phaseProgressing || r.Action == ActionDelete && r.Phase == phaseDeleting) {
 		return workPhase(r.deletes())
@@ -136,7 +141,7 @@ func (r Return) failed(e *lsv1alpha1.Error) Outcome {
 	return Outcome{Phase: FailedPhase(r.Revision, r.deletes()), Final: true, Err: e}
 }
 
-// aborted: Abort that returns without an error ends the run as failed, unless it says that it is not done yet.
+// aborted returns the outcome of an Abort without an error: the run ends as failed unless Abort is not done yet.
 func (r Return) aborted() Outcome {
 	if r.Waiting {
 		return Outcome{Waiting: true, Message: r.Message}
@@ -165,8 +170,8 @@ func (r Return) byPhase() Outcome {
 	}
 }
 
-// succeeded: Delete has nothing to store, the item goes with its finalizer. A force-reconcile on a terminating item does
-// not end the run: Delete follows.
+// succeeded returns the outcome of a successful action. Delete stores nothing, because the item is removed with its
+// finalizer. A force-reconcile on a terminating item does not end the run, because Delete follows.
 func (r Return) succeeded() Outcome {
 	if r.deletes() {
 		return Outcome{Done: true}
@@ -174,12 +179,12 @@ func (r Return) succeeded() Outcome {
 	return Outcome{Phase: phaseSucceeded, Final: true, Done: true}
 }
 
-// ownError is the error that the deployer left in the status, else one that says that it left none.
+// ownError returns the error that the deployer left in the status, or one that says that it left none.
 func (r Return) ownError() *lsv1alpha1.Error {
 	e := r.LastError
 	if e == nil || (e.Message == "" && e.Reason == "" && len(e.Codes) == 0) {
 		return newError(r.operation(), errorReasonDeployerFailed,
-			fmt.Sprintf("the deployer set phase %s and gave no error", r.Phase), r.Now)
+			fmt.Sprintf("the deployer set phase %s and returned no error", r.Phase), r.Now)
 	}
 	return newError(cmp.Or(e.Operation, r.operation()), cmp.Or(e.Reason, errorReasonDeployerFailed), e.Message, r.Now, e.Codes...)
 }

@@ -183,7 +183,7 @@ func TestJudgeTexts(t *testing.T) {
 	}{
 		"synthesised [C10]": {
 			contract.Return{Action: contract.ActionReconcile, Phase: phFailed},
-			stamped(lsv1alpha1.Error{Operation: "Reconcile", Reason: "DeployerFailed", Message: "the deployer set phase Failed and gave no error"}),
+			stamped(lsv1alpha1.Error{Operation: "Reconcile", Reason: "DeployerFailed", Message: "the deployer set phase Failed and returned no error"}),
 		},
 		"the deployer's own [C10]": {
 			contract.Return{Action: contract.ActionDelete, Phase: phDeleteFailed, LastError: own},
@@ -191,7 +191,7 @@ func TestJudgeTexts(t *testing.T) {
 		},
 		"an empty own one [C10]": {
 			contract.Return{Action: contract.ActionReconcile, Phase: phFailed, LastError: &lsv1alpha1.Error{Operation: "x"}},
-			stamped(lsv1alpha1.Error{Operation: "Reconcile", Reason: "DeployerFailed", Message: "the deployer set phase Failed and gave no error"}),
+			stamped(lsv1alpha1.Error{Operation: "Reconcile", Reason: "DeployerFailed", Message: "the deployer set phase Failed and returned no error"}),
 		},
 		"aborted, whatever it set [C4]": {
 			contract.Return{Action: contract.ActionAbort, Phase: phSucceeded, LastError: own},

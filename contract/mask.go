@@ -8,10 +8,11 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// Mask sets back to before everything in after that the revision may not write: the last guard in front of a status
-// write. [RevisionAnnotation] may write phase, observedGeneration, lastReconcileTime, deployer, lastError, conditions,
-// providerStatus and exportRef; [RevisionJobID] also the error history, transitionTimes, jobIDFinished and, on a finished item,
-// a new jobID. Under JobID a final phase and jobIDFinished only pass together.
+// Mask resets everything in after that the revision may not write to its value in before. It is the last check before a
+// status write. [RevisionAnnotation] may write phase, observedGeneration, lastReconcileTime, deployer, lastError,
+// conditions, providerStatus and exportRef. [RevisionJobID] may also write the error history, transitionTimes,
+// jobIDFinished and, on a finished item, a new jobID. Under RevisionJobID a final phase and jobIDFinished pass only
+// together.
 func Mask(r Revision, before, after *lsv1alpha1.DeployItemStatus) {
 	if before == nil || after == nil {
 		return

@@ -13,7 +13,7 @@ func IsPaused(di *lsv1alpha1.DeployItem) bool {
 	return di != nil && di.Annotations[PausedAnnotation] == "true"
 }
 
-// PauseMarked reports whether the item shows already what [MarkPaused] would write.
+// PauseMarked reports whether the item already shows what [MarkPaused] would write.
 func PauseMarked(di *lsv1alpha1.DeployItem, d Decision) bool {
 	if di == nil || d.Action == ActionNone {
 		return true
@@ -25,9 +25,9 @@ func PauseMarked(di *lsv1alpha1.DeployItem, d Decision) bool {
 	return shown == nil || IsPaused(di)
 }
 
-// MarkPaused makes [ConditionPaused] True in memory when the pause holds something back, and removes it when the pause
-// is over. Between the two it stays, so that a pause costs one write whatever comes meanwhile. An item on which nothing
-// may run is left alone.
+// MarkPaused sets [ConditionPaused] to True in memory if the pause holds something back, and removes it when the pause
+// ends. Until then the condition stays, so that a pause costs one write. MarkPaused does not change an item on which
+// nothing may run.
 func MarkPaused(di *lsv1alpha1.DeployItem, d Decision, now time.Time) {
 	switch {
 	case PauseMarked(di, d):
@@ -39,8 +39,8 @@ func MarkPaused(di *lsv1alpha1.DeployItem, d Decision, now time.Time) {
 	}
 }
 
-// pause holds back what d wants of a paused item, unless it is an abort or a run that began before. A run that would
-// begin anew in the middle of another one waits: that one goes on.
+// pause holds back what d would do with a paused item, unless it is an abort or a run that has already begun. A run
+// that would replace a run in progress waits, and the run in progress continues.
 func (v view) pause(d *Decision, now time.Time) {
 	switch {
 	case d.Due && d.Action == ActionAbort:

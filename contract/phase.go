@@ -8,7 +8,7 @@ import (
 
 type phase = lsv1alpha1.DeployItemPhase
 
-// The phases as constants: the API module keeps them in a variable that anybody could change.
+// The phases as constants. The API module defines them as variables, which other packages can change.
 const (
 	phaseInit         = phase(lsv1alpha1.PhaseStringInit)
 	phaseProgressing  = phase(lsv1alpha1.PhaseStringProgressing)
@@ -18,11 +18,12 @@ const (
 	phaseInitDelete   = phase(lsv1alpha1.PhaseStringInitDelete)
 	phaseDeleting     = phase(lsv1alpha1.PhaseStringDeleting)
 	phaseDeleteFailed = phase(lsv1alpha1.PhaseStringDeleteFailed)
-	// phaseAborted was final in the annotation revision. It is not written any more, but an old item may have it.
+	// phaseAborted was final in the annotation revision. It is no longer written, but old items may have it.
 	phaseAborted phase = "Aborted"
 )
 
-// IsFinal reports whether a phase ends a run: Succeeded, Failed, DeleteFailed and the old Aborted.
+// IsFinal reports whether a phase ends a run. The final phases are Succeeded, Failed, DeleteFailed and the obsolete
+// Aborted.
 func IsFinal(p lsv1alpha1.DeployItemPhase) bool {
 	switch p {
 	case phaseSucceeded, phaseFailed, phaseDeleteFailed, phaseAborted:
@@ -45,8 +46,9 @@ func IsWorking(p lsv1alpha1.DeployItemPhase) bool {
 // isFailure reports whether a phase says that the last run failed.
 func isFailure(p phase) bool { return p == phaseFailed || p == phaseDeleteFailed }
 
-// HandedPhase is the phase that a deployer call finds in the item, whatever is stored: the phase is an output of the
-// call, so "left alone" and "set to Progressing" stay apart. InitDelete for Delete under [RevisionJobID], else Init.
+// HandedPhase returns the phase that the item has when a deployer is called: InitDelete for Delete under
+// [RevisionJobID], and Init otherwise. It does not depend on the stored phase, so that a phase that the deployer left
+// alone differs from one that it set to Progressing.
 func HandedPhase(r Revision, a Action) lsv1alpha1.DeployItemPhase {
 	if a == ActionDelete {
 		return rulesOf(r).phases().initDelete
@@ -54,7 +56,8 @@ func HandedPhase(r Revision, a Action) lsv1alpha1.DeployItemPhase {
 	return phaseInit
 }
 
-// FailedPhase is the phase of a failed run: DeleteFailed for a deleting item under [RevisionJobID], else Failed.
+// FailedPhase returns the phase of a failed run: DeleteFailed for a terminating item under [RevisionJobID], and Failed
+// otherwise.
 func FailedPhase(r Revision, deleting bool) lsv1alpha1.DeployItemPhase {
 	if deleting {
 		return rulesOf(r).phases().deleteFailed
@@ -62,7 +65,7 @@ func FailedPhase(r Revision, deleting bool) lsv1alpha1.DeployItemPhase {
 	return phaseFailed
 }
 
-// startPhase is the phase that a started run stores.
+// startPhase returns the phase of a run that has started.
 func startPhase(r Revision, deleting bool) phase {
 	if deleting {
 		return rulesOf(r).phases().initDelete
@@ -70,7 +73,7 @@ func startPhase(r Revision, deleting bool) phase {
 	return phaseInit
 }
 
-// workPhase is the phase of a run that goes on.
+// workPhase returns the phase of a run in progress.
 func workPhase(deleting bool) phase {
 	if deleting {
 		return phaseDeleting
@@ -78,7 +81,7 @@ func workPhase(deleting bool) phase {
 	return phaseProgressing
 }
 
-// storedPhase translates a phase into one that the revision may store.
+// storedPhase converts p to a phase that the revision may store.
 func storedPhase(r Revision, p phase) phase {
 	switch p {
 	case phaseInitDelete:

@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// MaxProviderStatus is how large status.providerStatus may be, in bytes of JSON. It is never cut: a shortened inventory
-// would leak what it no longer names.
+// MaxProviderStatus is the largest status.providerStatus, in bytes of JSON. A larger one is refused and never cut,
+// because objects that a shortened inventory no longer names would be left behind.
 const MaxProviderStatus = 1 << 20
 
 // CheckProviderStatus returns an error if a provider status must not be stored. A valid one is absent, or a JSON object
 // of at most [MaxProviderStatus] bytes with a valid apiVersion and kind, and metadata of the right types if it has any.
-// The API server accepts an invalid one on /status and then refuses every later write to the item, also the removal of
-// its finalizer. The error has the code ERR_CONFIGURATION_PROBLEM.
+// The API server accepts an invalid one on /status and then refuses every later write to the item, including the
+// removal of its finalizer. The error has the code ERR_CONFIGURATION_PROBLEM.
 func CheckProviderStatus(raw *runtime.RawExtension) error {
 	if noRaw(raw) {
 		return nil
@@ -46,7 +46,7 @@ func CheckProviderStatus(raw *runtime.RawExtension) error {
 	return checkMetadata(object["metadata"])
 }
 
-// noRaw reports whether a raw extension holds nothing.
+// noRaw reports whether a raw extension is empty.
 func noRaw(raw *runtime.RawExtension) bool {
 	return raw == nil || (len(bytes.TrimSpace(raw.Raw)) == 0 && raw.Object == nil)
 }
@@ -69,7 +69,7 @@ func checkType(object map[string]json.RawMessage) error {
 	return nil
 }
 
-// text is a required string of an object.
+// text returns the value of a required string field.
 func text(object map[string]json.RawMessage, key string) (string, error) {
 	var s string
 	if err := json.Unmarshal(object[key], &s); err != nil || s == "" {

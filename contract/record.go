@@ -9,12 +9,12 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// MaxHistory is how many errors lastErrors keeps. Source: Landscaper.
+// MaxHistory is the number of errors that lastErrors keeps, as in Landscaper.
 const MaxHistory = 5
 
-// recordError makes e lastError, or clears lastError when e is nil. lastTransitionTime is kept while the operation stays
-// the same; under [RevisionJobID] firstError is set once and lastErrors keeps the newest five. The same content twice changes
-// nothing, so a retry with the same error writes nothing.
+// recordError makes e lastError, or clears lastError if e is nil. lastTransitionTime stays while the operation stays
+// the same. Under [RevisionJobID], firstError is set once and lastErrors keeps the newest five. The same content again
+// changes nothing, so a retry with the same error writes nothing.
 func recordError(status *lsv1alpha1.DeployItemStatus, r Revision, e *lsv1alpha1.Error, now time.Time) {
 	if status == nil {
 		return
@@ -35,7 +35,7 @@ func recordError(status *lsv1alpha1.DeployItemStatus, r Revision, e *lsv1alpha1.
 	rulesOf(r).recordHistory(status)
 }
 
-// sameError compares what errors say, not when.
+// sameError compares errors without their times.
 func sameError(a, b *lsv1alpha1.Error) bool {
 	return a != nil && b != nil && a.Operation == b.Operation && a.Reason == b.Reason && a.Message == b.Message &&
 		slices.Equal(a.Codes, b.Codes)

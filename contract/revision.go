@@ -29,9 +29,10 @@ func Revisions() []Revision {
 	return all
 }
 
-// Detect returns the revision that an item follows: the newest one that claims it. A job ID decides for [RevisionJobID]. Without
-// one, a run in progress stays under [RevisionAnnotation], so that an upgraded Landscaper cannot strand it; else the
-// deployer-type annotation decides for [RevisionJobID]. Everything else, nil included, is [RevisionAnnotation].
+// Detect returns the revision that an item follows, which is the newest one that claims it. An item with a job ID
+// follows [RevisionJobID]. Without a job ID, a run in progress stays under [RevisionAnnotation], so that an upgrade of
+// Landscaper cannot strand it; otherwise the deployer-type annotation selects [RevisionJobID]. All other items,
+// including nil, follow [RevisionAnnotation].
 func Detect(di *lsv1alpha1.DeployItem) Revision {
 	for _, r := range revisions {
 		if r.claims(di) {
@@ -41,7 +42,7 @@ func Detect(di *lsv1alpha1.DeployItem) Revision {
 	return ""
 }
 
-// resolve returns the forced revision if it accepts the item, and the detected one if nothing is forced or it does not.
+// resolve returns the forced revision if there is one and it accepts the item, and the detected one otherwise.
 func resolve(di *lsv1alpha1.DeployItem, forced Revision) Revision {
 	if forced != "" && rulesOf(forced).accepts(di) {
 		return forced
@@ -49,34 +50,35 @@ func resolve(di *lsv1alpha1.DeployItem, forced Revision) Revision {
 	return Detect(di)
 }
 
-// rules are what differs between the revisions. Each revision implements them in one file, and nothing else in this
-// package knows which revisions there are.
+// rules holds what differs between the revisions. Each revision implements it in one file, and nothing else in this
+// package knows which revisions exist.
 type rules interface {
 	revision() Revision
-	// claims reports whether the item follows the revision by itself. accepts reports whether it can be made to.
+	// claims reports whether the item itself selects the revision. accepts reports whether the item can be forced to
+	// follow it.
 	claims(di *lsv1alpha1.DeployItem) bool
 	accepts(di *lsv1alpha1.DeployItem) bool
 
-	// evaluate decides whether a run is due, and why. The action is decided already.
+	// evaluate decides whether a run is due and why. The action has already been decided.
 	evaluate(v view, d *Decision)
-	// continues reports whether a run that began earlier does what d asks for.
+	// continues reports whether a run in progress already does what d requests.
 	continues(v view, d Decision) bool
 	// sameRun is [SameRun] for items with the same UID.
 	sameRun(stored, mine *lsv1alpha1.DeployItemStatus, d Decision) bool
 
 	// phases returns the names of the phases in which the revisions differ.
 	phases() phaseNames
-	// requested returns the time at which the current run was asked for. A run never starts before it.
+	// requested returns the time at which the current run was requested. A run never starts before it.
 	requested(di *lsv1alpha1.DeployItem) *metav1.Time
-	// runStart returns when the current run began, nil if nothing says so.
+	// runStart returns the time at which the current run began, or nil if it is not recorded.
 	runStart(di *lsv1alpha1.DeployItem) *metav1.Time
 
-	// start, finish and recordHistory write the fields that only this revision has: when a run starts, when it ends, and
-	// when lastError was set.
+	// start, finish and recordHistory write the fields that only this revision has: at the start of a run, at its end,
+	// and after lastError was set.
 	start(status *lsv1alpha1.DeployItemStatus, d Decision, s StartInfo)
 	finish(status *lsv1alpha1.DeployItemStatus, now time.Time)
 	recordHistory(status *lsv1alpha1.DeployItemStatus)
-	// mask is [Mask] for the fields that only some revisions write.
+	// mask is the part of [Mask] for fields that only some revisions write.
 	mask(before, after *lsv1alpha1.DeployItemStatus)
 
 	// hookFailed writes the error of a hook that failed while no run was due, hookRecovered removes it.
@@ -87,19 +89,19 @@ type rules interface {
 	showsHookError(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error) bool
 }
 
-// phaseNames are the phases in which the revisions differ.
+// phaseNames holds the phases in which the revisions differ.
 type phaseNames struct {
-	// initDelete is the phase of a deletion that begins, deleteFailed that of one that failed.
+	// initDelete is the phase of a deletion that begins. deleteFailed is the phase of one that failed.
 	initDelete, deleteFailed phase
-	// writable are all phases that a deployer may store.
+	// writable lists the phases that a deployer may store.
 	writable []phase
 }
 
-// revisions are all revisions, newest first. The last one claims every item.
+// revisions lists all revisions, newest first. The last one claims every item.
 var revisions = []rules{jobID{}, annotation{}}
 
-// rulesOf returns the rules of a revision. An unknown one gets rules that start no run and let no write through, so
-// that it is never treated as another revision.
+// rulesOf returns the rules of a revision. The rules of an unknown revision start no run and allow no write, so that it
+// is never treated as another revision.
 func rulesOf(name Revision) rules {
 	i := slices.IndexFunc(revisions, func(r rules) bool { return r.revision() == name })
 	if i < 0 {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// annotation is the revision [RevisionAnnotation].
+// annotation implements the revision [RevisionAnnotation].
 type annotation struct{}
 
 func (annotation) revision() Revision { return RevisionAnnotation }
@@ -24,14 +24,14 @@ var annotationPhases = phaseNames{
 
 func (annotation) phases() phaseNames { return annotationPhases }
 
-// requested returns the time of the deletion: no other request has a time.
+// requested returns the time of the deletion, because no other request has a time.
 func (annotation) requested(di *lsv1alpha1.DeployItem) *metav1.Time { return di.DeletionTimestamp }
 
 func (annotation) runStart(di *lsv1alpha1.DeployItem) *metav1.Time {
 	return di.Status.LastReconcileTime
 }
 
-// sameRun reports whether the stored item is in a run that began when this one did.
+// sameRun reports whether the stored item is in the run of mine, which has the same start time.
 func (annotation) sameRun(stored, mine *lsv1alpha1.DeployItemStatus, _ Decision) bool {
 	return IsWorking(stored.Phase) && sameSecond(stored.LastReconcileTime, mine.LastReconcileTime)
 }
@@ -60,8 +60,8 @@ func (annotation) showsHookError(status *lsv1alpha1.DeployItemStatus, e *lsv1alp
 	return sameError(e, status.LastError)
 }
 
-// continues reports whether a run in progress does what d asks for. A deletion that came in the middle of another run is
-// not that run.
+// continues reports whether a run in progress already does what d requests. A deletion that arrives during another run
+// is a new run.
 func (annotation) continues(v view, d Decision) bool {
 	deletes := v.phase == phaseDeleting || v.startedSinceDeletion() && !v.changed
 	return v.annotationStarted() && (d.Action != ActionDelete || deletes)
@@ -89,7 +89,7 @@ func (annotation) evaluate(v view, d *Decision) {
 	}
 }
 
-// annotationRun returns why a run is due, or is not, and whether it begins now.
+// annotationRun returns why a run is due or not, and whether it begins now.
 func (v view) annotationRun() (why Reason, isNew bool) {
 	switch {
 	case v.op == lsv1alpha1.ReconcileOperation:
@@ -109,14 +109,15 @@ func (v view) annotationRun() (why Reason, isNew bool) {
 	}
 }
 
-// annotationStarted reports whether a run is in progress. A run that does not say when it began was not started by a
-// deployer: it could never end by its deadline. Abort needs no start.
+// annotationStarted reports whether a run is in progress. A run without a start time was not started by a deployer, and
+// it could never reach its deadline. Abort needs no start.
 func (v view) annotationStarted() bool {
 	return IsWorking(v.phase) && (v.op == AbortOperation || !v.di.Status.LastReconcileTime.IsZero())
 }
 
-// overtaken reports whether a run in progress has to begin again because the item changed. An abort never does.
-// force-reconcile on a terminating item does not store the generation, so there the time of the deletion decides.
+// overtaken reports whether a run in progress must begin again because the item changed. An abort never does.
+// force-reconcile on a terminating item does not store the generation, so in that case the time of the deletion
+// decides.
 func (v view) overtaken() bool {
 	switch {
 	case v.op == AbortOperation:
@@ -133,15 +134,15 @@ func (v view) startedSinceDeletion() bool {
 	return notBefore(v.di.Status.LastReconcileTime, v.di.DeletionTimestamp)
 }
 
-// deleteRests reports whether the last Delete failed and nothing new was asked for. The time is compared because not
-// every client bumps the generation of an item that it deletes.
+// deleteRests reports whether the last Delete failed and nothing new was requested. It compares times because not every
+// client increases the generation of an item that it deletes.
 func (v view) deleteRests() bool {
 	asked := v.op == lsv1alpha1.ReconcileOperation || v.op == lsv1alpha1.ForceReconcileOperation
 	return v.deleting && !asked && isFailure(v.phase) && !v.changed && v.startedSinceDeletion()
 }
 
-// awaitsJob reports whether an Execution created the item and has not asked for anything yet: Landscapers v0.28 to
-// v0.67 set the job ID a moment later.
+// awaitsJob reports whether an Execution created the item and has not requested anything yet. Landscaper v0.28 to v0.67
+// sets the job ID shortly after the creation.
 func (v view) awaitsJob() bool {
 	return v.managed() && !v.deleting && !v.has(lsv1alpha1.OperationAnnotation) &&
 		v.phase == "" && v.di.Status.ObservedGeneration == 0

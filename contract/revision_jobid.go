@@ -10,12 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// jobID is the revision [RevisionJobID].
+// jobID implements the revision [RevisionJobID].
 type jobID struct{}
 
 func (jobID) revision() Revision { return RevisionJobID }
 
-// claims reports whether the item has a job ID, or Landscaper marked it for jobs and no run is in progress without one.
+// claims reports whether the item has a job ID, or is marked for jobs by Landscaper and has no run in progress without
+// a job ID.
 func (j jobID) claims(di *lsv1alpha1.DeployItem) bool {
 	if di == nil || !j.accepts(di) {
 		return false
@@ -24,7 +25,7 @@ func (j jobID) claims(di *lsv1alpha1.DeployItem) bool {
 	return marked || di.Status.JobID != ""
 }
 
-// accepts reports false for a run in progress without a job ID: it would count as finished and hang.
+// accepts returns false for a run in progress without a job ID, which would count as finished and never end.
 func (jobID) accepts(di *lsv1alpha1.DeployItem) bool {
 	return di == nil || di.Status.JobID != "" || !IsWorking(di.Status.Phase)
 }
@@ -49,8 +50,8 @@ func (jobID) runStart(di *lsv1alpha1.DeployItem) *metav1.Time {
 	return di.Status.LastReconcileTime
 }
 
-// continues reports whether the run that d asks for began before. A deletion that came in the middle of another run is
-// not that run.
+// continues reports whether the run that d requests has already begun. A deletion that arrives during another run is a
+// new run.
 func (jobID) continues(v view, d Decision) bool {
 	switch {
 	case d.Background:
@@ -63,7 +64,7 @@ func (jobID) continues(v view, d Decision) bool {
 }
 
 // sameRun reports whether the stored item is still in the same unfinished job. A background run belongs to a finished
-// job, and the job of a test-reconcile ([Decision.NewJob]) may not be stored yet.
+// job. The job of a test-reconcile ([Decision.NewJob]) may not be stored yet.
 func (jobID) sameRun(stored, mine *lsv1alpha1.DeployItemStatus, d Decision) bool {
 	switch {
 	case d.Background:
@@ -99,7 +100,7 @@ func (jobID) finish(status *lsv1alpha1.DeployItemStatus, now time.Time) {
 	status.TransitionTimes = &times
 }
 
-// recordHistory keeps lastError in the history of the job.
+// recordHistory adds lastError to the error history of the job.
 func (jobID) recordHistory(status *lsv1alpha1.DeployItemStatus) {
 	e := status.LastError
 	if status.FirstError == nil {
@@ -113,7 +114,8 @@ func (jobID) recordHistory(status *lsv1alpha1.DeployItemStatus) {
 	status.LastErrors = history[max(0, len(history)-MaxHistory):]
 }
 
-// mask keeps the rules of a job: only Landscaper changes the job ID of an unfinished job, and the finish is atomic.
+// mask enforces the rules of a job: only Landscaper changes the job ID of an unfinished job, and a job finishes
+// atomically.
 func (jobID) mask(b, after *lsv1alpha1.DeployItemStatus) {
 	if after.JobID != b.JobID && (after.JobID == "" || (b.JobID != "" && b.JobID != b.JobIDFinished)) {
 		after.JobID = b.JobID
@@ -126,7 +128,7 @@ func (jobID) mask(b, after *lsv1alpha1.DeployItemStatus) {
 		after.JobIDFinished = b.JobIDFinished
 		finishes = false
 	}
-	// A final phase belongs to a finish, and a finished job keeps its final phase.
+	// A final phase is written only together with the finish, and a finished job keeps its final phase.
 	finished := after.JobID == after.JobIDFinished
 	if !finishes && (finished || IsFinal(after.Phase)) {
 		after.Phase = b.Phase
@@ -144,13 +146,13 @@ func (jobID) evaluate(v view, d *Decision) {
 	}
 }
 
-// jobPending reports whether Landscaper waits for a job. An empty job ID asks for nothing.
+// jobPending reports whether Landscaper waits for a job. An empty job ID requests nothing.
 func (v view) jobPending() bool {
 	return v.di.Status.JobID != "" && v.di.Status.JobID != v.di.Status.JobIDFinished
 }
 
-// jobStarted reports whether the pending job was picked up: the phase is that of a run in progress which began at or
-// after the time at which the job was handed out. A run that does not say when it began was not started.
+// jobStarted reports whether the pending job has started: the phase is that of a run in progress which began at or
+// after the time at which the job was created. A run without a start time has not started.
 func (v view) jobStarted() bool {
 	return IsWorking(v.phase) && notBefore(v.di.Status.LastReconcileTime, v.di.Status.JobIDGenerationTime) &&
 		!jobID{}.runStart(v.di).IsZero()
@@ -193,8 +195,8 @@ func evaluateFinished(v view, d *Decision) {
 	}
 }
 
-// backgroundRefusal tells why a finished item must not get a background run; empty when it may. Landscaper deletes and
-// updates items in the order of their dependencies: what it has not handed out yet must not run ahead.
+// backgroundRefusal returns why a finished item must not get a background run, or "" if it may. Landscaper deletes and
+// updates items in the order of their dependencies, so an item must not run before Landscaper requests it.
 func (v view) backgroundRefusal() Reason {
 	switch {
 	case v.di.Status.JobIDFinished == "":
@@ -210,13 +212,13 @@ func (v view) backgroundRefusal() Reason {
 	}
 }
 
-// backgroundOwed reports whether a background run has to be tried again.
+// backgroundOwed reports whether a background run has to be retried.
 func backgroundOwed(di *lsv1alpha1.DeployItem) bool {
 	c := GetCondition(di.Status.Conditions, ConditionBackground)
 	return c != nil && c.Status == lsv1alpha1.ConditionTrue
 }
 
-// hookFailed sets [ConditionBackground], because lastError belongs to jobs. A run that is owed stays owed.
+// hookFailed sets [ConditionBackground], because lastError belongs to jobs. A pending background run stays pending.
 func (jobID) hookFailed(status *lsv1alpha1.DeployItemStatus, e *lsv1alpha1.Error, now time.Time) {
 	shown := lsv1alpha1.ConditionUnknown
 	if owed := GetCondition(status.Conditions, ConditionBackground); owed != nil && owed.Status == lsv1alpha1.ConditionTrue {

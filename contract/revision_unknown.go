@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// unknown is a revision that does not exist. It starts no run, and [Mask] lets nothing through.
+// unknown implements a revision that does not exist. It starts no run, and with it [Mask] allows no write.
 type unknown Revision
 
 func (u unknown) revision() Revision { return Revision(u) }

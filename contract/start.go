@@ -8,20 +8,20 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// StartInfo is what a start writes beside what the item itself says.
+// StartInfo is what Start writes in addition to what the item determines.
 type StartInfo struct {
 	// Now is the time of the start.
 	Now time.Time
-	// Deployer is stored whole.
+	// Deployer describes the deployer. It replaces the stored value as a whole.
 	Deployer lsv1alpha1.DeployerInformation
-	// JobID is the fresh job ID of a [Decision.NewJob]; else unused.
+	// JobID is the new job ID if [Decision.NewJob] is set. Otherwise it is not used.
 	JobID string
 }
 
-// Start changes di.Status in memory to that of a started run, due or forced. A background run changes nothing, because a
-// finished job must not show a phase that is not final. The caller persists the change before the action.
+// Start changes di.Status in memory to that of a started run, whether due or forced. A background run changes nothing,
+// because a finished job must not have a phase that is not final. The caller persists the change before the action.
 //
-// An abort or force-reconcile on a terminating item leaves observedGeneration alone, so that Delete stays due.
+// An abort or force-reconcile on a terminating item does not change observedGeneration, so that Delete stays due.
 func Start(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	if di == nil || d.Background {
 		return
@@ -32,8 +32,8 @@ func Start(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	di.Status.Conditions = RemoveCondition(di.Status.Conditions, ConditionTruncated)
 }
 
-// FinishUnchanged ends a job that has nothing to do, in one write: the fields of a start and those of a finish; the
-// phase stays Succeeded. It does nothing unless d.Unchanged.
+// FinishUnchanged ends a job that has nothing to do, in one write: it sets the fields of a start and those of a finish,
+// and the phase stays Succeeded. It does nothing unless d.Unchanged is set.
 func FinishUnchanged(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	if di == nil || !d.Unchanged {
 		return
@@ -42,7 +42,7 @@ func FinishUnchanged(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	rulesOf(d.Revision).finish(&di.Status, s.Now)
 }
 
-// startFields writes everything of a start but the phase.
+// startFields writes all fields of a start except the phase.
 func startFields(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	status := &di.Status
 	if !isDeleting(di) || (d.Action != ActionAbort && d.Action != ActionForceReconcile) {
@@ -55,8 +55,8 @@ func startFields(di *lsv1alpha1.DeployItem, d Decision, s StartInfo) {
 	status.LastReconcileTime = stampRef(startTime(di, d.Revision, s.Now))
 }
 
-// startTime is lastReconcileTime of a run: never before the time that others compare it with, or a clock that is behind
-// theirs would make a started run look as if it had not been picked up.
+// startTime returns the lastReconcileTime of a run. It is never before the time of the request. Otherwise a clock that
+// runs slow would make a started run look as if it had not started.
 func startTime(di *lsv1alpha1.DeployItem, r Revision, now time.Time) time.Time {
 	return later(now, rulesOf(r).requested(di))
 }

@@ -17,9 +17,9 @@ const (
 	MaxWord = 128
 )
 
-// OneLine is s in one line of at most limit bytes of valid UTF-8: line breaks become "; ", other control characters and
-// runs of white space one space, bidirectional control characters are shown as escapes; what is cut off is counted at the
-// end. limit <= 0: no limit.
+// OneLine returns s as one line of at most limit bytes of valid UTF-8. Line breaks become "; ". Other control
+// characters and runs of white space become one space. Bidirectional control characters become escapes. If the text is
+// cut, its end says how many bytes are missing. If limit is 0 or less, there is no limit.
 func OneLine(s string, limit int) string {
 	var b strings.Builder
 	gap, broken := false, false
@@ -38,7 +38,8 @@ func OneLine(s string, limit int) string {
 	return Truncate(b.String(), limit)
 }
 
-// separator joins two lines, unless the first one ends with a mark of its own.
+// separator returns what replaces white space after before: "; " for a line break, and a space otherwise or after
+// punctuation that opens or separates.
 func separator(before string, broken bool) string {
 	if !broken || strings.ContainsRune(":;,([{", rune(before[len(before)-1])) {
 		return " "
@@ -46,8 +47,8 @@ func separator(before string, broken bool) string {
 	return "; "
 }
 
-// Truncate shortens s to at most limit bytes, at a rune, and says how many bytes are missing if there is room for that.
-// Without a limit, 0 or less, it returns s.
+// Truncate shortens s to at most limit bytes, at a rune boundary, and says how many bytes are missing if there is room
+// for that. If limit is 0 or less, it returns s.
 func Truncate(s string, limit int) string {
 	if limit <= 0 || len(s) <= limit {
 		return s
@@ -61,7 +62,7 @@ func Truncate(s string, limit int) string {
 	return s[:keep] + fmt.Sprintf("… (%d bytes cut)", len(s)-keep)
 }
 
-// runeStart is the largest index of at most i at which a rune begins.
+// runeStart returns the largest index of at most i at which a rune begins.
 func runeStart(s string, i int) int {
 	for i > 0 && !utf8.RuneStart(s[i]) {
 		i--
@@ -69,8 +70,8 @@ func runeStart(s string, i int) int {
 	return i
 }
 
-// EscapeBidi returns s with bidirectional control characters, such as U+202E, replaced by their escapes: \u202e. With
-// them, a text can look like another one.
+// EscapeBidi returns s with bidirectional control characters, such as U+202E, replaced by their escapes, such as
+// \u202e. Such characters can make a text look like another one.
 func EscapeBidi(s string) string {
 	if !strings.ContainsFunc(s, isBidi) {
 		return s

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stamp is a time as the API server stores it: whole seconds.
+// stamp returns t as the API server stores it, in whole seconds.
 func stamp(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
 // stampRef is stamp for optional fields.
@@ -17,7 +17,7 @@ func stampRef(t time.Time) *metav1.Time {
 	return &s
 }
 
-// notBefore reports a >= b in whole seconds; a missing a is before everything, a missing b is never after.
+// notBefore reports whether a is not before b, in whole seconds. It returns true if b is nil, and false if only a is nil.
 func notBefore(a, b *metav1.Time) bool {
 	switch {
 	case b.IsZero():
@@ -28,7 +28,7 @@ func notBefore(a, b *metav1.Time) bool {
 	return !a.Truncate(time.Second).Before(b.Truncate(time.Second))
 }
 
-// later is the later of a time and an optional one.
+// later returns the later of t and other, which may be nil.
 func later(t time.Time, other *metav1.Time) time.Time {
 	if !other.IsZero() && other.After(t) {
 		return other.Time

@@ -13,10 +13,11 @@ import (
 	"github.com/deployerkit/deployerkit/internal/gobuild"
 )
 
-// Kubeconfig returns a kubeconfig with an administrator's access.
+// Kubeconfig returns a kubeconfig with administrator access.
 func (cp *ControlPlane) Kubeconfig() []byte { return append([]byte(nil), cp.env.KubeConfig...) }
 
-// KubeconfigFile writes Kubeconfig to a file in dir and returns its path. Empty dir: a directory that Stop removes.
+// KubeconfigFile writes Kubeconfig to a file in dir and returns its path. If dir is empty, it uses a directory that
+// Stop removes.
 func (cp *ControlPlane) KubeconfigFile(dir string) (string, error) {
 	if dir == "" {
 		dir = cp.dir
@@ -28,7 +29,7 @@ func (cp *ControlPlane) KubeconfigFile(dir string) (string, error) {
 	return path, nil
 }
 
-// Kubectl returns the path of a kubectl that fits the API server; empty if the binaries came without one.
+// Kubectl returns the path of a kubectl that matches the API server, or "" if there is none among the binaries.
 func (cp *ControlPlane) Kubectl() string {
 	if len(gobuild.Missing(cp.assets, []string{kubectlName})) > 0 {
 		return ""
@@ -36,7 +37,7 @@ func (cp *ControlPlane) Kubectl() string {
 	return filepath.Join(cp.assets, kubectlName)
 }
 
-// User returns the access of another user: what RBAC grants to the name and the groups, and nothing else.
+// User returns the access of another user, with only the rights that RBAC grants to the name and the groups.
 func (cp *ControlPlane) User(name string, groups ...string) (*rest.Config, error) {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()

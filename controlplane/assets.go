@@ -10,22 +10,22 @@ import (
 	"github.com/deployerkit/deployerkit/internal/gobuild"
 )
 
-// assetsEnv names a directory with binaries that wins over every other place.
+// assetsEnv is the name of an environment variable with a directory of binaries. It takes precedence over every other
+// place.
 const assetsEnv = "KUBEBUILDER_ASSETS"
 
-// AssetsOptions select what Assets looks for.
+// AssetsOptions configures Assets.
 type AssetsOptions struct {
-	// ControllerManager asks for kube-controller-manager beside etcd and kube-apiserver.
+	// ControllerManager requires kube-controller-manager in addition to etcd and kube-apiserver.
 	ControllerManager bool
-	// Progress receives one line per step that takes long: download, build, waiting for another
-	// process. The default is os.Stderr.
+	// Progress receives one line per long step: download, build, waiting for another process. The default is os.Stderr.
 	Progress io.Writer
 }
 
-// Assets returns a directory with the binaries of the control plane. It makes them if they are in none of
-// the places that the package documentation lists. The first build takes about eight minutes: call it
-// once before tests that have a time limit of their own. It is safe for concurrent use, across processes
-// too. Errors are one line and say what to do: no go command, no disk space, no network.
+// Assets returns a directory with the binaries of the control plane. It builds them if they are in none of the places
+// that the package documentation lists. The first build takes about eight minutes, so call Assets once before tests
+// that have a time limit. It is safe for concurrent use, even by several processes. Errors are one line that says what
+// to do, for example about a missing go command, a full disk or a missing network.
 func Assets(ctx context.Context, o AssetsOptions) (string, error) {
 	f, err := newFinder(o)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"syscall"
 )
 
-// killChildren kills the children of this process whose command line names dir, and reports that it can do so.
+// killChildren kills the children of this process whose command line contains dir. It returns true, because this system
+// supports it.
 func killChildren(dir string) bool {
 	paths, _ := filepath.Glob("/proc/[0-9]*")
 	for _, path := range paths {
@@ -27,14 +28,14 @@ func killChildren(dir string) bool {
 	return true
 }
 
-// parentOf returns the process ID of the parent, 0 if the process is gone.
+// parentOf returns the process ID of the parent, or 0 if the process does not exist.
 func parentOf(path string) int {
 	stat, err := os.ReadFile(filepath.Join(path, "stat"))
 	if err != nil {
 		return 0
 	}
 	parent, state := 0, ""
-	_, after, _ := bytes.Cut(stat, []byte(") ")) // the name in front of it may hold anything
+	_, after, _ := bytes.Cut(stat, []byte(") ")) // the name before it may contain anything
 	_, _ = fmt.Sscan(string(after), &state, &parent)
 	return parent
 }

@@ -4,5 +4,5 @@
 
 package controlplane
 
-// killChildren reports that there is no way to find the children of this process here.
+// killChildren returns false, because this system has no way to find the children of this process.
 func killChildren(string) bool { return false }

@@ -19,14 +19,14 @@ import (
 	"github.com/deployerkit/deployerkit/internal/process"
 )
 
-// healthPoll is how often a starting process is asked whether it is ready.
+// healthPoll is the interval at which a starting process is checked for readiness.
 const healthPoll = 50 * time.Millisecond
 
-// serviceAccountKey is where the API server's envtest puts the key that signs tokens, for serviceaccount-token-controller.
+// serviceAccountKey is the file in which envtest stores the key that signs tokens, for serviceaccount-token-controller.
 const serviceAccountKey = "sa-signer.key"
 
-// DefaultControllers are the controllers that kube-controller-manager runs unless others are named: workloads,
-// garbage collection, namespaces and service accounts.
+// DefaultControllers returns the controllers that kube-controller-manager runs by default: those for workloads, garbage
+// collection, namespaces and service accounts.
 func DefaultControllers() []string {
 	return []string{
 		"daemonset-controller", "deployment-controller", "garbage-collector-controller", "job-controller",
@@ -34,10 +34,11 @@ func DefaultControllers() []string {
 	}
 }
 
-// StartControllerManager starts kube-controller-manager and returns once it is healthy. No names:
-// DefaultControllers(). ctx bounds the start only. Definitions of custom resources should be there before,
-// else garbage collection of their dependents takes 41 seconds to begin. Errors: it runs already, its binary
-// is missing (ask Assets for it), or it ended, with its last words.
+// StartControllerManager starts kube-controller-manager and returns when it is healthy. Without names it runs
+// DefaultControllers(). ctx limits only the start. Create definitions of custom resources before, because otherwise
+// garbage collection of their dependents begins 41 seconds later. It returns an error if kube-controller-manager is
+// already running, if its binary is missing (request it from Assets), or if it ended; the error then contains its last
+// words.
 func (cp *ControlPlane) StartControllerManager(ctx context.Context, controllers ...string) error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -80,7 +81,7 @@ func (cp *ControlPlane) StartControllerManager(ctx context.Context, controllers 
 	return nil
 }
 
-// StopControllerManager ends it; it can be started again. Nothing happens if it does not run.
+// StopControllerManager stops it. It can be started again. If it is not running, nothing happens.
 func (cp *ControlPlane) StopControllerManager() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -92,21 +93,21 @@ func (cp *ControlPlane) StopControllerManager() error {
 	return err
 }
 
-// freePort returns a port that is free at this moment.
+// freePort returns a port that is currently free.
 func freePort(ctx context.Context) (int, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port // a tcp listener has no other address
+	port := l.Addr().(*net.TCPAddr).Port // a tcp listener has no other kind of address
 	if err := l.Close(); err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
 	return port, nil
 }
 
-// waitHealthy polls url until it answers 200, the process ends, or time is over.
+// waitHealthy polls url until it responds with 200, the process ends, or the time is over.
 func waitHealthy(parent context.Context, c *process.Process, url string) error {
 	ctx, cancel := context.WithTimeout(parent, processTimeout)
 	defer cancel()

@@ -19,25 +19,25 @@ import (
 	"github.com/deployerkit/deployerkit/internal/process"
 )
 
-// processTimeout bounds the start and the stop of each process; a loaded machine needs a while.
+// processTimeout limits the start and the stop of each process. It is long because the machine may be loaded.
 const processTimeout = 3 * time.Minute
 
-// abandonedStart is how long the start of processes that were killed may take to notice.
+// abandonedStart is how long the start of processes that were killed may take to fail.
 const abandonedStart = time.Second
 
-// Options say what control plane Start makes.
+// Options configures Start.
 type Options struct {
-	// CRDs are installed before anything else happens. If CRDs is nil, they are those of Landscaper ([CRDs]).
+	// CRDs are installed first. If CRDs is nil, they are those of Landscaper ([CRDs]).
 	CRDs []*apiextv1.CustomResourceDefinition
-	// ControllerManager starts kube-controller-manager after the CRDs went in.
+	// ControllerManager starts kube-controller-manager after the CRDs are installed.
 	ControllerManager bool
-	// Controllers are the controllers that it runs. Default: DefaultControllers().
+	// Controllers are the controllers that it runs. The default is DefaultControllers().
 	Controllers []string
 	// APIServerFlags are added to the API server's flags, without the leading dashes.
 	APIServerFlags map[string][]string
-	// Assets is a directory with the binaries. Empty: Assets finds or makes it.
+	// Assets is a directory with the binaries. If it is empty, the function Assets finds or builds them.
 	Assets string
-	// Progress receives a line about each step that takes long. Default: os.Stderr.
+	// Progress receives a line about each long step. The default is os.Stderr.
 	Progress io.Writer
 	// Logs receives the output of the processes. Optional.
 	Logs io.Writer
@@ -45,7 +45,7 @@ type Options struct {
 
 // ControlPlane is a running control plane. Its methods are safe for concurrent use.
 type ControlPlane struct {
-	// Config is an administrator's access, without client-side throttling. Copy it before changing it.
+	// Config has administrator access, without client-side throttling. Copy it before changing it.
 	Config *rest.Config
 
 	env    *envtest.Environment
@@ -60,14 +60,14 @@ type ControlPlane struct {
 	controllerManager *process.Process
 }
 
-// Start finds or makes the binaries, starts the processes and installs the CRDs; it returns once all of that
-// is ready to be used. ctx bounds the start only: the control plane runs until Stop, or until this process ends.
+// Start finds or builds the binaries, starts the processes and installs the CRDs. It returns when everything is ready.
+// ctx limits only the start: the control plane runs until Stop or until this process ends.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	assets := o.Assets
 	if assets == "" {
 		var err error
 		if assets, err = Assets(ctx, AssetsOptions{ControllerManager: o.ControllerManager, Progress: o.Progress}); err != nil {
-			return nil, err // is one line that says all
+			return nil, err // one line that contains everything
 		}
 	}
 	if err := ctx.Err(); err != nil {
@@ -91,8 +91,8 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	return cp, nil
 }
 
-// giveUp ends the processes of a start whose caller has gone. The start itself cannot be stopped: without its processes
-// it fails, or it polls for a while and ends with this process.
+// giveUp kills the processes of a start whose caller has given up. The start itself cannot be stopped. Without its
+// processes it fails, or it polls for a while and ends with this process.
 func (cp *ControlPlane) giveUp(started <-chan struct{}) error {
 	if !killChildren(cp.dir) {
 		<-started
@@ -127,7 +127,7 @@ func (cp *ControlPlane) start(ctx context.Context, o Options) error {
 	return nil
 }
 
-// newEnvironment sets everything that envtest would otherwise take from the environment or from a download.
+// newEnvironment sets everything that envtest would otherwise read from the environment or download.
 func newEnvironment(assets, dir string, o Options) *envtest.Environment {
 	existing := false
 	env := &envtest.Environment{
@@ -142,7 +142,7 @@ func newEnvironment(assets, dir string, o Options) *envtest.Environment {
 	env.CRDInstallOptions.MaxTime = processTimeout
 	server := env.ControlPlane.GetAPIServer()
 	server.Path = filepath.Join(assets, apiServerName)
-	server.CertDir = dir // ours, so that a stop keeps the certificates and a start takes them again
+	server.CertDir = dir // a directory of our own, so that a stop keeps the certificates and a start reuses them
 	server.Out, server.Err = o.Logs, o.Logs
 	// With this flag the server waits 2 s for open watches when it stops, without it 60 s.
 	server.Configure().Set("shutdown-send-retry-after", "true")
@@ -151,13 +151,13 @@ func newEnvironment(assets, dir string, o Options) *envtest.Environment {
 	}
 	env.ControlPlane.Etcd = &envtest.Etcd{
 		Path: filepath.Join(assets, etcdName), Out: o.Logs, Err: o.Logs,
-		DataDir: filepath.Join(dir, etcdDataName), // ours, so that a stop keeps the data
+		DataDir: filepath.Join(dir, etcdDataName), // a directory of our own, so that a stop keeps the data
 	}
 	env.ControlPlane.KubectlPath = filepath.Join(assets, kubectlName)
 	return env
 }
 
-// Stop ends all processes and removes their data. Calling it again does nothing.
+// Stop stops all processes and removes their data. Further calls do nothing.
 func (cp *ControlPlane) Stop() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()

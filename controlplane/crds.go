@@ -7,11 +7,11 @@ import (
 	apiextv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// CRDs returns Landscaper's custom resource definitions as they are today: a fresh copy each time.
+// CRDs returns Landscaper's current custom resource definitions, as a new copy each time.
 func CRDs() []*apiextv1.CustomResourceDefinition { return crds.CRDs() }
 
-// newerFields are the fields of a DeployItem that a Landscaper of the annotation revision (before v0.29)
-// does not know.
+// newerFields are the fields of a DeployItem that Landscaper before v0.29, which follows the annotation revision, does
+// not have.
 var newerFields = map[string][]string{
 	"spec": {"onDelete", "updateOnChangeOnly"},
 	"status": {
@@ -19,8 +19,8 @@ var newerFields = map[string][]string{
 	},
 }
 
-// ClassicCRDs returns CRDs with those fields cut out of the DeployItem's schema that came with the job-ID
-// revision. An API server with these definitions prunes the fields without an error, as an old Landscaper's does.
+// ClassicCRDs returns CRDs without the fields of the DeployItem's schema that the job-ID revision added. An API server
+// with these definitions prunes the fields without an error, like that of an old Landscaper.
 func ClassicCRDs() []*apiextv1.CustomResourceDefinition {
 	all := CRDs()
 	for _, crd := range all {

@@ -25,13 +25,14 @@ import (
 )
 
 const (
-	// downloadVersion is the release of the prebuilt binaries; not every patch release has them.
+	// downloadVersion is the release of the prebuilt binaries. Not every patch release has them.
 	downloadVersion = "v1.36.0"
-	// probeTimeout bounds everything up to the list of releases: no network must cost seconds, not minutes.
+	// probeTimeout limits everything up to the list of releases, so that a missing network costs seconds and not
+	// minutes.
 	probeTimeout = 5 * time.Second
-	// stallTimeout ends a download that stands still.
+	// stallTimeout ends a download that receives no data.
 	stallTimeout = 10 * time.Second
-	// maxIndexBytes and maxBinaryBytes bound what a wrong server can make us read.
+	// maxIndexBytes and maxBinaryBytes limit how much is read from a faulty server.
 	maxIndexBytes  = 8 << 20
 	maxBinaryBytes = 1 << 30
 )
@@ -39,8 +40,8 @@ const (
 // errStalled is the cause of a download that stallTimeout ended.
 var errStalled = errors.New("download stands still")
 
-// downloader gets the prebuilt binaries that controller-runtime's envtest would use. envtest's own download
-// has no time limit, so it is never used.
+// downloader downloads the prebuilt binaries that controller-runtime's envtest would use. The download of envtest
+// itself has no time limit and is not used.
 type downloader struct {
 	index  string
 	client *http.Client
@@ -59,16 +60,16 @@ func newDownloader(report *gobuild.Reporter) *downloader {
 	}
 }
 
-// downloadKey names the result of the download.
+// downloadKey identifies the result of the download.
 func downloadKey() string { return downloadVersion + "-" + runtime.GOOS + "-" + runtime.GOARCH }
 
-// archive is what the list of releases says about one file.
+// archive is the entry of one file in the list of releases.
 type archive struct {
 	Hash     string `json:"hash"`
 	SelfLink string `json:"selfLink"`
 }
 
-// download fills dir. The contents are checked against the hash of the list before anything is kept.
+// download fills dir. It checks the content against the hash in the list before it keeps anything.
 func (d *downloader) download(ctx context.Context, dir string) error {
 	a, err := d.find(ctx)
 	if err != nil {
@@ -88,13 +89,13 @@ func (d *downloader) download(ctx context.Context, dir string) error {
 	return nil
 }
 
-// fetch unpacks the archive into dir and puts guard off whenever something arrives.
+// fetch unpacks the archive into dir and resets guard whenever data arrives.
 func (d *downloader) fetch(ctx context.Context, a archive, dir string, guard *time.Timer) error {
 	body, err := d.get(ctx, a.SelfLink)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = body.Close() }() // read to its end or given up
+	defer func() { _ = body.Close() }() // read to its end or abandoned
 	hash := sha512.New()
 	alive := readerFunc(func(p []byte) (int, error) {
 		guard.Reset(d.stall)
@@ -121,7 +122,7 @@ func (d *downloader) find(ctx context.Context) (archive, error) {
 	if err != nil {
 		return archive{}, err
 	}
-	defer func() { _ = body.Close() }() // read to its end or given up
+	defer func() { _ = body.Close() }() // read to its end or abandoned
 	data, err := io.ReadAll(io.LimitReader(body, maxIndexBytes))
 	if err != nil {
 		return archive{}, fmt.Errorf("read %s: %w", d.index, err)
@@ -147,7 +148,7 @@ func (d *downloader) get(ctx context.Context, url string) (io.ReadCloser, error)
 	}
 	resp, err := d.client.Do(req)
 	if err != nil {
-		return nil, err // names method and address already
+		return nil, err // contains method and address already
 	}
 	if resp.StatusCode != http.StatusOK {
 		return nil, errors.Join(fmt.Errorf("get %s: %s", url, resp.Status), resp.Body.Close())
@@ -155,7 +156,7 @@ func (d *downloader) get(ctx context.Context, url string) (io.ReadCloser, error)
 	return resp.Body, nil
 }
 
-// unpack writes the regular files of a .tar.gz into dir, all on one level.
+// unpack writes the regular files of a .tar.gz to dir, without subdirectories.
 func unpack(r io.Reader, dir string) error {
 	zipped, err := gzip.NewReader(r)
 	if err != nil {
@@ -193,7 +194,7 @@ func writeBinary(path string, r io.Reader) error {
 	return nil
 }
 
-// readerFunc is a function as an io.Reader.
+// readerFunc implements io.Reader by a function.
 type readerFunc func([]byte) (int, error)
 
 // Read implements io.Reader.

@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// kubeletPoll is how often a Pod is looked at that must not be ready yet.
+// kubeletPoll is the interval at which Pods that are not to be ready yet are checked.
 const kubeletPoll = 100 * time.Millisecond
 
-// AddKubelet adds a controller to mgr that stands in for nodes: it marks each Pod as running and ready once
-// ready reports true for it, and removes deleted Pods. If ready is nil, all Pods become ready at once. A Pod
-// that a test marks as succeeded or failed stays so.
+// AddKubelet adds a controller to mgr that replaces nodes. It marks each Pod as running and ready when ready returns
+// true for it, and removes deleted Pods. If ready is nil, all Pods become ready immediately. A Pod that a test marks as
+// succeeded or failed stays so.
 func AddKubelet(mgr manager.Manager, ready func(*corev1.Pod) bool) error {
 	c := mgr.GetClient()
 	return builder.ControllerManagedBy(mgr).For(&corev1.Pod{}).Named("kubelet").Complete(
@@ -31,7 +31,7 @@ func AddKubelet(mgr manager.Manager, ready func(*corev1.Pod) bool) error {
 			case pod.DeletionTimestamp != nil:
 				return reconcile.Result{}, client.IgnoreNotFound(c.Delete(ctx, pod, client.GracePeriodSeconds(0)))
 			case pod.Status.Phase != "" && pod.Status.Phase != corev1.PodPending:
-				return reconcile.Result{}, nil // it runs, or a test says that it has ended
+				return reconcile.Result{}, nil // it is running, or a test has ended it
 			case ready != nil && !ready(pod):
 				return reconcile.Result{RequeueAfter: kubeletPoll}, nil
 			}

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// StopAPIServer lets the API server vanish: for up to two seconds it answers 429, then connections break and new
-// ones are refused. Its data stay in etcd.
+// StopAPIServer stops the API server. For up to two seconds it responds with 429; after that, connections break and new
+// ones are refused. Its data stays in etcd.
 func (cp *ControlPlane) StopAPIServer() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -24,8 +24,8 @@ func (cp *ControlPlane) StopAPIServer() error {
 	return nil
 }
 
-// StartAPIServer brings the API server back: same address, same certificates, same data. It returns once the
-// server answers.
+// StartAPIServer starts the API server again, with the same address, certificates and data. It returns when the server
+// responds.
 func (cp *ControlPlane) StartAPIServer() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -42,7 +42,7 @@ func (cp *ControlPlane) StartAPIServer() error {
 	return nil
 }
 
-// RestartAPIServer is StopAPIServer and StartAPIServer.
+// RestartAPIServer calls StopAPIServer and StartAPIServer.
 func (cp *ControlPlane) RestartAPIServer() error {
 	if err := cp.StopAPIServer(); err != nil {
 		return err
@@ -50,8 +50,8 @@ func (cp *ControlPlane) RestartAPIServer() error {
 	return cp.StartAPIServer()
 }
 
-// StopEtcd takes the API server its database: it goes on running, reads from its cache may still be answered, and all
-// that needs etcd fails or hangs. What was written stays on disk.
+// StopEtcd stops the database of the API server. The API server keeps running and may respond to reads from its cache.
+// Everything that needs etcd fails or hangs. Written data stays on disk.
 func (cp *ControlPlane) StopEtcd() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -67,8 +67,8 @@ func (cp *ControlPlane) StopEtcd() error {
 	return nil
 }
 
-// StartEtcd brings etcd back: same address, same data. It returns once etcd is healthy; the API server finds it by
-// itself a moment later.
+// StartEtcd starts etcd again, with the same address and data. It returns when etcd is healthy. The API server
+// reconnects by itself shortly afterwards.
 func (cp *ControlPlane) StartEtcd() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -85,7 +85,7 @@ func (cp *ControlPlane) StartEtcd() error {
 	return nil
 }
 
-// BackUpEtcd copies the data of etcd into a directory that does not exist yet. Etcd is away meanwhile.
+// BackUpEtcd copies the data of etcd to a directory that must not exist yet. Etcd is stopped meanwhile.
 func (cp *ControlPlane) BackUpEtcd(dir string) error {
 	if err := cp.StopEtcd(); err != nil {
 		return err
@@ -96,8 +96,8 @@ func (cp *ControlPlane) BackUpEtcd(dir string) error {
 	return cp.StartEtcd()
 }
 
-// RestoreEtcd replaces the data of etcd by those of a backup, and restarts the API server, as an operator has to do. All
-// that was written since the backup is gone, and resource versions begin again where they were then.
+// RestoreEtcd replaces the data of etcd by those of a backup, and restarts the API server, as an operator has to do.
+// Everything that was written since the backup is lost, and resource versions continue from the backup.
 func (cp *ControlPlane) RestoreEtcd(dir string) error {
 	if err := errors.Join(cp.StopAPIServer(), cp.StopEtcd()); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (cp *ControlPlane) RestoreEtcd(dir string) error {
 	return cp.StartAPIServer()
 }
 
-// etcdData returns the directory that etcd keeps its data in.
+// etcdData returns the directory with the data of etcd.
 func (cp *ControlPlane) etcdData() string { return filepath.Join(cp.dir, etcdDataName) }
 
 // etcdDataName is the name of that directory.

@@ -12,7 +12,7 @@ import (
 // KubernetesVersion is the version of the control plane that Assets builds or downloads.
 const KubernetesVersion = "v1.36.3"
 
-// The names under which the binaries are started.
+// The names of the binaries.
 const (
 	etcdName              = "etcd"
 	apiServerName         = "kube-apiserver"
@@ -29,7 +29,7 @@ var (
 	recipeMain string
 )
 
-// recipe is the module that the build compiles.
+// recipe returns the module that the build compiles.
 func recipe() gobuild.Recipe {
 	return gobuild.Recipe{
 		What:    "the control plane",
@@ -44,7 +44,7 @@ func recipe() gobuild.Recipe {
 	}
 }
 
-// buildFlags make the build reproducible and small, and give it the version that a release would have.
+// buildFlags returns flags that make the build reproducible and small, and that set the version of a release.
 func buildFlags() []string {
 	const pkg = "k8s.io/component-base/version."
 	parts := strings.SplitN(strings.TrimPrefix(KubernetesVersion, "v"), ".", 3)

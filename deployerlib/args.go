@@ -39,77 +39,78 @@ const (
 	defaultBackoffMax   = 5 * time.Minute
 )
 
-// Backoff bounds the waits between the retries of one failing item. They
-// double from Min to Max, ±10 %, and start over with a success or a change of the item.
+// Backoff limits the delays between the retries of a failing item. They double from Min to Max, with a jitter of ±10 %.
+// A success or a change of the item resets them.
 type Backoff struct {
-	// Min is the wait after the first failure. Zero: 1 s.
+	// Min is the delay after the first failure. The default is 1 s.
 	Min time.Duration
-	// Max is the longest wait. Zero: 5 min.
+	// Max is the longest delay. The default is 5 min.
 	Max time.Duration
 }
 
-// DeployerArgs configures one deployer. Type and Deployer are mandatory, every
-// other zero value gets the default that its comment names.
+// DeployerArgs configures one deployer. Type and Deployer are required. Every other field has a default that its
+// comment names.
 type DeployerArgs struct {
-	// Name is written to status.deployer.name and names controller, events and
-	// metrics. It must not change between releases: with target selectors, an item whose
-	// Target is gone belongs to the deployer whose name it carries.
+	// Name is the value of status.deployer.name, and the name of the controller in events and metrics. It must not
+	// change between releases: with target selectors, an item whose Target does not exist belongs to the deployer whose
+	// name it carries. The default is "generic.deployer.deployerkit.dev".
 	Name string
-	// Version is written to status.deployer.version. Default: the main module's version.
+	// Version is the value of status.deployer.version. The default is the version of the main module.
 	Version string
-	// Identity is written to status.deployer.identity. Default: Name (stable across restarts and replicas).
+	// Identity is the value of status.deployer.identity. The default is Name, which is the same after a restart and on
+	// every replica.
 	Identity string
 	// Type is the deploy item type that this deployer is responsible for.
 	Type lsv1alpha1.DeployItemType
-	// Deployer does the work.
+	// Deployer implements the actions.
 	Deployer Deployer
-	// TargetSelectors restrict responsibility to items with a matching target
-	// or without target; empty: every target.
+	// TargetSelectors restrict the deployer to items with a matching target or without a target. If there are none,
+	// every target matches.
 	TargetSelectors []lsv1alpha1.TargetSelector
-	// ItemSelector restricts responsibility to items with matching labels, to
-	// shard items between deployments. Default: every item.
+	// ItemSelector restricts the deployer to items with matching labels, to shard items between deployments. By default
+	// every item matches.
 	ItemSelector labels.Selector
-	// Options are controller-runtime's. The default of MaxConcurrentReconciles is 10. With four or more, the library
-	// runs one more item at a time if it is of a namespace of which none runs. Reconciler is set by the library.
+	// Options are the options of the controller. The default of MaxConcurrentReconciles is 10. If it is four or more,
+	// the library runs one more item at a time if no other item of the same namespace is running. Reconciler must be
+	// nil, because the library sets it.
 	Options controller.Options
 
-	// TargetShare is the part of the workers that the items of one target hold at most while items of others wait,
-	// greater than 0 and at most 1. Default 0.5. See docs/targets.md.
+	// TargetShare is the largest share of the workers that the items of one target occupy while items of other targets
+	// wait. It is greater than 0 and at most 1. The default is 0.5. See docs/targets.md.
 	TargetShare float64
 
-	// Revision forces a revision of the contract. Empty: detected per item.
+	// Revision forces a revision of the contract. By default it is detected per item.
 	Revision contract.Revision
-	// PollInterval is the wait before an item in phase Progressing is called again, ±10 %. Default 5 s.
+	// PollInterval is the delay before an item in phase Progressing is called again, ±10 %. The default is 5 s.
 	PollInterval time.Duration
-	// Backoff bounds the retries of failing items.
+	// Backoff limits the delays between the retries of failing items.
 	Backoff Backoff
-	// GracePeriod is how long a call may go on after its context was cancelled,
-	// and after the process was told to stop. Default 30 s.
+	// GracePeriod is how long a call may continue after its context was cancelled, and after the process was asked to
+	// stop. The default is 30 s.
 	GracePeriod time.Duration
-	// MissingTargetGrace is how long a deletion waits for a Target that does not
-	// exist before the run fails; it counts from when the run missed the Target
-	// first, also across restarts. Default 10 s.
+	// MissingTargetGrace is how long a deletion waits for a Target that does not exist before the run fails. It begins
+	// when the run first finds the Target missing and continues across restarts. The default is 10 s.
 	MissingTargetGrace time.Duration
-	// SecretMaxAge is how long the secret of a target is used before it is read again. Default 1 min.
+	// SecretMaxAge is how long the secret of a target is used before it is read again. The default is 1 min.
 	SecretMaxAge time.Duration
-	// Clock tells the time. Default: the real one.
+	// Clock returns the current time. The default is the real clock.
 	Clock clock.WithTickerAndDelayedExecution
-	// TracerProvider gives a span per reconcile, phase and hook. Default: none are made.
+	// TracerProvider provides a span per reconcile, phase and hook. By default there are no spans.
 	TracerProvider trace.TracerProvider
-	// Registerer takes the metrics. Default: controller-runtime's registry.
+	// Registerer registers the metrics. The default is the registry of controller-runtime.
 	Registerer prometheus.Registerer
-	// Observe is called for each step of each reconcile, in order per item, unless it is nil.
-	// It must be fast and safe for concurrent use.
+	// Observe is called for each step of each reconcile, in order per item. It may be nil. It must be fast and safe for
+	// concurrent use.
 	Observe func(Step)
-	// CountCalls is called with +1 before code of the deployer or of a hook runs for an item, and with -1 after it has
-	// returned, even if it was abandoned before. nil counts nothing. It must be fast and safe for concurrent use. A process
-	// whose calls have not all returned must not hand over its lease.
+	// CountCalls is called with +1 before code of the deployer or of a hook runs for an item, and with -1 after that
+	// code has returned, even if the call was abandoned before. It may be nil. It must be fast and safe for concurrent
+	// use. A process must not hand over its lease before all calls have returned.
 	CountCalls func(delta int)
 
 	hooks *extension.ReconcileExtensionHooks // what ExtensionHooks returned, read once
 }
 
-// Default fills in every zero value that has a default.
+// Default sets every zero value that has a default.
 func (a *DeployerArgs) Default() {
 	a.Name = or(a.Name, defaultName)
 	a.Version = or(a.Version, buildVersion())
@@ -125,7 +126,7 @@ func (a *DeployerArgs) Default() {
 	a.defaultParts()
 }
 
-// defaultParts fills in the collaborators.
+// defaultParts sets the default collaborators.
 func (a *DeployerArgs) defaultParts() {
 	if a.Clock == nil {
 		a.Clock = clock.RealClock{}
@@ -147,7 +148,7 @@ func (a *DeployerArgs) defaultParts() {
 	}
 }
 
-// Validate reports every fault at once. Call Default first.
+// Validate returns one error that lists every invalid field. Call Default first.
 func (a *DeployerArgs) Validate() error {
 	var faults []error
 	check := func(ok bool, format string, args ...any) {
@@ -168,7 +169,7 @@ func (a *DeployerArgs) Validate() error {
 	check(a.MissingTargetGrace > 0, "missingTargetGrace %s: must be positive", a.MissingTargetGrace)
 	check(a.SecretMaxAge > 0, "secretMaxAge %s: must be positive", a.SecretMaxAge)
 	check(a.Backoff.Min > 0 && a.Backoff.Max >= a.Backoff.Min, "backoff: want 0 < min <= max, have %s and %s", a.Backoff.Min, a.Backoff.Max)
-	check(a.Options.Reconciler == nil, "options.reconciler: is set by the library")
+	check(a.Options.Reconciler == nil, "options.reconciler: must be nil, because the library sets it")
 	faults = append(faults, targets.Validate(a.TargetSelectors))
 	if a.Deployer != nil {
 		faults = append(faults, a.readHooks().Validate())
@@ -179,7 +180,7 @@ func (a *DeployerArgs) Validate() error {
 	return nil
 }
 
-// readHooks asks the deployer for its hooks, once, and keeps a copy.
+// readHooks calls ExtensionHooks of the deployer once and keeps a copy of the result.
 func (a *DeployerArgs) readHooks() extension.ReconcileExtensionHooks {
 	if a.hooks == nil {
 		hooks := a.Deployer.ExtensionHooks().DeepCopy()
@@ -188,12 +189,12 @@ func (a *DeployerArgs) readHooks() extension.ReconcileExtensionHooks {
 	return *a.hooks
 }
 
-// info is what status.deployer says.
+// info returns the value of status.deployer.
 func (a *DeployerArgs) info() lsv1alpha1.DeployerInformation {
 	return lsv1alpha1.DeployerInformation{Identity: a.Identity, Name: a.Name, Version: a.Version}
 }
 
-// or returns v, or fallback when v is zero.
+// or returns v, or fallback if v is zero.
 func or[T comparable](v, fallback T) T {
 	var zero T
 	if v == zero {
@@ -202,7 +203,7 @@ func or[T comparable](v, fallback T) T {
 	return v
 }
 
-// buildVersion is the version of the program's main module.
+// buildVersion returns the version of the program's main module.
 func buildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

@@ -17,8 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// attempt is one reconcile of one item: the handles that its phases share, and what the phases found
-// out. Each finding is set by the phase named beside it and read by those after it.
+// attempt is one reconcile of one item: the handles that its phases share, and the findings of the phases. Each finding
+// is set by the phase named beside it and read by later ones.
 type attempt struct {
 	key      types.NamespacedName
 	log      logr.Logger
@@ -28,22 +28,23 @@ type attempt struct {
 
 	session     *statuswriter.Session // fetch; nil until the item was read
 	target      foundTarget           // responsibility
-	responsible bool                  // responsibility: the item is ours, so its status may be written
+	responsible bool                  // responsibility; the deployer is responsible, so it may write the status
 	decision    contract.Decision     // contract; a ShouldReconcile hook may change it
 	call        callResult            // operate
 
 	hooks *extension.HookResult // of all hooks so far; abort is not kept
-	wait  time.Duration         // fetch: when to come back to a version from before the last write
+	wait  time.Duration         // fetch: the delay before the next reconcile, because the cache is older than the last write
 }
 
-// foundTarget is the Target of an item: nil if it names none, or if it is missing. Then err is set.
+// foundTarget is the Target of an item. It is nil if the item names none, and if the Target is missing, in which case
+// err is set.
 type foundTarget struct {
 	object *lsv1alpha1.Target
 	err    error
 }
 
-// newAttempt begins an attempt. It returns nil for an item in quarantine. The context outlives that
-// of the worker: an attempt ends by its own rules, also when the process has to stop.
+// newAttempt begins an attempt. It returns nil for an item in quarantine. The context outlives that of the worker,
+// because an attempt ends by its own rules even if the process has to stop.
 func (r *reconciler) newAttempt(ctx context.Context, key types.NamespacedName, state *itemstate.Item) (*attempt, context.Context, context.CancelCauseFunc) {
 	attemptCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	inflight := state.Begin(r.args.Clock, cancel)
@@ -68,7 +69,7 @@ func (a *attempt) merge(res *extension.HookResult) {
 	a.hooks.AbortReconcile = false
 }
 
-// work is what the attempt works on now. Once its start is stored, the run is not new any more.
+// work returns what the attempt works on now. Once its start is stored, the run is no longer new.
 func (a *attempt) work() itemstate.Work {
 	w := itemstate.Work{Item: a.session.Stored(), Decision: a.decision}
 	w.Decision.New = w.Decision.New && !a.session.Started()

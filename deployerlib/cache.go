@@ -15,19 +15,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CacheByObject returns cache options for the manager of the Landscaper
-// cluster: items of other types than the given ones are kept without
-// configuration and status, all items without managed fields. Deployers on one
-// manager need one call with all their types. Add works without it; it only
-// saves memory.
+// CacheByObject returns cache options for the manager of the Landscaper cluster, which reduce the memory of the cache.
+// Items of types other than the given ones are stored without configuration and status, and all items without managed
+// fields. All deployers of a manager need a single call with all their types. The option is not required by Add.
 func CacheByObject(types ...lsv1alpha1.DeployItemType) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&lsv1alpha1.DeployItem{}: {Transform: stripForeign(types)},
 	}
 }
 
-// stripForeign is idempotent and never fails: the informer calls it more than
-// once per object, and would lose objects over an error.
+// stripForeign is idempotent and never fails, because the informer calls it more than once per object and would lose
+// objects on an error.
 func stripForeign(types []lsv1alpha1.DeployItemType) func(any) (any, error) {
 	return func(obj any) (any, error) {
 		di, ok := obj.(*lsv1alpha1.DeployItem)
@@ -44,13 +42,12 @@ func stripForeign(types []lsv1alpha1.DeployItemType) func(any) (any, error) {
 	}
 }
 
-// itemReader reads deploy items. What it returns is shared and must not be changed.
+// itemReader reads deploy items. The returned items are shared and must not be changed.
 type itemReader interface {
 	get(ctx context.Context, key types.NamespacedName) (*lsv1alpha1.DeployItem, error)
 }
 
-// cachedItems reads from the informer's store without a copy, so that a reconcile
-// of a finished item costs next to nothing.
+// cachedItems reads from the informer's store without a copy, so that a reconcile of a finished item is cheap.
 type cachedItems struct {
 	cache  cache.Cache
 	client client.Client
@@ -78,7 +75,7 @@ func (i *cachedItems) get(ctx context.Context, key types.NamespacedName) (*lsv1a
 	return di, nil
 }
 
-// indexer finds the informer's store; nil when the cache is of a kind that has none (several namespaces).
+// indexer returns the informer's store, or nil if the cache has no single one because it caches several namespaces.
 func (i *cachedItems) indexer(ctx context.Context) toolscache.Indexer {
 	i.mu.Lock()
 	defer i.mu.Unlock()

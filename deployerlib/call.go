@@ -15,18 +15,18 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// callResult is what a deployer call came to, or what takes its place if none is needed.
+// callResult is the result of a deployer call, or its replacement if no call is needed.
 type callResult struct {
 	in        inputs
 	made      bool              // a call was made
 	outcome   *contract.Outcome // nil if the call was cancelled, or none was made
 	asked     bool              // the call returned WaitFor
-	wait      time.Duration     // when to call again, after WaitFor or to poll
+	wait      time.Duration     // delay before the next call, after WaitFor or to poll
 	unchanged bool              // the call returned ErrUnchanged
-	cause     error             // why the call was cancelled, or not even made
+	cause     error             // why the call was cancelled or not made
 }
 
-// verdict is how the phase of the action ends: End hooks follow a call that returned nil.
+// verdict returns how the phase of the action ends. End hooks follow a call that returned nil.
 func (c callResult) verdict() verdict {
 	if c.outcome == nil || c.outcome.Err != nil || c.asked {
 		return stop
@@ -41,18 +41,17 @@ type caller struct {
 	telemetry    *telemetry
 }
 
-// inputs are what a call works with besides the item.
+// inputs are the arguments of a call besides the item.
 type inputs struct {
 	context *lsv1alpha1.Context
 	target  *lsv1alpha1.ResolvedTarget
 }
 
-// call hands the working copy to the deployer and takes it back: it restores what the deployer must
-// not change and judges what came back.
+// call passes the working copy to the deployer, restores what the deployer must not change, and judges the result.
 func (c *caller) call(ctx context.Context, a *attempt, do action, in inputs) callResult {
 	item := a.session.EnsureCopy()
 	if contract.CheckProviderStatus(item.Status.ProviderStatus) != nil {
-		item.Status.ProviderStatus = nil // another client stored it: no deployer could read it, and no call may fail over it
+		item.Status.ProviderStatus = nil // another client stored it; no deployer could read it, and no call may fail because of it
 	}
 	storedPhase, storedErr := item.Status.Phase, item.Status.LastError
 	item.Status.Phase = contract.HandedPhase(a.decision.Revision, a.decision.Action)
@@ -81,7 +80,7 @@ func (c *caller) call(ctx context.Context, a *attempt, do action, in inputs) cal
 	return c.judge(res, ret, err, a)
 }
 
-// judge turns what came back into an outcome.
+// judge converts the result of a call to an outcome.
 func (c *caller) judge(res callResult, ret contract.Return, err error, a *attempt) callResult {
 	if w, ok := waitOf(err); ok {
 		ret.Waiting, ret.Message, res.wait = true, w.reason, w.delay()
@@ -102,7 +101,7 @@ func (c *caller) judge(res callResult, ret contract.Return, err error, a *attemp
 	return res
 }
 
-// contained calls the deployer. A panic becomes an error.
+// contained calls the deployer and converts a panic to an error.
 func (c *caller) contained(ctx context.Context, a *attempt, do action, in inputs) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -116,7 +115,7 @@ func (c *caller) contained(ctx context.Context, a *attempt, do action, in inputs
 	return do(ctx, in.context, item, in.target)
 }
 
-// withJitter is d ±10 %.
+// withJitter returns d ±10 %.
 func withJitter(d time.Duration) time.Duration {
 	return d + time.Duration((rand.Float64()-0.5)*0.2*float64(d)) //nolint:gosec // spreads load, protects nothing
 }

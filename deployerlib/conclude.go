@@ -17,24 +17,23 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// abortTimeout bounds the tidying up after an interrupt.
+// abortTimeout limits Abort after an interrupt.
 const abortTimeout = 5 * time.Minute
 
-// result is what an attempt came to, as far as the next one is concerned.
+// result is the part of an attempt's result that the next attempt depends on.
 type result struct {
-	hooks   reconcile.Result // what the hooks asked for; empty with an error
-	err     error            // what went wrong; nil for a wait
+	hooks   reconcile.Result // the reconcile that hooks requested; empty after an error
+	err     error            // the error; nil for a wait
 	failure bool             // counts for the backoff
-	again   bool             // come back at once
-	settled bool             // the item is as it should be: success, or nothing to do
+	again   bool             // reconcile again immediately
+	settled bool             // success, or nothing to do
 
 	outcome    *contract.Outcome // of the call or the run; nil if there was none
 	unchanged  bool              // a background run left nothing to write
-	superseded bool              // the item changed, and the event of the newer version follows
+	superseded bool              // the item changed; the event of the newer version follows
 }
 
-// conclude judges what the attempt came to and writes it. It is the one place where the outcome of a run
-// reaches the item.
+// conclude judges an attempt and writes its outcome. Only here does the outcome of a run reach the item.
 func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err error) result {
 	if !a.inflight.Seal() {
 		return result{}
@@ -48,10 +47,10 @@ func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err er
 	}
 	if cause != nil {
 		a.log.Info("the running call was cancelled", "cause", cause.Error())
-	} else if err != nil && a.decision.Revision == "" { // a hook failed before the contract was asked
+	} else if err != nil && a.decision.Revision == "" { // a hook failed before the contract was evaluated
 		_, _ = r.evaluate(ctx, a)
 	}
-	if a.decision.Revision == "" { // a hook ended the attempt before the contract was asked: its rules apply nevertheless
+	if a.decision.Revision == "" { // a hook ended the attempt before the contract was evaluated; its rules apply nevertheless
 		a.decision.Revision = r.due(a.session.Read()).Revision
 	}
 	f := r.facts(a)
@@ -70,7 +69,7 @@ func (r *reconciler) conclude(ctx context.Context, a *attempt, v verdict, err er
 	return r.store(ctx, a, f, o, v)
 }
 
-// facts collects what judge looks at.
+// facts collects the arguments of judge.
 func (r *reconciler) facts(a *attempt) facts {
 	f := facts{
 		now: r.args.Clock.Now(), began: a.began, start: r.startInfo(a), decision: a.decision,
@@ -82,7 +81,7 @@ func (r *reconciler) facts(a *attempt) facts {
 	return f
 }
 
-// store writes an outcome. One that is refused is judged once more.
+// store writes an outcome. If the write is refused, it judges once more.
 func (r *reconciler) store(ctx context.Context, a *attempt, f facts, o outcome, v verdict) result {
 	if statuswriter.IsWriteError(f.err) {
 		a.session.DropUserChanges() // the start was refused with them
@@ -109,12 +108,12 @@ func write(ctx context.Context, a *attempt, o outcome) statuswriter.Result {
 	return a.session.Outcome(ctx, o.update(a.session.Working()))
 }
 
-// update is the outcome as it is written.
+// update returns the outcome in the form in which it is written.
 func (o outcome) update(working *lsv1alpha1.DeployItem) statuswriter.Update {
 	return statuswriter.Update{Decision: o.decision, Replaces: o.replaces, Status: cmp.Or(o.status, &working.Status), Metadata: o.metadata, IsOutcome: o.run != nil, Keep: o.mustNotBeLost()}
 }
 
-// resultOf is the result of an attempt whose outcome was written.
+// resultOf returns the result of an attempt whose outcome was written.
 func (r *reconciler) resultOf(a *attempt, f facts, o outcome, w statuswriter.Result, v verdict) result {
 	res := result{outcome: o.run, unchanged: f.call.unchanged}
 	switch {
@@ -146,7 +145,7 @@ func (r *reconciler) resultOf(a *attempt, f facts, o outcome, w statuswriter.Res
 	return res
 }
 
-// plainResult is the result of an attempt that wrote nothing: the requeue of the hooks, or the error.
+// plainResult returns the result of an attempt that wrote nothing: the requeue of the hooks, or the error.
 func plainResult(a *attempt, v verdict, err error) result {
 	if err != nil {
 		return result{err: err, failure: true}
@@ -158,8 +157,8 @@ func plainResult(a *attempt, v verdict, err error) result {
 	return res
 }
 
-// keepProviderStatus lets the deployer tidy up after Landscaper ended the job of a call, and keeps what
-// the deployer knows about the target. Nothing else is written.
+// keepProviderStatus calls Abort after Landscaper ended the job of a call, and stores what the deployer knows about the
+// target. It writes nothing else.
 func (r *reconciler) keepProviderStatus(ctx context.Context, a *attempt) result {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
@@ -178,7 +177,7 @@ func (r *reconciler) keepProviderStatus(ctx context.Context, a *attempt) result 
 	return result{again: exists}
 }
 
-// flush writes the outcome of a former attempt that the API server did not confirm.
+// flush writes the outcome of an earlier attempt that the API server did not confirm.
 func flush(ctx context.Context, u itemstate.Unconfirmed) result {
 	if w := statuswriter.ResultOf(u.Flush(ctx)); w.Err != nil && w.Kind != statuswriter.ResultSuperseded {
 		return result{err: w.Err, failure: true}

@@ -17,30 +17,29 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// ConfigError is an error of the item's configuration: it ends the job at once
-// with ERR_CONFIGURATION_PROBLEM. path names the faulty field, such as
-// "spec.config.replicas".
+// ConfigError returns an error about the item's configuration. It ends the job immediately with
+// ERR_CONFIGURATION_PROBLEM. path is the path of the invalid field, such as "spec.config.replicas". format and args are
+// those of fmt.Errorf.
 func ConfigError(path, format string, args ...any) error {
 	return lserrors.NewError("DecodeConfig", "InvalidConfiguration",
 		contract.OneLine(path+": "+fmt.Sprintf(format, args...), maxConfigError), lsv1alpha1.ErrorConfigurationProblem)
 }
 
-// maxConfigError bounds the text of a configuration error.
+// maxConfigError limits the text of a configuration error.
 const maxConfigError = 1024
 
-// configPath is where the provider configuration lies in an item.
+// configPath is the path of the provider configuration in an item.
 const configPath = "spec.config"
 
-// DecodeConfig decodes spec.config strictly into T: unknown and duplicate
-// fields are errors, names are case-sensitive. apiVersion and kind are not
-// looked at; T need not have them.
-// Errors: a ConfigError with the path of the field.
+// DecodeConfig decodes spec.config into a T. Decoding is strict: unknown and duplicate fields are errors, and field
+// names are case-sensitive. apiVersion and kind are not checked, and T need not have fields for them. An error is a
+// ConfigError with the path of the field.
 func DecodeConfig[T any](di *lsv1alpha1.DeployItem) (*T, error) {
 	return DecodeConfigAs[T](di)
 }
 
-// DecodeConfigAs is DecodeConfig for configurations of one of the given kinds.
-// Without kinds any is taken.
+// DecodeConfigAs is DecodeConfig for configurations of one of the given kinds. If kinds is empty, every kind is
+// accepted.
 func DecodeConfigAs[T any](di *lsv1alpha1.DeployItem, kinds ...schema.GroupVersionKind) (*T, error) {
 	if emptyConfig(di) {
 		return nil, ConfigError(configPath, "required, but missing or empty")
@@ -105,7 +104,7 @@ func jsonTypeOf(t reflect.Type) string {
 	return "of another type"
 }
 
-// checkKind compares apiVersion and kind with what is allowed.
+// checkKind returns an error if apiVersion and kind are not among the allowed ones.
 func checkKind(raw []byte, kinds []schema.GroupVersionKind) error {
 	var meta struct {
 		APIVersion string `json:"apiVersion"`
@@ -129,9 +128,8 @@ func checkKind(raw []byte, kinds []schema.GroupVersionKind) error {
 	return ConfigError(configPath, "is %s %q, want %s %q", meta.APIVersion, meta.Kind, want.GroupVersion(), want.Kind)
 }
 
-// withoutMeta takes apiVersion and kind out of the body when T does
-// not know them, so that strict decoding does not complain about what every
-// embedded resource has.
+// withoutMeta removes apiVersion and kind from the body if T does not declare them, so that strict decoding accepts
+// these fields, which every embedded resource has.
 func withoutMeta[T any](raw []byte) ([]byte, error) {
 	strict, err := sigsjson.UnmarshalStrict([]byte(`{"apiVersion":"","kind":""}`), new(T))
 	if known := err == nil && len(strict) == 0; known {
@@ -141,7 +139,7 @@ func withoutMeta[T any](raw []byte) ([]byte, error) {
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return nil, ConfigError(configPath, "%s", err.Error())
 	}
-	// What is twice in raw would be there once in fields.
+	// A duplicate in raw would be lost in fields.
 	if twice, err := sigsjson.UnmarshalStrict(raw, &map[string]any{}); err == nil && len(twice) > 0 {
 		return nil, ConfigError(configPath, "%s", twice[0].Error())
 	}
@@ -150,11 +148,10 @@ func withoutMeta[T any](raw []byte) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// SetProviderStatus puts obj into status.providerStatus with the given
-// apiVersion and kind, which every provider status must carry. In memory: the
-// library writes it with the outcome of the call, or at the next Checkpoint.
-// obj: anything that marshals to a JSON object; nil clears the status.
-// Errors: obj is no JSON object, or larger than 1 MiB.
+// SetProviderStatus sets status.providerStatus to obj with the given apiVersion and kind, which every provider status
+// must have. It changes di in memory; the library writes it with the outcome of the call, or at the next Checkpoint.
+// obj may be anything that marshals to a JSON object. If it is nil, the provider status is removed. SetProviderStatus
+// returns an error if obj is not a JSON object or is larger than 1 MiB.
 func SetProviderStatus(di *lsv1alpha1.DeployItem, obj any, gvk schema.GroupVersionKind) error {
 	if obj == nil {
 		di.Status.ProviderStatus = nil
@@ -166,7 +163,7 @@ func SetProviderStatus(di *lsv1alpha1.DeployItem, obj any, gvk schema.GroupVersi
 	}
 	body := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &body); err != nil || body == nil {
-		return fmt.Errorf("provider status of type %T is no JSON object", obj)
+		return fmt.Errorf("provider status of type %T is not a JSON object", obj)
 	}
 	if body["apiVersion"], err = json.Marshal(gvk.GroupVersion().String()); err != nil {
 		return fmt.Errorf("encode apiVersion: %w", err)

@@ -1,30 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deployerlib is the generic reconcile of a Landscaper deployer: write
-// a [Deployer], hand it to [Add], and everything that Landscaper expects of a
-// deployer holds, on both revisions of its contract.
+// Package deployerlib implements the reconcile of a Landscaper deployer. Implement a [Deployer] and pass it to [Add].
+// The library does everything else that Landscaper expects of a deployer, for both revisions of its contract.
 //
-// A reconcile of an item walks the phases in pipeline.go:
+// A reconcile of an item runs the phases in pipeline.go:
 //
 //	start → fetch → responsibility → contract → should-reconcile → operate → end
 //
-// Extension hooks (package extension) run at fixed points of it. Deployers and hooks change the status
-// of the item in memory, note changes of labels and the like in patch.FromContext, and return.
+// Extension hooks (package extension) run at fixed points of it. Deployers and hooks change the status of the item in
+// memory, record changes of the metadata in patch.FromContext, and return.
 //
-// What follows decides, acts and records. judge, which is pure, turns what came back into an outcome.
-// The session of the item, the only writer, stores it: one write of the status carries everything, and
-// one of the metadata follows if that changes. schedule, which is pure too, says when to come back.
+// The rest of the reconcile decides, acts and records. judge, a pure function, converts the results to an outcome. The
+// session of the item, which is the only writer, stores it: one write of the status contains everything, and one of the
+// metadata follows if necessary. schedule, also a pure function, returns when the item is reconciled next.
 //
 // # Events
 //
-// An event leads to a reconcile only if the digest of the item changed: metadata, generation, phase and
-// job IDs. The library's own writes are known in advance and lead to none. Failures, waits and polls are
-// timed per item. A version that is older than the library's own last write is not acted on, unless live
-// reads prove that resource versions went backwards.
+// An event leads to a reconcile only if the digest of the item changed: metadata, generation, phase and job IDs. The
+// library's own writes do not lead to one. Failures, waits and polls are timed per item. The library does not act on a
+// version that is older than its own last write, unless live reads prove that resource versions went backwards.
 //
 // # Cancelling
 //
-// The context of a running call ends when the item is aborted, interrupted,
-// past its deadline, or when the process shuts down; context.Cause tells which
-// ([ErrAborted], [ErrInterrupted], [ErrDeadline], [ErrShutdown]).
+// The context of a running call is cancelled when the item is aborted, interrupted or past its deadline, and when the
+// process shuts down. context.Cause returns the reason: [ErrAborted], [ErrInterrupted], [ErrDeadline] or [ErrShutdown].
 package deployerlib

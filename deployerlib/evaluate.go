@@ -14,8 +14,8 @@ import (
 // isPaused reports whether the item carries the pause annotation.
 func isPaused(a *attempt) bool { return contract.IsPaused(a.session.Read()) }
 
-// checkPause ends the attempt of an item on which the pause holds back whatever is wanted, before
-// hooks are asked what else is wanted. The event of the removal of the annotation leads to the next one.
+// checkPause ends the attempt for an item that is paused and has nothing to continue, before hooks are asked. The event
+// of the removal of the annotation leads to the next attempt.
 func (r *reconciler) checkPause(_ context.Context, a *attempt) (verdict, error) {
 	d := r.due(a.session.Working())
 	if !d.Paused {
@@ -27,7 +27,7 @@ func (r *reconciler) checkPause(_ context.Context, a *attempt) (verdict, error) 
 	return stop, nil
 }
 
-// markPaused shows in memory that a pause holds something back, or is over.
+// markPaused records in memory that a pause holds something back, or is over.
 func markPaused(a *attempt) {
 	if contract.PauseMarked(a.session.Working(), a.decision) {
 		return
@@ -36,8 +36,8 @@ func markPaused(a *attempt) {
 	a.session.Snapshot()
 }
 
-// evaluate asks the contract what is due. A start is applied in memory, so that the hooks that follow
-// see it. operate stores it.
+// evaluate determines what is due by the contract. It applies a start in memory, so that later hooks see it. operate
+// stores it.
 func (r *reconciler) evaluate(_ context.Context, a *attempt) (verdict, error) {
 	a.decision = r.due(a.session.Working())
 	markPaused(a)
@@ -50,12 +50,12 @@ func (r *reconciler) evaluate(_ context.Context, a *attempt) (verdict, error) {
 	return proceed, nil
 }
 
-// due asks the contract what is due on an item.
+// due returns what is due for an item by the contract.
 func (r *reconciler) due(item *lsv1alpha1.DeployItem) contract.Decision {
 	return contract.Evaluate(item, contract.Options{Revision: r.args.Revision, Now: r.args.Clock.Now()})
 }
 
-// applyStart applies the start of a run in memory, and limits the attempt to what is left of the run.
+// applyStart applies the start of a run in memory, and limits the attempt to the remaining time of the run.
 func (r *reconciler) applyStart(a *attempt) {
 	item := a.session.EnsureCopy()
 	if a.decision.New {
@@ -68,7 +68,7 @@ func (r *reconciler) applyStart(a *attempt) {
 	}
 }
 
-// startInfo says who starts, when, and under which new job ID if one is needed.
+// startInfo returns the deployer, the time and, if needed, the new job ID of a start.
 func (r *reconciler) startInfo(a *attempt) contract.StartInfo {
 	info := contract.StartInfo{Now: a.began, Deployer: r.args.info()}
 	if a.decision.NewJob {
@@ -77,7 +77,7 @@ func (r *reconciler) startInfo(a *attempt) contract.StartInfo {
 	return info
 }
 
-// limit puts the deadline of the run on the attempt.
+// limit sets the deadline of the run on the attempt.
 func (r *reconciler) limit(a *attempt) {
 	now := r.args.Clock.Now()
 	if a.decision.Action == contract.ActionAbort {
@@ -93,8 +93,7 @@ func (r *reconciler) limit(a *attempt) {
 	}
 }
 
-// shouldReconcile is the verdict of the contract. A hook may still force work that was decided to be
-// skipped (updateOnChangeOnly).
+// shouldReconcile returns the verdict of the contract. A hook may still force a job that updateOnChangeOnly would skip.
 func shouldReconcile(_ context.Context, a *attempt) (verdict, error) {
 	if a.decision.Due && !a.decision.Unchanged {
 		return proceed, nil
@@ -102,12 +101,12 @@ func shouldReconcile(_ context.Context, a *attempt) (verdict, error) {
 	return stop, nil
 }
 
-// force turns an attempt that has nothing to do into a run, because a hook asked for it. If the
-// contract forbids that, the attempt ends and the requeue of the hook is kept.
+// force turns an attempt that has nothing to do into a run, because a hook requested it. If the contract forbids that,
+// the attempt ends and the requeue of the hook is kept.
 func (r *reconciler) force(_ context.Context, a *attempt) (verdict, error) {
 	forced := a.decision.Force()
 	if !forced.Due {
-		a.log.V(1).Info("a hook asked for a run that the contract does not allow now", "reason", a.decision.Reason)
+		a.log.V(1).Info("a hook requested a run that the contract does not allow now", "reason", a.decision.Reason)
 		return stop, nil
 	}
 	begins := forced.New && !a.decision.New

@@ -25,15 +25,15 @@ type (
 	diHandler = handler.TypedFuncs[*lsv1alpha1.DeployItem, request]
 )
 
-// queue is the controller's queue, once it runs.
+// queue is the queue of the controller.
 type queue struct {
 	mu sync.Mutex
 	q  workQueue
-	// early holds what was added before the controller ran.
+	// early holds what was added before the controller started.
 	early map[types.NamespacedName]int
 }
 
-// start takes over the running queue; it is a watch source of the controller.
+// start sets the queue of the running controller. It is a watch source of the controller.
 func (q *queue) start(_ context.Context, running workQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -59,7 +59,7 @@ func (q *queue) add(key types.NamespacedName, priority int) {
 	addTo(q.q, key, priority)
 }
 
-// addTo adds with a priority where the queue has them.
+// addTo adds a key with a priority if the queue supports priorities.
 func addTo(q workQueue, key types.NamespacedName, priority int) {
 	req := request{NamespacedName: key}
 	if p, ok := q.(priorityqueue.PriorityQueue[request]); ok {
@@ -69,7 +69,7 @@ func addTo(q workQueue, key types.NamespacedName, priority int) {
 	q.Add(req)
 }
 
-// dispatcher turns events and triggers into queue entries, and cancels calls that must end.
+// dispatcher converts events and triggers to queue entries, and cancels calls that must end.
 type dispatcher struct {
 	itemType lsv1alpha1.DeployItemType
 	selector labels.Selector
@@ -78,12 +78,12 @@ type dispatcher struct {
 	queue    *queue
 }
 
-// isMine reports whether an item is of our type and shard.
+// isMine reports whether an item has the type and the labels of this deployer.
 func (d *dispatcher) isMine(di *lsv1alpha1.DeployItem) bool {
 	return di.Spec.Type == d.itemType && d.selector.Matches(labelSet(di))
 }
 
-// itemEvents returns the handler of events about items.
+// itemEvents returns the handler for events about items.
 func (d *dispatcher) itemEvents() diHandler {
 	return diHandler{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*lsv1alpha1.DeployItem], q workQueue) {
@@ -104,7 +104,7 @@ func (d *dispatcher) itemEvents() diHandler {
 	}
 }
 
-// createPriority puts the initial list behind what happens now.
+// createPriority gives the initial list a lower priority than new events.
 func createPriority(e event.TypedCreateEvent[*lsv1alpha1.DeployItem]) int {
 	if e.IsInInitialList {
 		return min(priorityOf(e.Object), handler.LowPriority)
@@ -112,7 +112,7 @@ func createPriority(e event.TypedCreateEvent[*lsv1alpha1.DeployItem]) int {
 	return priorityOf(e.Object)
 }
 
-// updated queues the item first and cancels then, so that exactly one reconcile follows.
+// updated queues the item before it cancels, so that exactly one reconcile follows.
 func (d *dispatcher) updated(old, di *lsv1alpha1.DeployItem, q workQueue) {
 	key := client.ObjectKeyFromObject(di)
 	item := d.tracker.Get(key)
@@ -122,7 +122,7 @@ func (d *dispatcher) updated(old, di *lsv1alpha1.DeployItem, q workQueue) {
 	item.CancelFor(di)
 }
 
-// deleted ends a call whose item is gone and lets a last reconcile forget the item.
+// deleted cancels the call of an item that was deleted, and queues a last reconcile that removes the item's state.
 func (d *dispatcher) deleted(di *lsv1alpha1.DeployItem, q workQueue) {
 	key := client.ObjectKeyFromObject(di)
 	item := d.tracker.Get(key)
@@ -131,7 +131,7 @@ func (d *dispatcher) deleted(di *lsv1alpha1.DeployItem, q workQueue) {
 	item.Interrupt()
 }
 
-// wakeReferring triggers the items of a namespace that refer to something that has changed.
+// wakeReferring triggers the items of a namespace that refer to a changed object.
 func (d *dispatcher) wakeReferring(ctx context.Context, namespace string, refers func(*lsv1alpha1.DeployItem) bool) {
 	list := &lsv1alpha1.DeployItemList{}
 	if err := d.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -144,7 +144,7 @@ func (d *dispatcher) wakeReferring(ctx context.Context, namespace string, refers
 	}
 }
 
-// trigger asks for a reconcile, at low priority and without a reason.
+// trigger requests a reconcile at low priority.
 func (d *dispatcher) trigger(key types.NamespacedName) {
 	d.tracker.Get(key).Trigger()
 	d.queue.add(key, priorityPeriodic)

@@ -18,22 +18,18 @@ import (
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-// exportSizeLimit is what a Secret may hold.
+// exportSizeLimit is the maximum size of the data of a Secret.
 const exportSizeLimit = corev1.MaxSecretSize
 
-// WriteExport stores what an item exports in a Secret of the item's namespace,
-// under the key "config", and refers to it in di.Status.ExportReference. The
-// Secret is "<item>-export", or the one that the item refers to already; it
-// belongs to the item (owner reference) and goes with it. One that an item of the same name left behind, and that the
-// garbage collector has not removed yet, is replaced. values: json.RawMessage
-// or []byte are stored as they are, anything else as JSON. Nothing is written
-// when nothing changed.
+// WriteExport stores the exported values of an item in a Secret of the item's namespace, under the key "config", and
+// sets di.Status.ExportReference. The Secret is the one that the item already refers to, or "<item>-export". It has an
+// owner reference to the item and is deleted with it. A Secret of a deleted item with the same name is replaced. values
+// of type json.RawMessage or []byte are stored as they are, and other values as JSON. If nothing changed, nothing is
+// written.
 //
-// c should read live (Runtime.Landscaper.GetAPIReader is enough for reads): a
-// caching client would watch every Secret. Use a client made with
-// client.Options.Cache nil.
-// Errors: a ConfigError when the Secret is another item's or the values exceed
-// 1 MiB; what the API server says.
+// c should read from the API server, because a caching client would watch every Secret. Create it with
+// client.Options.Cache nil. WriteExport returns a ConfigError if the Secret belongs to another item or the values
+// exceed 1 MiB, and otherwise the error of the API server.
 func WriteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem, values any) error {
 	data, err := exportData(values)
 	if err != nil {
@@ -67,8 +63,8 @@ func WriteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem
 	return nil
 }
 
-// DeleteExport deletes the export Secret of an item and the reference to it.
-// A Secret that is gone, or is not the item's, is left alone: no error.
+// DeleteExport deletes the export Secret of an item and the reference to it. If the Secret does not exist or does not
+// belong to the item, DeleteExport does not delete it and returns nil.
 func DeleteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem) error {
 	if di.Status.ExportReference == nil {
 		return nil
@@ -86,7 +82,7 @@ func DeleteExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployIte
 	return nil
 }
 
-// removeExport deletes a Secret, and no other one of its name.
+// removeExport deletes the Secret with this UID.
 func removeExport(ctx context.Context, c client.Client, secret *corev1.Secret) error {
 	err := c.Delete(ctx, secret, client.Preconditions{UID: new(secret.UID)})
 	if client.IgnoreNotFound(err) != nil {
@@ -95,7 +91,7 @@ func removeExport(ctx context.Context, c client.Client, secret *corev1.Secret) e
 	return nil
 }
 
-// exportData is what goes into the Secret.
+// exportData returns the data of the Secret.
 func exportData(values any) ([]byte, error) {
 	var data []byte
 	switch v := values.(type) {
@@ -115,24 +111,24 @@ func exportData(values any) ([]byte, error) {
 	return data, nil
 }
 
-// foreignError says that a Secret belongs to another item.
+// foreignError is the error for a Secret that belongs to another item.
 type foreignError struct{ error }
 
 func (e foreignError) Unwrap() error { return e.error }
 
-// isForeign reports whether err is about a Secret of another item.
+// isForeign reports whether err is a foreignError.
 func isForeign(err error) bool {
 	_, ok := err.(foreignError) //nolint:errorlint // made here, never wrapped
 	return ok
 }
 
-// emptyExport is a Secret that does not exist yet.
+// emptyExport returns a Secret that does not exist yet.
 func emptyExport(namespace, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// isLeftover reports whether a Secret belonged to an item of the same name that does not exist any more, since this one does:
-// a process that wrote it died before it could refer to it, or the reference was lost.
+// isLeftover reports whether a Secret belonged to an item of the same name that no longer exists. Its writer ended
+// before it set the reference, or the reference was lost.
 func isLeftover(secret *corev1.Secret, di *lsv1alpha1.DeployItem) bool {
 	return len(secret.OwnerReferences) > 0 && !slices.ContainsFunc(secret.OwnerReferences, func(o metav1.OwnerReference) bool {
 		was := ownerOf(di)
@@ -141,8 +137,8 @@ func isLeftover(secret *corev1.Secret, di *lsv1alpha1.DeployItem) bool {
 	})
 }
 
-// readExport gets the item's export Secret, or what is left of one of its predecessors; without resourceVersion when it
-// does not exist.
+// readExport gets the item's export Secret, or one that an item of the same name left behind. The Secret has no
+// resourceVersion if it does not exist.
 func readExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem) (*corev1.Secret, error) {
 	secret := emptyExport(di.Namespace, di.Name+"-export")
 	if ref := di.Status.ExportReference; ref != nil && ref.Name != "" {
@@ -166,12 +162,12 @@ func readExport(ctx context.Context, c client.Client, di *lsv1alpha1.DeployItem)
 	return secret, nil
 }
 
-// refer points the item to its Secret.
+// refer sets the item's reference to its Secret.
 func refer(di *lsv1alpha1.DeployItem, secret *corev1.Secret) {
 	di.Status.ExportReference = &lsv1alpha1.ObjectReference{Name: secret.Name, Namespace: secret.Namespace}
 }
 
-// ownerOf is the owner reference to an item; it does not block its deletion.
+// ownerOf returns an owner reference to an item that does not block its deletion.
 func ownerOf(di *lsv1alpha1.DeployItem) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: lsv1alpha1.SchemeGroupVersion.String(), Kind: "DeployItem", Name: di.Name, UID: di.UID}
 }

@@ -19,9 +19,8 @@ import (
 // staleRetry is how long an attempt waits for the event of the library's own last write.
 const staleRetry = time.Second
 
-// fetch reads the item. If it is gone, everything that is known about it is forgotten. If it is gone
-// at the API server but still in the cache, its event does that. If it is older than the library's own
-// last write, the attempt waits for the newer version.
+// fetch reads the item. If it does not exist, its state is removed. If it exists only in the cache, its delete event
+// removes the state. If it is older than the library's own last write, the attempt waits for the newer version.
 func (r *reconciler) fetch(ctx context.Context, a *attempt) (verdict, error) {
 	item, err := r.items.get(ctx, a.key)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -44,20 +43,20 @@ func (r *reconciler) fetch(ctx context.Context, a *attempt) (verdict, error) {
 	return proceed, nil
 }
 
-// read judges the version that the cache shows, with a live read if that is necessary.
+// read judges the version in the cache, with a live read if necessary.
 func (r *reconciler) read(ctx context.Context, a *attempt, cached *lsv1alpha1.DeployItem) itemstate.Reading {
 	reading := a.state.Read(cached, r.args.Clock.Now())
 	if reading != itemstate.ReadingSuspect {
 		return reading
 	}
 	if err := r.writer.CheckVersion(ctx, a.key, a.state); err != nil {
-		a.log.V(1).Info("the cache lags behind, and the API server does not say why", "error", err.Error())
+		a.log.V(1).Info("the cache lags behind, and a live read did not show why", "error", err.Error())
 	}
 	return a.state.Read(cached, r.args.Clock.Now())
 }
 
-// checkResponsibility reads the target and compares it with the selectors. The target is kept also if
-// it does not match, because a hook may overrule the verdict.
+// checkResponsibility reads the target and matches it against the selectors. It keeps the target even if it does not
+// match, because a hook may overrule the verdict.
 func (r *reconciler) checkResponsibility(ctx context.Context, a *attempt) (verdict, error) {
 	item := a.session.Read()
 	if item.Spec.Target == nil {
@@ -84,8 +83,8 @@ func (r *reconciler) checkResponsibility(ctx context.Context, a *attempt) (verdi
 	return proceed, nil
 }
 
-// responsibleWithoutTarget decides for an item whose Target is missing. With selectors, only the
-// deployer that the item already knows takes it, so that fenced deployers do not compete for its status.
+// responsibleWithoutTarget decides for an item whose Target is missing. With selectors, only the deployer that is named
+// in the item's status is responsible, so that several deployers do not compete for the status.
 func (r *reconciler) responsibleWithoutTarget(item *lsv1alpha1.DeployItem) verdict {
 	if len(r.args.TargetSelectors) == 0 || item.Status.Deployer.Name == r.args.Name {
 		return proceed
@@ -93,7 +92,7 @@ func (r *reconciler) responsibleWithoutTarget(item *lsv1alpha1.DeployItem) verdi
 	return stop
 }
 
-// markResponsible notes that the item is ours. From now on its status may be written.
+// markResponsible records that this deployer is responsible and may write the status.
 func markResponsible(a *attempt) { a.responsible = true }
 
 // labelSet returns the labels of an item.

@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// facts is what judge knows about an attempt. It changes nothing in them.
+// facts is the input of judge, which does not change it.
 type facts struct {
 	now, began    time.Time
 	start         contract.StartInfo
@@ -30,39 +30,39 @@ type facts struct {
 	cause   error             // why the attempt was cancelled
 	err     error             // of a phase
 	refusal error             // of the write of the first outcome
-	refused *contract.Outcome // the run of the first outcome
+	refused *contract.Outcome // the outcome of the run that was refused
 }
 
-// outcome is what an attempt means for the item.
+// outcome is the meaning of an attempt for the item.
 type outcome struct {
 	decision contract.Decision
 	run      *contract.Outcome // of the call or the run; nil if there was none
 	called   bool              // a call was made
-	replaces bool              // it takes the place of one that was refused
+	replaces bool              // it replaces one that was refused
 	kind     outcomeKind
 	err      error // of the attempt
 
 	status   *lsv1alpha1.DeployItemStatus // to store; nil if it was not changed
 	metadata statuswriter.MetadataPatch
-	event    *lsv1alpha1.Error // the error that a Warning event is about
+	event    *lsv1alpha1.Error // the error for a Warning event
 }
 
-// outcomeKind says what is to be done with an outcome.
+// outcomeKind is how an outcome is handled.
 type outcomeKind int
 
 const (
 	outcomeWrite       outcomeKind = iota // it is written
 	outcomeFailed                         // nothing is written, and the attempt failed
-	outcomeSuperseded                     // nothing is written: the next attempt has to look at the item again
-	outcomeInterrupted                    // only what is known about the target is kept
+	outcomeSuperseded                     // nothing is written: the next attempt must handle the item again
+	outcomeInterrupted                    // only provider status and export reference are kept
 )
 
-// mustNotBeLost reports whether the deployer would do its work twice if the outcome was lost.
+// mustNotBeLost reports whether the deployer would repeat its work if the outcome was lost.
 func (o outcome) mustNotBeLost() bool {
 	return o.run != nil && (o.run.Final || o.run.Done) && o.called
 }
 
-// judge decides what an attempt means for the item.
+// judge returns the outcome of an attempt.
 func judge(f facts) outcome {
 	o := outcome{decision: f.decision, run: f.call.outcome, called: f.call.made, err: f.err}
 	switch {
@@ -99,8 +99,8 @@ func judgeCancelled(f facts, o outcome) outcome {
 	return judgeEnd(f, o)
 }
 
-// judgeRefusal judges an attempt whose outcome the API server refused. What the deployer or a hook put
-// into the status is given up, and a run ends with the refusal.
+// judgeRefusal judges an attempt whose outcome the API server refused. Changes of the deployer or a hook in the status
+// are dropped, and a run ends with the refusal.
 func judgeRefusal(f facts, o outcome) outcome {
 	draft := f.afresh()
 	o.replaces = true
@@ -114,8 +114,8 @@ func judgeRefusal(f facts, o outcome) outcome {
 	return o
 }
 
-// judgeEnd judges an attempt that came to its end: with the outcome of a run, with the error of a
-// phase, or without anything to do.
+// judgeEnd judges an attempt that ran to its end, with the outcome of a run, with the error of a phase, or with nothing
+// to do.
 func judgeEnd(f facts, o outcome) outcome {
 	draft := f.base()
 	switch {
@@ -175,8 +175,8 @@ func withoutCall(f facts) *contract.Outcome {
 	return nil
 }
 
-// overdue returns the outcome of a run whose time is over, and nil otherwise. A hook that goes on
-// failing must not keep the run alive.
+// overdue returns the outcome of a run that is past its deadline, and nil otherwise. A hook that keeps failing must not
+// prolong the run.
 func overdue(f facts, cause *lsv1alpha1.Error) *contract.Outcome {
 	switch d := f.decision; {
 	case d.Action == contract.ActionAbort && d.Due && !f.abortDeadline.After(f.now):
@@ -187,20 +187,20 @@ func overdue(f facts, cause *lsv1alpha1.Error) *contract.Outcome {
 	return nil
 }
 
-// timeoutError is the error of a run whose time is over.
+// timeoutError returns the error of a run that is past its deadline.
 func timeoutError(f facts, cause *lsv1alpha1.Error) *lsv1alpha1.Error {
 	timeout, _, _ := contract.Timeout(f.read)
 	return contract.TimeoutError(cause, timeout, f.now)
 }
 
-// timedOut is the outcome of a run that the library ends itself.
+// timedOut returns the outcome of a run that the library ends itself.
 func timedOut(f facts, e *lsv1alpha1.Error) *contract.Outcome {
 	o := contract.TimedOut(f.decision.Revision, f.read.DeletionTimestamp != nil, e)
 	return &o
 }
 
-// lastCause is why a run has not come to an end so far: its last error, or what it waits for. It is nil
-// if neither is known.
+// lastCause returns why a run has not ended so far: its last error, or what it waits for. It returns nil if neither is
+// known.
 func lastCause(di *lsv1alpha1.DeployItem) *lsv1alpha1.Error {
 	if di.Status.LastError != nil {
 		return di.Status.LastError
@@ -211,8 +211,8 @@ func lastCause(di *lsv1alpha1.DeployItem) *lsv1alpha1.Error {
 	return nil
 }
 
-// base is what the outcome is based on: the item as hooks and the deployer left it, unless that goes. A
-// deletion without a call was not started, and a start that was refused is repeated without user code.
+// base returns the item on which the outcome is based. It is the item as hooks and the deployer left it, except that a
+// deletion without a call was not started, and that a refused start is repeated without the changes of user code.
 func (f facts) base() *lsv1alpha1.DeployItem {
 	switch {
 	case statuswriter.IsWriteError(f.err):
@@ -223,7 +223,7 @@ func (f facts) base() *lsv1alpha1.DeployItem {
 	return f.working
 }
 
-// afresh is the stored item with the start of a new run, without what user code put into the status.
+// afresh returns the stored item with the start of a new run, without changes of user code.
 func (f facts) afresh() *lsv1alpha1.DeployItem {
 	draft := copyStatus(f.stored)
 	if f.decision.New && !f.started {
@@ -232,26 +232,26 @@ func (f facts) afresh() *lsv1alpha1.DeployItem {
 	return draft
 }
 
-// copyStatus copies an item with its status. The rest is shared.
+// copyStatus returns a copy of an item with its own status. The rest is shared.
 func copyStatus(di *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
 	draft := &lsv1alpha1.DeployItem{TypeMeta: di.TypeMeta, ObjectMeta: di.ObjectMeta, Spec: di.Spec}
 	di.Status.DeepCopyInto(&draft.Status)
 	return draft
 }
 
-// leavesNothing reports whether a background run found nothing to do and nothing is shown that is over,
-// so that what is stored stays.
+// leavesNothing reports whether a background run found nothing to do and the item shows nothing obsolete, so that the
+// stored status stays.
 func (f facts) leavesNothing(run *contract.Outcome, draft *lsv1alpha1.DeployItem) bool {
 	quiet := f.call.unchanged && f.decision.Background && run.Done && run.Err == nil
 	return quiet && contract.BackgroundShowsSuccess(f.stored) && !statuswriter.Changes(f.stored, &draft.Status, f.decision.Revision)
 }
 
-// knows reports whether the item showed an error before the attempt, because there is one event per error.
+// knows reports whether the item showed an error before the attempt, because each error has one event.
 func (f facts) knows(e *lsv1alpha1.Error) bool {
 	return contract.ShowsError(f.stored, f.decision, e)
 }
 
-// refusedError says what the API server refused.
+// refusedError returns the error about what the API server refused.
 func refusedError(f facts) *lsv1alpha1.Error {
 	action := string(f.decision.Action)
 	if statuswriter.IsPatchError(f.refusal) {
@@ -272,12 +272,12 @@ func (o outcome) leavesItem() bool {
 	return o.status == nil && !m.RemoveFinalizer && len(m.RemoveAnnotations) == 0
 }
 
-// deletes reports whether the item goes with the outcome.
+// deletes reports whether the item is deleted with the outcome.
 func (o outcome) deletes() bool {
 	return o.decision.Action == contract.ActionDelete && o.run != nil && o.run.Done
 }
 
-// metadataPatch is what the outcome means for finalizer and annotations.
+// metadataPatch returns the change of finalizer and annotations.
 func (o outcome) metadataPatch(started bool) statuswriter.MetadataPatch {
 	m := statuswriter.MetadataPatch{RemoveFinalizer: o.deletes()}
 	if !started {

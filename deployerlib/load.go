@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// loader reads what a call works with besides the item.
+// loader reads the arguments of a call besides the item.
 type loader struct {
 	client   client.Reader // from the cache
 	resolver *targets.Resolver
@@ -26,8 +26,8 @@ type loader struct {
 	grace    time.Duration // for a deletion whose Target is missing
 }
 
-// load reads what a call needs: the Context object, the resolved target, and for a deployment a timeout
-// and a configuration that make sense. Abort must work on whatever is there, so nothing is missing then.
+// load reads what a call needs: the Context object, the resolved target, and, for a deployment, a valid timeout and a
+// configuration. For Abort nothing is required.
 func (l *loader) load(ctx context.Context, a *attempt) (in inputs, err error) {
 	item, action := a.session.Read(), a.decision.Action
 	if action == contract.ActionAbort {
@@ -59,8 +59,8 @@ func emptyConfig(di *lsv1alpha1.DeployItem) bool {
 	return di.Spec.Configuration == nil || len(di.Spec.Configuration.Raw) == 0
 }
 
-// checkTargetNamespace refuses to deploy to the target of another namespace. What was deployed already,
-// by a library that looked past the namespace, can be deleted.
+// checkTargetNamespace returns an error for a deployment to a target of another namespace. What an older library
+// deployed there can still be deleted.
 func checkTargetNamespace(di *lsv1alpha1.DeployItem, action contract.Action) error {
 	ref := di.Spec.Target
 	if action == contract.ActionDelete || ref == nil || ref.Namespace == "" || ref.Namespace == di.Namespace {
@@ -69,8 +69,8 @@ func checkTargetNamespace(di *lsv1alpha1.DeployItem, action contract.Action) err
 	return ConfigError("spec.target.namespace", "is %q, but a target must be in the item's namespace %q", ref.Namespace, di.Namespace)
 }
 
-// context reads the Context that the item names. The default is applied here, never to the item,
-// because a later write would change its generation.
+// context reads the Context that the item names. It applies the default name here and never to the item, because a
+// later write would change its generation.
 func (l *loader) context(ctx context.Context, di *lsv1alpha1.DeployItem) (*lsv1alpha1.Context, error) {
 	key := client.ObjectKey{Namespace: di.Namespace, Name: contextName(di)}
 	lsCtx := &lsv1alpha1.Context{}
@@ -84,12 +84,12 @@ func (l *loader) context(ctx context.Context, di *lsv1alpha1.DeployItem) (*lsv1a
 	return lsCtx, nil
 }
 
-// contextName is the name of the Context that an item uses.
+// contextName returns the name of the Context that an item uses.
 func contextName(di *lsv1alpha1.DeployItem) string {
 	return cmp.Or(di.Spec.Context, lsv1alpha1.DefaultContextName)
 }
 
-// resolve makes the target ready for use. It returns nil if the item names none.
+// resolve resolves the target. It returns nil if the item names none.
 func (l *loader) resolve(ctx context.Context, a *attempt) (*lsv1alpha1.ResolvedTarget, error) {
 	if a.target.err != nil {
 		return nil, l.targetMissing(a)
@@ -110,9 +110,9 @@ const (
 	reasonTargetNotFound = "TargetNotFound"
 )
 
-// targetMissing is the error of an item whose Target does not exist. It ends a deletion whose grace is
-// over: its objects may have gone with their cluster, and waiting for the whole timeout says nothing
-// more. A deployment goes on waiting for its Target until its deadline.
+// targetMissing returns the error of an item whose Target does not exist. For a deletion it is final after the grace
+// period, because the objects may have been deleted with their cluster. A deployment waits for its Target until its
+// deadline.
 func (l *loader) targetMissing(a *attempt) error {
 	if rest, waits := l.targetGrace(a, a.session.Working()); waits && rest <= 0 {
 		return lserrors.NewError(opResolveTarget, reasonTargetNotFound,
@@ -121,9 +121,9 @@ func (l *loader) targetMissing(a *attempt) error {
 	return lserrors.NewError(opResolveTarget, reasonTargetNotFound, a.target.err.Error())
 }
 
-// targetGrace is how long a deletion goes on waiting for its Target. waits is false if the attempt is no
-// such deletion. The grace counts from when this run missed the Target first: its lastError holds the
-// time, and a new run begins without one.
+// targetGrace returns how long a deletion still waits for its Target. waits is false if the attempt is not such a
+// deletion. The grace period begins when this run first found the Target missing. Its lastError holds that time, and a
+// new run begins without a lastError.
 func (l *loader) targetGrace(a *attempt, item *lsv1alpha1.DeployItem) (rest time.Duration, waits bool) {
 	if a.target.err == nil || !a.decision.Due || a.decision.Action != contract.ActionDelete {
 		return 0, false

@@ -11,8 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// operate runs exactly one action: it loads what the call needs, stores the start, and lets the phase
-// of the action do the rest.
+// operate runs exactly one action. It loads what the call needs, stores the start, and calls the phase of the action.
 func (r *reconciler) operate(ctx context.Context, a *attempt) (verdict, error) {
 	if outcome := withoutCall(r.facts(a)); outcome != nil {
 		a.call = callResult{outcome: outcome}
@@ -31,20 +30,20 @@ func (r *reconciler) operate(ctx context.Context, a *attempt) (verdict, error) {
 	return r.walker.walk(ctx, a, []phase{r.operation(in, a.decision.Action)})
 }
 
-// markNeverDeployed notes on a start without target or context that nothing was deployed so far, so
-// that a deletion needs neither.
+// markNeverDeployed records, on a start without target or context, that nothing was deployed so far, so that a deletion
+// needs neither.
 func markNeverDeployed(a *attempt) {
 	if contract.NeverDeployed(a.session.Read()) {
 		item := a.session.EnsureCopy()
 		item.Status.Conditions = contract.SetCondition(item.Status.Conditions, contract.ConditionDeployed,
-			lsv1alpha1.ConditionFalse, "NotStarted", "no deployer call was made yet", a.began)
+			lsv1alpha1.ConditionFalse, "NotStarted", "the deployer was not called yet", a.began)
 	}
 }
 
 // action is one method of a Deployer.
 type action func(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error
 
-// forceOr is ForceReconcile, or Reconcile for deployers that embed Base.
+// forceOr returns ForceReconcile, or Reconcile for deployers that embed Base.
 func forceOr(d Deployer) action {
 	return func(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 		err := d.ForceReconcile(ctx, lsCtx, di, target)
@@ -55,14 +54,14 @@ func forceOr(d Deployer) action {
 	}
 }
 
-// act returns the phase of an action: it makes the call and notes what came back.
+// act returns the phase of an action, which makes the call and records its result.
 func (r *reconciler) act(do action, in inputs) func(context.Context, *attempt) (verdict, error) {
 	return func(ctx context.Context, a *attempt) (verdict, error) {
 		if cause := a.inflight.EnterCall(a.work()); cause != nil {
 			a.call = callResult{cause: cause}
 			return stop, nil
 		}
-		a.inflight.Unlimit() // the bound on hooks; a run without a deadline has none while the deployer works
+		a.inflight.Unlimit() // ends the limit on hooks; a run without a deadline has none while the deployer works
 		r.limit(a)
 		a.call = r.caller.call(ctx, a, do, in)
 		a.inflight.LeaveCall()

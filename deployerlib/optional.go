@@ -7,18 +7,18 @@ import (
 	"reflect"
 )
 
-// Unwrapper is implemented by a deployer around another one. The optional interfaces that the outer one does not implement,
-// such as RuntimeUser and Resumer, are then those of the inner one. A deployer that embeds another one in a field that is
-// not named needs no such method.
+// Unwrapper is implemented by a deployer that wraps another one. The wrapped deployer provides the optional interfaces
+// that the outer one does not implement, such as RuntimeUser and Resumer. A deployer that embeds another one does not
+// need this method.
 type Unwrapper interface {
-	// Unwrap returns the inner deployer.
+	// Unwrap returns the wrapped deployer.
 	Unwrap() Deployer
 }
 
-// maxWrapped bounds how many deployers may be around another one.
+// maxWrapped is the maximum number of nested wrappers.
 const maxWrapped = 16
 
-// optional finds an optional interface of a deployer, or of the one that it wraps.
+// optional returns the implementation of an optional interface by a deployer or by the one that it wraps.
 func optional[T any](d Deployer) (found T, ok bool) {
 	for range maxWrapped {
 		if found, ok = d.(T); ok {
@@ -31,7 +31,7 @@ func optional[T any](d Deployer) (found T, ok bool) {
 	return found, false
 }
 
-// unwrap returns the deployer that another one wraps; nil if there is none.
+// unwrap returns the deployer that another one wraps, or nil.
 func unwrap(d Deployer) Deployer {
 	if wrapper, ok := d.(Unwrapper); ok {
 		return wrapper.Unwrap()
@@ -47,7 +47,7 @@ func unwrap(d Deployer) Deployer {
 	return nil
 }
 
-// checkWrapped finds a deployer in a field that needs what Add gives, and cannot get it.
+// checkWrapped returns an error if a field of the deployer holds a deployer that needs the runtime and cannot get it.
 func checkWrapped(d Deployer) error {
 	if _, ok := optional[RuntimeUser](d); ok {
 		return nil
@@ -70,7 +70,7 @@ func checkWrapped(d Deployer) error {
 	return nil
 }
 
-// fieldsOf are the fields of a deployer that is a struct, or a pointer to one.
+// fieldsOf returns the fields of a deployer that is a struct or a pointer to one.
 func fieldsOf(d Deployer) func(yield func(reflect.StructField, reflect.Value) bool) {
 	return func(yield func(reflect.StructField, reflect.Value) bool) {
 		value := reflect.ValueOf(d)

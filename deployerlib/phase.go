@@ -14,15 +14,15 @@ type verdict int
 
 const (
 	proceed verdict = iota // run the next phase
-	stop                   // end the attempt, keep the requeue that hooks asked for
-	drop                   // end the attempt and forget what hooks asked for: the item is gone or not ours at all
+	stop                   // end the attempt and keep the requeue that hooks requested
+	drop                   // end the attempt and drop the requeue, because the item does not exist or belongs to another deployer
 )
 
-// String names the verdict for traces.
+// String returns the name of the verdict for traces.
 func (v verdict) String() string { return [...]string{"proceed", "stop", "drop"}[v] }
 
-// phase is one named step. The hooks at its gates may stop the attempt, do gives the default verdict,
-// override may change it, and then is called if the attempt proceeds.
+// phase is one step of the pipeline. The hooks at its gates may stop the attempt. do returns the default verdict, and
+// override may change it. then is called if the attempt proceeds.
 type phase struct {
 	name     string
 	only     func(*attempt) bool // the phase is skipped if it returns false; nil means always
@@ -39,10 +39,10 @@ type override struct {
 	onForce func(context.Context, *attempt) (verdict, error) // called if stop became proceed
 }
 
-// at lists the hook types of a phase's gates.
+// at returns the hook types of a phase's gates.
 func at(types ...extension.HookType) []extension.HookType { return types }
 
-// replace lets a result decide, whatever the default was.
+// replace makes a result decide, whatever the default was.
 func replace(byDefault verdict, res *extension.HookResult) verdict {
 	switch {
 	case res == nil:
@@ -53,7 +53,7 @@ func replace(byDefault verdict, res *extension.HookResult) verdict {
 	return proceed
 }
 
-// forceOnly lets a result turn stop into proceed, never the other way round.
+// forceOnly lets a result change stop to proceed, but not the other way round.
 func forceOnly(byDefault verdict, res *extension.HookResult) verdict {
 	if res != nil && !res.AbortReconcile {
 		return proceed
@@ -87,7 +87,7 @@ func (w *walker) walk(ctx context.Context, a *attempt, phases []phase) (verdict,
 	return proceed, nil
 }
 
-// runPhase runs one phase and reports it.
+// runPhase runs and reports one phase.
 func (w *walker) runPhase(ctx context.Context, a *attempt, p *phase) (verdict, error) {
 	ctx, end := w.telemetry.phase(ctx, a, p.name)
 	v, err := w.step(ctx, a, p)
@@ -101,7 +101,7 @@ func (w *walker) runPhase(ctx context.Context, a *attempt, p *phase) (verdict, e
 	return v, err
 }
 
-// inPhase names the phase that an error comes from, unless the error went through a phase already.
+// inPhase adds the name of the phase to an error unless it already has one.
 func inPhase(name string, err error) error {
 	if _, nested := err.(*phaseError); nested { //nolint:errorlint // only the outermost matters
 		return err
@@ -143,7 +143,7 @@ func (w *walker) step(ctx context.Context, a *attempt, p *phase) (verdict, error
 	return v, nil
 }
 
-// applyOverride asks the hooks of an override.
+// applyOverride calls the hooks of an override.
 func (w *walker) applyOverride(ctx context.Context, a *attempt, o *override, byDefault verdict) (verdict, error) {
 	res, err := w.runHooks(ctx, a, o.hook)
 	if err != nil {
@@ -157,8 +157,8 @@ func (w *walker) applyOverride(ctx context.Context, a *attempt, o *override, byD
 	return v, nil
 }
 
-// runHooks runs the hooks of one type. Before the item is ours, hooks get a copy whose changes are
-// dropped. Afterwards they may change its status.
+// runHooks runs the hooks of one type. Before the deployer is known to be responsible, hooks get a copy whose changes
+// are dropped. Afterwards they may change the status.
 func (w *walker) runHooks(ctx context.Context, a *attempt, t extension.HookType) (*extension.HookResult, error) {
 	if !w.has(t) {
 		return nil, nil

@@ -7,7 +7,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// pipeline is the flow of one reconcile, in order. conclude follows it: it judges, and writes.
+// pipeline returns the phases of one reconcile, in order. conclude follows them; it judges and writes.
 func (r *reconciler) pipeline() []phase {
 	return []phase{
 		{name: "start", gates: at(extension.StartHook)},
@@ -21,7 +21,7 @@ func (r *reconciler) pipeline() []phase {
 	}
 }
 
-// operation is the phase of an action. operate runs exactly one.
+// operation returns the phase of an action. operate runs exactly one.
 func (r *reconciler) operation(in inputs, action contract.Action) phase {
 	d := r.args.Deployer
 	return map[contract.Action]phase{

@@ -18,16 +18,16 @@ import (
 	"github.com/deployerkit/deployerkit/internal/document"
 )
 
-// PortedDeployer is the interface of Landscaper's own deployer library since
-// v0.53, without its hooks: there is no ForceReconcile.
+// PortedDeployer is the interface of Landscaper's own deployer library since v0.53, without its hooks. It has no
+// ForceReconcile.
 type PortedDeployer interface {
 	Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 	Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 	Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error
 }
 
-// ClassicDeployer is the interface of Landscaper's own deployer library up to
-// v0.27: actions get the Target as it is, and hooks get a logger.
+// ClassicDeployer is the interface of Landscaper's own deployer library up to v0.27. Actions get the unresolved Target,
+// and hooks get a logger.
 type ClassicDeployer interface {
 	Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target) error
 	Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target) error
@@ -36,28 +36,27 @@ type ClassicDeployer interface {
 	ExtensionHooks() extension.ReconcileExtensionHooks
 }
 
-// ClassicOptions configure PortClassic.
+// ClassicOptions configures PortClassic.
 type ClassicOptions struct {
-	// FailAfter ends a run whose Landscaper errors have had the same operation for longer than this. Landscaper's library
-	// ended it after 5 minutes. Zero means that errors are retried until the deadline of the run.
+	// FailAfter ends a run if its Landscaper errors have had the same operation for longer than this. Landscaper's
+	// library ended it after 5 minutes. If FailAfter is zero, errors are retried until the deadline of the run.
 	FailAfter time.Duration
 }
 
-// Port makes a Deployer of one written for Landscaper's library since v0.53.
-// The deployer works by the rules of that library:
+// Port returns a Deployer that calls a deployer written for Landscaper's library since v0.53, by the rules of that
+// library:
 //
-//   - It is handed the phase that is stored. The phase that it leaves is stored, also with an error.
+//   - The deployer receives the stored phase. The phase that it leaves is stored, even after an error.
 //   - A Reconcile that leaves a phase of a run in progress is called again after DeployerArgs.PollInterval.
-//   - A Delete that returns nil is done, whatever phase it leaves but a failed one, and whether or not it removed the finalizer.
+//   - A Delete that returns nil is done, whatever phase it leaves except a failed one, and whether or not it removed
+//     the finalizer.
 //
-// It must not write the status of its items itself. A status that it stored
-// through the item that it was handed ends the run with an error that says so.
+// The deployer must not write the status of its items with its own client. If it writes the item that it received, the
+// run ends with an error that says so.
 //
-// Its hooks are those of its method ExtensionHooks, if it returns
-// extension.ReconcileExtensionHooks or PortedHooks, and then those of hooks.
-// The methods of RuntimeUser and Resumer are called if it has them. The
-// operation force-reconcile calls Reconcile. See docs/porting.md for everything
-// that changes.
+// The hooks are those of the deployer's method ExtensionHooks, if that returns extension.ReconcileExtensionHooks or
+// PortedHooks, followed by the given hooks. The methods of RuntimeUser and Resumer are called if the deployer has them.
+// The operation force-reconcile calls Reconcile. See docs/porting.md for a list of all changes.
 func Port(d PortedDeployer, hooks PortedHooks) Deployer {
 	if d == nil {
 		return nil // Add reports it
@@ -67,9 +66,8 @@ func Port(d PortedDeployer, hooks PortedHooks) Deployer {
 	})
 }
 
-// PortClassic makes a Deployer of one written for Landscaper's library up to
-// v0.27, by the rules of [Port]. What a Target gets from a Secret is handed
-// over as its configuration.
+// PortClassic returns a Deployer that calls a deployer written for Landscaper's library up to v0.27, by the rules of
+// [Port]. If a Target gets its configuration from a Secret, the deployer receives a Target with that configuration.
 func PortClassic(d ClassicDeployer, o ClassicOptions) Deployer {
 	if d == nil {
 		return nil
@@ -85,7 +83,7 @@ type ported struct {
 	reconcile, forceReconcile, delete, abort action
 
 	deployer  any
-	hooks     PortedHooks // besides those of the deployer
+	hooks     PortedHooks // in addition to those of the deployer
 	failAfter time.Duration
 	clock     clock.PassiveClock
 }
@@ -96,7 +94,7 @@ type resuming struct {
 	Resumer
 }
 
-// newPorted returns the deployer with the optional methods that it has.
+// newPorted returns the deployer with the optional interfaces that it implements.
 func newPorted(p *ported) Deployer {
 	p.clock = clock.RealClock{}
 	if r, ok := p.deployer.(Resumer); ok {
@@ -105,7 +103,7 @@ func newPorted(p *ported) Deployer {
 	return p
 }
 
-// UseRuntime hands the runtime on.
+// UseRuntime passes the runtime to the deployer.
 func (p *ported) UseRuntime(rt Runtime) error {
 	if rt.Clock != nil {
 		p.clock = rt.Clock
@@ -147,7 +145,7 @@ func (p *ported) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, 
 	return p.takeBack(ctx, di, last, p.forceReconcile(ctx, lsCtx, di, target))
 }
 
-// Delete calls Delete. If that returns nil, it is done.
+// Delete calls Delete. If that returns nil, the deletion is done.
 func (p *ported) Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	last := handOver(ctx, di)
 	err := p.delete(ctx, lsCtx, di, target)
@@ -164,7 +162,7 @@ func (p *ported) Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1a
 	return p.abort(ctx, lsCtx, di, target)
 }
 
-// handOver shows the phase of the run in the item, and returns the error that it shows.
+// handOver sets the phase of the run in the item, and returns the error that the item shows.
 func handOver(ctx context.Context, di *lsv1alpha1.DeployItem) *lsv1alpha1.Error {
 	last := di.Status.LastError.DeepCopy()
 	a := callFrom(ctx)
@@ -181,20 +179,20 @@ func handOver(ctx context.Context, di *lsv1alpha1.DeployItem) *lsv1alpha1.Error 
 	return last
 }
 
-// backgroundPhase is the phase of a background run, of which the item shows only that it goes on. It is empty in the first
-// call of a run.
+// backgroundPhase returns the phase of a background run, which the item does not show. It is empty in the first call of
+// a run.
 func backgroundPhase(a *attempt, di *lsv1alpha1.DeployItem) lsv1alpha1.DeployItemPhase {
 	pending := contract.GetCondition(di.Status.Conditions, contract.ConditionBackground)
 	switch {
 	case pending == nil || pending.Status != lsv1alpha1.ConditionTrue:
 		return ""
-	case a.state.KeptPhase() == "" && contract.BackgroundWaits(di): // since a former process
+	case a.state.KeptPhase() == "" && contract.BackgroundWaits(di): // from an earlier process
 		return lsv1alpha1.DeployItemPhases.Progressing
 	}
 	return a.state.KeptPhase()
 }
 
-// takeBack judges what a call left and returned by the rules of Landscaper's library. last is the error that the item showed
+// takeBack judges the result of a call by the rules of Landscaper's library. last is the error that the item showed
 // before the call.
 func (p *ported) takeBack(ctx context.Context, di *lsv1alpha1.DeployItem, last *lsv1alpha1.Error, err error) error {
 	if a := callFrom(ctx); a != nil {
@@ -220,7 +218,7 @@ func (p *ported) isLasting(last *lsv1alpha1.Error, err error) bool {
 	return last.Operation == lsErr.LandscaperError().Operation && p.clock.Since(last.LastTransitionTime.Time) > p.failAfter
 }
 
-// withTarget hands over a Target in which the configuration is what the resolved target says.
+// withTarget calls do with a Target that contains the resolved configuration.
 func withTarget(do func(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) error) action {
 	return func(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, resolved *lsv1alpha1.ResolvedTarget) error {
 		target, err := inline(resolved)
@@ -248,7 +246,7 @@ func inline(resolved *lsv1alpha1.ResolvedTarget) (*lsv1alpha1.Target, error) {
 	return target, nil
 }
 
-// PortedHook is a hook with the signature of Landscaper's current library: no logger.
+// PortedHook is a hook with the signature of Landscaper's current library, which has no logger.
 type PortedHook func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error)
 
 // PortedHooks maps hook types to ported hooks.
@@ -271,8 +269,7 @@ func (p PortedHooks) RegisterHookSetup(setup extension.ReconcileExtensionHookSet
 	return p.RegisterHook(withLogger(setup.Hook), setup.HookTypes...)
 }
 
-// convert gives each hook the logger that it does not take. A nil hook stays nil,
-// so that Validate names it.
+// convert returns hooks that take a logger. A nil hook stays nil, so that Validate reports it.
 func (p PortedHooks) convert() extension.ReconcileExtensionHooks {
 	out := extension.ReconcileExtensionHooks{}
 	for t, hooks := range p {
@@ -292,7 +289,7 @@ func withoutLogger(h PortedHook) extension.ReconcileExtensionHook {
 	}
 }
 
-// withLogger gives a hook the logger that withoutLogger put into the context.
+// withLogger calls a hook with the logger that withoutLogger put into the context.
 func withLogger(h extension.ReconcileExtensionHook) PortedHook {
 	if h == nil {
 		return nil

@@ -36,9 +36,8 @@ type reconciler struct {
 	warn      func(di *lsv1alpha1.DeployItem, reason, message string)
 }
 
-// Reconcile makes one attempt on an item unless it comes too early, and tells the queue when to come
-// back. It never returns an error: the backoff is kept per item here, so that it can be combined with
-// the deadline of the item.
+// Reconcile makes one attempt on an item unless it is too early, and returns when to reconcile it again. It never
+// returns an error, because it keeps the backoff per item and combines it with the deadline of the item.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if ctx.Err() != nil {
 		return reconcile.Result{}, nil
@@ -77,8 +76,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.schedule(a, e), nil
 }
 
-// claim is what an item asks a share of the workers for, and how long it may wait for that: to the
-// deadline of its run, which ends without a call of the target. Zero means as long as it takes.
+// claim returns the item's request for a share of the workers, and how long the item may wait for it: until the
+// deadline of its run, which then ends without a call. If it is zero, the item may wait without limit.
 func (r *reconciler) claim(key types.NamespacedName, di *lsv1alpha1.DeployItem) (claim shares.Claim, wait time.Duration) {
 	claim.Place.Namespace = key.Namespace
 	if di == nil {
@@ -98,7 +97,7 @@ func (r *reconciler) claim(key types.NamespacedName, di *lsv1alpha1.DeployItem) 
 	return claim, wait
 }
 
-// run is one walk through the pipeline, contained: nothing that goes wrong in it takes the process down.
+// run runs the pipeline once and recovers from panics.
 func (r *reconciler) run(ctx context.Context, a *attempt) (e ending) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -120,7 +119,7 @@ func (r *reconciler) run(ctx context.Context, a *attempt) (e ending) {
 	return r.ending(a, res)
 }
 
-// resume tells a deployer once about an item that has nothing to do.
+// resume calls Resume once for an item that has nothing to do.
 func (r *reconciler) resume(ctx context.Context, a *attempt, res result) result {
 	resumer, ok := optional[Resumer](r.args.Deployer)
 	if !ok || !res.settled || !a.writable() || a.decision.Due || a.decision.Held || a.state.Resumed() || a.session.Read().DeletionTimestamp != nil {
@@ -139,7 +138,7 @@ func (r *reconciler) resume(ctx context.Context, a *attempt, res result) result 
 	return res
 }
 
-// ending collects what the time of the next attempt depends on.
+// ending collects what determines the time of the next attempt.
 func (r *reconciler) ending(a *attempt, res result) ending {
 	e := ending{result: res, responsible: a.responsible, decision: a.decision, wait: a.wait}
 	if a.session == nil {
@@ -160,7 +159,7 @@ func (r *reconciler) ending(a *attempt, res result) ending {
 	return e
 }
 
-// schedule records how an attempt ended and tells the queue when to come back.
+// schedule records how an attempt ended and returns when to reconcile again.
 func (r *reconciler) schedule(a *attempt, e ending) reconcile.Result {
 	report(a, e)
 	now := r.args.Clock.Now()

@@ -16,19 +16,19 @@ import (
 // Priorities in the queue: the highest goes first. They are set on every
 // requeue, because the queue keeps the old one otherwise.
 const (
-	priorityOffered  = 200 // items that waited for a worker and hold one
-	priorityUser     = 100 // deletions and what a user asked for by annotation
+	priorityOffered  = 200 // items that waited for a worker and now hold one
+	priorityUser     = 100 // deletions and user requests by annotation
 	priorityJob      = 0
 	priorityPeriodic = -50
 )
 
 const (
-	freeImmediate = 9 // immediate requeues in a row before they are slowed down
+	freeImmediate = 9 // consecutive immediate requeues before a delay is added
 	immediateMin  = 100 * time.Millisecond
 	immediateMax  = 5 * time.Second
 )
 
-// priorityOf is the priority of an event about an item.
+// priorityOf returns the priority of an event about an item.
 func priorityOf(di *lsv1alpha1.DeployItem) int {
 	operations := []lsv1alpha1.Operation{
 		contract.AbortOperation, lsv1alpha1.ForceReconcileOperation, lsv1alpha1.ReconcileOperation, lsv1alpha1.TestReconcileOperation,
@@ -44,30 +44,30 @@ func priorityOf(di *lsv1alpha1.DeployItem) int {
 	return priorityJob
 }
 
-// ending is how an attempt ended: all that the time of the next one depends on.
+// ending is the end of an attempt, with everything that determines the time of the next one.
 type ending struct {
 	result
 
-	item        *lsv1alpha1.DeployItem // as it is stored now; nil if the attempt did not get to see it
+	item        *lsv1alpha1.DeployItem // as it is stored now; nil if the attempt did not read it
 	known       bool                   // no write met a change by another client
 	responsible bool
 	decision    contract.Decision
-	due         contract.Decision // what is due on the item now; set if a run ended
+	due         contract.Decision // what is now due for the item; set if a run ended
 	wait        time.Duration     // after WaitFor, to poll, or for a newer version
 
 	abortDeadline time.Time     // set if the action is Abort
 	targetGrace   time.Duration // how long a deletion waits for its Target
-	waitsTarget   bool          // it does wait
+	waitsTarget   bool          // whether it waits
 }
 
-// next is when and with which priority the item is reconciled again.
+// next is the time and priority of the next reconcile.
 type next struct {
 	after     time.Duration
 	immediate bool
 	priority  int
 }
 
-// result is the answer to the queue. Nothing is due if it has no delay.
+// result returns the result for the queue. Without a delay, nothing is requeued.
 func (n next) result() reconcile.Result {
 	if n.after <= 0 && !n.immediate {
 		return reconcile.Result{Priority: &n.priority}
@@ -75,8 +75,8 @@ func (n next) result() reconcile.Result {
 	return reconcile.Result{RequeueAfter: max(n.after, 1), Priority: &n.priority}
 }
 
-// schedule returns when the item is reconciled again: at the soonest time that hooks, waits, the
-// backoff or the deadline of the run ask for.
+// schedule returns when the item is reconciled again: at the earliest time that results from hooks, waits, the backoff
+// and the deadline of the run.
 func schedule(e ending, retries itemstate.Retries, backoff func(failures int) time.Duration, now time.Time) next {
 	n := next{priority: e.priority(), immediate: e.immediate()}
 	if n.immediate {
@@ -98,9 +98,9 @@ func schedule(e ending, retries itemstate.Retries, backoff func(failures int) ti
 	return n
 }
 
-// immediate reports whether the next attempt is due at once: it was asked for, or a run ended and the
-// item, as stored now, asks for another one, such as a deletion after an abort, or a change that came
-// while it ran. A run that a pause holds back has to be shown.
+// immediate reports whether the next attempt is due immediately: it was requested, or a run ended and the stored item
+// requires another one, such as a deletion after an abort, or a change that came during the run. A run that a pause
+// holds back must be shown.
 func (e ending) immediate() bool {
 	return e.again || e.hooks.Requeue || e.endedRun() && (e.due.Due || e.due.Held) //nolint:staticcheck // the hooks' contract has it
 }
@@ -110,7 +110,7 @@ func (e ending) endedRun() bool {
 	return e.outcome != nil && e.outcome.Final && !e.decision.Background
 }
 
-// priority is that of the next attempt. A retry is not urgent, so that an item that keeps failing cannot
+// priority returns the priority of the next attempt. A retry is not urgent, so that an item that keeps failing cannot
 // starve the others.
 func (e ending) priority() int {
 	switch {
@@ -126,7 +126,7 @@ func (e ending) priority() int {
 	return priority
 }
 
-// toDeadline is the time left to an open run. It is zero if there is none.
+// toDeadline returns the time left for an open run, or zero if there is none.
 func (e ending) toDeadline(now time.Time) time.Duration {
 	if e.decision.Held {
 		return e.toHeldDeadline(now)
@@ -148,8 +148,8 @@ func (e ending) toDeadline(now time.Time) time.Duration {
 	return max(deadline.Sub(now), time.Millisecond)
 }
 
-// toHeldDeadline is the time left to a run that a pause keeps from going on, because the item was
-// deleted meanwhile. It is zero if the time is over, or no run began.
+// toHeldDeadline returns the time left for a run that cannot continue because the item was deleted during a pause. It
+// returns zero if the time is over or no run began.
 func (e ending) toHeldDeadline(now time.Time) time.Duration {
 	deadline, ok := contract.Deadline(e.item, e.decision)
 	if !ok || contract.IsFinal(e.item.Status.Phase) {
@@ -158,7 +158,7 @@ func (e ending) toHeldDeadline(now time.Time) time.Duration {
 	return max(deadline.Sub(now), 0)
 }
 
-// immediateDelay is the delay of an attempt that is due at once: none, until too many come in a row.
+// immediateDelay returns the delay of an attempt that is due immediately. It is zero until there are too many in a row.
 func immediateDelay(inARow int) time.Duration {
 	over := inARow - freeImmediate
 	if over <= 0 {
@@ -173,8 +173,8 @@ func immediateDelay(inARow int) time.Duration {
 	return wait
 }
 
-// after returns the delay before the next attempt, given the number of failures in a row: Min, doubled
-// per failure up to Max, with jitter.
+// after returns the delay before the next attempt, given the number of consecutive failures: Min, doubled per failure
+// up to Max, with jitter.
 func (b Backoff) after(failures int, jitter func(time.Duration) time.Duration) time.Duration {
 	wait := b.Min
 	for range failures - 1 {

@@ -28,16 +28,14 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// Add registers a deployer with the manager of the Landscaper cluster. Several
-// deployers may share one manager. hostMgr belongs to the cluster that the
-// deployer runs in; nil means the Landscaper cluster.
+// Add registers a deployer with the manager of the Landscaper cluster. Several deployers may share one manager. hostMgr
+// is the manager of the cluster in which the deployer runs. If it is nil, that is the Landscaper cluster.
 //
-// The controller runs under lsMgr. With leader election, elect on lsMgr
-// (manager.Options.LeaderElectionConfig may point to the host cluster): if
-// only hostMgr elects, losing the lease does not stop this controller, and Add
-// cannot see that.
+// The controller runs under lsMgr. If you use leader election, configure it on lsMgr
+// (manager.Options.LeaderElectionConfig may point to the host cluster). If only hostMgr elects a leader, losing the
+// lease does not stop this controller, and Add cannot detect that.
 //
-// Errors: every fault of args at once; what UseRuntime returns; what the manager refuses.
+// Add returns an error that lists every invalid field of args, or the error of UseRuntime or the manager.
 func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) error {
 	if lsMgr == nil {
 		return fmt.Errorf("add deployer %q: the Landscaper manager is required", args.Name)
@@ -65,7 +63,7 @@ func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) err
 	return r.addTo(lsMgr, log.WithName(args.Name))
 }
 
-// access is all that a reconciler needs of the Landscaper cluster.
+// access holds the clients of a reconciler for the Landscaper cluster.
 type access struct {
 	client client.Client // reads from the cache
 	live   client.Reader // reads from the API server
@@ -84,7 +82,7 @@ func accessTo(c cluster.Cluster, name string) access {
 	}
 }
 
-// newReconciler wires a reconciler.
+// newReconciler creates a reconciler with its collaborators.
 func newReconciler(access access, args DeployerArgs) (*reconciler, error) {
 	telemetry, err := newTelemetry(&args)
 	if err != nil {
@@ -116,10 +114,10 @@ func newReconciler(access access, args DeployerArgs) (*reconciler, error) {
 	return r, nil
 }
 
-// maxEventReason is how long the reason of an event may be.
+// maxEventReason is the maximum length of the reason of an event.
 const maxEventReason = 128
 
-// runtime is what the deployer gets.
+// runtime returns the Runtime for the deployer.
 func (r *reconciler) runtime(ls, host cluster.Cluster) Runtime {
 	return Runtime{
 		Landscaper: ls, Host: host, Targets: r.loader.resolver, Recorder: ls.GetEventRecorder(r.args.Name),
@@ -128,7 +126,7 @@ func (r *reconciler) runtime(ls, host cluster.Cluster) Runtime {
 	}
 }
 
-// addTo makes the controller and its watches.
+// addTo creates the controller and its watches.
 func (r *reconciler) addTo(mgr manager.Manager, log logr.Logger) error {
 	options := r.args.Options
 	options.Reconciler, options.MaxConcurrentReconciles = r, r.shares.Workers()
@@ -142,7 +140,7 @@ func (r *reconciler) addTo(mgr manager.Manager, log logr.Logger) error {
 	}
 	c, err := controller.New(r.args.Name, mgr, options)
 	if err != nil {
-		return fmt.Errorf("make controller of deployer %q: %w", r.args.Name, err)
+		return fmt.Errorf("create controller of deployer %q: %w", r.args.Name, err)
 	}
 	for _, src := range r.sources(mgr) {
 		if err := c.Watch(src); err != nil {
@@ -152,7 +150,7 @@ func (r *reconciler) addTo(mgr manager.Manager, log logr.Logger) error {
 	return nil
 }
 
-// sources are the queue itself, the items, and what items refer to.
+// sources returns the watch sources: the queue itself, the items, and the objects to which items refer.
 func (r *reconciler) sources(c cluster.Cluster) []source.Source {
 	targetChanged := func(ctx context.Context, t *lsv1alpha1.Target) {
 		r.loader.resolver.Forget(client.ObjectKeyFromObject(t))
@@ -175,7 +173,7 @@ func (r *reconciler) sources(c cluster.Cluster) []source.Source {
 	}
 }
 
-// onChange calls f for objects that are new or whose content changed.
+// onChange returns a handler that calls f for objects that are new or whose content changed.
 func onChange[T client.Object](f func(context.Context, T)) handler.TypedFuncs[T, request] {
 	return handler.TypedFuncs[T, request]{
 		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], _ workQueue) {
@@ -191,7 +189,7 @@ func onChange[T client.Object](f func(context.Context, T)) handler.TypedFuncs[T,
 	}
 }
 
-// sameContent compares two versions of an object without what every write changes.
+// sameContent compares two versions of an object without the fields that every write changes.
 func sameContent(a, b client.Object) bool {
 	strip := func(obj client.Object) client.Object {
 		c, _ := obj.DeepCopyObject().(client.Object)

@@ -19,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// StepKind says what a Step is about.
+// StepKind is the kind of a Step.
 type StepKind string
 
 // The kinds of steps.
@@ -30,8 +30,8 @@ const (
 	StepWrite StepKind = "write" // a write to the item is about to be sent
 )
 
-// Step is one thing that happened in a reconcile. DeployerArgs.Observe gets them in
-// order. They are what an explanation of a reconcile is made of.
+// Step is one event in a reconcile. DeployerArgs.Observe receives the steps in order. They can be used to explain a
+// reconcile.
 type Step struct {
 	Item types.NamespacedName
 	Kind StepKind
@@ -39,9 +39,10 @@ type Step struct {
 	Name string
 	// Outcome is the verdict of a phase ("proceed", "stop", "drop"), the effect of a hook ("", "abort", "continue"), or "".
 	Outcome string
-	// Reason is why the contract wanted a run or not; set on the contract phase, and on the pause phase when it stops.
+	// Reason is why a run is due or not. It is set for the contract phase, and for the pause phase if it stops the
+	// attempt.
 	Reason contract.Reason
-	// Err is what went wrong, nil if nothing did.
+	// Err is the error, or nil.
 	Err error
 }
 
@@ -51,7 +52,7 @@ const (
 	callMetadata = "metadata"
 )
 
-// telemetry tells metrics, spans and Observe what happens.
+// telemetry reports to metrics, spans and Observe.
 type telemetry struct {
 	typ     string
 	clock   clock.PassiveClock
@@ -71,14 +72,14 @@ func newTelemetry(args *DeployerArgs) (*telemetry, error) {
 	}, nil
 }
 
-// step hands a step on.
+// step passes a step to Observe.
 func (t *telemetry) step(s Step) {
 	if t.observe != nil {
 		t.observe(s)
 	}
 }
 
-// attempt begins the span of an attempt; the returned func ends it.
+// attempt begins the span of an attempt. The returned function ends it.
 func (t *telemetry) attempt(ctx context.Context, item types.NamespacedName) (context.Context, func(result)) {
 	ctx, span := t.tracer.Start(ctx, "reconcile")
 	if span.IsRecording() {
@@ -105,7 +106,7 @@ func (r result) label() string {
 	return "done"
 }
 
-// phase begins a phase; the returned func ends it.
+// phase begins a phase. The returned function ends it.
 func (t *telemetry) phase(ctx context.Context, a *attempt, name string) (context.Context, func(verdict, error)) {
 	began := t.clock.Now()
 	ctx, span := t.tracer.Start(ctx, name)
@@ -120,7 +121,7 @@ func (t *telemetry) phase(ctx context.Context, a *attempt, name string) (context
 	}
 }
 
-// call begins a deployer call; the returned func ends it.
+// call begins a deployer call. The returned function ends it.
 func (t *telemetry) call(ctx context.Context, item types.NamespacedName, action contract.Action) (context.Context, func(error)) {
 	began := t.clock.Now()
 	name := string(action)
@@ -132,7 +133,7 @@ func (t *telemetry) call(ctx context.Context, item types.NamespacedName, action 
 	}
 }
 
-// hooks puts the observation of hooks into the context.
+// hooks returns a context in which hooks are observed.
 func (t *telemetry) hooks(ctx context.Context, item types.NamespacedName) context.Context {
 	return extension.WithObserver(ctx, extension.Observer{Now: t.clock.Now, Done: func(ctx context.Context, call extension.Call) {
 		t.metrics.hooks.WithLabelValues(t.typ, string(call.Type), call.Name).Observe(call.Duration.Seconds())
@@ -143,7 +144,7 @@ func (t *telemetry) hooks(ctx context.Context, item types.NamespacedName) contex
 	}})
 }
 
-// effectOf says what a hook asked for.
+// effectOf returns the effect of a hook result.
 func effectOf(res *extension.HookResult) string {
 	switch {
 	case res == nil:
@@ -154,12 +155,12 @@ func effectOf(res *extension.HookResult) string {
 	return "continue"
 }
 
-// MissingRight counts a write that no right allows.
+// MissingRight counts a write for which the rights are missing.
 func (t *telemetry) MissingRight(resource string) {
 	t.metrics.missingRights.WithLabelValues(t.typ, resource).Inc()
 }
 
-// Write notes what is about to be sent.
+// Write records a write that is about to be sent.
 func (t *telemetry) Write(item types.NamespacedName, changes itempatch.Changes) {
 	if changes.Status != nil {
 		t.Request(callStatus)
@@ -171,7 +172,7 @@ func (t *telemetry) Write(item types.NamespacedName, changes itempatch.Changes) 
 	}
 }
 
-// Request notes a request that is about to be sent.
+// Request records a request that is about to be sent.
 func (t *telemetry) Request(verb string) { t.metrics.apiCalls.WithLabelValues(t.typ, verb).Inc() }
 func (t *telemetry) panicked()           { t.metrics.panics.WithLabelValues(t.typ).Inc() }
 func (t *telemetry) quarantined(delta int) {
@@ -187,8 +188,8 @@ func (t *telemetry) retry(action contract.Action) {
 	t.metrics.retries.WithLabelValues(t.typ, string(action)).Inc()
 }
 
-// endSpan ends a span with its error. The text of an error may carry what a
-// deployer put there, so only its kind is recorded.
+// endSpan ends a span and records the kind of its error. The text of an error is not recorded, because it may contain
+// data of the deployer.
 func endSpan(span trace.Span, err error) {
 	if err != nil && span.IsRecording() {
 		span.SetStatus(codes.Error, "failed")
@@ -212,7 +213,7 @@ type metricSet struct {
 	missingRights *prometheus.CounterVec
 }
 
-// newMetrics registers the metrics; deployers on one registry share them.
+// newMetrics registers the metrics. Deployers with the same registry share them.
 func newMetrics(reg prometheus.Registerer) (*metricSet, error) {
 	const typ = "deployer_type"
 	m := &metricSet{
@@ -222,9 +223,9 @@ func newMetrics(reg prometheus.Registerer) (*metricSet, error) {
 		hooks:         histogram("hook_duration_seconds", "How long extension hooks take.", typ, "hook_type", "hook"),
 		apiCalls:      counter("api_calls_total", "Requests about deploy items to the Landscaper API server.", typ, "call"),
 		retries:       counter("retries_total", "Actions that failed and are retried.", typ, "action"),
-		panics:        counter("panics_total", "Panics of deployers and hooks that were contained.", typ),
+		panics:        counter("panics_total", "Panics of deployers and hooks that were recovered.", typ),
 		quarantined:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "deployerkit", Name: "quarantined_items", Help: "Items with a call that ignores its cancellation."}, []string{typ}),
-		missingRights: counter("missing_rights_total", "Writes that failed since neither patch nor update of the resource is allowed.", typ, "resource"),
+		missingRights: counter("missing_rights_total", "Writes that failed because neither patch nor update of the resource is allowed.", typ, "resource"),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "deployerkit", Name: "share_waiting_items", Help: "Items that wait for a share of the workers.",
 		}, []string{typ}),
@@ -245,7 +246,7 @@ func histogram(name, help string, labels ...string) *prometheus.HistogramVec {
 	}, labels)
 }
 
-// register registers a metric, or takes the one that is registered already.
+// register registers a metric, or uses the one that is already registered.
 func register[T prometheus.Collector](reg prometheus.Registerer, metric *T) error {
 	err := reg.Register(*metric)
 	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
 )
 
-// waitFallback is how long an item waits at most when only a trigger should wake it.
+// waitFallback is the longest delay of an item that waits for a trigger.
 const waitFallback = time.Minute
 
 // waitError is what WaitFor returns.
@@ -26,22 +26,20 @@ type waitError struct {
 	after  time.Duration
 }
 
-// Error tells what is waited for.
+// Error returns what the action waits for.
 func (w *waitError) Error() string { return "waiting for " + w.reason }
 
-// WaitFor tells the library that the action is not done yet and has not
-// failed: return it as the error of Reconcile, Delete or ForceReconcile. The
-// item stays in phase Progressing (Deleting), reason is shown in its Waiting
-// condition, lastError is cleared, and the action is called again after the
-// given time, sooner when a hook or Runtime.Trigger asks. Zero or less: a
-// trigger alone should wake it; a minute is the fallback. Joined with another
-// error, the other error counts.
+// WaitFor returns an error that says that the action is not done yet and has not failed. Return it from Reconcile,
+// Delete or ForceReconcile. The item stays in phase Progressing (or Deleting), its Waiting condition shows reason,
+// lastError is cleared, and the action is called again after the given delay, or earlier if a hook or Runtime.Trigger
+// requests it. If after is zero or less, the action waits for a trigger, but at most one minute. If the error is joined
+// with another one, the other error takes precedence.
 func WaitFor(reason string, after time.Duration) error {
 	return &waitError{reason: reason, after: after}
 }
 
-// AsWait reports whether err is nothing but a WaitFor, or several, and what is
-// waited for: the reason and delay of the one that ends first.
+// AsWait reports whether err consists only of errors of WaitFor. If so, it returns reason and delay of the shortest
+// wait.
 func AsWait(err error) (reason string, after time.Duration, ok bool) {
 	w, ok := waitOf(err)
 	if !ok {
@@ -50,7 +48,7 @@ func AsWait(err error) (reason string, after time.Duration, ok bool) {
 	return w.reason, w.delay(), true
 }
 
-// delay is how long to wait before the next call.
+// delay returns the delay before the next call.
 func (w *waitError) delay() time.Duration {
 	if w.after <= 0 {
 		return waitFallback
@@ -75,7 +73,7 @@ func waitOf(err error) (*waitError, bool) {
 	return nil, false
 }
 
-// waitOfAll returns the shortest of the waits when all errs are waits.
+// waitOfAll returns the shortest of the waits if all errs are waits.
 func waitOfAll(errs []error) (*waitError, bool) {
 	var shortest *waitError
 	for _, err := range errs {
@@ -90,45 +88,41 @@ func waitOfAll(errs []error) (*waitError, bool) {
 	return shortest, shortest != nil
 }
 
-// ErrSuperseded is returned by Checkpoint when the job is no longer ours: it
-// was interrupted, or another job began. The deployer should return.
+// ErrSuperseded is returned by Checkpoint if the job is no longer current, because it was interrupted or another job
+// began. The deployer should return.
 var ErrSuperseded = statuswriter.ErrSuperseded
 
 // Causes with which the library cancels the context of a running call.
 var (
-	// ErrAborted: the item carries the abort operation. Abort runs after the call returned.
+	// ErrAborted indicates that the item has the abort operation. Abort is called after the call has returned.
 	ErrAborted = itemstate.ErrAborted
-	// ErrInterrupted: Landscaper ended the job while the call ran.
+	// ErrInterrupted indicates that Landscaper ended the job while the call ran.
 	ErrInterrupted = itemstate.ErrInterrupted
-	// ErrDeadline: the item's timeout passed.
+	// ErrDeadline indicates that the item's timeout passed.
 	ErrDeadline = itemstate.ErrDeadline
-	// ErrShutdown: the process ends and its grace period is over.
-	ErrShutdown = errors.New("the deployer shuts down")
+	// ErrShutdown indicates that the process is stopping and its grace period is over.
+	ErrShutdown = errors.New("the deployer is shutting down")
 )
 
-// PanicError is the error that a panic in a deployer becomes.
+// PanicError is the error that results from a panic in a deployer.
 type PanicError struct {
-	// Value is what was panicked with.
+	// Value is the value of the panic.
 	Value any
-	// Stack is the goroutine's stack, for the log only.
+	// Stack is the stack of the goroutine. It is only for the log.
 	Stack []byte
 }
 
-// Error names the value, without the stack.
+// Error returns the text of the value, without the stack.
 func (p *PanicError) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
-// ErrUnchanged is returned by Reconcile or ForceReconcile when everything was
-// found as it should be and there is nothing to tell. It counts as success. A
-// background run of a finished job-ID item that ends with it writes nothing at
-// all, not even lastReconcileTime; so a run that a schedule asked for must
-// return nil, for the schedule counts from that time. Something is written all
-// the same when there is something to say: the status was changed in memory, a
-// patch was noted, condition BackgroundReconcile shows anything but success, or
-// the annotation force-reconcile has to go.
+// ErrUnchanged is returned by Reconcile or ForceReconcile to indicate success with nothing to report: everything was
+// already as it should be. A background run of a finished job-ID item that returns it writes nothing, not even
+// lastReconcileTime. A run that a schedule requested must therefore return nil, because the schedule continues from
+// that time. The library still writes if the status was changed in memory, if there is a patch, if the condition
+// BackgroundReconcile does not show success, or if the annotation force-reconcile must be removed.
 //
-// In a job, and under the annotation revision, it counts as nil. Joined with
-// another error, or with WaitFor, the other one counts. Delete and Abort must
-// not return it: from them it is an error like any other.
+// In a job, and under the annotation revision, it has the same meaning as nil. If it is joined with another error or
+// with WaitFor, that takes precedence. Delete and Abort must not return it; there it is an ordinary error.
 var ErrUnchanged = errors.New("nothing has changed")
 
 // isUnchanged reports whether an action returned ErrUnchanged and nothing else.
@@ -136,7 +130,7 @@ func isUnchanged(action contract.Action, err error) bool {
 	return (action == contract.ActionReconcile || action == contract.ActionForceReconcile) && onlyUnchanged(err)
 }
 
-// onlyUnchanged reports whether all errors at the bottom of err are ErrUnchanged.
+// onlyUnchanged reports whether all leaf errors of err are ErrUnchanged.
 func onlyUnchanged(err error) bool {
 	var joined []error
 	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand: every leaf counts
@@ -152,14 +146,14 @@ func onlyUnchanged(err error) bool {
 	return len(joined) > 0 && !slices.ContainsFunc(joined, func(err error) bool { return !onlyUnchanged(err) })
 }
 
-// keptPhase is what a call of a ported deployer came to: its error, which may be nil, and the request to keep the phase that
-// it left.
+// keptPhase is the result of a call of a ported deployer: its error, which may be nil, and the request to keep the
+// phase that it left.
 type keptPhase struct{ err error }
 
 func (k *keptPhase) Error() string { return fmt.Sprint(k.err) }
 func (k *keptPhase) Unwrap() error { return k.err }
 
-// splitKeptPhase returns the error of a call, and reports whether the phase is to be kept.
+// splitKeptPhase returns the error of a call, and reports whether the phase must be kept.
 func splitKeptPhase(err error) (rest error, keep bool) {
 	if k, ok := errors.AsType[*keptPhase](err); ok {
 		return k.err, true
@@ -167,7 +161,7 @@ func splitKeptPhase(err error) (rest error, keep bool) {
 	return err, false
 }
 
-// statusWrittenError ends the run of a deployer that wrote the status of its item.
+// statusWrittenError ends the run of a deployer that wrote the status of its item itself.
 type statusWrittenError struct{ field string }
 
 func (e *statusWrittenError) Error() string {
@@ -181,7 +175,8 @@ func (e *statusWrittenError) LandscaperError() *lsv1alpha1.Error {
 	return &lsv1alpha1.Error{Operation: "CheckDeployItem", Reason: "StatusWritten", Message: e.Error(), Codes: codes}
 }
 
-// causeOf returns why a call was cancelled. What the deployer wrote itself may have looked like the end of the run.
+// causeOf returns why a call was cancelled. A status that the deployer wrote itself may have looked like the end of the
+// run.
 func causeOf(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if _, own := errors.AsType[*statusWrittenError](err); own && errors.Is(cause, ErrInterrupted) {

@@ -27,9 +27,9 @@ type watchdog struct {
 	warn      func(di *lsv1alpha1.DeployItem, reason, message string)
 }
 
-// watch waits for the end of an attempt. It reports false if the attempt was abandoned because it was
-// cancelled and did not return within the grace period. If the process has to stop, the attempt may
-// go on for the grace period before it is cancelled.
+// watch waits for the end of an attempt. It returns false if the attempt was abandoned because it did not return within
+// the grace period after its cancellation. If the process has to stop, the attempt may continue for the grace period
+// before it is cancelled.
 func (w *watchdog) watch(ctx, attemptCtx context.Context, a *attempt, done <-chan ending) (ending, bool) {
 	e, returned := w.await(ctx, attemptCtx, a, done)
 	if !returned {
@@ -53,7 +53,7 @@ func (w *watchdog) await(ctx, attemptCtx context.Context, a *attempt, done <-cha
 	return w.awaitCancelled(a.inflight, done)
 }
 
-// awaitCancelled gives user code one grace period to return. The writes that follow it are bounded by themselves.
+// awaitCancelled gives user code one grace period to return. The writes that follow have their own limits.
 func (w *watchdog) awaitCancelled(inflight *itemstate.Attempt, done <-chan ending) (ending, bool) {
 	e, ok := w.within(w.grace, done)
 	if ok || inflight.Abandon() {
@@ -66,7 +66,7 @@ func (w *watchdog) awaitCancelled(inflight *itemstate.Attempt, done <-chan endin
 	return e, false
 }
 
-// within waits for the end of an attempt for some time.
+// within waits for the end of an attempt for at most d.
 func (w *watchdog) within(d time.Duration, done <-chan ending) (ending, bool) {
 	timer := w.clock.NewTimer(d)
 	defer timer.Stop()
@@ -78,12 +78,12 @@ func (w *watchdog) within(d time.Duration, done <-chan ending) (ending, bool) {
 	}
 }
 
-// abandon puts an item in quarantine until its call returns, and shows on the item that the call
-// ignores its cancellation.
+// abandon puts an item in quarantine until its call returns, and shows in its status that the call ignores its
+// cancellation.
 func (w *watchdog) abandon(ctx context.Context, a *attempt, cause error, done <-chan ending) {
 	work := a.inflight.Work()
 	a.state.Quarantine(true)
-	a.log.Error(cause, "a call ignores its cancellation and was given up")
+	a.log.Error(cause, "a call ignores its cancellation and was abandoned")
 	w.telemetry.quarantined(+1)
 	go func() {
 		<-done
@@ -96,7 +96,7 @@ func (w *watchdog) abandon(ctx context.Context, a *attempt, cause error, done <-
 		return
 	}
 	if err := w.storeAbandoned(ctx, a.state, work, cause); err != nil {
-		a.log.Error(err, "write the status of a call that was given up")
+		a.log.Error(err, "write the status of an abandoned call")
 	}
 }
 
@@ -124,7 +124,7 @@ func (w *watchdog) storeAbandoned(ctx context.Context, state *itemstate.Item, wo
 	return nil
 }
 
-// ignoredError says which cancellation was ignored.
+// ignoredError returns the error for an ignored cancellation.
 func ignoredError(work *itemstate.Work, cause error, now time.Time) *lsv1alpha1.Error {
 	e := contract.NewError(fmt.Errorf("the deployer ignores cancellation: %w", cause), string(work.Decision.Action), "CancellationIgnored", now)
 	if errors.Is(cause, ErrDeadline) {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 )
 
-// clusters returns the access to the host cluster and to the Landscaper cluster, which may be the same. env looks up
-// environment variables.
+// clusters returns the configurations for the host cluster and the Landscaper cluster, which may be the same. env looks
+// up environment variables.
 func (f *flags) clusters(env func(string) (string, bool)) (host, landscaper *rest.Config, err error) {
 	if host, err = loadConfig("--kubeconfig", f.kubeconfig, env); err != nil {
 		return nil, nil, fmt.Errorf("host cluster: %w", err)
@@ -29,8 +29,8 @@ func (f *flags) clusters(env func(string) (string, bool)) (host, landscaper *res
 	return host, landscaper, nil
 }
 
-// loadConfig reads a kubeconfig. Without a path it looks where kubectl does, and in the pod. The client is not
-// throttled: API servers share their time among clients on their own.
+// loadConfig loads a kubeconfig. Without a path it uses the same defaults as kubectl, and then the service account of
+// the pod. It disables client-side throttling, because API servers apply priority and fairness themselves.
 func loadConfig(flag, path string, env func(string) (string, bool)) (*rest.Config, error) {
 	load := config.GetConfig
 	if path != "" {
@@ -39,11 +39,11 @@ func loadConfig(flag, path string, env func(string) (string, bool)) (*rest.Confi
 	cfg, err := load()
 	switch {
 	case clientcmd.IsEmptyConfig(err) && path == "":
-		where := "the pod, $KUBECONFIG and ~/.kube/config hold none"
+		where := "found none in the pod, $KUBECONFIG or ~/.kube/config"
 		if set, _ := env("KUBECONFIG"); set != "" {
-			where = fmt.Sprintf("$KUBECONFIG names %s, where there is none", set)
+			where = fmt.Sprintf("$KUBECONFIG names %s, which does not exist", set)
 		}
-		return nil, fmt.Errorf("load kubeconfig: %s; name one with %s", where, flag)
+		return nil, fmt.Errorf("load kubeconfig: %s; set one with %s", where, flag)
 	case clientcmd.IsEmptyConfig(err):
 		return nil, fmt.Errorf("load kubeconfig: %s %s: is empty", flag, path)
 	case err != nil:
@@ -53,7 +53,7 @@ func loadConfig(flag, path string, env func(string) (string, bool)) (*rest.Confi
 	return cfg, nil
 }
 
-// throttle limits the requests of a client by environment variables of Landscaper's charts.
+// throttle limits the requests of a client according to environment variables that Landscaper's charts set.
 type throttle struct {
 	burst, qps               string
 	defaultBurst, defaultQPS int
@@ -64,8 +64,8 @@ var (
 	hostThrottle     = throttle{burst: "LS_HOST_CLIENT_BURST", qps: "LS_HOST_CLIENT_QPS", defaultBurst: 30, defaultQPS: 20}
 )
 
-// applyTo limits the client if one of the variables is set. A value that is not a positive number counts as not set.
-// If only one is set, the other has Landscaper's default.
+// applyTo limits the client if one of the variables is set. A value that is not a positive number counts as not set. If
+// only one is set, the other has Landscaper's default.
 func (t throttle) applyTo(cfg *rest.Config, env func(string) (string, bool)) {
 	positive := func(name string) int {
 		text, _ := env(name)

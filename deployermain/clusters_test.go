@@ -60,8 +60,8 @@ func TestMissingKubeconfig(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		"nowhere [F49]":            {nil, nil, "host cluster: load kubeconfig: the pod, $KUBECONFIG and ~/.kube/config hold none; name one with --kubeconfig"},
-		"in the environment [F49]": {nil, map[string]string{"KUBECONFIG": none}, "$KUBECONFIG names " + none + ", where there is none; name one with --kubeconfig"},
+		"nowhere [F49]":            {nil, nil, "host cluster: load kubeconfig: found none in the pod, $KUBECONFIG or ~/.kube/config; set one with --kubeconfig"},
+		"in the environment [F49]": {nil, map[string]string{"KUBECONFIG": none}, "$KUBECONFIG names " + none + ", which does not exist; set one with --kubeconfig"},
 		"by flag [F49]":            {[]string{"--kubeconfig=" + none}, nil, "host cluster: load kubeconfig: stat " + none},
 		"empty [F49]":              {[]string{"--kubeconfig=" + write(t, "{}")}, nil, "is empty"},
 	} {

@@ -16,8 +16,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// Configuration is what the configuration file of every deployer can say, in the form that Landscaper's charts write
-// for its own deployers. A deployer with more to configure embeds it:
+// Configuration has the fields that the configuration files of all deployers have in common, in the format that
+// Landscaper's charts write for its own deployers. A deployer with further fields embeds it:
 //
 //	type configuration struct {
 //		deployermain.Configuration `json:",inline"`
@@ -27,15 +27,15 @@ import (
 type Configuration struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Identity is written to status.deployer.identity.
+	// Identity is the value of status.deployer.identity.
 	Identity string `json:"identity,omitempty"`
-	// TargetSelector restricts responsibility to items with a matching target or without a target.
+	// TargetSelector restricts the deployer to items with a matching target or without a target.
 	TargetSelector []lsv1alpha1.TargetSelector `json:"targetSelector,omitempty"`
 	// Controller configures the controller.
 	Controller ControllerConfiguration `json:"controller"`
 
-	// Landscaper's charts write these. The first and the last have no effect on Landscaper's deployers either; HPA
-	// switches on locks there, for which leader election stands here.
+	// Landscaper's charts write these fields. Namespace and UseOCMLib have no effect on Landscaper's own deployers
+	// either. HPA enables locks there, which leader election replaces here.
 	Namespace any               `json:"namespace,omitempty"`
 	HPA       *hpaConfiguration `json:"hpa,omitempty"`
 	UseOCMLib any               `json:"useOCMLib,omitempty"`
@@ -43,13 +43,13 @@ type Configuration struct {
 
 // ControllerConfiguration configures the controller of a deployer.
 type ControllerConfiguration struct {
-	// Workers is the number of items that are worked on at the same time.
+	// Workers is the number of items that are reconciled at the same time.
 	Workers int `json:"workers,omitempty"`
-	// CacheSyncTimeout is how long the controller waits for its caches at the start.
+	// CacheSyncTimeout is how long the controller waits for its caches to fill when it starts.
 	CacheSyncTimeout *metav1.Duration `json:"cacheSyncTimeout,omitempty"`
 }
 
-// hpaConfiguration is what Landscaper's charts say about their HorizontalPodAutoscaler.
+// hpaConfiguration has the settings of the HorizontalPodAutoscaler that Landscaper's charts write.
 type hpaConfiguration struct {
 	MaxReplicas              any `json:"maxReplicas,omitempty"`
 	AverageCPUUtilization    any `json:"averageCpuUtilization,omitempty"`
@@ -63,7 +63,7 @@ type Config interface {
 
 func (c *Configuration) common() *Configuration { return c }
 
-// noEffect returns the names of the fields that are set and have no effect.
+// noEffect returns the names of the fields that are set but have no effect.
 func (c *Configuration) noEffect() []string {
 	fields := map[string]any{"namespace": c.Namespace, "useOCMLib": c.UseOCMLib}
 	if c.HPA != nil {
@@ -81,7 +81,7 @@ func (c *Configuration) noEffect() []string {
 	return names
 }
 
-// applyTo sets on the arguments what the file says.
+// applyTo sets the values of the file in args.
 func (c *Configuration) applyTo(args *deployerlib.DeployerArgs) {
 	if c.Identity != "" {
 		args.Identity = c.Identity
@@ -97,7 +97,7 @@ func (c *Configuration) applyTo(args *deployerlib.DeployerArgs) {
 	}
 }
 
-// validate reports the first value that makes no sense.
+// validate returns an error for the first invalid value.
 func (c *Configuration) validate() error {
 	if err := targets.Validate(c.TargetSelector); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (c *Configuration) validate() error {
 	return nil
 }
 
-// readConfiguration decodes a file, YAML or JSON, into config. Without a path it does nothing. Decoding is strict: a
-// field that is unknown or that occurs twice is an error.
+// readConfiguration decodes a YAML or JSON file into config. It does nothing if path is empty. Decoding is strict: an
+// unknown or duplicate field is an error.
 func readConfiguration(path string, config Config, kinds []schema.GroupVersionKind) error {
 	if path == "" {
 		return nil
@@ -139,7 +139,7 @@ func readConfiguration(path string, config Config, kinds []schema.GroupVersionKi
 
 func checkKind(meta metav1.TypeMeta, kinds []schema.GroupVersionKind) error {
 	if len(kinds) == 0 && (meta.Kind != "Configuration" || meta.APIVersion == "") {
-		return fmt.Errorf("is %s %q, want kind \"Configuration\" and an apiVersion", meta.APIVersion, meta.Kind)
+		return fmt.Errorf("must have kind \"Configuration\" and an apiVersion, has %s %q", meta.APIVersion, meta.Kind)
 	}
 	if len(kinds) > 0 && !slices.Contains(kinds, meta.GroupVersionKind()) {
 		return fmt.Errorf("is %s %q, want %s %q", meta.APIVersion, meta.Kind, kinds[0].GroupVersion(), kinds[0].Kind)

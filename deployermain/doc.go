@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deployermain makes a program of a deployer: flags, configuration
-// file, kubeconfigs, managers, leader election, probes, metrics, logs and
-// signals.
+// Package deployermain implements the main function of a deployer: flags, configuration file, kubeconfigs, managers,
+// leader election, probes, metrics, logs and signals.
 //
 //	func main() {
 //		deployermain.Run(deployermain.Program{
@@ -11,10 +10,8 @@
 //		})
 //	}
 //
-// In a cluster the program needs no flag; outside one it needs at most
-// --kubeconfig. It accepts the flags, the environment variables and the
-// configuration file that Landscaper's charts give to its own deployers.
+// In a cluster the program needs no flags. Outside of a cluster it needs at most --kubeconfig. It accepts the flags,
+// the environment variables and the configuration file that Landscaper's charts set for its own deployers.
 //
-// [NewManagers] returns managers with the same settings, for programs with a
-// main of their own.
+// [NewManagers] returns managers with the same settings, for programs that have their own main function.
 package deployermain

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// podNamespaceFile holds the namespace of the pod that a process runs in.
+	// podNamespaceFile contains the namespace of the pod in which the process runs.
 	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-	// podNamespaceVariable does so in pods without a token, by a convention of Landscaper's charts.
+	// podNamespaceVariable contains it in pods without a token, by a convention of Landscaper's charts.
 	podNamespaceVariable = "MY_POD_NAMESPACE"
 )
 
-// setDefaults fills in every zero value that has a default.
+// setDefaults sets every zero value that has a default.
 func (e *Election) setDefaults(args *deployerlib.DeployerArgs, namespace string) {
 	e.ID = cmp.Or(e.ID, leaseName(args, namespace))
 	e.Namespace = cmp.Or(e.Namespace, leaseNamespace(podNamespaceFile, os.Getenv(podNamespaceVariable)))
@@ -30,8 +30,8 @@ func (e *Election) setDefaults(args *deployerlib.DeployerArgs, namespace string)
 	e.RetryPeriod = cmp.Or(e.RetryPeriod, defaultRetryPeriod)
 }
 
-// leaseName chooses the lease: deployments of one deployer that share the items between them, by selector, by namespace
-// or under identities of their own, must not wait for each other.
+// leaseName returns the name of the lease. Deployments of one deployer that divide the items by selector, namespace or
+// identity get different leases, so that they do not wait for each other.
 func leaseName(args *deployerlib.DeployerArgs, namespace string) string {
 	identity, itemSelector := args.Identity, ""
 	if identity == args.Name {
@@ -51,7 +51,7 @@ func leaseName(args *deployerlib.DeployerArgs, namespace string) string {
 	return fmt.Sprintf("%s-%08x", args.Name, h.Sum32())
 }
 
-// leaseNamespace is the namespace of the pod, from the mount of its token or from the environment, or "default".
+// leaseNamespace returns the namespace of the pod, from the mount of its token or from the environment, or "default".
 func leaseNamespace(file, variable string) string {
 	if namespace, err := os.ReadFile(file); err == nil && len(strings.TrimSpace(string(namespace))) > 0 { //nolint:gosec // a constant, or a test's file
 		return strings.TrimSpace(string(namespace))
@@ -59,10 +59,11 @@ func leaseNamespace(file, variable string) string {
 	return cmp.Or(variable, "default")
 }
 
-// applyTo puts the election on the manager that runs the controller: losing the lease must stop that one.
+// applyTo enables the election for the manager that runs the controller, because losing the lease must stop that
+// manager.
 func (e *Election) applyTo(o *manager.Options, l *lock) {
 	o.LeaderElection, o.LeaderElectionID = true, e.ID
 	o.LeaderElectionResourceLockInterface = l
-	o.LeaderElectionReleaseOnCancel = true // the manager has stopped by then; calls that still run are the lock's concern
+	o.LeaderElectionReleaseOnCancel = true // the manager has stopped by then, and the lock takes care of calls that still run
 	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &e.LeaseDuration, &e.RenewDeadline, &e.RetryPeriod
 }

@@ -27,12 +27,12 @@ const (
 
 	contentType = "Content-Type"
 	jsonType    = "application/json"
-	// maxEvent bounds the answer about an event.
+	// maxEvent is the maximum size of a response to an event.
 	maxEvent = 1 << 20
 )
 
-// eventFallback wraps a transport: an event that the server forbids is sent to the core API, and where that is
-// forbidden too, the loss is logged once instead of once per event.
+// eventFallback returns a wrapper for a transport. If the server forbids an event of events.k8s.io, the wrapper sends
+// it to the core API. If that is forbidden too, the event is lost, which is logged once.
 func eventFallback(log logr.Logger) transport.WrapperFunc {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return &eventSender{next: next, log: log.WithName("events")}
@@ -47,7 +47,7 @@ type eventSender struct {
 	fellBack, lost sync.Once
 }
 
-// RoundTrip sends a request. Nothing but events is different from the wrapped transport.
+// RoundTrip sends a request. It treats only events differently from the wrapped transport.
 func (s *eventSender) RoundTrip(req *http.Request) (*http.Response, error) {
 	isNew := isEvent(req, newEvents)
 	if !isNew && !isEvent(req, coreEvents) {
@@ -70,7 +70,7 @@ func (s *eventSender) RoundTrip(req *http.Request) (*http.Response, error) {
 	return s.sendToCore(req, body)
 }
 
-// sendToCore sends an event of the new API to the core API.
+// sendToCore sends an event of the events.k8s.io API to the core API.
 func (s *eventSender) sendToCore(req *http.Request, body []byte) (*http.Response, error) {
 	older, err := inCore(req, body)
 	if err != nil {
@@ -84,17 +84,18 @@ func (s *eventSender) sendToCore(req *http.Request, body []byte) (*http.Response
 		return s.lose(req, res, body)
 	}
 	s.useCore.Store(true)
-	s.fellBack.Do(func() { s.log.Info("events in events.k8s.io are forbidden: they are sent as core events") })
+	s.fellBack.Do(func() { s.log.Info("events in events.k8s.io are forbidden; sending core events instead") })
 	if res.StatusCode >= http.StatusMultipleChoices {
 		return res, nil
 	}
 	return answer(req, res, body)
 }
 
-// lose answers as if the event was stored. A change of one is answered by not found, so that it is created anew.
+// lose responds as if the event was stored. It responds to a change of an event with "not found", so that the event is
+// created again.
 func (s *eventSender) lose(req *http.Request, refused *http.Response, body []byte) (*http.Response, error) {
 	s.lost.Do(func() {
-		s.log.Info("events are forbidden: they are lost, and this is logged only once", "path", req.URL.Path)
+		s.log.Info("events are forbidden; they are lost, and this is logged only once", "path", req.URL.Path)
 	})
 	drain(refused)
 	if req.Method == http.MethodPatch {
@@ -103,7 +104,7 @@ func (s *eventSender) lose(req *http.Request, refused *http.Response, body []byt
 	return respond(refused, http.StatusCreated, req.Header.Get(contentType), body), nil
 }
 
-// answer turns the answer of the core API into that of the new one.
+// answer converts the response of the core API to one of the events.k8s.io API.
 func answer(req *http.Request, res *http.Response, body []byte) (*http.Response, error) {
 	if req.Method == http.MethodPost {
 		drain(res)
@@ -121,20 +122,21 @@ func answer(req *http.Request, res *http.Response, body []byte) (*http.Response,
 	return respond(res, res.StatusCode, jsonType, changed), err
 }
 
-// isEvent reports whether the request creates or changes an event of an API.
+// isEvent reports whether the request creates or changes an event of the given API.
 func isEvent(req *http.Request, api string) bool {
 	after, found := strings.CutPrefix(req.URL.Path, api)
 	parts := strings.Split(after, "/")
 	return found && len(parts) > 1 && parts[1] == "events" && (req.Method == http.MethodPost || req.Method == http.MethodPatch)
 }
 
-// inCore is the request for the core API. The patch of an event is that of its series, which both APIs call the same.
+// inCore returns the request for the core API. A patch of an event changes its series, which has the same name in both
+// APIs.
 func inCore(req *http.Request, body []byte) (*http.Request, error) {
 	if req.Method == http.MethodPost {
 		decoded, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, &eventsv1.Event{})
 		event, isEvent := decoded.(*eventsv1.Event)
 		if err != nil || !isEvent {
-			return nil, errors.Join(err, errors.New("the request has no event"))
+			return nil, errors.Join(err, errors.New("the request contains no event"))
 		}
 		if body, err = json.Marshal(toCore(event)); err != nil {
 			return nil, err
@@ -173,7 +175,7 @@ func fromCore(e *corev1.Event) runtime.Object {
 	return out
 }
 
-// withBody is the request with a body of its own, as a transport must not change what it was handed.
+// withBody returns a copy of the request with the given body, because a transport must not change its request.
 func withBody(req *http.Request, body []byte) *http.Request {
 	out := req.Clone(req.Context())
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -181,7 +183,7 @@ func withBody(req *http.Request, body []byte) *http.Request {
 	return out
 }
 
-// respond is a response in place of another one, which has been read.
+// respond returns a response that replaces one that has been read.
 func respond(to *http.Response, status int, kind string, body []byte) *http.Response {
 	out := *to
 	out.StatusCode, out.Status = status, fmt.Sprintf("%d %s", status, http.StatusText(status))
@@ -198,7 +200,7 @@ func readAll(body io.ReadCloser) ([]byte, error) {
 	return content, errors.Join(err, body.Close())
 }
 
-// drain reads a response to its end, so that its connection can be used again.
+// drain reads a response to its end, so that its connection can be reused.
 func drain(res *http.Response) {
 	_, _ = readAll(res.Body)
 }

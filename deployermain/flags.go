@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// flags are the values of the common flags.
+// flags holds the values of the common flags.
 type flags struct {
 	kubeconfig           string
 	landscaperKubeconfig string
@@ -33,32 +33,32 @@ type flags struct {
 	logs    logFlags
 }
 
-// newFlags returns flags without values; addTo sets the defaults.
+// newFlags returns flags without values. addTo sets the defaults.
 func newFlags() *flags { return &flags{} }
 
-// addTo registers all flags, in a set of their own: packages that register on flag.CommandLine, as controller-runtime
-// does, cannot clash.
+// addTo registers all flags in fs, a flag set of its own. Packages that register flags on flag.CommandLine, such as
+// controller-runtime, therefore cause no conflict.
 func (f *flags) addTo(fs *pflag.FlagSet) {
 	f.given = fs.Changed
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "",
-		"kubeconfig of the host cluster (default: $KUBECONFIG, the cluster that this runs in, ~/.kube/config)")
+		"kubeconfig of the host cluster (default: $KUBECONFIG, the cluster of the pod, ~/.kube/config)")
 	fs.StringVar(&f.landscaperKubeconfig, "landscaper-kubeconfig", "",
 		"kubeconfig of the cluster with the deploy items (default: the host cluster)")
 	fs.StringVar(&f.config, "config", "", "file with the deployer's configuration")
-	fs.IntVar(&f.workers, "workers", deployerlib.DefaultWorkers, "number of deploy items that are worked on at the same time; outweighs the configuration file")
+	fs.IntVar(&f.workers, "workers", deployerlib.DefaultWorkers, "number of deploy items that are reconciled at the same time; takes precedence over the configuration file")
 	fs.Float64Var(&f.targetShare, "target-share", deployerlib.DefaultTargetShare,
-		"part of the workers that the deploy items of one target hold at most while those of others wait, greater than 0 and at most 1")
+		"largest share of the workers that the deploy items of one target occupy while those of others wait, greater than 0 and at most 1")
 	fs.StringVar(&f.itemSelector, "item-selector", "",
-		"label selector of the deploy items to care for, to shard them between deployments (default: all)")
+		"label selector of the deploy items to reconcile, to shard them between deployments (default: all)")
 	fs.StringVar(&f.options.Namespace, "namespace", "",
-		"namespace of the deploy items to care for; nothing is read in others, so rights in this one are enough (default: all)")
+		"namespace of the deploy items to reconcile; nothing is read in other namespaces, so rights in this one are enough (default: all)")
 	fs.DurationVar(&f.gracePeriod, "grace-period", deployerlib.DefaultGracePeriod,
-		"how long a running call may go on after SIGTERM, and after it was cancelled")
+		"how long a running call may continue after SIGTERM, and after it was cancelled")
 	fs.DurationVar(&f.targetGrace, "missing-target-grace", deployerlib.DefaultMissingTargetGrace,
 		"how long the deletion of a deploy item waits for a Target that does not exist before it fails")
-	fs.StringVar(&f.options.MetricsBindAddress, "metrics-bind-address", defaultMetricsBindAddress, `address of the metrics; "0" for none`)
+	fs.StringVar(&f.options.MetricsBindAddress, "metrics-bind-address", defaultMetricsBindAddress, `bind address of the metrics endpoint; "0" disables it`)
 	fs.StringVar(&f.options.HealthProbeBindAddress, "health-probe-bind-address", defaultHealthProbeBindAddress,
-		`address of /healthz and /readyz; "0" for none`)
+		`bind address of /healthz and /readyz; "0" disables them`)
 	f.addElection(fs)
 	f.logs.addTo(fs)
 }
@@ -66,20 +66,20 @@ func (f *flags) addTo(fs *pflag.FlagSet) {
 // addElection registers the flags of the leader election.
 func (f *flags) addElection(fs *pflag.FlagSet) {
 	e := &f.options.Election
-	fs.BoolVar(&f.elect, "leader-elect", true, "elect a leader among the replicas; only the leader works")
+	fs.BoolVar(&f.elect, "leader-elect", true, "elect a leader among the replicas; only the leader reconciles")
 	fs.StringVar(&e.Namespace, "leader-election-namespace", "",
 		`namespace of the lease in the host cluster (default: that of the pod, from its token or $MY_POD_NAMESPACE; "default" outside a cluster)`)
 	fs.StringVar(&e.ID, "leader-election-id", "",
-		"name of the lease (default: from the deployer's name, its configured identity, the item selector and the namespace)")
+		"name of the lease (default: derived from the deployer's name, its configured identity, the item selector and the namespace)")
 	fs.DurationVar(&e.LeaseDuration, "leader-election-lease-duration", defaultLeaseDuration,
-		"how long a leader that is not heard of keeps its lease")
+		"how long a leader that does not renew its lease keeps it")
 	fs.DurationVar(&e.RenewDeadline, "leader-election-renew-deadline", defaultRenewDeadline,
 		"how long a leader tries to renew its lease before it gives up")
 	fs.DurationVar(&e.RetryPeriod, "leader-election-retry-period", defaultRetryPeriod,
-		"how often a replica tries to get or to renew the lease")
+		"how often a replica tries to acquire or renew the lease")
 }
 
-// applyTo sets on the arguments what the flags say.
+// applyTo sets the values of the flags in args.
 func (f *flags) applyTo(args *deployerlib.DeployerArgs) error {
 	f.options.Election.Disabled = !f.elect
 	if f.itemSelector != "" {
@@ -104,7 +104,7 @@ func (f *flags) applyTo(args *deployerlib.DeployerArgs) error {
 	return nil
 }
 
-// validate reports every flag that makes no sense.
+// validate returns an error that lists every invalid flag.
 func (f *flags) validate() error {
 	var faults []error
 	if f.workers < 1 {
@@ -125,11 +125,11 @@ func (f *flags) validate() error {
 		faults = append(faults, fmt.Errorf("--missing-target-grace %s: must be positive", f.targetGrace))
 	}
 	if level := f.logs.zap.Level; level != nil && level.Enabled(zapcore.Level(-bodies)) {
-		faults = append(faults, errors.New("--zap-log-level: must be 7 at most: from 8 on, client-go logs bodies of requests, and the Secrets in them"))
+		faults = append(faults, errors.New("--zap-log-level: must be at most 7, because from 8 on client-go logs the bodies of requests, including Secrets"))
 	}
 	e := f.options.Election
 	if e.RetryPeriod <= 0 || e.RenewDeadline <= e.RetryPeriod || e.LeaseDuration <= e.RenewDeadline {
-		faults = append(faults, fmt.Errorf("--leader-election-…: want 0 < retry period < renew deadline < lease duration, have %s, %s and %s",
+		faults = append(faults, fmt.Errorf("--leader-election-…: must be 0 < retry period < renew deadline < lease duration, are %s, %s and %s",
 			e.RetryPeriod, e.RenewDeadline, e.LeaseDuration))
 	}
 	return errors.Join(faults...)

@@ -88,7 +88,7 @@ func TestFlagsOfTheProgram(t *testing.T) {
 
 func TestFlagsThatMakeNoSense(t *testing.T) {
 	_, err := argsOf(t, program(), "--workers=-1", "--grace-period=0", "--missing-target-grace=-1s", "--target-share=2", "--leader-election-retry-period=20s", "--namespace=Not/One", "--zap-log-level=8")
-	for _, want := range []string{"--workers -1", `--namespace "Not/One"`, "--grace-period 0s", "--missing-target-grace -1s", "--target-share 2", "--leader-election-", "--zap-log-level: must be 7"} {
+	for _, want := range []string{"--workers -1", `--namespace "Not/One"`, "--grace-period 0s", "--missing-target-grace -1s", "--target-share 2", "--leader-election-", "--zap-log-level: must be at most 7"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want all faults at once, %q among them, got %v", want, err)
 		}

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// lock is a lease that is not released while a call still runs, and that is not needed where leases are forbidden.
-// When all requests with a verb were refused for the duration of a lease, the replica counts as the leader until the
-// process ends: a leader with the same rights would have lost its lease by then.
+// lock is a lease that is not released while a call still runs, and that is optional where leases are forbidden. If all
+// requests with a verb are refused for the duration of a lease, the replica counts as the leader until the process
+// ends, because a leader with the same rights would have lost its lease by then.
 type lock struct {
 	resourcelock.Interface
 
@@ -31,13 +31,13 @@ type lock struct {
 	log      logr.Logger
 	clock    clock.PassiveClock
 	patience time.Duration
-	busy     func() bool // a call of the deployer runs
+	busy     func() bool // reports whether a call of the deployer is running
 
 	mu         sync.Mutex
-	forbidden  map[string]time.Time // by verb, since when
+	forbidden  map[string]time.Time // by verb: the time of the first refusal
 	last       error                // of the last request
-	known      bool                 // the lease was read or created
-	withoutOne bool                 // working without election
+	known      bool                 // whether the lease was read or created
+	withoutOne bool                 // whether the replica works without election
 }
 
 // newLock returns the lock of a process. busy reports whether a call of the deployer is running.
@@ -47,7 +47,7 @@ func newLock(cfg *rest.Config, e Election, log logr.Logger, busy func() bool) (*
 		return nil, err
 	}
 	cfg = rest.AddUserAgent(cfg, "leader-election")
-	cfg.Timeout = max(e.RenewDeadline/2, time.Second) // one hung request must not cost the lease
+	cfg.Timeout = max(e.RenewDeadline/2, time.Second) // one request that hangs must not cost the lease
 	leases, err := coordinationv1client.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func newLock(cfg *rest.Config, e Election, log logr.Logger, busy func() bool) (*
 	}, nil
 }
 
-// recordWith makes the lock tell by events who leads.
+// recordWith makes the lock record an event when the leader changes.
 func (l *lock) recordWith(m manager.Manager) {
 	if l != nil {
 		l.lease.LockConfig.EventRecorder = m.GetEventRecorderFor(l.Identity()) //nolint:staticcheck // what leaderelection takes
@@ -93,13 +93,13 @@ func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 	return err
 }
 
-// Update renews the lease. An empty holder means that it is released.
+// Update renews the lease. An empty holder releases it.
 func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if l.works() {
 		return nil
 	}
 	if record.HolderIdentity == "" && l.busy() {
-		l.log.Info("the lease is not released, it runs out: a call that was given up still runs")
+		l.log.Info("not releasing the lease, which will expire: an abandoned call is still running")
 		return nil
 	}
 	err := l.Interface.Update(ctx, record)
@@ -109,7 +109,7 @@ func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return err
 }
 
-// RecordEvent tells who leads by an event on the lease.
+// RecordEvent records an event about the leader on the lease.
 func (l *lock) RecordEvent(text string) {
 	l.mu.Lock()
 	known := l.known
@@ -126,7 +126,7 @@ func (l *lock) works() bool {
 	return l.withoutOne
 }
 
-// note notes the outcome of a request and reports whether the replica works without election from now on.
+// note records the outcome of a request and reports whether the replica works without election from now on.
 func (l *lock) note(verb string, err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +136,7 @@ func (l *lock) note(verb string, err error) bool {
 	}
 	if !apierrors.IsForbidden(err) {
 		if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
-			delete(l.forbidden, verb) // the server has answered
+			delete(l.forbidden, verb) // the server has responded
 		}
 		return false
 	}
@@ -154,7 +154,7 @@ func (l *lock) note(verb string, err error) bool {
 	return true
 }
 
-// own is the record of a lease that this replica holds.
+// own returns the record of a lease that this replica holds.
 func (l *lock) own() (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record := &resourcelock.LeaderElectionRecord{
 		HolderIdentity: l.Identity(), LeaseDurationSeconds: int(l.patience.Seconds()), RenewTime: metav1.NewTime(l.clock.Now()),
@@ -163,12 +163,12 @@ func (l *lock) own() (*resourcelock.LeaderElectionRecord, []byte, error) {
 	return record, raw, err
 }
 
-// hopeless reports whether a request fails until rights or settings change. A lease that does not exist yet is not a fault.
+// hopeless reports whether a request will fail until rights or settings change. A missing lease does not count.
 func hopeless(verb string, err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) && verb != "get"
 }
 
-// fault returns why the replica can neither lead nor wait for the leader, or nil.
+// fault returns why the replica can neither lead nor wait for the leader, or nil if it can.
 func (l *lock) fault() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,14 +20,15 @@ import (
 )
 
 const (
-	// bodies is the level from which on client-go logs the bodies of requests and responses.
+	// bodies is the lowest level at which client-go logs the bodies of requests and responses.
 	bodies = 8
 
 	formatText = "text"
 	formatJSON = "json"
 )
 
-// logFlags are the flags about logs: Landscaper's, and those of controller-runtime, which take precedence.
+// logFlags holds the values of the flags for logs: those of Landscaper, and those of controller-runtime, which take
+// precedence.
 type logFlags struct {
 	verbosity         string
 	format            string
@@ -44,9 +45,9 @@ type logFlags struct {
 // addTo registers the flags.
 func (l *logFlags) addTo(fs *pflag.FlagSet) {
 	l.given = fs.Changed
-	fs.StringVarP(&l.verbosity, "verbosity", "v", "info", "what is logged: error, info or debug, or a number from 0 (info) to 7")
-	fs.StringVarP(&l.format, "format", "f", formatJSON, `format of the log: json or text (default: text with --dev or --cli, else json)`)
-	fs.BoolVar(&l.dev, "dev", false, "log for developers: debug, as text, with callers and stack traces")
+	fs.StringVarP(&l.verbosity, "verbosity", "v", "info", "log level: error, info or debug, or a number from 0 (info) to 7")
+	fs.StringVarP(&l.format, "format", "f", formatJSON, `log format: json or text (default: text with --dev or --cli, otherwise json)`)
+	fs.BoolVar(&l.dev, "dev", false, "log for developers: debug level, as text, with callers and stack traces")
 	fs.BoolVar(&l.cli, "cli", false, "log for a terminal: as coloured text without timestamps")
 	fs.BoolVar(&l.disableStacktrace, "disable-stacktrace", true, "log errors without stack traces (default: true, false with --dev)")
 	fs.BoolVar(&l.disableCaller, "disable-caller", true, "log without the file and line of the caller (default: true, false with --dev)")
@@ -59,8 +60,7 @@ func (l *logFlags) addTo(fs *pflag.FlagSet) {
 	fs.AddGoFlagSet(logging)
 }
 
-// logger returns the logger that the flags describe.
-// Errors: a level or a format that does not exist.
+// logger returns the logger that the flags describe. It returns an error for an unknown level or format.
 func (l *logFlags) logger() (logr.Logger, error) { return l.loggerTo(os.Stderr) }
 
 func (l *logFlags) loggerTo(w io.Writer) (logr.Logger, error) {
@@ -83,7 +83,7 @@ func (l *logFlags) loggerTo(w io.Writer) (logr.Logger, error) {
 	return zap.New(zap.UseFlagOptions(&options)), nil
 }
 
-// choose returns the value of a flag if it was given, else what the other flags imply.
+// choose returns the value of a flag if it was set, and otherwise the value that the other flags imply.
 func (l *logFlags) choose(name string, value, implied bool) bool {
 	if l.given(name) {
 		return value
@@ -135,7 +135,7 @@ func (l *logFlags) setFormat(options *zap.Options) error {
 	return nil
 }
 
-// encoder returns what makes an encoder for a format.
+// encoder returns the constructor of the encoder for a format.
 func encoder(format string) zap.NewEncoderFunc {
 	return func(options ...zap.EncoderConfigOption) zapcore.Encoder {
 		config := uberzap.NewProductionEncoderConfig()

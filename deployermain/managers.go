@@ -30,45 +30,46 @@ const (
 	defaultRetryPeriod            = 2 * time.Second
 )
 
-// shutdownReserve is for the last writes after all calls have ended.
+// shutdownReserve is the time for the last writes after all calls have ended.
 const shutdownReserve = 15 * time.Second
 
-// Options are the settings of a program's managers. Only Host is mandatory.
+// Options configures the managers of a program. Only Host is required.
 type Options struct {
-	// Host is the access to the cluster that the program runs in and elects its leader in.
+	// Host is the configuration for the cluster in which the program runs and elects its leader.
 	Host *rest.Config
-	// Landscaper is the access to the cluster with the deploy items. Default: Host.
+	// Landscaper is the configuration for the cluster with the deploy items. The default is Host.
 	Landscaper *rest.Config
-	// Namespace restricts the program to the deploy items of one namespace. Default: all.
+	// Namespace restricts the program to the deploy items of one namespace. By default it reconciles those of all
+	// namespaces.
 	Namespace string
-	// MetricsBindAddress is where metrics are served; "0" for none. Default: 127.0.0.1:8080.
+	// MetricsBindAddress is the address of the metrics endpoint. "0" disables it. The default is 127.0.0.1:8080.
 	MetricsBindAddress string
-	// HealthProbeBindAddress is where /healthz and /readyz are served; "0" for none.
-	// Default: 127.0.0.1:8081.
+	// HealthProbeBindAddress is the address of /healthz and /readyz. "0" disables them. The default is 127.0.0.1:8081.
 	HealthProbeBindAddress string
 	// Election configures the leader election.
 	Election Election
-	// Logger is used by the managers. Default: the logger of controller-runtime.
+	// Logger is the logger of the managers. The default is the logger of controller-runtime.
 	Logger logr.Logger
 }
 
 // Election configures the leader election.
 type Election struct {
-	// Disabled switches it off: every replica works.
+	// Disabled turns the election off, so that every replica reconciles.
 	Disabled bool
-	// Namespace is that of the lease. Default: the namespace of the pod, or "default" outside a cluster.
+	// Namespace is the namespace of the lease. The default is the namespace of the pod, or "default" outside of a
+	// cluster.
 	Namespace string
-	// ID is the name of the lease. Default: made of what tells one deployment of a deployer from another.
+	// ID is the name of the lease. The default is derived from what distinguishes the deployments of a deployer.
 	ID string
-	// LeaseDuration is how long a leader that is not heard of keeps its lease. Default: 15 s.
+	// LeaseDuration is how long a leader that does not renew its lease keeps it. The default is 15 s.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long a leader tries to renew its lease before it gives up. Default: 10 s.
+	// RenewDeadline is how long a leader tries to renew its lease before it gives up. The default is 10 s.
 	RenewDeadline time.Duration
-	// RetryPeriod is how often a replica tries to get or to renew the lease. Default: 2 s.
+	// RetryPeriod is how often a replica tries to acquire or renew the lease. The default is 2 s.
 	RetryPeriod time.Duration
 }
 
-// setDefaults fills in every zero value that has a default.
+// setDefaults sets every zero value that has a default.
 func (o *Options) setDefaults(args *deployerlib.DeployerArgs) {
 	if o.Landscaper == nil {
 		o.Landscaper = o.Host
@@ -81,21 +82,23 @@ func (o *Options) setDefaults(args *deployerlib.DeployerArgs) {
 	o.Election.setDefaults(args, o.Namespace)
 }
 
-// NewManagers returns managers for [deployerlib.Add]: that of the Landscaper cluster, which runs the controller, and
-// that of the host cluster, or nil if it is the same cluster. Starting the first starts both. They
-//   - elect a leader, and release the lease when all calls of the deployer have returned. Where leases are forbidden,
-//     they work without a leader after a warning;
-//   - cache no Secrets, and deploy items of other types without their content;
-//   - serve probes and metrics on the local host. The process is ready when it can read deploy items, Targets and Contexts;
+// NewManagers returns two managers for [deployerlib.Add]: one for the Landscaper cluster, which runs the controller,
+// and one for the host cluster, which is nil if both are the same cluster. Starting the first starts both. The managers
+//   - elect a leader, and release the lease when all calls of the deployer have returned. If leases are forbidden, they
+//     log a warning and work without a leader;
+//   - do not cache Secrets, and cache deploy items of other types without their content;
+//   - serve probes and metrics on the local host. The process is ready when it can read deploy items, Targets and
+//     Contexts;
 //   - log each warning of an API server once;
-//   - send events to the older API where only that is allowed;
+//   - send events to the older API if only that is allowed;
 //   - wait for running calls when the process stops.
 //
-// NewManagers completes args and counts the deployer's calls with their CountCalls. The caller still has to set
-// the logger of controller-runtime and klog, and to stop the managers on SIGTERM; [Run] does these too.
+// NewManagers completes args, and uses their CountCalls to count the deployer's calls. The caller still has to set the
+// logger of controller-runtime and klog, and to stop the managers on SIGTERM. [Run] does this too.
 //
-// A manager of another making lacks all of this: it elects no leader, serves metrics on all interfaces, caches every
-// Secret that its client reads, ends running calls after 30 s, and logs a warning at each write.
+// A manager with the defaults of controller-runtime has none of this: it elects no leader, serves metrics on all
+// interfaces, caches every Secret that its client reads, ends running calls after 30 s, and logs a warning at each
+// write.
 func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Manager, err error) {
 	if o.Host == nil {
 		return nil, nil, errors.New("new managers: Host is required")
@@ -117,7 +120,7 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 		o.Election.applyTo(&options, elected)
 	}
 	if ls, err = manager.New(o.Landscaper, options); err != nil {
-		return nil, nil, fmt.Errorf("make manager: %w", err)
+		return nil, nil, fmt.Errorf("create manager: %w", err)
 	}
 	reads.cache, reads.live = ls.GetCache(), ls.GetAPIReader()
 	if err := addChecks(ls, reads, elected, o.Logger); err != nil {
@@ -134,7 +137,7 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 	return ls, host, nil
 }
 
-// prepare returns a copy whose warnings are logged once and whose events survive a lack of rights.
+// prepare returns a copy of cfg with which warnings are logged once and events are sent where they are allowed.
 func prepare(cfg *rest.Config, log logr.Logger) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.WarningHandlerWithContext = NewWarningLog(log)
@@ -142,7 +145,7 @@ func prepare(cfg *rest.Config, log logr.Logger) *rest.Config {
 	return cfg
 }
 
-// countCalls makes the arguments count the deployer's calls, and returns what reports whether one is running.
+// countCalls makes args count the deployer's calls. It returns a function that reports whether a call is running.
 func countCalls(args *deployerlib.DeployerArgs) func() bool {
 	running, next := &atomic.Int64{}, args.CountCalls
 	args.CountCalls = func(delta int) {
@@ -160,7 +163,7 @@ func (o *Options) manager(args *deployerlib.DeployerArgs, reads *readCheck) (man
 	if err != nil {
 		return manager.Options{}, err
 	}
-	shutdown := 2*args.GracePeriod + shutdownReserve // a call may go on, and may then ignore that it was cancelled
+	shutdown := 2*args.GracePeriod + shutdownReserve // a call may continue, and may then ignore its cancellation
 	options := manager.Options{
 		Scheme: scheme, Logger: o.Logger,
 		Cache:                   cache.Options{ByObject: deployerlib.CacheByObject(args.Type), DefaultWatchErrorHandler: reads.failed},
@@ -175,15 +178,15 @@ func (o *Options) manager(args *deployerlib.DeployerArgs, reads *readCheck) (man
 	return options, nil
 }
 
-// hostManager makes a manager that only lends its cluster: it neither elects nor listens, and the other one starts and
-// stops it like a cache.
+// hostManager returns a manager that only provides its cluster. It neither elects a leader nor serves endpoints, and
+// the other manager starts and stops it like a cache.
 func hostManager(config *rest.Config, o manager.Options, ls manager.Manager) (manager.Manager, error) {
 	host, err := manager.New(config, manager.Options{
 		Scheme: o.Scheme, Logger: o.Logger.WithName("host"), Client: o.Client, Metrics: metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0", GracefulShutdownTimeout: o.GracefulShutdownTimeout,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make manager of the host cluster: %w", err)
+		return nil, fmt.Errorf("create manager of the host cluster: %w", err)
 	}
 	return host, ls.Add(host)
 }

@@ -24,30 +24,30 @@ import (
 	"github.com/deployerkit/deployerkit/internal/terminal"
 )
 
-// Program describes the program of a deployer. Only Args or NewArgs is mandatory.
+// Program describes the program of a deployer. Either Args or NewArgs is required.
 type Program struct {
-	// Name is the name of the program in its help and its errors. Default: the name of the executable file.
+	// Name is the name of the program in help and errors. The default is the name of the executable.
 	Name string
-	// Short says in one line what the program does.
+	// Short describes in one line what the program does.
 	Short string
-	// Version is what --version prints. Default: the version of the build.
+	// Version is printed by --version. The default is the version of the build.
 	Version string
 
-	// Args are the arguments of the deployer. What the flags and the configuration file say is set on a copy. A
-	// TracerProvider makes the program send spans.
+	// Args are the arguments of the deployer. Flags and the configuration file change a copy of them. If a
+	// TracerProvider is set, the program also sends its own spans.
 	Args deployerlib.DeployerArgs
-	// NewArgs replaces Args where the deployer depends on flags or on the configuration file. It is called
-	// once, after both were read.
+	// NewArgs replaces Args if the deployer depends on flags or on the configuration file. It is called once, after
+	// both were read.
 	NewArgs func() (deployerlib.DeployerArgs, error)
 	// Flags registers flags of this program, in addition to the common ones.
 	Flags func(*pflag.FlagSet)
-	// Config takes the content of the file that --config names: a pointer to a struct that embeds
-	// [Configuration] and adds fields. Default: a *Configuration.
+	// Config receives the content of the file that --config names. It is a pointer to a struct that embeds
+	// [Configuration] and adds fields. The default is a *Configuration.
 	Config Config
-	// ConfigKinds are the kinds that the file may have. Default: kind Configuration of every group.
+	// ConfigKinds are the kinds that the file may have. By default it may have the kind Configuration of every group.
 	ConfigKinds []schema.GroupVersionKind
-	// Commands are further commands of the program. Without one, the program runs the deployer. An error with a method
-	// ExitCode() int has been printed already and ends the process with that code.
+	// Commands are subcommands of the program. Without a subcommand, the program runs the deployer. An error of a
+	// subcommand with a method ExitCode() int is not printed, and the process ends with that code.
 	Commands []*cobra.Command
 }
 
@@ -58,18 +58,19 @@ type exitCoder interface {
 	ExitCode() int
 }
 
-// Run runs the program with the arguments of the process until SIGTERM or SIGINT and ends the process. A second signal
-// ends it at once.
+// Run runs the program with the arguments of the process until SIGTERM or SIGINT, and then ends the process. A second
+// signal ends it immediately.
 func Run(p Program) { os.Exit(Main(p)) }
 
-// Main is like [Run] but returns the exit code. Call it once per process.
+// Main is like [Run] but returns the exit code. Call it at most once per process.
 func Main(p Program) int {
 	klog.SetLogger(ctrl.Log.WithName("client-go")) // not in run, because it races with clients that are in use
 	cmd := Command(p)
 	return report(cmd.ErrOrStderr(), cmd.Name(), cmd.ExecuteContext(ctrl.SetupSignalHandler()))
 }
 
-// report prints an error as one line and returns the exit code. An [exitCoder] has printed what it has to say.
+// report prints an error as one line and returns the exit code. It does not print an [exitCoder], which has printed its
+// message already.
 func report(w io.Writer, name string, err error) int {
 	if err == nil {
 		return 0
@@ -81,9 +82,9 @@ func report(w io.Writer, name string, err error) int {
 	return 1
 }
 
-// Command returns the command of the program. It runs until its context ends, and leaves it to the caller to print the
-// error. It sets the logger of controller-runtime. That of klog, which client-go uses, is left to the caller, because
-// klog does not allow to change it while clients are in use; [Main] sets it.
+// Command returns the command of the program. It runs until its context is done and does not print its error. It sets
+// the logger of controller-runtime but not that of klog, which client-go uses, because klog does not allow to change it
+// while clients are in use. [Main] sets that too.
 func Command(p Program) *cobra.Command {
 	p.Name = cmp.Or(p.Name, filepath.Base(os.Args[0]))
 	f := newFlags()
@@ -102,7 +103,7 @@ func Command(p Program) *cobra.Command {
 	return cmd
 }
 
-// run wires everything and works until ctx ends.
+// run creates the managers, adds the deployer and runs until ctx is done.
 func run(ctx context.Context, p Program, f *flags) error {
 	log, err := f.logs.logger()
 	if err != nil {
@@ -114,7 +115,7 @@ func run(ctx context.Context, p Program, f *flags) error {
 		return err
 	}
 	if len(noEffect) > 0 {
-		log.Info("these fields of the configuration file have no effect in this deployer", "fields", noEffect)
+		log.Info("these fields of the configuration file have no effect on this deployer", "fields", noEffect)
 	}
 	options := f.options
 	if options.Host, options.Landscaper, err = f.clusters(os.LookupEnv); err != nil {
@@ -136,8 +137,8 @@ func run(ctx context.Context, p Program, f *flags) error {
 	return nil
 }
 
-// args makes the deployer's arguments and puts on them what flags and configuration file say. noEffect are the fields
-// of the file that have none.
+// args returns the arguments of the deployer, with the values of flags and configuration file. noEffect lists the
+// fields of the file that have no effect.
 func (f *flags) args(p Program) (args deployerlib.DeployerArgs, noEffect []string, err error) {
 	if err := f.validate(); err != nil {
 		return args, nil, err

@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// probeTimeout bounds a check: a kubelet waits for a second.
+// probeTimeout limits a check, because a kubelet waits for one second.
 const probeTimeout = 800 * time.Millisecond
 
-// addChecks makes the process alive while it answers, and ready while it can work: it can read what it needs, and it
-// leads or waits for the leader.
+// addChecks adds the checks of the process. It is healthy while it responds, and ready when it can read what it needs
+// and leads or waits for the leader.
 func addChecks(mgr manager.Manager, reads *readCheck, elected *lock, log logr.Logger) error {
 	log = log.WithName("readiness")
 	writes := &writeCheck{client: mgr.GetClient(), namespace: reads.namespace}
@@ -39,7 +39,8 @@ func addChecks(mgr manager.Manager, reads *readCheck, elected *lock, log logr.Lo
 	return errors.Join(checks...)
 }
 
-// logged logs the outcome of a check when it changes: the answer to a probe of all checks does not give the reason.
+// logged wraps a check and logs its result when it changes, because the response to a probe of all checks does not
+// include the reason.
 func logged(log logr.Logger, check healthz.Checker) healthz.Checker {
 	var mu sync.Mutex
 	reason := ""
@@ -60,7 +61,7 @@ func logged(log logr.Logger, check healthz.Checker) healthz.Checker {
 }
 
 // readCheck reports whether the process can read deploy items, Targets and Contexts. It asks the API server only if the
-// cache is not filled, or if a watch failed since the last time that all of them could be read.
+// cache is not filled, or if a watch failed since all of them could last be read.
 type readCheck struct {
 	namespace string
 	cache     cache.Cache
@@ -69,7 +70,7 @@ type readCheck struct {
 	refused atomic.Bool
 }
 
-// failed is called when a list or a watch of the cache failed.
+// failed is called when a list or watch of the cache failed.
 func (r *readCheck) failed(ctx context.Context, reflector *toolscache.Reflector, err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		r.refused.Store(true)

@@ -41,7 +41,7 @@ func (w *writeCheck) check(req *http.Request) error {
 	return nil
 }
 
-// may asks the API server. What it does not say counts as allowed.
+// may asks the API server. If the response is not clear, it returns true.
 func (w *writeCheck) may(ctx context.Context, verb, subresource string) bool {
 	review := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",

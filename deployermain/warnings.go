@@ -11,12 +11,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// maxWarnings bounds what a WarningLog remembers.
+// maxWarnings is the number of warnings that a WarningLog remembers.
 const maxWarnings = 256
 
-// WarningLog logs each warning of the API server once. Landscaper's finalizer
-// has a name that current API servers warn about at every write; nothing can
-// be done about it here, so it is logged at V(1).
+// WarningLog logs each warning of the API server once. Current API servers warn about the name of Landscaper's
+// finalizer at every write. This warning is logged at V(1), because a deployer cannot change the name.
 type WarningLog struct {
 	log  logr.Logger
 	mu   sync.Mutex
@@ -25,12 +24,12 @@ type WarningLog struct {
 
 var _ rest.WarningHandlerWithContext = (*WarningLog)(nil)
 
-// NewWarningLog writes to log.
+// NewWarningLog returns a WarningLog that writes to log.
 func NewWarningLog(log logr.Logger) *WarningLog {
 	return &WarningLog{log: log.WithName("api-server"), seen: map[string]bool{}}
 }
 
-// HandleWarningHeaderWithContext logs a warning; all but code 299 is ignored, as HTTP has no other left.
+// HandleWarningHeaderWithContext logs a warning. It ignores all codes except 299, which is the only one in use.
 func (w *WarningLog) HandleWarningHeaderWithContext(_ context.Context, code int, _, text string) {
 	if code != 299 || text == "" || !w.first(text) {
 		return

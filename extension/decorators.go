@@ -9,10 +9,10 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// The decorators wrap a hook and return a hook. All of them return nil for a nil hook, so that Validate finds it.
+// The decorators wrap a hook and return a hook. All of them return nil if the hook is nil, so that Validate reports it.
 
-// Named gives a hook the name that errors, traces and metrics show instead of "<Type>[<index>]". Use a constant: the
-// name becomes a metric label. Of nested names the outermost is shown.
+// Named sets the name of a hook in errors, traces and metrics, which is "<Type>[<index>]" otherwise. Use a constant,
+// because the name becomes a metric label. If names are nested, the outermost is used.
 func Named(name string, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	if hook == nil {
 		return nil
@@ -25,10 +25,11 @@ func Named(name string, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	}
 }
 
-// Condition decides for [When] whether a hook is called. Item and target may be nil as for the hook itself.
+// Condition decides for [When] whether a hook is called. The item and the target may be nil, as for the hook itself.
 type Condition func(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t HookType) bool
 
-// When calls the hook only if cond returns true; otherwise the result is nil, no opinion. A nil condition gives nil.
+// When calls the hook only if cond returns true. Otherwise the result is nil (no opinion). When returns nil if cond is
+// nil.
 func When(cond Condition, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	if hook == nil || cond == nil {
 		return nil
@@ -41,8 +42,8 @@ func When(cond Condition, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	}
 }
 
-// OnItem makes a hook of a function that only has effects on an item: it is never called without one and its result
-// is always nil, so it can neither abort nor force. The target may be nil.
+// OnItem returns a hook that calls f for its side effects on an item. It does not call f if there is no item. The
+// target may be nil. The result of the hook is always nil, so it can neither abort nor force a run.
 func OnItem(f func(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target) error) ReconcileExtensionHook {
 	if f == nil {
 		return nil
@@ -55,7 +56,8 @@ func OnItem(f func(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployIt
 	}
 }
 
-// OnStart makes a hook of a function that needs neither item nor target, as for [StartHook]. Its result is always nil.
+// OnStart returns a hook that calls f, which needs neither item nor target, as for [StartHook]. The result of the hook
+// is always nil.
 func OnStart(f func(ctx context.Context, log logr.Logger) error) ReconcileExtensionHook {
 	if f == nil {
 		return nil

@@ -12,19 +12,19 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// ExecuteHooks calls the hooks of one type in the order of registration and returns their merged result, nil if no
-// hook has an opinion. AbortReconcile is ANDed for [DuringResponsibilityCheckHook] and [ShouldReconcileHook] and ORed
-// otherwise; a hook that aborts does not keep later hooks of the same type from being called.
+// ExecuteHooks calls the hooks of one type in the order of registration and returns their merged result, which is nil
+// if no hook has an opinion. AbortReconcile is combined with AND for [DuringResponsibilityCheckHook] and
+// [ShouldReconcileHook], and with OR otherwise. Later hooks of the same type are called even after one that aborts.
 //
-// The first error ends it: the result is nil and the error names type, index and name of the hook. An unknown type, a
-// nil hook and a panic (see [PanicError]) are errors too. Hooks registered while it runs are not called by it.
-// Without hooks for the type it costs nothing.
+// ExecuteHooks stops at the first error and returns a nil result and an error with the type, index and name of the
+// hook. An unknown type, a nil hook and a panic (see [PanicError]) are errors too. It does not call hooks that are
+// registered while it runs.
 func (h ReconcileExtensionHooks) ExecuteHooks(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, hookType HookType) (*HookResult, error) {
 	point := find(hookType)
 	if point == nil {
 		return nil, unknownType(hookType)
 	}
-	hooks := h[hookType] // the header is the snapshot: RegisterHook never writes into an existing list
+	hooks := h[hookType] // this copy of the slice header is a snapshot, because RegisterHook never writes to an existing list
 	if len(hooks) == 0 {
 		return nil, nil
 	}
@@ -41,13 +41,13 @@ func (h ReconcileExtensionHooks) ExecuteHooks(ctx context.Context, log logr.Logg
 	return results.result(), nil
 }
 
-// execution is what all hooks of one ExecuteHooks share.
+// execution is the state that all hooks of one ExecuteHooks call share.
 type execution struct {
 	item     *lsv1alpha1.DeployItem
 	target   *lsv1alpha1.Target
 	hookType HookType
 	log      logr.Logger
-	record   *record // the hooks' context, one for all of them: the only allocation
+	record   *record // the context of all hooks; this is the only allocation
 	observer Observer
 }
 

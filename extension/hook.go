@@ -9,23 +9,23 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// HookType says where in the reconciliation flow a hook is called. [Points] describes each of them.
+// HookType is a place in the reconciliation flow where hooks are called. [Points] describes all of them.
 type HookType string
 
-// The hook types in the order of the flow. Of the four types from BeforeAbortHook to BeforeReconcileHook exactly one
-// is called in a pass that runs an action.
+// The hook types in the order of the flow. A reconcile that performs an action calls one of the four types from
+// BeforeAbortHook to BeforeReconcileHook.
 const (
-	// StartHook runs at the very beginning of a pass, before the item is read: item and target are always nil.
+	// StartHook runs at the beginning of a reconcile, before the item is read. Item and target are always nil.
 	StartHook HookType = "Start"
-	// DuringResponsibilityCheckHook runs after the default responsibility check, and a result replaces its verdict.
-	// A result that is not nil and does not abort makes the deployer responsible: use with great care.
+	// DuringResponsibilityCheckHook runs after the default responsibility check, and a result replaces the result of
+	// that check. A non-nil result that does not abort makes the deployer responsible. Use it with great care.
 	DuringResponsibilityCheckHook HookType = "DuringResponsibilityCheck"
-	// AfterResponsibilityCheckHook runs once the deployer is known to be responsible; nothing has been changed yet.
+	// AfterResponsibilityCheckHook runs when the deployer is known to be responsible, before anything is changed.
 	AfterResponsibilityCheckHook HookType = "AfterResponsibilityCheck"
-	// ShouldReconcileHook runs after the contract said whether a run is due. A result that is not nil and does not
-	// abort forces a run; a run that is due cannot be stopped here.
+	// ShouldReconcileHook runs after the contract has decided whether a run is due. A non-nil result that does not
+	// abort forces a run. The hook cannot stop a run that is due.
 	ShouldReconcileHook HookType = "ShouldReconcile"
-	// BeforeAnyReconcileHook runs before whichever of the four actions.
+	// BeforeAnyReconcileHook runs before each of the four actions.
 	BeforeAnyReconcileHook HookType = "BeforeAnyReconcile"
 	// BeforeAbortHook runs directly before the deployer's Abort.
 	BeforeAbortHook HookType = "BeforeAbort"
@@ -39,17 +39,18 @@ const (
 	EndHook HookType = "End"
 )
 
-// ReconcileExtensionHook is called when the flow reaches a hook type that it is registered for; the last argument
-// says which. The item is nil for [StartHook] and set otherwise; the target is nil when the item names none, when it
-// cannot be found, and for StartHook. Item and target belong to the pass: do not keep them after returning. The
-// status may be changed in memory and is written by the library; changes to the spec are refused, to the metadata
-// dropped. A nil result is "no opinion". With an error the result is ignored and the pass ends.
+// ReconcileExtensionHook is a function that is called when the flow reaches a hook type that it is registered for; the
+// last argument is that type. The item is nil for [StartHook] only. The target is nil for StartHook, if the item has no
+// target, and if the target does not exist. Item and target are valid only during the call. The hook may change the
+// item's status in memory, and the library writes it. A change of the spec is an error, and changes of the metadata are
+// dropped. A nil result means "no opinion". If the hook returns an error, the result is ignored and the reconcile ends.
 type ReconcileExtensionHook func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, HookType) (*HookResult, error)
 
-// ReconcileExtensionHookSetup couples a hook with the types it is written for, so that who registers it need not know.
+// ReconcileExtensionHookSetup combines a hook with its hook types, so that the code that registers it need not know
+// them.
 type ReconcileExtensionHookSetup struct {
-	// Hook is the function; nil is reported by [ReconcileExtensionHooks.Validate].
+	// Hook is the function. [ReconcileExtensionHooks.Validate] reports a nil hook.
 	Hook ReconcileExtensionHook
-	// HookTypes are the places where it is called. Empty: it is called nowhere.
+	// HookTypes are the types that it is registered for. If there are none, it is never called.
 	HookTypes []HookType
 }

@@ -8,49 +8,49 @@ import (
 	"time"
 )
 
-// Call is one finished call of a hook, as an [Observer] sees it.
+// Call describes one finished call of a hook for an [Observer].
 type Call struct {
-	// Type and Index say which hook it was: the Index-th of its type, from 0.
+	// Type and Index identify the hook: it is number Index of its type, counted from 0.
 	Type  HookType
 	Index int
-	// Name is the name given by [Named], else "<Type>[<Index>]".
+	// Name is the name set by [Named], or "<Type>[<Index>]".
 	Name string
-	// Result is what the hook returned, nil with an error. It is the hook's own object: do not change it.
+	// Result is what the hook returned, or nil if it returned an error. It is the hook's own object and must not be
+	// changed.
 	Result *HookResult
-	// Err is the hook's own error, without the name that ExecuteHooks adds.
+	// Err is the error of the hook, without the prefix that ExecuteHooks adds.
 	Err error
-	// Duration is how long the call took; zero without a clock.
+	// Duration is the duration of the call. It is zero if the observer has no clock.
 	Duration time.Duration
 }
 
 // Observer observes every hook call, for metrics and traces.
 type Observer struct {
-	// Now is the clock that calls are measured with. If it is nil, they are not measured.
+	// Now returns the current time. If it is nil, calls are not timed.
 	Now func() time.Time
-	// Done is called after each hook, in the goroutine that runs the hooks, with the context given to ExecuteHooks.
-	// If it is nil, there is no observer.
+	// Done is called after each hook, in the goroutine that runs the hooks, with the context given to ExecuteHooks. If
+	// it is nil, the observer has no effect.
 	Done func(ctx context.Context, c Call)
 }
 
 type observerKey struct{}
 
-// WithObserver returns a context in which ExecuteHooks reports each hook call to o. An observer in an outer context
-// is replaced. Without an observer nothing is measured and names are not built.
+// WithObserver returns a context in which ExecuteHooks reports each hook call to o, which replaces an observer in ctx.
 func WithObserver(ctx context.Context, o Observer) context.Context {
 	return context.WithValue(ctx, observerKey{}, o)
 }
 
 type recordKey struct{}
 
-// record is the context that hooks are called with. It carries back the name of the hook that runs, which only the
-// decorator Named knows. It is a context, not a value in one, so that a whole ExecuteHooks needs one allocation.
+// record is the context that hooks are called with. It returns the name of the running hook, which only the decorator
+// Named knows. It is itself a context, so that ExecuteHooks needs only one allocation.
 type record struct {
 	context.Context
 
-	name atomic.Pointer[string] // atomic: a hook that outlives its time limit may still write
+	name atomic.Pointer[string] // atomic, because a hook that exceeds its time limit may still write it
 }
 
-// Value finds the record itself; everything else is the outer context's.
+// Value returns the record itself for its key, and the value of the outer context for any other key.
 func (r *record) Value(key any) any {
 	if key == (recordKey{}) {
 		return r

@@ -10,11 +10,12 @@ import (
 
 const maxPanicText = 1024
 
-// PanicError is the error that a panic in a hook becomes. Goroutines that a hook starts itself are not covered.
+// PanicError is the error that results from a panic in a hook. Panics in goroutines that a hook starts itself are not
+// recovered.
 type PanicError struct {
-	// Value is what the hook panicked with.
+	// Value is the value that the hook panicked with.
 	Value any
-	// Stack is the stack of the goroutine that panicked, for the log; it is not part of the text.
+	// Stack is the stack of the goroutine that panicked. It is for the log and not part of the error text.
 	Stack []byte
 }
 

@@ -44,46 +44,46 @@ const (
 	mayBeNil = "may be nil"
 
 	goesOn     = "nothing"
-	skipAction = "the action is skipped and the pass ends with the merged result"
+	skipAction = "the action is skipped, and the reconcile ends with the merged result"
 	toCaller   = "returned and retried with backoff; never written to the item"
-	toJob      = "`lastError` and backoff, the action is not run (background run: condition `BackgroundReconcile`=True instead)"
+	toJob      = "`lastError` and backoff; the action does not run (background run: condition `BackgroundReconcile`=True instead)"
 	toDueOrNot = "due: `lastError` and backoff. Not due: `BackgroundReconcile`=Unknown/HookFailed and backoff under job IDs, " +
 		"`lastError` under annotations; the phase stays"
-	leavesInit = "Aborting leaves the item in `Init` until another pass or the deadline ends the run"
+	leavesInit = "An abort leaves the item in `Init` until another reconcile or the deadline ends the run"
 )
 
-// points is the table of hook points in the order of the flow. It is never changed.
+// points is the table of hook points in the order of the flow. It is read-only.
 var points = [...]Point{
 	{
-		Type: StartHook, Phase: "start", When: "first thing of every pass, before the item is read",
+		Type: StartHook, Phase: "start", When: "at the start of every reconcile, before the item is read",
 		Item: isNil, Target: isNil, Merge: MergeAny,
-		OnAbort: "the pass ends with the merged result, the item is not read", OnContinue: goesOn, OnError: toCaller,
-		Caution: "Runs for every item that reaches the deployer, also one that is gone or not its own; " +
+		OnAbort: "the reconcile ends with the merged result, and the item is not read", OnContinue: goesOn, OnError: toCaller,
+		Caution: "Runs for every item that reaches the deployer, even if the item does not exist or belongs to another deployer; " +
 			"there is no running patch",
 	},
 	{
 		Type: DuringResponsibilityCheckHook, Phase: "responsibility", When: "after the default responsibility check of every item of the deployer's type",
 		Item: isSet, Target: mayBeNil, Merge: MergeAll,
-		OnAbort:    "not responsible, whatever the check said: the pass ends with the merged result",
-		OnContinue: "**responsible**, whatever the check said (the target is the item's own)", OnError: toCaller,
-		Caution: "An empty result that is not nil claims **every** item of the type, which two deployers then fight over. " +
-			"An item of another type cannot be claimed. Changes to the item in memory are dropped and there is no running patch: it may not be ours",
+		OnAbort:    "not responsible, regardless of the check; the reconcile ends with the merged result",
+		OnContinue: "**responsible**, regardless of the check (the target is the one of the item)", OnError: toCaller,
+		Caution: "An empty result that is not nil claims **every** item of the type, so two deployers would overwrite each other's status. " +
+			"An item of another type cannot be claimed. Changes to the item in memory are dropped and there is no running patch, because the item may belong to another deployer",
 	},
 	{
-		Type: AfterResponsibilityCheckHook, Phase: "contract", When: "once per pass, when the deployer is responsible and nothing has been changed yet",
+		Type: AfterResponsibilityCheckHook, Phase: "contract", When: "once per reconcile, when the deployer is responsible and nothing has changed yet",
 		Item: isSet, Target: mayBeNil, Merge: MergeAny,
-		OnAbort: "the pass ends with the merged result, the item as it was", OnContinue: goesOn, OnError: toDueOrNot,
-		Caution: "A run that is due waits as long as this aborts, and Landscaper's pickup timeout goes on",
+		OnAbort: "the reconcile ends with the merged result, and the item does not change", OnContinue: goesOn, OnError: toDueOrNot,
+		Caution: "A due run does not start as long as this hook aborts, and Landscaper's pickup timeout continues",
 	},
 	{
-		Type: ShouldReconcileHook, Phase: "should-reconcile", When: "once per pass, after the contract said whether a run is due; if so the item shows the started run",
+		Type: ShouldReconcileHook, Phase: "should-reconcile", When: "once per reconcile, after the contract has decided whether a run is due; if it is, the item shows the started run",
 		Item: isSet, Target: mayBeNil, Merge: MergeAll,
-		OnAbort:    "due: **ignored**, now and at later points. Not due: the pass ends with the merged result, as it would anyway",
-		OnContinue: "due: nothing. Not due: **a run is forced**, where the contract allows one", OnError: toDueOrNot,
-		Caution: "An empty result that is not nil forces a run at every pass. Return nil for no opinion",
+		OnAbort:    "due: **ignored**, now and at later points. Not due: the reconcile ends with the merged result, as it does without the hook",
+		OnContinue: "due: nothing. Not due: **a run is forced** where the contract allows one", OnError: toDueOrNot,
+		Caution: "An empty result that is not nil forces a run at every reconcile. Return nil to have no opinion",
 	},
 	{
-		Type: BeforeAnyReconcileHook, Phase: "operate", When: "before whichever of the four actions",
+		Type: BeforeAnyReconcileHook, Phase: "operate", When: "before each of the four actions",
 		Item: isSet, Target: mayBeNil, Merge: MergeAny,
 		OnAbort: skipAction, OnContinue: goesOn, OnError: toJob, Caution: leavesInit,
 	},
@@ -92,10 +92,10 @@ var points = [...]Point{
 	before(BeforeDeleteHook, "Delete"),
 	before(BeforeReconcileHook, "Reconcile"),
 	{
-		Type: EndHook, Phase: "end", When: "after an action that returned nil, before the final write and before the finalizer goes",
+		Type: EndHook, Phase: "end", When: "after an action that returned nil, before the final write and before the finalizer is removed",
 		Item: isSet, Target: mayBeNil, Merge: MergeAny,
-		OnAbort: "nothing, there is nothing left to end; the rest of the result counts", OnContinue: goesOn,
-		OnError: "the run is not finished: `lastError`, backoff, and the action runs again",
+		OnAbort: "nothing, because nothing is left to end; the rest of the result counts", OnContinue: goesOn,
+		OnError: "the run does not end: `lastError` and backoff, and the action runs again",
 		Caution: "Not called after an error, an abort by a hook, `WaitFor`, an unchanged item or a deletion without uninstall",
 	},
 }

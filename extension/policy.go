@@ -10,24 +10,24 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// FailurePolicy says for [WithFailurePolicy] what an error of a hook means. The zero value is Fail.
+// FailurePolicy is what [WithFailurePolicy] does with an error of a hook. The zero value is Fail.
 type FailurePolicy int
 
 const (
-	// Fail returns the error: the pass ends, as for a hook without a policy.
+	// Fail returns the error and ends the reconcile, as for a hook without a policy.
 	Fail FailurePolicy = 0
-	// Ignore logs the error and goes on as if the hook had no opinion.
+	// Ignore logs the error and continues as if the hook had no opinion.
 	Ignore FailurePolicy = -1
 )
 
-// Retry calls a failing hook up to n more times, at once and without waiting, as long as its context lives, and then
-// fails with the last error. n ≤ 0 is Fail.
+// Retry returns a policy that calls a failing hook up to n more times, without a delay and as long as its context is
+// not done, and then fails with the last error. If n is 0 or less, the policy is Fail.
 func Retry(n int) FailurePolicy {
 	return FailurePolicy(max(n, 0))
 }
 
-// WithFailurePolicy applies p to errors and panics of the hook. What a failed call changed in the item's status in
-// memory stays changed.
+// WithFailurePolicy applies p to errors and panics of the hook. Changes that a failed call made to the item's status in
+// memory are kept.
 func WithFailurePolicy(p FailurePolicy, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	if hook == nil {
 		return nil
@@ -43,7 +43,7 @@ func WithFailurePolicy(p FailurePolicy, hook ReconcileExtensionHook) ReconcileEx
 		case err == nil:
 			return result, nil
 		case p < 0:
-			log.Error(err, "ignored the error of a hook", "hookType", string(t), "hook", nameIn(ctx))
+			log.Error(err, "hook failed; the error is ignored", "hookType", string(t), "hook", nameIn(ctx))
 			return nil, nil
 		case calls > 1:
 			return nil, fmt.Errorf("failed %d times: %w", calls, err)
@@ -53,7 +53,7 @@ func WithFailurePolicy(p FailurePolicy, hook ReconcileExtensionHook) ReconcileEx
 	}
 }
 
-// nameIn returns the name of the running hook, "" if it has none.
+// nameIn returns the name of the running hook, or "" if it has none.
 func nameIn(ctx context.Context) string {
 	if r := recordOf(ctx); r != nil {
 		if name := r.name.Load(); name != nil {

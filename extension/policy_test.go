@@ -43,7 +43,7 @@ func TestWithFailurePolicy(t *testing.T) {
 		"fail, good":         {reason: "transparent", policy: extension.Fail, calls: 1, result: true},
 		"fail, bad":          {reason: "transparent", policy: extension.Fail, failures: 9, calls: 1, err: "boom"},
 		"ignore, good":       {reason: "transparent", policy: extension.Ignore, calls: 1, result: true},
-		"ignore, bad":        {reason: "logged, no opinion", policy: extension.Ignore, failures: 9, calls: 1, log: `"msg"="ignored the error of a hook" "error"="boom" "hookType"="End" "hook"="quota"`},
+		"ignore, bad":        {reason: "logged, no opinion", policy: extension.Ignore, failures: 9, calls: 1, log: `"msg"="hook failed; the error is ignored" "error"="boom" "hookType"="End" "hook"="quota"`},
 		"retry, good":        {reason: "no call too many", policy: extension.Retry(3), calls: 1, result: true},
 		"retry, good at end": {reason: "panics are failures, too", policy: extension.Retry(3), failures: 3, calls: 4, result: true},
 		"retry, bad":         {reason: "the number of calls is in the text", policy: extension.Retry(2), failures: 9, calls: 3, err: "failed 3 times: boom"},

@@ -9,15 +9,16 @@ import (
 	"slices"
 )
 
-// ReconcileExtensionHooks maps hook types to the hooks called there, in this order. A nil or empty map is a deployer
-// without hooks.
+// ReconcileExtensionHooks maps hook types to the hooks that are called there, in this order. A nil or empty map means
+// that the deployer has no hooks.
 //
-// deployerlib reads it once, when the deployer is added to a manager, and works on a copy: what is registered later
-// has no effect. The map itself is not safe for concurrent use.
+// deployerlib copies the map when the deployer is added to a manager. Hooks that are registered later have no effect.
+// The map is not safe for concurrent use.
 type ReconcileExtensionHooks map[HookType][]ReconcileExtensionHook
 
-// RegisterHook appends the hook to the hooks of all given types and returns the map for chaining. Without types it
-// has no effect. On a nil map it returns a new one, so use what is returned. Nothing is checked here, see [Validate].
+// RegisterHook appends the hook to the hooks of all given types and returns the map for chaining. Without types it has
+// no effect. Use the returned map, because RegisterHook creates a new one if h is nil. RegisterHook does not check its
+// arguments; see [Validate].
 //
 // [Validate]: ReconcileExtensionHooks.Validate
 func (h ReconcileExtensionHooks) RegisterHook(hook ReconcileExtensionHook, hts ...HookType) ReconcileExtensionHooks {
@@ -25,21 +26,22 @@ func (h ReconcileExtensionHooks) RegisterHook(hook ReconcileExtensionHook, hts .
 		h = ReconcileExtensionHooks{}
 	}
 	for _, t := range hts {
-		// Clip: a list that someone is walking, or that a shallow copy of the map shares, is never written to.
+		// Clip makes append copy the list, so that a running ExecuteHooks or a shallow copy of the map does not see the
+		// change.
 		h[t] = append(slices.Clip(h[t]), hook)
 	}
 	return h
 }
 
-// RegisterHookSetup registers the hook of a setup for its types and returns the map for chaining, see [RegisterHook].
+// RegisterHookSetup registers the hook of a setup for its types and returns the map for chaining; see [RegisterHook].
 //
 // [RegisterHook]: ReconcileExtensionHooks.RegisterHook
 func (h ReconcileExtensionHooks) RegisterHookSetup(hookSetup ReconcileExtensionHookSetup) ReconcileExtensionHooks {
 	return h.RegisterHook(hookSetup.Hook, hookSetup.HookTypes...)
 }
 
-// Validate reports every unknown hook type and every nil hook in one error, in a fixed order. deployerlib calls it
-// when the deployer is added; a nil map is valid.
+// Validate returns one error that lists every unknown hook type and every nil hook, in a fixed order. deployerlib calls
+// it when the deployer is added. A nil map is valid.
 func (h ReconcileExtensionHooks) Validate() error {
 	var faults []error
 	for _, t := range slices.Sorted(maps.Keys(h)) {
@@ -55,7 +57,7 @@ func (h ReconcileExtensionHooks) Validate() error {
 	return errors.Join(faults...)
 }
 
-// DeepCopy returns a map that later registrations in the original do not reach; nil for nil.
+// DeepCopy returns a copy that later registrations in h do not change. It returns nil if h is nil.
 func (h ReconcileExtensionHooks) DeepCopy() ReconcileExtensionHooks {
 	if h == nil {
 		return nil

@@ -8,35 +8,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// HookResult is a hook's opinion on how the pass goes on. A nil *HookResult is no opinion.
+// HookResult is a hook's opinion on how the reconcile continues. A nil *HookResult means "no opinion".
 //
-// The zero value is an opinion, "continue": for [ShouldReconcileHook] and [DuringResponsibilityCheckHook] it forces
-// what the default logic had refused.
+// The zero value means "continue". For [ShouldReconcileHook] and [DuringResponsibilityCheckHook] it overrides the
+// default logic.
 type HookResult struct {
-	// ReconcileResult is merged into what the pass returns if no error occurs: it asks for the item to be reconciled
-	// again, at once (Requeue) or after a time (RequeueAfter).
+	// ReconcileResult is merged into the result of the reconcile unless there is an error. It requests another
+	// reconcile, immediately (Requeue) or after a delay (RequeueAfter).
 	ReconcileResult reconcile.Result
 
-	// AbortReconcile ends the pass after the hooks of this type. [Points] says what it does at each hook type.
+	// AbortReconcile ends the reconcile after the hooks of this type. [Points] describes its effect for each hook type.
 	AbortReconcile bool
 }
 
-// AggregateHookResults merges results into one. The rules:
+// AggregateHookResults merges results into one:
 //
-//   - all nil (or none): nil.
-//   - exactly one that is not nil: a copy of it, unchanged, even where Requeue and RequeueAfter are both set.
-//   - otherwise: AbortReconcile and Requeue are ORed, RequeueAfter is the smallest that is greater than zero, or zero
-//     if Requeue is set, and Priority is the highest that is set.
+//   - If all results are nil, or there are none, it returns nil.
+//   - If exactly one is not nil, it returns an unchanged copy, even if both Requeue and RequeueAfter are set.
+//   - Otherwise AbortReconcile and Requeue are combined with OR. RequeueAfter is the smallest that is greater than
+//     zero, or zero if Requeue is set. Priority is the highest that is set.
 //
-// The arguments are not changed, and nothing is shared with the value returned. Order and nesting do not matter once
-// two results are not nil.
+// It does not change the arguments, and the returned value shares nothing with them. With at least two non-nil results,
+// order and nesting do not matter.
 func AggregateHookResults(results ...*HookResult) *HookResult {
 	return aggregate(results, MergeAny)
 }
 
-// AggregateHookResultsWithInvertedAbortPriority merges like [AggregateHookResults], but ANDs AbortReconcile over the
-// results that are not nil: one that wants to continue wins. It is the rule of [DuringResponsibilityCheckHook] and
-// [ShouldReconcileHook], for which AbortReconcile=false enforces continuation.
+// AggregateHookResultsWithInvertedAbortPriority merges like [AggregateHookResults], except that AbortReconcile of the
+// non-nil results is combined with AND: one result that continues is enough. It is used for
+// [DuringResponsibilityCheckHook] and [ShouldReconcileHook], for which AbortReconcile=false enforces continuation.
 func AggregateHookResultsWithInvertedAbortPriority(results ...*HookResult) *HookResult {
 	return aggregate(results, MergeAll)
 }
@@ -49,11 +49,11 @@ func aggregate(results []*HookResult, rule Merge) *HookResult {
 	return m.result()
 }
 
-// merger folds results one by one, so that a result is copied before the next hook can change it, and nothing is
-// allocated as long as all are nil.
+// merger merges results one by one, so that a result is copied before the next hook can change it. It allocates nothing
+// while all results are nil.
 type merger struct {
 	rule  Merge
-	count int // of results that are not nil
+	count int // number of non-nil results
 	sum   HookResult
 }
 
@@ -89,7 +89,7 @@ func (m *merger) result() *HookResult {
 	return &r
 }
 
-// shortest returns the smaller of the two that are greater than zero, zero if none is.
+// shortest returns the smaller of the durations that are greater than zero, or zero if there is none.
 func shortest(a, b time.Duration) time.Duration {
 	a, b = max(a, 0), max(b, 0)
 	if a == 0 || b == 0 {
@@ -98,7 +98,7 @@ func shortest(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// highest returns a copy of the higher priority; nil is no priority.
+// highest returns a copy of the higher priority. A nil priority is lower than any other.
 func highest(a, b *int) *int {
 	if b == nil {
 		return a

@@ -12,13 +12,13 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// WithTimeout bounds one call of the hook by d of wall clock time; d ≤ 0 is no bound. After it the hook's context is
-// cancelled and the call is an error that is a [context.DeadlineExceeded]; when the pass itself is cancelled, the
-// call ends with its cause.
+// WithTimeout limits a call of the hook to d. If d is 0 or less, there is no limit. When the time is over, the hook's
+// context is cancelled and the call fails with an error that is a [context.DeadlineExceeded]. If the reconcile itself
+// is cancelled, the call fails with the cause of the cancellation.
 //
-// The hook runs in a goroutine of its own. Go cannot stop a goroutine, so a hook that ignores its context goes on until it
-// returns, and one that never returns leaks. It works on copies of item and target. Its changes to the item count if it
-// returns in time and are lost otherwise. Panics are contained. Put Named outside: Named("x", WithTimeout(d, hook)).
+// The hook runs in a goroutine of its own. A hook that ignores its context continues until it returns, and one that
+// never returns leaks its goroutine. The hook works on copies of item and target. Its changes to the item take effect
+// only if it returns in time. Panics are recovered. Use Named outside of WithTimeout: Named("x", WithTimeout(d, hook)).
 func WithTimeout(d time.Duration, hook ReconcileExtensionHook) ReconcileExtensionHook {
 	if d <= 0 || hook == nil {
 		return hook
@@ -55,18 +55,18 @@ type outcome struct {
 
 type pending chan outcome
 
-// background calls f in a goroutine. The channel has room for the outcome, so a late one does not hold the goroutine.
+// background calls f in a goroutine. The channel is buffered, so that a late outcome does not block the goroutine.
 func background(f func() (*HookResult, error)) pending {
 	p := make(pending, 1)
 	go func() {
-		o := outcome{err: errors.New("ended its goroutine without returning")} // runtime.Goexit, as in t.FailNow
+		o := outcome{err: errors.New("exited its goroutine without returning")} // runtime.Goexit, as in t.FailNow
 		defer func() { p <- o }()
 		o.result, o.err = guard(f)
 	}()
 	return p
 }
 
-// wait returns the outcome, or the cause of the context's end if that comes first.
+// wait returns the outcome, or the cause of the context if the context is done first.
 func (p pending) wait(ctx context.Context) (*HookResult, error) {
 	select {
 	case o := <-p:
@@ -81,7 +81,7 @@ func (p pending) wait(ctx context.Context) (*HookResult, error) {
 	}
 }
 
-// judged puts the cause before the context error that a well-behaved hook returns.
+// judged replaces the context error that a hook returns by the cause of the context.
 func (o outcome) judged(ctx context.Context) (*HookResult, error) {
 	switch end := ctx.Err(); {
 	case o.err == nil || end == nil || !errors.Is(o.err, end):
@@ -93,7 +93,7 @@ func (o outcome) judged(ctx context.Context) (*HookResult, error) {
 	}
 }
 
-// adoptName passes a name that was set in the goroutine on to the outer record.
+// adoptName copies a name that was set in the goroutine to the outer record.
 func adoptName(ctx context.Context, own *record) {
 	if outer, name := recordOf(ctx), own.name.Load(); outer != nil && name != nil {
 		outer.name.CompareAndSwap(nil, name)

@@ -56,7 +56,7 @@ func TestWithTimeout(t *testing.T) {
 				runtime.Goexit()
 				return nil, nil
 			},
-			want: "hook End[0]: ended its goroutine without returning",
+			want: "hook End[0]: exited its goroutine without returning",
 		},
 		"a hook that watches its context": {
 			reason: "the limit is named",

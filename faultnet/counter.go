@@ -15,50 +15,47 @@ import (
 type Request struct {
 	// Verb is get, list, create, update, patch, delete or deletecollection.
 	Verb string
-	// Resource and Subresource are as in the URL: "deployitems", "status".
+	// Resource and Subresource are as in the URL, for example "deployitems" and "status".
 	Resource, Subresource string
-	// Namespace and Name say which object; no name: list, create and deletecollection.
+	// Namespace and Name identify the object. Name is empty for list, create and deletecollection.
 	Namespace, Name string
 }
 
 // isRead reports whether the request changes nothing.
 func (r Request) isRead() bool { return r.Verb == "get" || r.Verb == "list" }
 
-// Injector may answer a request in the API server's place, or fail it. If
-// both results are nil, the request is sent on. It may block until the request's context ends.
+// Injector may respond to a request instead of the API server, or fail it. If both results are nil, the request is
+// sent. An Injector may block until the request's context is done.
 type Injector func(*http.Request) (*http.Response, error)
 
-// Counter counts the requests that go through it, by verb, resource,
-// subresource and object, and can make them fail. Events, leases, watches and
-// discovery are not counted and not injected into. The zero value is ready; it is
-// safe for concurrent use.
+// Counter counts the requests that pass it, by verb, resource, subresource and object, and can make them fail. It
+// ignores events, leases, watches and discovery. The zero value is ready to use. It is safe for concurrent use.
 type Counter struct {
 	mu     sync.Mutex
 	counts Counts
 	inject Injector
 }
 
-// Wrap returns a copy of cfg whose requests go through the counter.
+// Wrap returns a copy of cfg whose requests pass the counter.
 func (c *Counter) Wrap(cfg *rest.Config) *rest.Config {
 	wrapped := rest.CopyConfig(cfg)
 	wrapped.Wrap(c.Transport)
 	return wrapped
 }
 
-// Transport returns a transport whose requests go through the counter, for clients that are not made of a config.
+// Transport returns a transport whose requests pass the counter, for clients that are not created from a config.
 func (c *Counter) Transport(next http.RoundTripper) http.RoundTripper {
 	return &countingTripper{counter: c, next: next}
 }
 
-// Inject sets what may answer requests from now on. If f is nil, all requests
-// are sent on.
+// Inject sets the injector for later requests. If f is nil, all requests are sent.
 func (c *Counter) Inject(f Injector) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.inject = f
 }
 
-// Snapshot returns the counts so far. It is the caller's own.
+// Snapshot returns a copy of the counts so far.
 func (c *Counter) Snapshot() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +64,7 @@ func (c *Counter) Snapshot() Counts {
 	return out
 }
 
-// count notes a request and returns what may answer it.
+// count records a request and returns the injector for it.
 func (c *Counter) count(r Request) Injector {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +81,7 @@ type countingTripper struct {
 	next    http.RoundTripper
 }
 
-// RoundTrip counts the request and passes it on.
+// RoundTrip counts the request and sends it.
 func (t *countingTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	r, counted := requestOf(req)
 	if !counted {
@@ -98,8 +95,8 @@ func (t *countingTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// RequestOf tells what a request to an API server is about. false: events,
-// leases, watches, discovery and all that is no API request.
+// RequestOf returns the kind of a request to an API server. It returns false for events, leases, watches, discovery and
+// requests that are not API requests.
 func RequestOf(req *http.Request) (Request, bool) { return requestOf(req) }
 
 func requestOf(req *http.Request) (Request, bool) {
@@ -126,7 +123,7 @@ func requestOf(req *http.Request) (Request, bool) {
 	return r, counted
 }
 
-// verbOf names what a request does.
+// verbOf returns the verb of a request.
 func verbOf(req *http.Request, named bool) string {
 	switch req.Method {
 	case http.MethodPost:

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Counts tells how often requests were made. Requests that were not made are not in it.
+// Counts has the number of requests per kind. Kinds without requests are not in it.
 type Counts map[Request]int
 
-// Since returns what came after an earlier snapshot.
+// Since returns the requests that were made after an earlier snapshot.
 func (c Counts) Since(before Counts) Counts {
 	return c.filter(func(r Request) int { return c[r] - before[r] })
 }
@@ -35,7 +35,7 @@ func (c Counts) Writes() Counts {
 	return c.filter(func(r Request) int { return c.only(r, !r.isRead()) })
 }
 
-// only is the count of r, or zero.
+// only returns the count of r if ok, or zero.
 func (c Counts) only(r Request, ok bool) int {
 	if !ok {
 		return 0
@@ -43,7 +43,7 @@ func (c Counts) only(r Request, ok bool) int {
 	return c[r]
 }
 
-// filter keeps what f counts.
+// filter returns the counts for which f is not zero.
 func (c Counts) filter(f func(Request) int) Counts {
 	out := Counts{}
 	for r := range c {
@@ -54,7 +54,7 @@ func (c Counts) filter(f func(Request) int) Counts {
 	return out
 }
 
-// Total is the number of requests.
+// Total returns the number of requests.
 func (c Counts) Total() int {
 	total := 0
 	for _, n := range c {
@@ -63,7 +63,7 @@ func (c Counts) Total() int {
 	return total
 }
 
-// String lists the requests, one per line, sorted: "2 patch deployitems/status ns/name".
+// String lists the requests, one per line and sorted, for example "2 patch deployitems/status ns/name".
 func (c Counts) String() string {
 	lines := make([]string, 0, len(c))
 	for r, n := range maps.All(c) {

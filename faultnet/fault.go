@@ -18,15 +18,15 @@ import (
 // Fault is what a [Rule] does to a request. The zero value does nothing.
 type Fault struct {
 	what string
-	// inflict does it. It tells the exchange whether it hit or missed.
+	// inflict applies the fault and calls hit or miss of the exchange.
 	inflict func(*exchange) (*http.Response, error)
-	// verb is what it is for; empty: any request.
+	// verb is the verb to which the fault applies. If it is empty, it applies to any request.
 	verb string
-	// remembers: it needs earlier answers. kills: nothing gets through after this request.
+	// remembers is set if the fault needs earlier responses. kills is set if no later request passes.
 	remembers, kills bool
 }
 
-// String says what the fault does.
+// String describes the fault.
 func (f Fault) String() string {
 	if f.inflict == nil {
 		return noFault
@@ -34,22 +34,21 @@ func (f Fault) String() string {
 	return f.what
 }
 
-// noFault is what a rule without a fault does.
+// noFault describes a rule without a fault.
 const noFault = "count"
 
-// LongestDelay bounds every delay and every wait of a fault; longer ones are cut.
+// LongestDelay limits every delay and wait of a fault. Longer ones are cut.
 const LongestDelay = 30 * time.Second
 
-// What Chaos uses.
+// Values that Chaos uses.
 const (
 	chaosDelay  = 200 * time.Millisecond
 	chaosEvents = 3
 )
 
-// InPlace is a fault that answers or fails a request in the API server's
-// place: it does not take effect. what is for the report. If f answers nothing,
-// the request goes on and the fault did not hit. The context of its request ends after
-// [LongestDelay].
+// InPlace returns a fault that responds to a request, or fails it, instead of the API server. The request has no
+// effect. what describes the fault in reports. If f returns neither, the request is sent and the fault did not hit. The
+// context of its request is done after [LongestDelay].
 func InPlace(what string, f Injector) Fault {
 	return Fault{what: what, inflict: func(x *exchange) (*http.Response, error) {
 		ctx, cancel := x.bound(LongestDelay)
@@ -64,42 +63,43 @@ func InPlace(what string, f Injector) Fault {
 	}}
 }
 
-// Status answers with a status, as [Refuse] does.
+// Status returns a fault that responds with a status, as [Refuse] does.
 func Status(code int, reason metav1.StatusReason) Fault {
 	return InPlace(fmt.Sprintf("%d %s", code, reason), Refuse(code, reason))
 }
 
-// Conflict answers with 409, as if another client had changed the object. With Times it is a storm.
+// Conflict returns a fault that responds with 409, as if another client had changed the object. Use Times for repeated
+// conflicts.
 func Conflict() Fault { return Status(http.StatusConflict, metav1.StatusReasonConflict) }
 
-// ExpiredToken answers with 401. With Match.All and Times, the client has lost its access for a while.
+// ExpiredToken returns a fault that responds with 401. With Match.All and Times, the client has no access for a while.
 func ExpiredToken() Fault { return Status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized) }
 
-// Denied answers with 403 as if an admission webhook had said no.
+// Denied returns a fault that responds with 403, as if an admission webhook had denied the request.
 func Denied(webhook string) Fault {
 	return InPlace("denied by webhook "+webhook, refuse(http.StatusForbidden, metav1.StatusReasonForbidden,
 		fmt.Sprintf("admission webhook %q denied the request: injected by the test", webhook)))
 }
 
-// BrokenWebhook answers with 500 as if an admission webhook that must be asked could not be reached.
+// BrokenWebhook returns a fault that responds with 500, as if a mandatory admission webhook could not be reached.
 func BrokenWebhook(webhook string) Fault {
 	return InPlace("broken webhook "+webhook, refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError,
 		fmt.Sprintf("Internal error occurred: failed calling webhook %q: injected by the test", webhook)))
 }
 
-// errReset is what the client sees of a connection that the other side reset.
+// errReset returns the error that a client gets when the other side resets the connection.
 func errReset() error {
 	return &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }
 
-// Reset breaks the connection before the request takes effect. client-go
-// repeats reads after that by itself; writes fail.
+// Reset returns a fault that breaks the connection before the request takes effect. client-go then retries reads by
+// itself; writes fail.
 func Reset() Fault {
 	return InPlace("reset before it took effect", func(*http.Request) (*http.Response, error) { return nil, errReset() })
 }
 
-// LostAnswer lets the request take effect and breaks the connection before its
-// answer arrives. What the API server refuses has no effect: the fault misses, and the answer arrives.
+// LostAnswer returns a fault that lets the request take effect and breaks the connection before the response arrives.
+// If the API server rejects the request, the fault misses and the response arrives.
 func LostAnswer() Fault {
 	return Fault{what: "reset after it took effect", inflict: loseAnswer}
 }
@@ -114,8 +114,8 @@ func loseAnswer(x *exchange) (*http.Response, error) {
 	return nil, errors.Join(errReset(), res.Body.Close())
 }
 
-// Timeout lets the client wait in vain for the time that is given and then fails the request with a timeout
-// of the network. It does not take effect.
+// Timeout returns a fault that makes the client wait for the given time and then fails the request with a network
+// timeout. The request has no effect.
 func Timeout(after time.Duration) Fault {
 	what := fmt.Sprintf("no answer within %s", after)
 	return Fault{what: what, inflict: func(x *exchange) (*http.Response, error) {
@@ -127,7 +127,7 @@ func Timeout(after time.Duration) Fault {
 	}}
 }
 
-// Delay lets the request wait before it goes to the API server. A watch begins late.
+// Delay returns a fault that delays a request. A delayed watch begins late.
 func Delay(d time.Duration) Fault {
 	return Fault{what: fmt.Sprintf("%s late", d), inflict: func(x *exchange) (*http.Response, error) {
 		if err := x.sleep(d, nil); err != nil {
@@ -139,9 +139,9 @@ func Delay(d time.Duration) Fault {
 	}}
 }
 
-// KillBefore cuts the network for good, as if the process had been killed
-// right before the request. Nothing that begins later gets through; what is on
-// its way already may. [Network.Killed] tells when.
+// KillBefore returns a fault that cuts the network permanently, as if the process had been killed right before the
+// request. Requests that begin later fail; requests in progress may take effect. [Network.Killed] reports when it
+// happened.
 func KillBefore() Fault {
 	return Fault{what: "killed before it took effect", kills: true, inflict: func(x *exchange) (*http.Response, error) {
 		x.killed()
@@ -149,7 +149,7 @@ func KillBefore() Fault {
 	}}
 }
 
-// KillAfter is KillBefore for a kill right after the request took effect: its answer is lost.
+// KillAfter is KillBefore for a kill right after the request took effect. Its response is lost.
 func KillAfter() Fault {
 	return Fault{what: "killed after it took effect", kills: true, inflict: func(x *exchange) (*http.Response, error) {
 		defer x.killed()
@@ -161,7 +161,7 @@ func KillAfter() Fault {
 	}}
 }
 
-// killed notes that the end has come.
+// killed records that the network is cut.
 func (x *exchange) killed() {
 	x.hit()
 	x.network.mu.Lock()
@@ -169,7 +169,7 @@ func (x *exchange) killed() {
 	x.network.closeKilled()
 }
 
-// sleep waits by the clock of the scenario. Errors: the request, the test or what stop belongs to has ended.
+// sleep waits by the clock of the scenario. It returns an error if the request or the test ends, or stop is closed.
 func (x *exchange) sleep(d time.Duration, stop <-chan struct{}) error {
 	timer := x.network.clock.NewTimer(min(d, LongestDelay))
 	defer timer.Stop()
@@ -184,7 +184,7 @@ func (x *exchange) sleep(d time.Duration, stop <-chan struct{}) error {
 	return net.ErrClosed
 }
 
-// bound gives the context of the request an end by the clock of the scenario.
+// bound limits the context of the request by the clock of the scenario.
 func (x *exchange) bound(d time.Duration) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(x.req.Context())
 	timer := x.network.clock.NewTimer(d)

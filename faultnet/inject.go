@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Refuse answers requests with a status: 409 with metav1.StatusReasonConflict,
-// 429 with StatusReasonTooManyRequests, 500 with StatusReasonInternalError, and so on.
+// Refuse returns an Injector that responds with a status: 409 with metav1.StatusReasonConflict, 429 with
+// StatusReasonTooManyRequests, 500 with StatusReasonInternalError, and so on.
 func Refuse(code int, reason metav1.StatusReason) Injector {
 	return refuse(code, reason, "injected by the test")
 }
@@ -37,7 +37,7 @@ func refuse(code int, reason metav1.StatusReason, message string) Injector {
 	}
 }
 
-// Hang lets requests hang until their context ends.
+// Hang returns an Injector that blocks requests until their context is done.
 func Hang() Injector {
 	return func(req *http.Request) (*http.Response, error) {
 		<-req.Context().Done()
@@ -45,12 +45,12 @@ func Hang() Injector {
 	}
 }
 
-// Break fails requests with an error of the network.
+// Break returns an Injector that fails requests with a network error.
 func Break(err error) Injector {
 	return func(*http.Request) (*http.Response, error) { return nil, err }
 }
 
-// When injects only into requests that ok says yes to.
+// When returns an Injector that applies f only to requests for which ok returns true.
 func When(ok func(Request) bool, f Injector) Injector {
 	return func(req *http.Request) (*http.Response, error) {
 		if r, counted := requestOf(req); !counted || !ok(r) {
@@ -60,7 +60,7 @@ func When(ok func(Request) bool, f Injector) Injector {
 	}
 }
 
-// Times injects only into the first n requests that reach it.
+// Times returns an Injector that applies f only to the first n requests that reach it.
 func Times(n int, f Injector) Injector {
 	var left atomic.Int64
 	left.Store(int64(n))

@@ -13,36 +13,36 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Scenario says which requests go wrong, and how. The same scenario does the
-// same to the same requests.
+// Scenario specifies which requests fail, and how. The same scenario has the same effect on the same requests.
 type Scenario struct {
-	// Rules are tried in this order: the first one that is due has the request. All of them count it.
+	// Rules are tried in order. The first one that is due handles the request. All of them count it.
 	Rules []Rule
-	// Seed decides for rules with a Chance. Each kind of request (verb, resource, object) has dice of its
-	// own, so that the order in which a deployer's requests about different objects come makes no difference.
+	// Seed decides for rules with a Chance. Each kind of request (verb, resource, object) has its own random numbers,
+	// so that the order of a deployer's requests about different objects does not matter.
 	Seed uint64
-	// Survey remembers every request that goes through, for Report.Points.
+	// Survey records every request that passes, for Report.Points.
 	Survey bool
-	// Alias gives the objects of a survey that have another name in each run one name for all of them. Optional.
+	// Alias returns a common name for objects of a survey that have a different name in each run. Optional.
 	Alias func(Request) string
-	// AtLeast is how many faults must have hit in all, for scenarios of optional rules. Default: 0.
+	// AtLeast is the minimum number of faults that must hit in total, for scenarios of optional rules. The default is
+	// 0.
 	AtLeast int
-	// Clock measures delays. Default: the real one.
+	// Clock measures delays. The default is the real clock.
 	Clock clock.Clock
-	// Log gets a line for each fault: the rule and what the request was about, no bodies and no headers.
-	// Default: the log of the test.
+	// Log receives a line for each fault, with the rule and the kind of the request, but no bodies and no headers. The
+	// default is the log of the test.
 	Log logr.Logger
 }
 
-// Network lies between a deployer and its API servers and goes wrong by a
-// scenario. [Start] makes one for a test, [NewNetwork] one that only Kill disturbs. It is safe for concurrent use.
+// Network lies between a deployer and its API servers and fails according to a scenario. [Start] creates one for a
+// test, and [NewNetwork] one that fails only after Kill. It is safe for concurrent use.
 type Network struct {
 	t     testing.TB
 	clock clock.Clock
 	log   logr.Logger
 	seed  uint64
 	least int
-	// remembers reports whether a rule needs earlier answers.
+	// remembers reports whether a rule needs earlier responses.
 	remembers bool
 	memory    memory
 	survey    *survey // optional
@@ -58,13 +58,12 @@ type Network struct {
 	injected []Injected
 }
 
-// Start starts a scenario that ends with the test. What goes through the
-// returned network goes wrong by it: give a deployer the configuration that
-// Wrap (in this process) or Proxy (for a program) returns, and talk to the API
-// server directly in the test itself.
+// Start starts a scenario that ends with the test. Requests through the returned network fail according to the
+// scenario. Give a deployer the configuration that Wrap (in this process) or Proxy (for a program) returns, and use the
+// API server directly in the test itself.
 //
-// At its end the test fails if a rule never did anything, unless the rule is
-// Optional: a test must not pass because no fault hit. What was done is logged.
+// At its end the test fails if a rule that is not Optional never did anything, because a test must not pass when no
+// fault hit. The faults are logged.
 func Start(t testing.TB, s Scenario) *Network {
 	t.Helper()
 	n := NewNetwork()
@@ -89,29 +88,29 @@ func Start(t testing.TB, s Scenario) *Network {
 	return n
 }
 
-// NewNetwork makes a network that passes everything, until it is killed. For programs; tests use [Start].
+// NewNetwork returns a network that passes everything until it is killed. It is for programs; tests use [Start].
 func NewNetwork() *Network {
 	return &Network{armed: true, ended: make(chan struct{}), killed: make(chan struct{}), dice: map[diceKey]uint64{}}
 }
 
-// Wrap returns a copy of cfg whose requests go through the network.
+// Wrap returns a copy of cfg whose requests pass the network.
 func (n *Network) Wrap(cfg *rest.Config) *rest.Config {
 	wrapped := rest.CopyConfig(cfg)
 	wrapped.Wrap(n.Transport)
 	return wrapped
 }
 
-// Transport returns a transport whose requests go through the network, for
-// clients that are not made of a config: WrapTransport of a deployer's options.
+// Transport returns a transport whose requests pass the network, for clients that are not created from a config. Use it
+// as WrapTransport in a deployer's options.
 func (n *Network) Transport(next http.RoundTripper) http.RoundTripper {
 	return &link{network: n, next: next}
 }
 
-// Disarm lets everything through as it is and counts nothing, until Arm. What
-// a killed process sends still goes nowhere.
+// Disarm makes the network pass everything and count nothing, until Arm is called. Requests of a killed process still
+// fail.
 func (n *Network) Disarm() { n.arm(false) }
 
-// Arm lets the rules count and act again after Disarm.
+// Arm makes the rules count and act again after Disarm.
 func (n *Network) Arm() { n.arm(true) }
 
 func (n *Network) arm(armed bool) {
@@ -120,8 +119,8 @@ func (n *Network) arm(armed bool) {
 	n.armed = armed
 }
 
-// Kill cuts the network for good: no request gets through from now on. It is
-// what [KillBefore] and [KillAfter] do at a request of a rule.
+// Kill cuts the network permanently: from now on every request fails. [KillBefore] and [KillAfter] do the same at a
+// request of a rule.
 func (n *Network) Kill() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -129,10 +128,10 @@ func (n *Network) Kill() {
 	n.closeKilled()
 }
 
-// Killed is closed when the network was cut, after what the last request does has taken effect.
+// Killed returns a channel that is closed when the network was cut and the last request has taken effect.
 func (n *Network) Killed() <-chan struct{} { return n.killed }
 
-// closeKilled needs the lock.
+// closeKilled closes the channel. The caller holds the lock.
 func (n *Network) closeKilled() {
 	select {
 	case <-n.killed:
@@ -141,7 +140,7 @@ func (n *Network) closeKilled() {
 	}
 }
 
-// end ends all waits and tells what was done.
+// end ends all waits and logs what was done.
 func (n *Network) end() {
 	n.t.Helper()
 	n.mu.Lock()
@@ -158,7 +157,7 @@ func (n *Network) end() {
 	}
 }
 
-// errKilled is the error of each request through a network that was cut.
+// errKilled is the error of every request through a network that was cut.
 var errKilled = errors.New("the process was killed")
 
 // link is the transport of one client.
@@ -167,7 +166,7 @@ type link struct {
 	next    http.RoundTripper
 }
 
-// RoundTrip does to the request what the scenario wants.
+// RoundTrip applies the scenario to the request.
 func (l *link) RoundTrip(req *http.Request) (*http.Response, error) {
 	x := &exchange{network: l.network, next: l.next, req: req}
 	var counted bool
@@ -183,19 +182,19 @@ func (l *link) RoundTrip(req *http.Request) (*http.Response, error) {
 	return x.rule.Fault.inflict(x)
 }
 
-// exchange is one request on its way.
+// exchange is one request in progress.
 type exchange struct {
 	network *Network
 	next    http.RoundTripper
 	req     *http.Request
 	about   Request
 	rule    *ruleState
-	nth     int         // of the requests of the rule
+	nth     int         // its number among the requests of the rule
 	point   *pointState // nil if the request is not surveyed
 	passed  bool
 }
 
-// pass sends the request and returns the answer.
+// pass sends the request and returns the response.
 func (x *exchange) pass() (*http.Response, error) {
 	x.passed = true
 	res, err := x.next.RoundTrip(x.req)
@@ -204,7 +203,7 @@ func (x *exchange) pass() (*http.Response, error) {
 	}
 	if x.network.remembers && x.about.isRead() {
 		if err := x.network.memory.note(x.req, res); err != nil {
-			return nil, errors.Join(err, res.Body.Close()) // either an answer or an error, never both
+			return nil, errors.Join(err, res.Body.Close()) // either a response or an error, never both
 		}
 	}
 	if x.point != nil {
@@ -220,8 +219,8 @@ func (x *exchange) drop() {
 	}
 }
 
-// hit notes that the rule did what it should.
+// hit records that the rule had an effect.
 func (x *exchange) hit() { x.network.hit(x) }
 
-// miss gives the rule its chance back: it could do nothing here.
+// miss records that the rule could not have an effect on this request.
 func (x *exchange) miss() { x.network.miss(x.rule) }

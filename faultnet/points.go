@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// Point is a place of a run at which something can go wrong: one request, found again in another run of the same. A
+// Point is a request at which a run can fail, and which can be found again in another run of the same test. A
 // [Scenario] with Survey finds the points of a run.
 type Point struct {
-	// Request says what the request is about. Its namespace is that of the surveyed run; another run may have another one.
+	// Request is the kind of the request. Its namespace is that of the surveyed run; another run may have another one.
 	// Its name is that of Scenario.Alias.
 	Request Request
-	// Nth is which of the requests with this verb, resource, subresource and name it is, from 1. So it is the same
-	// request although others came in another order.
+	// Nth is its number among the requests with this verb, resource, subresource and name, counted from 1. It
+	// identifies the request even if other requests come in another order.
 	Nth int
-	// Past reports whether it is a read to which an earlier, different answer was known, so that [Stale] can return it. It is
-	// false for the first read of something, and as long as nothing has changed since.
+	// Past reports whether it is a read for which an earlier, different response was known, so that [Stale] can return
+	// that. It is false for the first read of something, and as long as nothing has changed since.
 	Past bool
-	// Events is how many events a watch delivered so far, the first state of a streamed list among them.
+	// Events is the number of events that a watch delivered so far, including the initial state of a streamed list.
 	Events int
 
 	alias func(Request) string
@@ -38,15 +38,16 @@ func (p Point) IsRead() bool { return p.Request.isRead() }
 // IsWatch reports whether the request is a watch.
 func (p Point) IsWatch() bool { return p.Request.Verb == watchVerb }
 
-// places is at how many places of its events something happens to a watch.
+// places is the number of positions among its events at which a fault is applied to a watch.
 const places = 3
 
-// stall is how long a watch that stalls is behind.
+// stall is how long a stalled watch is behind.
 const stall = 300 * time.Millisecond
 
-// Faults are those that a systematic run tries at the point: the process is killed right before and right after a write;
-// a read with a past gets the answer before; a watch repeats all that it has delivered, or is silent for a moment, at
-// each quarter of its events. Nothing for reads without a past and for watches that delivered nothing.
+// Faults returns the faults that a systematic run tries at the point. For a write, the process is killed right before
+// and right after it. A read with a past gets the previous response. A watch repeats everything that it has delivered,
+// or is silent for a moment, at each quarter of its events. There are none for reads without a past and for watches
+// that delivered nothing.
 func (p Point) Faults() []Fault {
 	switch {
 	case p.IsWrite():
@@ -65,8 +66,9 @@ func (p Point) Faults() []Fault {
 	return faults
 }
 
-// Rule does a fault to the request, in a run like the surveyed one and in any namespace. A fault that misses there acts
-// on a later request of the same kind; Hit tells. Like any rule that is not Optional, it fails the test if it did nothing.
+// Rule returns a rule that applies a fault to the request, in a run like the surveyed one and in any namespace. If the
+// fault misses there, it is applied to a later request of the same kind; Hit reports that. Like any rule that is not
+// Optional, it fails the test if it did nothing.
 func (p Point) Rule(f Fault) Rule {
 	m := Match{Verb: p.Request.Verb, Resource: p.Request.Resource, Subresource: p.Request.Subresource}
 	m.Where = func(r Request) bool {
@@ -75,7 +77,7 @@ func (p Point) Rule(f Fault) Rule {
 	return Rule{Name: fmt.Sprintf("%s: %s", p, f), Match: m, Nth: p.Nth, Fault: f}
 }
 
-// nameOf is the name of an object in all runs.
+// nameOf returns the name of an object in all runs.
 func nameOf(r Request, alias func(Request) string) string {
 	if alias == nil {
 		return r.Name
@@ -83,12 +85,12 @@ func nameOf(r Request, alias func(Request) string) string {
 	return alias(r)
 }
 
-// Hit reports whether the only rule of a scenario was Rule, and hit this very request.
+// Hit reports whether the only rule of a scenario was the one that Rule returned, and hit exactly this request.
 func (p Point) Hit(r Report) bool {
 	return len(r.Injected) > 0 && r.Injected[0].Nth == p.Nth
 }
 
-// String names the point as in "patch deployitems/status a #3".
+// String returns the point in the form "patch deployitems/status a #3".
 func (p Point) String() string {
 	what := p.Request.Verb + " " + p.Request.Resource
 	if p.Request.Subresource != "" {
@@ -108,13 +110,13 @@ type survey struct {
 	counts map[Request]int // without namespace
 }
 
-// pointState is a point of which more may become known.
+// pointState is a point about which more may become known.
 type pointState struct {
 	survey *survey
 	Point
 }
 
-// add records a request. It returns nil if the request does not count.
+// add records a request. It returns nil if the request is not counted.
 func (s *survey) add(r Request) *pointState {
 	if r.Resource == "" || r.Resource == "events" || r.Resource == "leases" {
 		return nil
@@ -133,7 +135,7 @@ func (s *survey) add(r Request) *pointState {
 	return p
 }
 
-// list returns the points so far; none for nil.
+// list returns the points so far. It returns none if s is nil.
 func (s *survey) list() []Point {
 	if s == nil {
 		return nil
@@ -147,14 +149,14 @@ func (s *survey) list() []Point {
 	return points
 }
 
-// note changes what is known about the point.
+// note changes the point.
 func (p *pointState) note(change func(*Point)) {
 	p.survey.mu.Lock()
 	defer p.survey.mu.Unlock()
 	change(&p.Point)
 }
 
-// surveyed looks at the answer to a request.
+// surveyed inspects the response to a request.
 func (x *exchange) surveyed(res *http.Response) {
 	switch split := splitterOf(res); {
 	case x.about.isRead():
@@ -174,7 +176,7 @@ type countedEvents struct {
 	pending []byte
 }
 
-// Read returns what is pending, or the next event.
+// Read returns pending bytes, or the next event.
 func (c *countedEvents) Read(into []byte) (int, error) {
 	if len(c.pending) == 0 {
 		var err error

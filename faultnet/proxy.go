@@ -20,14 +20,12 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// Proxy starts a server on the loopback interface that passes requests on to
-// the API server of cfg, through the network, and returns the access to it: for
-// deployers that are programs of their own. [Kubeconfig] makes a file's content of it. The server
-// speaks TLS with a certificate of its own, HTTP/1.1 and HTTP/2, and ends with the test.
+// Proxy starts a server on the loopback interface that forwards requests to the API server of cfg through the network,
+// and returns the access to it, for deployers that are programs of their own. [Kubeconfig] converts the access to the
+// content of a file. The server uses TLS with its own certificate, HTTP/1.1 and HTTP/2, and ends with the test.
 //
-// It speaks to the API server with the rights of cfg for every client: the access
-// that it returns has no credentials. Give it those of the deployer's own user
-// if its rights matter.
+// For every client it uses the rights of cfg: the returned access has no credentials. If the rights of the deployer's
+// own user matter, pass a cfg with its credentials.
 func (n *Network) Proxy(cfg *rest.Config) *rest.Config {
 	n.t.Helper()
 	access, err := n.proxy(cfg)
@@ -55,7 +53,7 @@ func (n *Network) proxy(cfg *rest.Config) (*rest.Config, error) {
 		Transport:     transport,
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0),
-		// The client sees a broken connection, as without the proxy.
+		// The client gets a broken connection, as without the proxy.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	host, err := n.serve(handler, pair)
@@ -67,7 +65,8 @@ func (n *Network) proxy(cfg *rest.Config) (*rest.Config, error) {
 	return access, nil
 }
 
-// certificate is that of all proxies of this process: its key takes a while. The last of its chain is the CA.
+// certificate returns the certificate of all proxies of this process, because creating its key takes a while. The last
+// one of its chain is the CA.
 var certificate = sync.OnceValues(func() (tls.Certificate, error) {
 	chain, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {
@@ -102,8 +101,8 @@ func (n *Network) serve(handler http.Handler, pair tls.Certificate) (string, err
 	return listener.Addr().String(), nil
 }
 
-// Kubeconfig is an access as the content of a kubeconfig file, for programs.
-// It takes over the server, its CA, the token and the client certificate; files, plugins and transports it does not.
+// Kubeconfig returns an access as the content of a kubeconfig file, for programs. It contains the server, its CA, the
+// token and the client certificate, but not files, plugins and transports.
 func Kubeconfig(cfg *rest.Config) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["cluster"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}

@@ -12,42 +12,43 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// Injected is one fault that hit.
+// Injected describes one fault that hit.
 type Injected struct {
-	// Rule is the number of the rule, from 1, and Fault what it did.
+	// Rule is the number of the rule, from 1. Fault describes what it did.
 	Rule  int
 	Fault string
-	// Request is what it did it to, and Nth which of the requests that match the rule it was, from 1.
+	// Request is the request that the fault hit. Nth is its number among the requests that match the rule, from 1.
 	Request Request
 	Nth     int
 }
 
-// RuleReport tells what became of a rule.
+// RuleReport describes the effect of a rule.
 type RuleReport struct {
-	// Number is that of the rule in the scenario, from 1.
+	// Number is the number of the rule in the scenario, from 1.
 	Number int
-	// Name is that of the rule.
+	// Name is the name of the rule.
 	Name string
-	// Matched is how many requests it counted, Hits how many of them it did its fault to.
+	// Matched is the number of requests that the rule counted. Hits is the number of those to which it applied its
+	// fault.
 	Matched, Hits int
-	// Optional and counting rules may have no hits.
+	// Optional is set for rules that may have no hits, and for rules that only count.
 	Optional bool
 }
 
-// Report tells what a scenario did.
+// Report describes what a scenario did.
 type Report struct {
-	// Rules are in the order of the scenario.
+	// Rules has the rules in the order of the scenario.
 	Rules []RuleReport
-	// Injected are the first faults that hit, in order, 1000 at most.
+	// Injected has the first faults that hit, in order, at most 1000.
 	Injected []Injected
-	// Points are the requests that were made, in order, if the scenario has a Survey.
+	// Points has the requests that were made, in order, if the scenario has a Survey.
 	Points []Point
 }
 
-// maxInjected bounds Report.Injected.
+// maxInjected is the maximum length of Report.Injected.
 const maxInjected = 1000
 
-// Report tells what was done so far. It is the caller's own.
+// Report returns what was done so far.
 func (n *Network) Report() Report {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -59,12 +60,12 @@ func (n *Network) Report() Report {
 	return report
 }
 
-// Idle returns the rules that should have done something and did not.
+// Idle returns the rules that should have had an effect and did not.
 func (r Report) Idle() []RuleReport {
 	return slices.DeleteFunc(slices.Clone(r.Rules), func(rule RuleReport) bool { return rule.Optional || rule.Hits > 0 })
 }
 
-// Hits is how many faults hit in all.
+// Hits returns the total number of faults that hit.
 func (r Report) Hits() int {
 	hits := 0
 	for _, rule := range r.Rules {
@@ -73,7 +74,7 @@ func (r Report) Hits() int {
 	return hits
 }
 
-// String has a line for each rule: "2 of 5 requests: conflict".
+// String returns one line per rule, for example "2 of 5 requests: conflict".
 func (r Report) String() string {
 	lines := make([]string, 0, len(r.Rules))
 	for _, rule := range r.Rules {
@@ -82,7 +83,7 @@ func (r Report) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// hit notes that a rule did what it should. It logs with the lock held: not after the end of the test.
+// hit records that a rule had an effect. It logs with the lock held, so that it does not log after the end of the test.
 func (n *Network) hit(x *exchange) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -99,14 +100,14 @@ func (n *Network) hit(x *exchange) {
 		"namespace", about.Namespace, "object", about.Name)
 }
 
-// miss gives a rule its chance back.
+// miss records that a rule had no effect.
 func (n *Network) miss(rule *ruleState) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	rule.taken--
 }
 
-// testLog logs to a test.
+// testLog returns a logger that writes to the log of a test.
 func testLog(t testing.TB) logr.Logger {
 	return funcr.New(func(_, args string) { t.Log(args) }, funcr.Options{})
 }

@@ -10,30 +10,29 @@ import (
 	"math/rand/v2"
 )
 
-// Rule does something to some of the requests that match it. The zero values
-// of Nth, Times and Chance mean: to the first one, once.
+// Rule applies a fault to some of the requests that match it. By default it applies the fault to the first one, once.
 type Rule struct {
-	// Name is for the report. Default: what the rule does.
+	// Name is the name of the rule in the report. The default is a description of its fault.
 	Name string
-	// Match says which requests the rule counts.
+	// Match selects the requests that the rule counts.
 	Match Match
-	// Nth is the first of them that it acts on, from 1. Default: 1.
+	// Nth is the number of the first request to which the fault is applied, from 1. The default is 1.
 	Nth int
-	// Times is how often it acts; [Always]: without end. Default: 1.
+	// Times is how often the fault is applied, or [Always]. The default is 1.
 	Times int
-	// Chance is how probable it is that the rule acts on a request, from the Nth on, by the seed of the
-	// scenario. Default: it acts on each, until it has acted Times times.
+	// Chance is the probability with which the fault is applied to each request, from the Nth on, by the seed of the
+	// scenario. By default it is applied to each until it has been applied Times times.
 	Chance float64
-	// Fault is what it does. The zero Fault does nothing: the rule only counts.
+	// Fault is what the rule does. With the zero Fault the rule only counts.
 	Fault Fault
-	// Optional rules may end without having done anything.
+	// Optional rules may end without having had an effect.
 	Optional bool
 }
 
-// Always is the Times of a rule that never stops.
+// Always as the Times of a rule makes it act without end.
 const Always = -1
 
-// check finds mistakes.
+// check returns an error for an invalid rule.
 func (r *Rule) check() error {
 	if r.Nth < 0 || r.Times < Always || r.Chance < 0 || r.Chance > 1 {
 		return errors.New("nth, times and chance must not be negative, chance not more than 1")
@@ -60,35 +59,35 @@ func (r *Rule) check() error {
 	return nil
 }
 
-// Verbs of a Match that stand for several ones.
+// Verbs of a Match that stand for several verbs.
 const (
-	// ReadVerb is get and list.
+	// ReadVerb stands for get and list.
 	ReadVerb = "read"
-	// WriteVerb is all that may change something.
+	// WriteVerb stands for all verbs that may change something.
 	WriteVerb = "write"
 )
 
-// NoSubresource is the Subresource of a Match of requests that have none.
+// NoSubresource as the Subresource of a Match selects requests without a subresource.
 const NoSubresource = "-"
 
-// Match says which requests a rule is for. Empty fields match everything, with
-// the exceptions that a [Counter] makes: watches only match the verb "watch",
-// events and leases only when Resource names them, and discovery never.
+// Match selects requests. Empty fields match everything, with the same exceptions as for a [Counter]: watches match
+// only the verb "watch", events and leases match only if Resource names them, and discovery never matches.
 type Match struct {
-	// Verb is that of a [Request], or "watch", [ReadVerb] or [WriteVerb]. Default: what the fault of the
-	// rule is for, if it is not for every request.
+	// Verb is that of a [Request], or "watch", [ReadVerb] or [WriteVerb]. The default is the verb to which the fault of
+	// the rule applies, if it does not apply to every request.
 	Verb string
-	// Resource and Subresource are as in the URL; see also [NoSubresource].
+	// Resource and Subresource are as in the URL. See also [NoSubresource].
 	Resource, Subresource string
-	// Namespace and Name say which object. A list, a watch and a create have no name.
+	// Namespace and Name identify the object. A list, a watch and a create have no name.
 	Namespace, Name string
-	// All lifts the exceptions: what the other fields match is matched, discovery too when they are empty.
+	// All removes the exceptions: every request that the other fields match is selected, including discovery if they
+	// are empty.
 	All bool
-	// Where reports whether the rule is for a request. The default is every request. It must not block.
+	// Where reports whether a request is selected. If it is nil, every request is. It must not block.
 	Where func(Request) bool
 }
 
-// matches reports whether a request is one of those.
+// matches reports whether a request is selected.
 func (m Match) matches(r Request, counted bool) bool {
 	if !counted && !m.All && !m.named(r) {
 		return false
@@ -134,17 +133,17 @@ type ruleState struct {
 	Rule
 	number  int
 	matched int
-	taken   int // hits, and what may still become one
+	taken   int // hits, and requests in progress that may become one
 	hits    int
 }
 
-// diceKey names the requests that share dice.
+// diceKey identifies the requests that share random numbers.
 type diceKey struct {
 	rule  int
 	about Request
 }
 
-// decide counts a request and gives it the rule that has it, if any.
+// decide counts a request and assigns it the rule that handles it, if any.
 func (n *Network) decide(x *exchange, counted bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -181,7 +180,7 @@ func (n *Network) due(rule *ruleState, about Request) bool {
 	return rule.matched >= rule.Nth && (rule.Times == Always || rule.taken < rule.Times) && n.throw(rule, about)
 }
 
-// throw throws the dice of a kind of request.
+// throw draws a random number for a kind of request.
 func (n *Network) throw(rule *ruleState, about Request) bool {
 	if rule.Chance == 0 {
 		return true
@@ -193,14 +192,13 @@ func (n *Network) throw(rule *ruleState, about Request) bool {
 	return rand.New(rand.NewPCG(n.seed, h.Sum64())).Float64() < rule.Chance //nolint:gosec // faults need to be repeatable, not secret
 }
 
-// Chaos is a scenario by seed: each write may fail before or after it took
-// effect, meet a conflict or a webhook that is away, or be late; each read may
-// fail or be answered late or with an old answer; each watch may be cut or
-// stalled. All of it passes: a job may take longer, but it should end well. So
-// nothing is Denied, which a deployer may take for final.
+// Chaos returns a random scenario. Each write may fail before or after it took effect, meet a conflict or an
+// unavailable webhook, or be late. Each read may fail, be late, or get an old response. Each watch may be cut or
+// stalled. All faults are temporary: a job may take longer but should succeed. Denied is not used, because a deployer
+// may treat it as final.
 //
-// chance is how probable each of these is for a request that matches; Match.Verb
-// is not used. At least one fault must hit. Disarm before you look at what came out, if you look through the network.
+// chance is the probability of each fault for a request that matches; Match.Verb is not used. At least one fault must
+// hit. Call Disarm before you check the result through the network.
 func Chaos(seed uint64, match Match, chance float64) Scenario {
 	s := Scenario{Seed: seed, AtLeast: 1}
 	add := func(verb string, faults ...Fault) {

@@ -12,14 +12,13 @@ import (
 	"sync"
 )
 
-// Stale answers a get or a list with an earlier answer to the same request
-// that was different from the one it would get now, as an API server does that
-// lags behind. back says how many answers: 1 (or less) is the one before, 2 the one
-// before that; the oldest that is known is the last resort. "Not found" is an
-// answer too. The fault misses when no different answer is known.
+// Stale returns a fault that responds to a get or a list with an earlier response to the same request that differs from
+// the current one, like an API server that lags behind. back selects the response: 1 (or less) is the previous one, 2
+// the one before that. If there are fewer, the oldest one is used. "Not found" is a response too. The fault misses if
+// no different response is known.
 //
-// Lists are different when their items are. Only those in JSON are looked into;
-// others differ with the resource version of the list.
+// Lists differ if their items differ. Only lists in JSON are compared by their items; others differ with the resource
+// version of the list.
 func Stale(back int) Fault {
 	back = max(back, 1)
 	return Fault{what: fmt.Sprintf("%d answers old", back), verb: ReadVerb, remembers: true, inflict: func(x *exchange) (*http.Response, error) {
@@ -38,37 +37,38 @@ func Stale(back int) Fault {
 	}}
 }
 
-// memorable reports whether a response is an answer, not a failure.
+// memorable reports whether a response is not a failure.
 func memorable(res *http.Response) bool {
 	return res.StatusCode == http.StatusOK || res.StatusCode == http.StatusNotFound
 }
 
 const (
-	// maxAnswer is the longest body that is kept, maxAnswers how many answers to the same request.
+	// maxAnswer is the maximum size of a body that is kept. maxAnswers is the number of responses that are kept per
+	// request.
 	maxAnswer  = 4 << 20
 	maxAnswers = 8
 )
 
-// memory has the answers to reads, per request: those that differ, the newest last.
+// memory holds the responses to reads, per request: those that differ, the newest last.
 type memory struct {
 	mu      sync.Mutex
 	answers map[string][]*answer
 }
 
-// answer is what the API server said.
+// answer is a response of the API server.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// keyOfRead names what is the same request: the answer's form belongs to it.
+// keyOfRead identifies a request, including the format of its response.
 func keyOfRead(req *http.Request) string {
 	return strings.Join([]string{req.URL.Host, req.URL.RequestURI(), req.Header.Get("Accept"), req.Header.Get("Accept-Encoding")}, " ")
 }
 
-// note remembers an answer, and gives the response a body that can be read again. Answers that are errors or long are
-// not remembered.
+// note remembers a response, and replaces its body by one that can be read again. Errors and long responses are not
+// remembered.
 func (m *memory) note(req *http.Request, res *http.Response) error {
 	if !memorable(res) {
 		return nil
@@ -89,7 +89,7 @@ func (m *memory) note(req *http.Request, res *http.Response) error {
 	return nil
 }
 
-// add appends an answer if it differs from the last one.
+// add appends a response if it differs from the last one.
 func (m *memory) add(key string, a *answer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,7 +104,7 @@ func (m *memory) add(key string, a *answer) {
 	m.answers[key] = known[max(0, len(known)-maxAnswers):]
 }
 
-// before returns an answer that is so many back and not the same as the last one, or nil.
+// before returns the response that is back responses old and differs from the last one, or nil.
 func (m *memory) before(req *http.Request, back int) *answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +118,7 @@ func (m *memory) before(req *http.Request, back int) *answer {
 	return nil
 }
 
-// same reports whether two answers are equal.
+// same reports whether two responses are equal.
 func (a *answer) same(b *answer) bool {
 	if a.status != b.status {
 		return false
@@ -142,7 +142,7 @@ func itemsOf(body []byte) (json.RawMessage, bool) {
 	return list.Items, list.Items != nil
 }
 
-// response is the answer once more.
+// response returns the response once more.
 func (a *answer) response(req *http.Request) *http.Response {
 	return &http.Response{
 		Status: http.StatusText(a.status), StatusCode: a.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

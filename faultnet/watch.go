@@ -15,19 +15,17 @@ import (
 	"time"
 )
 
-// CutWatch breaks a watch after so many of its events (0: at once, maybe before
-// its headers arrive); what was
-// on its way is lost. All events count, bookmarks and the first state of a streamed list
-// too. The fault misses a watch that ends before that.
+// CutWatch returns a fault that breaks a watch after the given number of events. If after is 0, it breaks the watch
+// immediately, possibly before its headers arrive. Data in transit is lost. All events count, including bookmarks and
+// the initial state of a streamed list. The fault misses a watch that ends earlier.
 func CutWatch(after int) Fault {
 	return watchFault(fmt.Sprintf("cut after %d events", after), after, func(*stream) error {
 		return io.ErrUnexpectedEOF
 	})
 }
 
-// ReplayWatch delivers the first events of a watch (all that came so far) once
-// more, in order, after so many of them: the past comes back, and then the
-// present again.
+// ReplayWatch returns a fault that delivers the events of a watch again, in order, after the given number of them, so
+// that the client sees the past and then the present again.
 func ReplayWatch(after int) Fault {
 	return watchFault(fmt.Sprintf("replayed after %d events", after), max(after, 1), func(s *stream) error {
 		s.pending = slices.Concat(s.history...)
@@ -35,8 +33,8 @@ func ReplayWatch(after int) Fault {
 	})
 }
 
-// StallWatch holds back all that comes after so many events for a time: caches lag. It has hit once it waits, whether or not
-// the watch ends meanwhile.
+// StallWatch returns a fault that delays everything after the given number of events, as a cache that lags behind. It
+// has hit as soon as it waits, whether or not the watch ends meanwhile.
 func StallWatch(after int, d time.Duration) Fault {
 	return watchFault(fmt.Sprintf("stalled for %s after %d events", d, after), after, func(s *stream) error {
 		s.settle.Do(s.x.hit)
@@ -44,7 +42,7 @@ func StallWatch(after int, d time.Duration) Fault {
 	})
 }
 
-// watchFault does something to a watch after so many events.
+// watchFault returns a fault that does something to a watch after the given number of events.
 func watchFault(what string, after int, do func(*stream) error) Fault {
 	return Fault{what: what, verb: watchVerb, inflict: func(x *exchange) (*http.Response, error) {
 		res, err := x.pass()
@@ -62,10 +60,10 @@ func watchFault(what string, after int, do func(*stream) error) Fault {
 	}}
 }
 
-// splitter reads one event of a watch, as it came.
+// splitter reads one event of a watch, unchanged.
 type splitter func(*bufio.Reader) ([]byte, error)
 
-// splitterOf returns what reads the events of an answer, or nil if the answer is not a watch that can be read.
+// splitterOf returns the splitter for a response, or nil if the response is not a watch that can be read.
 func splitterOf(res *http.Response) splitter {
 	kind := res.Header.Get("Content-Type")
 	switch {
@@ -79,7 +77,7 @@ func splitterOf(res *http.Response) splitter {
 	return nil
 }
 
-// splitFrames reads a frame with its length before it.
+// splitFrames reads a frame that is preceded by its length.
 func splitFrames(r *bufio.Reader) ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
@@ -94,7 +92,7 @@ func splitFrames(r *bufio.Reader) ([]byte, error) {
 	return frame, err
 }
 
-// stream is the body of a watch that something happens to.
+// stream is the body of a watch to which a fault is applied.
 type stream struct {
 	x      *exchange
 	body   io.ReadCloser
@@ -103,7 +101,7 @@ type stream struct {
 	after  int
 	do     func(*stream) error
 
-	// What follows belongs to the reader.
+	// The fields below belong to the reader.
 	pending []byte
 	history [][]byte
 	err     error
@@ -113,7 +111,7 @@ type stream struct {
 	closed chan struct{}
 }
 
-// Read returns what is pending, or the next event.
+// Read returns pending bytes, or the next event.
 func (s *stream) Read(p []byte) (int, error) {
 	for len(s.pending) == 0 && s.err == nil {
 		s.next()
@@ -126,7 +124,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return 0, s.err
 }
 
-// next gets the next event, or injects the fault that comes before it.
+// next gets the next event, or applies the fault before it.
 func (s *stream) next() {
 	if s.do != nil && len(s.history) == s.after {
 		do := s.do

@@ -13,8 +13,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// Input is what a call of a Fake was given. Item is the library's working
-// copy: an answer may change its status, as a deployer may.
+// Input holds the arguments of a call of a Fake. Item is the library's working copy. Like a deployer, an answer may
+// change its status.
 type Input struct {
 	Action  contract.Action
 	Context *lsv1alpha1.Context
@@ -22,23 +22,23 @@ type Input struct {
 	Target  *lsv1alpha1.ResolvedTarget
 }
 
-// Answer is what a Fake does when it is called.
+// Answer is what a Fake does in a call.
 type Answer func(ctx context.Context, in Input) error
 
-// Done returns nil.
+// Done returns an answer that returns nil.
 func Done() Answer { return Fail(nil) }
 
-// Fail returns err.
+// Fail returns an answer that returns err.
 func Fail(err error) Answer {
 	return func(context.Context, Input) error { return err }
 }
 
-// Phase sets the item's phase and returns nil.
+// Phase returns an answer that sets the item's phase and returns nil.
 func Phase(phase lsv1alpha1.DeployItemPhase) Answer {
 	return Change(func(status *lsv1alpha1.DeployItemStatus) { status.Phase = phase })
 }
 
-// Change changes the item's status and returns nil.
+// Change returns an answer that changes the item's status and returns nil.
 func Change(change func(*lsv1alpha1.DeployItemStatus)) Answer {
 	return func(_ context.Context, in Input) error {
 		change(&in.Item.Status)
@@ -46,18 +46,18 @@ func Change(change func(*lsv1alpha1.DeployItemStatus)) Answer {
 	}
 }
 
-// Wait returns deployerlib.WaitFor.
+// Wait returns an answer that returns deployerlib.WaitFor.
 func Wait(reason string, after time.Duration) Answer {
 	return Fail(deployerlib.WaitFor(reason, after))
 }
 
-// Panic panics with v.
+// Panic returns an answer that panics with v.
 func Panic(v any) Answer {
 	return func(context.Context, Input) error { panic(v) }
 }
 
-// Block waits until release is closed and returns nil, or until the call is
-// cancelled and returns the cause.
+// Block returns an answer that waits until release is closed and returns nil, or until the call is cancelled and
+// returns the cause.
 func Block(release <-chan struct{}) Answer {
 	return func(ctx context.Context, _ Input) error {
 		select {
@@ -69,11 +69,10 @@ func Block(release <-chan struct{}) Answer {
 	}
 }
 
-// UntilCancelled waits until the call is cancelled and returns the cause.
+// UntilCancelled returns an answer that waits until the call is cancelled and returns the cause.
 func UntilCancelled() Answer { return Block(nil) }
 
-// IgnoreContext waits until release is closed, whatever happens to the call's
-// context, and returns nil.
+// IgnoreContext returns an answer that waits until release is closed, even if the call is cancelled, and returns nil.
 func IgnoreContext(release <-chan struct{}) Answer {
 	return func(context.Context, Input) error {
 		<-release
@@ -81,7 +80,7 @@ func IgnoreContext(release <-chan struct{}) Answer {
 	}
 }
 
-// InTurn gives the answers one after the other until one returns an error.
+// InTurn returns an answer that calls the given ones one after the other until one returns an error.
 func InTurn(answers ...Answer) Answer {
 	return func(ctx context.Context, in Input) error {
 		for _, answer := range answers {
@@ -93,7 +92,7 @@ func InTurn(answers ...Answer) Answer {
 	}
 }
 
-// Both gives the answers one after the other, whatever they return, and joins their errors.
+// Both returns an answer that calls the given ones one after the other and joins their errors.
 func Both(answers ...Answer) Answer {
 	return func(ctx context.Context, in Input) error {
 		errs := make([]error, 0, len(answers))

@@ -16,9 +16,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Await looks at an item until ok says yes, and returns it. An error of ok
-// ends the wait. Without a deadline in ctx it gives up after a minute; the
-// error then shows the item's status.
+// Await reads an item until ok returns true, and returns the item. If ok returns an error, Await returns it. If ctx has
+// no deadline, Await gives up after a minute. The error then contains the item's status.
 func (l *Landscaper) Await(ctx context.Context, item types.NamespacedName, ok func(*lsv1alpha1.DeployItem) (bool, error)) (*lsv1alpha1.DeployItem, error) {
 	if _, limited := ctx.Deadline(); !limited {
 		var cancel context.CancelFunc
@@ -48,7 +47,7 @@ func (l *Landscaper) Await(ctx context.Context, item types.NamespacedName, ok fu
 	}
 }
 
-// statusText shows the status of an item in an error.
+// statusText returns the status of an item for an error.
 func statusText(di *lsv1alpha1.DeployItem) string {
 	if di == nil {
 		return "never seen"
@@ -60,14 +59,13 @@ func statusText(di *lsv1alpha1.DeployItem) string {
 	return fmt.Sprintf("generation %d, annotations %v, status %s", di.Generation, di.Annotations, raw)
 }
 
-// AwaitFinished waits until Landscaper would take the item's run for ended,
-// well or not. An item that says finished with a phase that is not final breaks
-// the contract: an error.
+// AwaitFinished waits until Landscaper would consider the item's run as ended, whether successfully or not. It returns
+// an error for an item that claims to be finished with a phase that is not final, because that violates the contract.
 func (l *Landscaper) AwaitFinished(ctx context.Context, item types.NamespacedName) (*lsv1alpha1.DeployItem, error) {
 	return l.Await(ctx, item, l.protocol.finished)
 }
 
-// AwaitJob is AwaitFinished for a certain job.
+// AwaitJob is AwaitFinished for a given job.
 func (l *Landscaper) AwaitJob(ctx context.Context, item types.NamespacedName, jobID string) (*lsv1alpha1.DeployItem, error) {
 	return l.Await(ctx, item, func(di *lsv1alpha1.DeployItem) (bool, error) {
 		done, err := l.protocol.finished(di)
@@ -83,7 +81,7 @@ func (l *Landscaper) AwaitPhase(ctx context.Context, item types.NamespacedName, 
 // errDeletionFailed ends AwaitGone.
 var errDeletionFailed = errors.New("the deletion failed")
 
-// AwaitGone waits until an item is gone. A deletion that ended as failed is an error.
+// AwaitGone waits until an item is deleted. It returns an error if the deletion failed.
 func (l *Landscaper) AwaitGone(ctx context.Context, item types.NamespacedName) error {
 	di, err := l.Await(ctx, item, func(di *lsv1alpha1.DeployItem) (bool, error) {
 		if di.DeletionTimestamp == nil {
@@ -104,8 +102,7 @@ func (l *Landscaper) AwaitGone(ctx context.Context, item types.NamespacedName) e
 	return err
 }
 
-// deletionFailed reports whether the run that deletes the item, and not one
-// before it, ended as failed.
+// deletionFailed reports whether the run that deletes the item, and not an earlier one, failed.
 func deletionFailed(p protocol, di *lsv1alpha1.DeployItem) bool {
 	s := di.Status
 	failed := contract.IsFinal(s.Phase) && s.Phase != lsv1alpha1.DeployItemPhases.Succeeded

@@ -24,7 +24,7 @@ type blueprint struct {
 	DeployExecutions []lsv1alpha1.TemplateExecutor `json:"deployExecutions"`
 	ExportExecutions []lsv1alpha1.TemplateExecutor `json:"exportExecutions"`
 
-	// Landscapers know these; Install does not.
+	// Landscaper supports these. Install does not.
 	ImportExecutions          []any `json:"importExecutions"`
 	Subinstallations          []any `json:"subinstallations"`
 	SubinstallationExecutions []any `json:"subinstallationExecutions"`
@@ -37,7 +37,7 @@ type itemTemplate struct {
 	Name   string                    `json:"name"`
 	Type   lsv1alpha1.DeployItemType `json:"type"`
 	Target *struct {
-		// Import is the name of an import of the blueprint, Name that of a Target.
+		// Import is the name of an import of the blueprint. Name is the name of a Target.
 		Import string `json:"import"`
 		Name   string `json:"name"`
 	} `json:"target"`
@@ -48,7 +48,7 @@ type itemTemplate struct {
 	UpdateOnChangeOnly bool                  `json:"updateOnChangeOnly"`
 }
 
-// readBlueprint reads the blueprint of an Installation. It refuses what Install does not do.
+// readBlueprint reads the blueprint of an Installation. It returns an error for features that Install does not support.
 func readBlueprint(in *lsv1alpha1.Installation) (*blueprint, error) {
 	if in.Spec.Blueprint.Inline == nil {
 		return nil, fmt.Errorf("spec.blueprint: %w: a blueprint that is not inline", errUnsupported)
@@ -133,7 +133,7 @@ func (b *blueprint) render(execution lsv1alpha1.TemplateExecutor, values map[str
 	return yaml.Unmarshal(rendered.Bytes(), out)
 }
 
-// templateFunctions returns what templates may call.
+// templateFunctions returns the functions that templates may call.
 func templateFunctions() template.FuncMap {
 	functions := sprig.HermeticTxtFuncMap()
 	functions["toYaml"] = func(value any) (string, error) {
@@ -143,7 +143,7 @@ func templateFunctions() template.FuncMap {
 	return functions
 }
 
-// waves sorts names by what they depend on. Each wave depends only on those before it.
+// waves groups names by their dependencies. Each wave depends only on earlier ones.
 func waves(dependsOn map[string][]string) ([][]string, error) {
 	var out [][]string
 	done := map[string]bool{}

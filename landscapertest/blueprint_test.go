@@ -30,12 +30,12 @@ func TestReadBlueprint(t *testing.T) {
 		change          func(*lsv1alpha1.Installation)
 	}{
 		"it is in a registry": {
-			want: "not played by landscapertest", change: func(in *lsv1alpha1.Installation) { in.Spec.Blueprint.Inline = nil },
+			want: "not supported by landscapertest", change: func(in *lsv1alpha1.Installation) { in.Spec.Blueprint.Inline = nil },
 		},
-		"sub-installations":  {blueprint: "subinstallations: [{file: /a.yaml}]", want: "not played by landscapertest"},
-		"import executions":  {blueprint: "importExecutions: [{name: a}]", want: "not played by landscapertest"},
+		"sub-installations":  {blueprint: "subinstallations: [{file: /a.yaml}]", want: "not supported by landscapertest"},
+		"import executions":  {blueprint: "importExecutions: [{name: a}]", want: "not supported by landscapertest"},
 		"it is no YAML":      {blueprint: "a: [", want: "blueprint.yaml: "},
-		"exports of Targets": {want: "not played by landscapertest", change: func(in *lsv1alpha1.Installation) { in.Spec.Exports.Targets = make([]lsv1alpha1.TargetExport, 1) }},
+		"exports of Targets": {want: "not supported by landscapertest", change: func(in *lsv1alpha1.Installation) { in.Spec.Exports.Targets = make([]lsv1alpha1.TargetExport, 1) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := withBlueprint(t, map[string]string{"blueprint.yaml": tc.blueprint})
@@ -85,7 +85,7 @@ exportExecutions: [{name: e, type: GoTemplate, file: e.yaml}]`,
 
 func TestBlueprintRefusesTemplates(t *testing.T) {
 	for name, tc := range map[string]struct{ execution, want string }{
-		"another type":     {"{name: a, type: Spiff, file: /a.yaml}", "not played by landscapertest"},
+		"another type":     {"{name: a, type: Spiff, file: /a.yaml}", "not supported by landscapertest"},
 		"no file":          {"{name: a, type: GoTemplate, file: /b.yaml}", "no file /b.yaml"},
 		"no template":      {"{name: a, type: GoTemplate, template: {a: b}}", "template: "},
 		"a missing value":  {"{name: a, type: GoTemplate, file: /a.yaml}", "a value that does not exist"},

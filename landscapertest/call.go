@@ -13,23 +13,23 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// Call is one call of a Fake, as it was logged.
+// Call is a logged call of a Fake.
 type Call struct {
-	// Item, Generation and JobID say what the call was for.
+	// Item, Generation and JobID identify what the call was for.
 	Item       types.NamespacedName
 	Generation int64
 	JobID      string
 	// Action is the method that was called.
 	Action contract.Action
-	// HandedPhase is the phase that the item had when the call began, StoredPhase the one in the cluster.
+	// HandedPhase is the phase of the item when the call began. StoredPhase is its phase in the cluster.
 	HandedPhase, StoredPhase lsv1alpha1.DeployItemPhase
-	// HasContext and HasTarget report whether the call received them.
+	// HasContext and HasTarget report whether the call received a Context and a target.
 	HasContext, HasTarget bool
 	// Returned reports whether the call has returned. The fields below are set then.
 	Returned bool
 	// Panicked reports whether the call ended with a panic.
 	Panicked bool
-	// Err is what it returned.
+	// Err is the error that it returned.
 	Err error
 	// Cause is context.Cause of the call's context when it returned. It is nil if the context was not cancelled.
 	Cause error
@@ -43,8 +43,8 @@ func newCall(ctx context.Context, in Input) *Call {
 	}
 }
 
-// Calls returns the calls of an item so far, in the order in which they began.
-// The zero key: those of all items.
+// Calls returns the calls for an item so far, in the order in which they began. If item is the zero value, it returns
+// the calls for all items.
 func (f *Fake) Calls(item types.NamespacedName) []Call {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -57,7 +57,7 @@ func (f *Fake) Calls(item types.NamespacedName) []Call {
 	return calls
 }
 
-// Count tells how often an action was called for an item (zero key: for any).
+// Count returns how often an action was called for an item, or for any item if item is the zero value.
 func (f *Fake) Count(item types.NamespacedName, action contract.Action) int {
 	return countOf(f.Calls(item), action)
 }
@@ -72,28 +72,28 @@ func countOf(calls []Call, action contract.Action) int {
 	return n
 }
 
-// Forget empties the log. Running calls go on and end unseen.
+// Forget clears the log. Running calls continue and are not logged.
 func (f *Fake) Forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = nil
 }
 
-// Faults tells what must never happen and did: two calls at once for one item.
-// Tests with concurrency should check at their end that there are none.
+// Faults describes violations of the library's guarantees: concurrent calls for one item. Tests with concurrency should
+// check at the end that there are none.
 func (f *Fake) Faults() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string(nil), f.faults...)
 }
 
-// AwaitCall waits until the n-th call (from 1) of an action for an item has
-// begun and returns it as it is then. Errors: ctx ended before.
+// AwaitCall waits until the n-th call (counted from 1) of an action for an item has begun, and returns it. It returns
+// an error if ctx is done before.
 func (f *Fake) AwaitCall(ctx context.Context, item types.NamespacedName, action contract.Action, n int) (Call, error) {
 	return f.await(ctx, item, action, n, func(Call) bool { return true })
 }
 
-// AwaitReturn is AwaitCall for the end of the call.
+// AwaitReturn is like AwaitCall but waits until the call has returned.
 func (f *Fake) AwaitReturn(ctx context.Context, item types.NamespacedName, action contract.Action, n int) (Call, error) {
 	return f.await(ctx, item, action, n, func(c Call) bool { return c.Returned })
 }
@@ -115,7 +115,7 @@ func (f *Fake) await(ctx context.Context, item types.NamespacedName, action cont
 	}
 }
 
-// nth finds the n-th call of an action.
+// nth returns the n-th call of an action.
 func nth(calls []Call, action contract.Action, n int) (Call, bool) {
 	for i := range calls {
 		if calls[i].Action != action {

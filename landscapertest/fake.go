@@ -17,9 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// Fake is a deployer whose answers a test scripts, per action. Without a
-// script every call succeeds. It is safe for concurrent use; make it with
-// NewFake.
+// Fake is a deployer whose answers a test defines per action. By default every call succeeds. It is safe for concurrent
+// use. Create it with NewFake.
 type Fake struct {
 	mu      sync.Mutex
 	queues  map[contract.Action][]Answer
@@ -29,10 +28,10 @@ type Fake struct {
 	calls   []*Call
 	running map[types.NamespacedName]int
 	faults  []string
-	changed chan struct{} // closed and replaced at every change of calls
+	changed chan struct{} // closed and replaced whenever calls changes
 }
 
-// NewFake returns a deployer that answers every call with nil.
+// NewFake returns a deployer whose calls all return nil.
 func NewFake() *Fake {
 	return &Fake{
 		queues:  map[contract.Action][]Answer{},
@@ -42,8 +41,8 @@ func NewFake() *Fake {
 	}
 }
 
-// On queues answers for the next calls of an action, of any item. Once they
-// are used up the answer of Always counts. It returns f.
+// On queues answers for the next calls of an action, for any item. When they are used up, the answer of Always applies.
+// On returns f.
 func (f *Fake) On(action contract.Action, answers ...Answer) *Fake {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,8 +50,8 @@ func (f *Fake) On(action contract.Action, answers ...Answer) *Fake {
 	return f
 }
 
-// Always sets the answer of all calls of an action that nothing is queued for.
-// If answer is nil, the calls succeed. It returns f.
+// Always sets the answer of the calls of an action for which no answer is queued. If answer is nil, the calls succeed.
+// Always returns f.
 func (f *Fake) Always(action contract.Action, answer Answer) *Fake {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,7 +59,7 @@ func (f *Fake) Always(action contract.Action, answer Answer) *Fake {
 	return f
 }
 
-// Hook registers a hook. Call it before the deployer is added to a manager. It returns f.
+// Hook registers a hook. Call it before the deployer is added to a manager. Hook returns f.
 func (f *Fake) Hook(hook extension.ReconcileExtensionHook, hookTypes ...extension.HookType) *Fake {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,14 +67,14 @@ func (f *Fake) Hook(hook extension.ReconcileExtensionHook, hookTypes ...extensio
 	return f
 }
 
-// ExtensionHooks returns what Hook registered.
+// ExtensionHooks returns the hooks that were registered with Hook.
 func (f *Fake) ExtensionHooks() extension.ReconcileExtensionHooks {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.hooks
 }
 
-// UseRuntime keeps what the library lends.
+// UseRuntime stores the runtime.
 func (f *Fake) UseRuntime(rt deployerlib.Runtime) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,34 +82,34 @@ func (f *Fake) UseRuntime(rt deployerlib.Runtime) error {
 	return nil
 }
 
-// Runtime returns what the library lent; empty before the deployer was added.
+// Runtime returns the runtime of the library. It is empty before the deployer was added to a manager.
 func (f *Fake) Runtime() deployerlib.Runtime {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.runtime
 }
 
-// Reconcile answers as scripted.
+// Reconcile calls the answer for ActionReconcile.
 func (f *Fake) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	return f.answer(ctx, contract.ActionReconcile, Input{Context: lsCtx, Item: di, Target: target})
 }
 
-// Delete answers as scripted.
+// Delete calls the answer for ActionDelete.
 func (f *Fake) Delete(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	return f.answer(ctx, contract.ActionDelete, Input{Context: lsCtx, Item: di, Target: target})
 }
 
-// ForceReconcile answers as scripted.
+// ForceReconcile calls the answer for ActionForceReconcile.
 func (f *Fake) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	return f.answer(ctx, contract.ActionForceReconcile, Input{Context: lsCtx, Item: di, Target: target})
 }
 
-// Abort answers as scripted.
+// Abort calls the answer for ActionAbort.
 func (f *Fake) Abort(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	return f.answer(ctx, contract.ActionAbort, Input{Context: lsCtx, Item: di, Target: target})
 }
 
-// answer logs a call, gives the next answer and logs the end, also of a panic.
+// answer logs a call, calls the next answer and logs the end, including a panic.
 func (f *Fake) answer(ctx context.Context, action contract.Action, in Input) (err error) {
 	in.Action = action
 	call, answer := f.begin(ctx, in)
@@ -123,7 +122,7 @@ func (f *Fake) answer(ctx context.Context, action contract.Action, in Input) (er
 	return err
 }
 
-// begin logs a call and checks that no other one runs for the item.
+// begin logs a call and checks that no other one is running for the item.
 func (f *Fake) begin(ctx context.Context, in Input) (*Call, Answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -150,20 +149,20 @@ func (f *Fake) end(ctx context.Context, call *Call, err error, panicked bool) {
 	f.notify()
 }
 
-// notify wakes those that wait for calls.
+// notify wakes the goroutines that wait for calls.
 func (f *Fake) notify() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
 
-// Resuming is a Fake that also implements deployerlib.Resumer. Calls are
-// logged with the action ActionResume, and scripted with it.
+// Resuming is a Fake that also implements deployerlib.Resumer. Its calls are logged, and their answers defined, with
+// the action ActionResume.
 type Resuming struct{ *Fake }
 
 // ActionResume is the action under which Resuming logs its Resume calls.
 const ActionResume contract.Action = "resume"
 
-// Resume answers as scripted.
+// Resume calls the answer for ActionResume.
 func (r Resuming) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	return r.answer(ctx, ActionResume, Input{Item: di, Target: target})
 }
@@ -174,5 +173,5 @@ var (
 	_ deployerlib.Resumer     = Resuming{}
 )
 
-// keyOf is the key of an item.
+// keyOf returns the key of an item.
 func keyOf(di *lsv1alpha1.DeployItem) types.NamespacedName { return client.ObjectKeyFromObject(di) }

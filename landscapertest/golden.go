@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Golden compares got with the content of a file. update writes the file
-// instead; give it a flag of your test, usually named "update":
+// Golden compares got with the content of a file. If update is true, it writes the file instead. update is usually a
+// flag of the test:
 //
 //	var update = flag.Bool("update", false, "rewrite the golden files")
 func Golden(t testing.TB, path, got string, update bool) {

@@ -11,9 +11,9 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// Idempotent fails the test when a patch function, applied a second time, changes more than it did the
-// first time: after a conflict it is called again. Give it objects in all the states that matter, for
-// instance with and without labels; without objects the test fails too. The objects are not changed.
+// Idempotent fails the test if a patch function changes an object further when it is applied a second time, because it
+// is called again after a conflict. Pass objects in all relevant states, for example with and without labels. Without
+// objects the test fails. The objects are not changed.
 func Idempotent(t testing.TB, fn patch.Func, objects ...client.Object) {
 	t.Helper()
 	if len(objects) == 0 {

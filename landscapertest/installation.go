@@ -16,18 +16,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errUnsupported is the error about what a Landscaper can do and Install cannot.
-var errUnsupported = errors.New("not played by landscapertest")
+// errUnsupported is the error for features of Landscaper that Install does not support.
+var errUnsupported = errors.New("not supported by landscapertest")
 
-// Install does for an Installation that exists what Landscaper does when the operation annotation asks for it. It
-// reads the imports, renders the deploy executions of the inline blueprint, creates or changes the deploy items in
-// the order of their dependencies, waits for the end of each, and writes the exports to DataObjects. The phase of
-// the Installation is Succeeded then, or Failed if Install returns an error.
+// Install processes an existing Installation as Landscaper does when the operation annotation requests it. It reads the
+// imports, renders the deploy executions of the inline blueprint, creates or updates the deploy items in the order of
+// their dependencies, waits for the end of each, and writes the exports to DataObjects. The phase of the Installation
+// is then Succeeded, or Failed if Install returns an error.
 //
-// An item gets the name of the Installation and its own, with a hyphen between them. Install plays imports of
-// data and of single Targets, exports of data, and executions of the type GoTemplate with the functions of sprig. It
-// returns an error for anything else, does not check values against their JSON schemas, and leaves items that a
-// changed blueprint no longer lists.
+// The name of an item is the name of the Installation and its own, joined by a hyphen. Install supports imports of data
+// and of single Targets, exports of data, and executions of the type GoTemplate with the functions of sprig. It returns
+// an error for anything else. It does not validate values against their JSON schemas, and keeps items that a changed
+// blueprint no longer lists.
 func (l *Landscaper) Install(ctx context.Context, installation types.NamespacedName) error {
 	in := &lsv1alpha1.Installation{}
 	if err := l.client.Get(ctx, installation, in); err != nil {
@@ -40,8 +40,8 @@ func (l *Landscaper) Install(ctx context.Context, installation types.NamespacedN
 	return errors.Join(err, l.recordPhase(ctx, in, phase))
 }
 
-// Uninstall deletes the deploy items of an Installation, those that others depend on last, then its exports and
-// the Installation itself. It returns when all of them are gone.
+// Uninstall deletes the deploy items of an Installation in the reverse order of their dependencies, then its exports
+// and the Installation itself. It returns when all of them are deleted.
 func (l *Landscaper) Uninstall(ctx context.Context, installation types.NamespacedName) error {
 	in := &lsv1alpha1.Installation{}
 	if err := l.client.Get(ctx, installation, in); err != nil {
@@ -78,12 +78,12 @@ func (l *Landscaper) Uninstall(ctx context.Context, installation types.Namespace
 	return client.IgnoreNotFound(l.client.Delete(ctx, in))
 }
 
-// itemKey is the name of an item of an Installation.
+// itemKey returns the key of an item of an Installation.
 func itemKey(in *lsv1alpha1.Installation, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: in.Namespace, Name: in.Name + "-" + name}
 }
 
-// recordPhase removes the operation annotation and writes how the Installation ended.
+// recordPhase removes the operation annotation and writes the phase of the Installation.
 func (l *Landscaper) recordPhase(ctx context.Context, in *lsv1alpha1.Installation, phase lsv1alpha1.InstallationPhase) error {
 	before := in.DeepCopy()
 	delete(in.Annotations, lsv1alpha1.OperationAnnotation)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// imports reads the imported values. A Target is imported as the whole object.
+// imports reads the imported values. The value of a Target is the whole object.
 func (l *Landscaper) imports(ctx context.Context, in *lsv1alpha1.Installation) (map[string]any, error) {
 	imports := map[string]any{}
 	for _, one := range in.Spec.Imports.Targets {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// deployAll runs the items of an Installation, each after those that it depends on, and returns their exports.
+// deployAll deploys the items of an Installation, each after its dependencies, and returns their exports.
 func (l *Landscaper) deployAll(ctx context.Context, in *lsv1alpha1.Installation, items []itemTemplate) (map[string]any, error) {
 	templates, dependsOn := map[string]itemTemplate{}, map[string][]string{}
 	for _, item := range items {
@@ -48,7 +48,7 @@ func (l *Landscaper) deployAll(ctx context.Context, in *lsv1alpha1.Installation,
 	return exported, nil
 }
 
-// deployTemplate creates or changes an item, asks for a run, and returns the ID of its job.
+// deployTemplate creates or updates an item, requests a run, and returns the ID of its job.
 func (l *Landscaper) deployTemplate(ctx context.Context, in *lsv1alpha1.Installation, item itemTemplate) (string, error) {
 	di, err := newItem(in, item)
 	if err != nil {
@@ -73,7 +73,7 @@ func (l *Landscaper) deployTemplate(ctx context.Context, in *lsv1alpha1.Installa
 	return l.Trigger(ctx, keyOf(di))
 }
 
-// newItem makes the deploy item of a template in memory.
+// newItem returns the deploy item of a template.
 func newItem(in *lsv1alpha1.Installation, item itemTemplate) (*lsv1alpha1.DeployItem, error) {
 	key := itemKey(in, item.Name)
 	di := &lsv1alpha1.DeployItem{
@@ -102,7 +102,8 @@ func newItem(in *lsv1alpha1.Installation, item itemTemplate) (*lsv1alpha1.Deploy
 	return di, nil
 }
 
-// awaitExport waits for the end of a run and returns what the item exports, or nil. A run that does not succeed is an error.
+// awaitExport waits for the end of a run and returns the export of the item, or nil. It returns an error if the run did
+// not succeed.
 func (l *Landscaper) awaitExport(ctx context.Context, item types.NamespacedName, job string) (any, error) {
 	di, err := l.AwaitJob(ctx, item, job)
 	if err != nil {

@@ -23,43 +23,41 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// Timeouts that Landscaper enforces, as it has them by default.
+// The default timeouts that Landscaper enforces.
 const (
 	DefaultPickup      = 5 * time.Minute
 	DefaultProgressing = contract.DefaultTimeout
 	DefaultAbort       = contract.AbortTimeout
 )
 
-// LandscaperOptions say which Landscaper is played, and how.
+// LandscaperOptions configures a Landscaper.
 type LandscaperOptions struct {
-	// Revision is the contract that it follows. Default: contract.RevisionJobID.
+	// Revision is the revision of the contract. The default is contract.RevisionJobID.
 	Revision contract.Revision
-	// ManagedBy is the Execution that the items claim to belong to. If it is empty, they
-	// do not carry its labels, like items made by hand.
+	// ManagedBy is the name of the Execution to which the items claim to belong. If it is empty, they do not have its
+	// labels, like items that a user creates.
 	ManagedBy string
-	// DeployerType puts the annotations deployer-type and deployer-target-name on items, as Landscapers
-	// with job IDs do since v0.68.
+	// DeployerType adds the annotations deployer-type and deployer-target-name to items, as Landscaper with job IDs
+	// does since v0.68.
 	DeployerType bool
-	// Pickup, Progressing and Abort are the timeouts that Enforce applies. Zero: Landscaper's defaults.
-	// Progressing counts for items without spec.timeout.
+	// Pickup, Progressing and Abort are the timeouts that Enforce applies. The defaults are those of Landscaper.
+	// Progressing applies to items without spec.timeout.
 	Pickup, Progressing, Abort time.Duration
-	// Poll is the time between two looks while waiting. Default 20 ms.
+	// Poll is the poll interval while waiting. The default is 20 ms.
 	Poll time.Duration
-	// Clock is the source of time. Default: the real clock.
+	// Clock is the source of time. The default is the real clock.
 	Clock clock.PassiveClock
 }
 
-// Landscaper plays the part of Landscaper: everything that a deployer sees of
-// it, in either revision of the contract. Its writes carry no resourceVersion,
-// so that they cannot fail beside a busy deployer. It is safe for concurrent use.
+// Landscaper plays the part of Landscaper that a deployer sees, in either revision of the contract. Its writes have no
+// resourceVersion, so that they cannot conflict with those of the deployer. It is safe for concurrent use.
 //
-// With ManagedBy and DeployerType set, it writes the same to a deploy item as
-// the real Landscaper v0.127.0: a suite takes both through installation, update,
-// interrupt, pickup timeout and deletion, and compares the item after each step.
-// These differences remain:
+// With ManagedBy and DeployerType set, it writes the same to a deploy item as the real Landscaper v0.127.0. A suite
+// takes both through installation, update, interrupt, pickup timeout and deletion, and compares the item after each
+// step. These differences remain:
 //
 //   - Items have no owner reference, because there is no Execution.
-//   - Timeouts are enforced when Enforce or Run looks, not five seconds later.
+//   - Timeouts are enforced when Enforce or Run checks them, and not five seconds later.
 //   - The annotation revision cannot be compared, because no Landscaper that follows it can be built from modules.
 type Landscaper struct {
 	client   itemClient
@@ -67,9 +65,8 @@ type Landscaper struct {
 	protocol protocol
 }
 
-// NewLandscaper returns a Landscaper that works through c, which should read
-// live (client.New) and know the types of Scheme. With a revision that does not
-// exist, every call returns an error.
+// NewLandscaper returns a Landscaper that uses c, which should read from the API server (client.New) and know the types
+// of Scheme. If the revision in o does not exist, every call returns an error.
 func NewLandscaper(c client.Client, o LandscaperOptions) *Landscaper {
 	if o.Revision == "" {
 		o.Revision = contract.RevisionJobID
@@ -89,12 +86,11 @@ func NewLandscaper(c client.Client, o LandscaperOptions) *Landscaper {
 	return l
 }
 
-// Scheme returns a scheme with Kubernetes' types and Landscaper's.
+// Scheme returns a scheme with the types of Kubernetes and Landscaper.
 func Scheme() (*runtime.Scheme, error) { return deployerlib.Scheme() }
 
-// Item returns an item that is not created yet. A config of type string or
-// []byte is used as JSON, and any other value is marshalled. If config is nil,
-// the item has no configuration.
+// Item returns an item that has not been created yet. A config of type string or []byte is used as JSON, and any other
+// value is marshalled. If config is nil, the item has no configuration.
 func (l *Landscaper) Item(namespace, name string, t lsv1alpha1.DeployItemType, config any) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{}
 	di.Namespace, di.Name, di.Spec.Type = namespace, name, t
@@ -104,7 +100,7 @@ func (l *Landscaper) Item(namespace, name string, t lsv1alpha1.DeployItemType, c
 	return di
 }
 
-// rawOf is config as JSON; what cannot be marshalled becomes a string that says why.
+// rawOf returns config as JSON. If it cannot be marshalled, the result is a string with the error.
 func rawOf(config any) []byte {
 	switch v := config.(type) {
 	case string:
@@ -129,7 +125,7 @@ func (l *Landscaper) EnsureContext(ctx context.Context, namespace string) error 
 	return nil
 }
 
-// Deploy creates the Context and the item and asks for its first run.
+// Deploy creates the Context and the item and requests its first run.
 func (l *Landscaper) Deploy(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	if err := l.EnsureContext(ctx, di.Namespace); err != nil {
 		return err
@@ -144,8 +140,8 @@ func (l *Landscaper) Deploy(ctx context.Context, di *lsv1alpha1.DeployItem) erro
 	return err
 }
 
-// Create creates an item as Landscaper does: with job IDs it carries the
-// finalizer and has no job yet; with annotations it asks for its first run.
+// Create creates an item as Landscaper does. With job IDs the item has the finalizer and no job yet. With annotations
+// Create requests its first run.
 func (l *Landscaper) Create(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	if di.Annotations == nil {
 		di.Annotations = map[string]string{}
@@ -168,8 +164,8 @@ func (l *Landscaper) Create(ctx context.Context, di *lsv1alpha1.DeployItem) erro
 	return nil
 }
 
-// manage gives an item the marks of an Execution. Unless the item says otherwise, its template has the same name and
-// depends on nothing.
+// manage adds the labels of an Execution to an item. Unless the item says otherwise, its template has the same name and
+// no dependencies.
 func (l *Landscaper) manage(di *lsv1alpha1.DeployItem) {
 	if di.Labels == nil {
 		di.Labels = map[string]string{}
@@ -180,8 +176,8 @@ func (l *Landscaper) manage(di *lsv1alpha1.DeployItem) {
 	di.Spec.Context = cmp.Or(di.Spec.Context, lsv1alpha1.DefaultContextName)
 }
 
-// Trigger asks for a run. With job IDs it hands out a new job and returns its
-// ID; with annotations it sets the operation "reconcile" and returns "".
+// Trigger requests a run. With job IDs it hands out a new job and returns its ID. With annotations it sets the
+// operation "reconcile" and returns "".
 func (l *Landscaper) Trigger(ctx context.Context, item types.NamespacedName) (string, error) {
 	if !l.protocol.jobs() {
 		return "", l.Operate(ctx, item, lsv1alpha1.ReconcileOperation)
@@ -190,8 +186,8 @@ func (l *Landscaper) Trigger(ctx context.Context, item types.NamespacedName) (st
 	return id, l.TriggerAs(ctx, item, id)
 }
 
-// TriggerAs hands out a job with a given ID. Nothing but the job's own fields
-// is touched; phase and errors of the last job stay.
+// TriggerAs hands out a job with the given ID. It changes only the fields of the job; phase and errors of the last job
+// stay.
 func (l *Landscaper) TriggerAs(ctx context.Context, item types.NamespacedName, jobID string) error {
 	now := l.now()
 	return l.client.patchStatus(ctx, item, map[string]any{
@@ -201,9 +197,8 @@ func (l *Landscaper) TriggerAs(ctx context.Context, item types.NamespacedName, j
 	})
 }
 
-// Update replaces the configuration of an item; apiVersion and kind stay as
-// they are where config does not name them. With annotations the same write
-// asks for a run; with job IDs a Trigger has to follow.
+// Update replaces the configuration of an item. apiVersion and kind stay if config does not contain them. With
+// annotations the same write requests a run. With job IDs the caller must call Trigger afterwards.
 func (l *Landscaper) Update(ctx context.Context, item types.NamespacedName, config any) error {
 	di, err := l.Get(ctx, item)
 	if err != nil {
@@ -220,7 +215,7 @@ func (l *Landscaper) Update(ctx context.Context, item types.NamespacedName, conf
 	return nil
 }
 
-// withKindOf fills in apiVersion and kind from the old configuration.
+// withKindOf sets missing apiVersion and kind from the old configuration.
 func withKindOf(old *runtime.RawExtension, raw []byte) (*runtime.RawExtension, error) {
 	fields := map[string]json.RawMessage{}
 	if old != nil {
@@ -236,8 +231,7 @@ func withKindOf(old *runtime.RawExtension, raw []byte) (*runtime.RawExtension, e
 	return &runtime.RawExtension{Raw: raw}, err
 }
 
-// Operate sets the operation annotation, with its time: reconcile-time for
-// "reconcile", abort-time for "abort", none for others.
+// Operate sets the operation annotation and, for "reconcile" and "abort", the annotation with its time.
 func (l *Landscaper) Operate(ctx context.Context, item types.NamespacedName, operation lsv1alpha1.Operation) error {
 	timeKeys := map[lsv1alpha1.Operation]string{
 		lsv1alpha1.ReconcileOperation: lsv1alpha1.ReconcileTimestampAnnotation,
@@ -246,7 +240,7 @@ func (l *Landscaper) Operate(ctx context.Context, item types.NamespacedName, ope
 	return l.client.patch(ctx, item, map[string]any{"metadata": annotated(operation, timeKeys[operation], l.now())})
 }
 
-// Annotate sets annotations; an empty value removes one.
+// Annotate sets annotations. An empty value removes an annotation.
 func (l *Landscaper) Annotate(ctx context.Context, item types.NamespacedName, annotations map[string]string) error {
 	values := map[string]any{}
 	for key, value := range annotations {
@@ -258,7 +252,7 @@ func (l *Landscaper) Annotate(ctx context.Context, item types.NamespacedName, an
 	return l.client.patch(ctx, item, map[string]any{"metadata": map[string]any{"annotations": values}})
 }
 
-// annotated is metadata with an operation and, if key is set, its time.
+// annotated returns metadata with an operation and, if key is not empty, its time.
 func annotated(operation lsv1alpha1.Operation, key, now string) map[string]any {
 	annotations := map[string]any{lsv1alpha1.OperationAnnotation: string(operation)}
 	if key != "" {
@@ -272,10 +266,10 @@ func (l *Landscaper) Get(ctx context.Context, item types.NamespacedName) (*lsv1a
 	return l.client.get(ctx, item)
 }
 
-// shell is an item with nothing but its name.
+// shell returns an item that has only a name.
 func shell(item types.NamespacedName) *lsv1alpha1.DeployItem {
 	return &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: item.Name}}
 }
 
-// now is the time as the API server writes it.
+// now returns the current time in the format of the API server.
 func (l *Landscaper) now() string { return l.options.Clock.Now().UTC().Format(time.RFC3339) }

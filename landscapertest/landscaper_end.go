@@ -18,11 +18,9 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Delete deletes items in the given order, dependents first, and returns when
-// they are gone. With job IDs all of them are marked first and then get their
-// job one after the other, each once those before it are gone; with
-// annotations each is deleted when its turn comes. A deletion that the
-// deployer ends as failed is an error.
+// Delete deletes items in the given order, dependents first, and returns when they are deleted. With job IDs all of
+// them are marked first, and then get their job one after the other, each after the previous ones are deleted. With
+// annotations each is deleted when its turn comes. Delete returns an error if the deployer fails a deletion.
 func (l *Landscaper) Delete(ctx context.Context, items ...types.NamespacedName) error {
 	if l.protocol.jobs() {
 		if err := l.Mark(ctx, items...); err != nil {
@@ -40,7 +38,7 @@ func (l *Landscaper) Delete(ctx context.Context, items ...types.NamespacedName) 
 	return nil
 }
 
-// Mark sets the deletionTimestamp of items and asks for nothing.
+// Mark sets the deletionTimestamp of items and requests nothing else.
 func (l *Landscaper) Mark(ctx context.Context, items ...types.NamespacedName) error {
 	for _, item := range items {
 		if err := l.client.Delete(ctx, shell(item)); client.IgnoreNotFound(err) != nil {
@@ -50,7 +48,7 @@ func (l *Landscaper) Mark(ctx context.Context, items ...types.NamespacedName) er
 	return nil
 }
 
-// deleteOne asks the deployer to delete an item, which may be gone already.
+// deleteOne requests the deletion of an item, which may already be deleted.
 func (l *Landscaper) deleteOne(ctx context.Context, item types.NamespacedName) error {
 	if !l.protocol.jobs() {
 		return l.Mark(ctx, item)
@@ -65,8 +63,8 @@ func (l *Landscaper) deleteOne(ctx context.Context, item types.NamespacedName) e
 // interruptOperation is operation and reason of lastError after an interrupt.
 const interruptOperation = "InterruptOperation"
 
-// Interrupt ends the jobs of items that are not finished yet, as the operation
-// "interrupt" of an Execution does. Only for job IDs.
+// Interrupt ends the jobs of items that are not finished yet, as the operation "interrupt" of an Execution does. It is
+// only for job IDs.
 func (l *Landscaper) Interrupt(ctx context.Context, items ...types.NamespacedName) error {
 	for _, item := range items {
 		di, err := l.Get(ctx, item)
@@ -84,7 +82,7 @@ func (l *Landscaper) Interrupt(ctx context.Context, items ...types.NamespacedNam
 	return nil
 }
 
-// errorOf is an error as Landscaper writes it.
+// errorOf returns an error in the form in which Landscaper writes it.
 func (l *Landscaper) errorOf(operation, reason, message string, codes ...lsv1alpha1.ErrorCode) map[string]any {
 	now := l.now()
 	e := map[string]any{"operation": operation, "reason": reason, "message": message, "lastTransitionTime": now, "lastUpdateTime": now}
@@ -94,9 +92,9 @@ func (l *Landscaper) errorOf(operation, reason, message string, codes ...lsv1alp
 	return e
 }
 
-// fail ends a run in the deployer's place.
+// fail ends a run instead of the deployer.
 func (l *Landscaper) fail(ctx context.Context, di *lsv1alpha1.DeployItem, e map[string]any, observe bool) error {
-	last := map[string]any{"codes": nil} // a merge patch would keep those of the error before
+	last := map[string]any{"codes": nil} // a merge patch would keep those of the previous error
 	maps.Copy(last, e)
 	status := map[string]any{
 		"phase":     contract.FailedPhase(l.options.Revision, di.DeletionTimestamp != nil),
@@ -109,9 +107,8 @@ func (l *Landscaper) fail(ctx context.Context, di *lsv1alpha1.DeployItem, e map[
 	return l.client.patchStatus(ctx, keyOf(di), status)
 }
 
-// Enforce looks once at all items of a namespace (empty: of all) and applies
-// the timeouts that Landscaper enforces: pickup in both revisions,
-// progressing and abort with annotations only.
+// Enforce checks all items of a namespace once, or of all namespaces if it is empty, and applies the timeouts that
+// Landscaper enforces: pickup in both revisions, progressing and abort only with annotations.
 func (l *Landscaper) Enforce(ctx context.Context, namespace string) error {
 	list := &lsv1alpha1.DeployItemList{}
 	if err := l.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -127,7 +124,7 @@ func (l *Landscaper) Enforce(ctx context.Context, namespace string) error {
 	return errors.Join(errs...)
 }
 
-// Run calls Enforce again and again until ctx ends. Its error is that of ctx or of Enforce.
+// Run calls Enforce repeatedly until ctx is done. It returns the error of ctx or of Enforce.
 func (l *Landscaper) Run(ctx context.Context, namespace string) error {
 	ticker := time.NewTicker(l.options.Poll)
 	defer ticker.Stop()
@@ -164,7 +161,7 @@ func (l *Landscaper) progressing(di *lsv1alpha1.DeployItem) (time.Duration, bool
 	return di.Spec.Timeout.Duration, di.Spec.Timeout.Duration != 0
 }
 
-// over reports whether a time has passed since a moment.
+// over reports whether limit has passed since a time.
 func (l *Landscaper) over(since time.Time, limit time.Duration) bool {
 	return l.options.Clock.Since(since) >= limit
 }

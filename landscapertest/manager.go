@@ -21,7 +21,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// Short times for tests. StartManager uses them where DeployerArgs says nothing.
+// Short durations for tests. StartManager uses them where DeployerArgs sets none.
 const (
 	ShortPoll       = 50 * time.Millisecond
 	ShortBackoffMin = 20 * time.Millisecond
@@ -29,7 +29,7 @@ const (
 	ShortGrace      = 2 * time.Second
 )
 
-// ManagerOption changes how StartManager makes the manager.
+// ManagerOption is an option of StartManager.
 type ManagerOption func(*managerSetup)
 
 type managerSetup struct {
@@ -38,12 +38,12 @@ type managerSetup struct {
 	add     []deployerlib.DeployerArgs
 }
 
-// WithOptions changes the options of the manager before it is made.
+// WithOptions changes the options of the manager before it is created.
 func WithOptions(change func(*ctrl.Options)) ManagerOption {
 	return func(s *managerSetup) { change(&s.options) }
 }
 
-// WithLog sets where the manager and the deployers log to; nothing is logged otherwise.
+// WithLog sets the logger of the manager and the deployers. By default nothing is logged.
 func WithLog(log logr.Logger) ManagerOption {
 	return func(s *managerSetup) { s.log = log }
 }
@@ -56,7 +56,7 @@ func WithDeployer(args deployerlib.DeployerArgs) ManagerOption {
 // Manager is a running manager with deployers.
 type Manager struct {
 	ctrl.Manager
-	// Registry has the metrics of the deployers that brought no registry of their own.
+	// Registry has the metrics of the deployers that have no registry of their own.
 	Registry *prometheus.Registry
 
 	network *faultnet.Network
@@ -67,15 +67,14 @@ type Manager struct {
 	t       testing.TB
 }
 
-// StartManager runs a deployer in a manager of its own until the test ends,
-// and waits until its caches are filled. Metrics go to a registry of the
-// manager, names need not be unique in the process, and times that args leaves
-// out are short. The test fails when the manager cannot start, ends by itself or does not stop.
+// StartManager runs a deployer in a manager of its own until the test ends, and waits until its caches are filled.
+// Metrics are registered with a registry of the manager, names need not be unique in the process, and durations that
+// args does not set are short. The test fails if the manager cannot start, ends unexpectedly or does not stop.
 func StartManager(t testing.TB, cfg *rest.Config, args deployerlib.DeployerArgs, options ...ManagerOption) *Manager {
 	t.Helper()
 	m := &Manager{Registry: prometheus.NewRegistry(), network: faultnet.NewNetwork(), ended: make(chan struct{}), t: t}
 	if err := m.make(cfg, args, options); err != nil {
-		t.Fatalf("make manager: %v", err)
+		t.Fatalf("create manager: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	m.cancel = cancel
@@ -90,7 +89,7 @@ func StartManager(t testing.TB, cfg *rest.Config, args deployerlib.DeployerArgs,
 	return m
 }
 
-// make makes the manager and adds the deployers.
+// make creates the manager and adds the deployers.
 func (m *Manager) make(cfg *rest.Config, args deployerlib.DeployerArgs, options []ManagerOption) error {
 	scheme, err := Scheme()
 	if err != nil {
@@ -118,7 +117,7 @@ func (m *Manager) make(cfg *rest.Config, args deployerlib.DeployerArgs, options 
 	return nil
 }
 
-// shorten fills in what a test wants different from a real process.
+// shorten sets short durations where the arguments set none.
 func (m *Manager) shorten(args *deployerlib.DeployerArgs) {
 	if args.Registerer == nil {
 		args.Registerer = m.Registry
@@ -148,8 +147,7 @@ func (m *Manager) awaitCaches(ctx context.Context) bool {
 	return m.GetCache().WaitForCacheSync(ctx)
 }
 
-// Stop stops the manager as SIGTERM does and waits until it has ended. Calling
-// it again does nothing.
+// Stop stops the manager as SIGTERM does and waits until it has ended. Further calls do nothing.
 func (m *Manager) Stop() {
 	m.t.Helper()
 	m.once.Do(func() {
@@ -159,7 +157,7 @@ func (m *Manager) Stop() {
 	})
 }
 
-// End is Stop with the manager's error, for tests that expect one.
+// End is Stop for tests that expect an error, which it returns.
 func (m *Manager) End() error {
 	m.cancel()
 	timer := time.NewTimer(time.Minute)
@@ -172,9 +170,8 @@ func (m *Manager) End() error {
 	}
 }
 
-// Kill ends the manager as SIGKILL ends a process: from now on none of its
-// requests reaches the API server, whatever still runs in it. It does not wait;
-// calls of deployers are told to end after the grace period.
+// Kill ends the manager as SIGKILL ends a process: from then on none of its requests reaches the API server. It does
+// not wait. Calls of deployers that still run are cancelled after the grace period.
 func (m *Manager) Kill() {
 	m.network.Kill()
 	m.cancel()
@@ -187,5 +184,5 @@ func (m *Manager) Kill() {
 	})
 }
 
-// Ended is closed when the manager has ended.
+// Ended returns a channel that is closed when the manager has ended.
 func (m *Manager) Ended() <-chan struct{} { return m.ended }

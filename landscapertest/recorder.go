@@ -14,29 +14,26 @@ import (
 
 // HookCall is one call of a hook of a Recorder.
 type HookCall struct {
-	// Hook is the name given to Recorder.Hook.
+	// Hook is the name that was passed to Recorder.Hook.
 	Hook string
 	// Type is the hook type that the hook was called for.
 	Type extension.HookType
-	// Item and Target are what it was given, copied; nil if it got none.
+	// Item and Target are copies of the arguments, or nil.
 	Item   *lsv1alpha1.DeployItem
 	Target *lsv1alpha1.Target
 }
 
-// Script is what a hook of a Recorder returns for a hook type. It may change
-// the item, as a hook may.
+// Script returns the result of a hook of a Recorder. Like a hook, it may change the item.
 type Script func(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target) (*extension.HookResult, error)
 
-// Recorder gives hooks that record how they were called. The zero value is
-// ready; it is safe for concurrent use.
+// Recorder provides hooks that record their calls. The zero value is ready to use. It is safe for concurrent use.
 type Recorder struct {
 	mu      sync.Mutex
 	calls   []HookCall
 	scripts map[string]map[extension.HookType]Script
 }
 
-// Hook returns a hook that records its calls under a name and has no opinion,
-// unless On says otherwise.
+// Hook returns a hook that records its calls under a name. It has no opinion unless On sets a script.
 func (r *Recorder) Hook(name string) extension.ReconcileExtensionHook {
 	return func(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
 		r.mu.Lock()
@@ -50,7 +47,7 @@ func (r *Recorder) Hook(name string) extension.ReconcileExtensionHook {
 	}
 }
 
-// On scripts what the hook with that name does at a hook type, from now on. If script is nil, the hook has no opinion.
+// On sets the script of the hook with the given name for a hook type. If script is nil, the hook has no opinion.
 func (r *Recorder) On(name string, t extension.HookType, script Script) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,21 +60,21 @@ func (r *Recorder) On(name string, t extension.HookType, script Script) {
 	r.scripts[name][t] = script
 }
 
-// Returns is a Script with a fixed result.
+// Returns returns a Script with a fixed result.
 func Returns(result *extension.HookResult, err error) Script {
 	return func(context.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.Target) (*extension.HookResult, error) {
 		return result, err
 	}
 }
 
-// Calls returns what was recorded so far, in order.
+// Calls returns the recorded calls, in order.
 func (r *Recorder) Calls() []HookCall {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]HookCall(nil), r.calls...)
 }
 
-// Types returns the hook types recorded so far, in order.
+// Types returns the hook types of the recorded calls, in order.
 func (r *Recorder) Types() []extension.HookType {
 	types := []extension.HookType{}
 	for _, call := range r.Calls() {
@@ -86,7 +83,7 @@ func (r *Recorder) Types() []extension.HookType {
 	return types
 }
 
-// Forget empties the record.
+// Forget removes all recorded calls.
 func (r *Recorder) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

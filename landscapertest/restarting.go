@@ -9,9 +9,9 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// Restarting starts a process and, once the network has killed it, a fresh one through a network in which nothing goes
-// wrong. start is called for each of them, for the second one while the test goes on. The function that is returned waits
-// for a restart that is under way and stops the process that runs; call it at the end of the story.
+// Restarting starts a process and, once the network has killed it, a new one through a network without faults. start is
+// called for each of them, for the second one while the test continues. The returned function waits for a restart in
+// progress and stops the running process. Call it at the end of the scenario.
 //
 //	stop := landscapertest.Restarting(t, network, func(n *faultnet.Network) *landscapertest.Manager {
 //		return landscapertest.StartManager(t, n.Wrap(cfg), args)

@@ -14,30 +14,30 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// protocol is what Landscaper does differently in each revision of the contract.
+// protocol is the part of Landscaper that differs between the revisions of the contract.
 type protocol interface {
-	// jobs reports whether runs and deletions are asked for by handing out jobs. Otherwise creating, updating and
-	// deleting an item asks for them.
+	// jobs reports whether jobs request runs and deletions. Otherwise creating, updating and deleting an item requests
+	// them.
 	jobs() bool
-	// create and update prepare an item for being created and updated.
+	// create and update prepare an item before it is created or updated.
 	create(di *lsv1alpha1.DeployItem)
 	update(di *lsv1alpha1.DeployItem, now string)
-	// finished reports whether the run of an item ended.
+	// finished reports whether the run of an item has ended.
 	finished(di *lsv1alpha1.DeployItem) (bool, error)
-	// runSince returns when the run was asked for or, if nothing says so, when it began.
+	// runSince returns when the run was requested or, if that is not recorded, when it began.
 	runSince(di *lsv1alpha1.DeployItem) *metav1.Time
-	// fail adds to a status what ends a run with e in the deployer's place.
+	// fail adds to a status what ends a run with e instead of the deployer.
 	fail(status map[string]any, di *lsv1alpha1.DeployItem, e map[string]any, now string)
-	// pendingSince returns since when a run waits to be picked up by a deployer, false if none does.
+	// pendingSince returns the time since when a run waits for a deployer. It returns false if none does.
 	pendingSince(di *lsv1alpha1.DeployItem) (time.Time, bool)
-	// enforce applies the timeouts of a run that was picked up.
+	// enforce applies the timeouts of a run that has started.
 	enforce(ctx context.Context, l *Landscaper, di *lsv1alpha1.DeployItem) error
 }
 
 var protocols = map[contract.Revision]protocol{contract.RevisionJobID: jobProtocol{}, contract.RevisionAnnotation: annotationProtocol{}}
 
-// protocolOf returns the protocol of a revision and the client that follows it. For a revision that Landscaper does not
-// speak here, each call of the client is an error.
+// protocolOf returns the protocol of a revision and the client that follows it. For an unknown revision, each call of
+// the client returns an error.
 func protocolOf(revision contract.Revision, c client.Client) (protocol, client.Client) {
 	if p, ok := protocols[revision]; ok {
 		return p, c

@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// annotationProtocol is the Landscaper of [contract.RevisionAnnotation].
+// annotationProtocol implements [contract.RevisionAnnotation].
 type annotationProtocol struct{}
 
 func (annotationProtocol) jobs() bool { return false }
@@ -65,7 +65,7 @@ func (annotationProtocol) enforce(ctx context.Context, l *Landscaper, di *lsv1al
 	return nil
 }
 
-// hasPickupTimeout reports whether Landscaper ended the run because no deployer picked it up.
+// hasPickupTimeout reports whether Landscaper ended the run because no deployer started it in time.
 func hasPickupTimeout(di *lsv1alpha1.DeployItem) bool {
 	e := di.Status.LastError
 	return e != nil && e.Reason == lsv1alpha1.PickupTimeoutReason

@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// jobProtocol is the Landscaper of [contract.RevisionJobID].
+// jobProtocol implements [contract.RevisionJobID].
 type jobProtocol struct{}
 
 func (jobProtocol) jobs() bool { return true }
@@ -57,10 +57,10 @@ func (jobProtocol) pendingSince(di *lsv1alpha1.DeployItem) (time.Time, bool) {
 	return s.JobIDGenerationTime.Time, !pickedUp
 }
 
-// enforce does nothing: the deployer ends a job in time.
+// enforce does nothing, because the deployer enforces the deadline of a job.
 func (jobProtocol) enforce(context.Context, *Landscaper, *lsv1alpha1.DeployItem) error { return nil }
 
-// keptErrors is how many errors the history of an item has at most.
+// keptErrors is the maximum number of errors in the history of an item.
 const keptErrors = 5
 
 // lastErrors returns the history with one more error.

@@ -13,14 +13,14 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// Trace collects the steps of passes: give its Observe to
-// DeployerArgs.Observe. The zero value is ready; it is safe for concurrent use.
+// Trace collects the steps of reconciles. Set its Observe as DeployerArgs.Observe. The zero value is ready to use. It
+// is safe for concurrent use.
 type Trace struct {
 	mu    sync.Mutex
 	steps map[types.NamespacedName][]deployerlib.Step
 }
 
-// Observe takes a step.
+// Observe records a step.
 func (t *Trace) Observe(s deployerlib.Step) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -37,15 +37,15 @@ func (t *Trace) Steps(item types.NamespacedName) []deployerlib.Step {
 	return append([]deployerlib.Step(nil), t.steps[item]...)
 }
 
-// Forget drops the steps of an item.
+// Forget removes the steps of an item.
 func (t *Trace) Forget(item types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.steps, item)
 }
 
-// String writes the passes over an item as lines that are the same at every
-// run, each pass under a line of its own:
+// String returns the reconciles of an item as lines that are the same in every run. Each reconcile begins with a line
+// of its own:
 //
 //	pass 1
 //	start → proceed

@@ -6,18 +6,19 @@ import "context"
 
 type contextKey struct{}
 
-// NewContext returns a context that carries p as the running patch. The caller sends the patch in the end, as deployerlib does for a
-// deploy item.
+// NewContext returns a context that carries p as the running patch. The caller must send the patch later, as
+// deployerlib does for a deploy item.
 func NewContext(ctx context.Context, p *Patch) context.Context {
 	return context.WithValue(ctx, contextKey{}, p)
 }
 
-// FromContext returns the running patch, or nil if ctx carries none. What is noted in it goes out with the next write of the code that
-// made the context.
+// FromContext returns the running patch, or nil if ctx carries none. The code that created the context sends the
+// changes in it with its next write.
 //
-// In a deployer built with deployerlib it is the patch of the deploy item. Calls of the deployer have one, and hooks from
-// AfterResponsibilityCheck on. Start and DuringResponsibilityCheck have none, since the item may belong to another deployer. What is
-// noted after the hook or the call returned may be dropped.
+// In a deployer built with deployerlib it is the patch of the deploy item. It is available to calls of the deployer,
+// and to hooks from AfterResponsibilityCheck on. It is not available to the hooks Start and DuringResponsibilityCheck,
+// because the item may belong to another deployer. Changes that are added after the hook or the call returned may be
+// dropped.
 func FromContext(ctx context.Context) *Patch {
 	p, _ := ctx.Value(contextKey{}).(*Patch)
 	return p

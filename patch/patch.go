@@ -14,34 +14,37 @@ import (
 	"github.com/deployerkit/deployerkit/internal/patching"
 )
 
-// Func changes the raw body of an object in place. The body is a deep copy of the freshest one that was seen, as it is stored: objects
-// are map[string]any, lists []any, numbers int64 or float64. What the function puts in may be anything that can be expressed in JSON.
-// A nil value is stored as an explicit null.
+// Func changes the raw body of an object in place. The body is a deep copy of the latest known version, as it is
+// stored: objects are map[string]any, lists []any, numbers int64 or float64. The function may add any value that can be
+// expressed in JSON. A nil value is stored as an explicit null.
 //
-// It is called again after a conflict, on a newer body, so it must look before it changes: see landscapertest.Idempotent. An error
-// ends Apply before anything more is sent.
+// After a conflict it is called again with a newer body, so it must be idempotent; see landscapertest.Idempotent. If it
+// returns an error, Apply sends nothing more and returns the error.
 type Func = patching.Func
 
-// Typed makes a Func out of a function on a Go type, usually that of the object:
+// Typed returns a Func that calls fn with the body converted to a Go type, usually that of the object:
 //
 //	p.Append(patch.Typed(func(cm *corev1.ConfigMap) error { … }))
 //
-// Only what fn changes is changed. What the type does not declare stays as it is, also in the items of lists: an item is recognised by
-// its key (the patchMergeKey of the list in the Go type, otherwise "name"), an item that had no key by being equal, by what it has in
-// common, or by its position. An item with another key is another item.
+// Only what fn changes is changed. Fields that the type does not declare are kept, including those in the items of
+// lists. An item is identified by its key (the patchMergeKey of the list in the Go type, otherwise "name"). An item
+// without a key is identified by equality, by common content, or by its position. An item with another key is another
+// item.
 //
-// Setting a field to a value that its tag leaves out (omitempty) removes it. An object that did not exist is stored as Go shows it.
+// Setting a field to a value that its tag omits (omitempty) removes it. An object that did not exist before is stored
+// as Go encodes it.
 //
-// The Func returns the errors of fn, and an error if the body does not fit the type or the result cannot be expressed in JSON.
+// The Func returns the errors of fn, and an error if the body does not fit the type or the result cannot be expressed
+// in JSON.
 func Typed[T any](fn func(*T) error) Func { return patching.Typed(fn) }
 
-// Patch collects changes of one object: merge changes (see View) and functions. The zero value is an empty patch, ready to be used. It
-// is safe for concurrent use. Functions run outside of its lock, on the goroutine that calls Apply, Fold or Preview. Do not copy a
-// Patch after first use.
+// Patch collects changes of one object: merge changes (see View) and functions. The zero value is an empty patch that
+// is ready to use. A Patch is safe for concurrent use. Functions run on the goroutine that calls Apply, Fold or
+// Preview, without holding the lock of the patch. Do not copy a Patch after first use.
 type Patch struct {
 	mu      sync.Mutex
 	changes map[string]any
-	places  map[string][]string // by path: where views noted changes
+	places  map[string][]string // by path: where views recorded changes
 	faults  map[string]fault    // by path: values that JSON cannot express
 	fns     []Func
 }
@@ -52,15 +55,15 @@ type fault struct {
 	err  error
 }
 
-// Append adds functions behind those that are there. nil functions are left out.
+// Append adds functions after the existing ones. It ignores nil functions.
 func (p *Patch) Append(fns ...Func) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fns = append(p.fns, given(fns)...)
 }
 
-// Insert adds functions in front of the function with that index: 0 is the front. An index beyond either end means that end. nil
-// functions are left out.
+// Insert adds functions before the function with the given index. An index beyond either end means that end. It ignores
+// nil functions.
 func (p *Patch) Insert(index int, fns ...Func) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +82,7 @@ func (p *Patch) Functions() int {
 	return len(p.fns)
 }
 
-// Empty reports whether there are neither changes nor functions. A patch that is not empty may still turn out to change nothing.
+// Empty reports whether there are neither changes nor functions. A patch that is not empty may still change nothing.
 func (p *Patch) Empty() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,8 +92,8 @@ func (p *Patch) Empty() bool {
 // Clear removes all changes and all functions.
 func (p *Patch) Clear() { p.Take() }
 
-// Take moves everything that p holds into a new patch and leaves p empty. It is for senders of a running patch: what is noted while
-// they send stays in p, for the next time.
+// Take moves all changes and functions of p to a new patch and leaves p empty. It is for code that sends a running
+// patch: changes that are added during the write stay in p for the next write.
 func (p *Patch) Take() *Patch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,10 +102,11 @@ func (p *Patch) Take() *Patch {
 	return taken
 }
 
-// Fold returns the body as it would be after the patch: first the merge changes, then the functions, each on the result of the one
-// before. body is not changed and nothing is sent.
+// Fold returns the body as it would be after the patch. It applies the merge changes first and then the functions, each
+// to the result of the previous one. It does not change body and sends nothing.
 //
-// It returns the error of a function, and a *FieldError for a value that JSON cannot express or a path that leads through a list.
+// It returns the error of a function, or a *FieldError for a value that JSON cannot express or a path that leads
+// through a list.
 func (p *Patch) Fold(body map[string]any) (map[string]any, error) {
 	content, err := p.content()
 	if err != nil {
@@ -111,11 +115,11 @@ func (p *Patch) Fold(body map[string]any) (map[string]any, error) {
 	return content.Fold(body)
 }
 
-// Preview is Fold for objects, typed or unstructured: it returns a changed copy of obj, of the same Go type. Functions see only what
-// obj shows.
+// Preview is Fold for typed or unstructured objects: it returns a changed copy of obj with the same Go type. Functions
+// see only what obj contains.
 //
-// It returns the errors of Fold, an error if the result does not fit the type, and a *FieldError for a field that the type does not
-// have.
+// It returns the errors of Fold, an error if the result does not fit the type, and a *FieldError for a field that the
+// type does not have.
 func (p *Patch) Preview(obj client.Object) (client.Object, error) {
 	content, err := p.content()
 	if err != nil {
@@ -124,21 +128,24 @@ func (p *Patch) Preview(obj client.Object) (client.Object, error) {
 	return content.Preview(obj)
 }
 
-// Apply sends the patch in the fewest calls: none when nothing would change, one when the change is in the main resource or in the
-// status, otherwise one for each, the main resource first. A kind without a status subresource takes both in one.
+// Apply sends the patch with as few calls as possible: none if nothing would change, one if only the main resource or
+// only the status changes, and otherwise one for each, the main resource first. A kind without a status subresource
+// needs only one call.
 //
-// obj is the object as it was seen last, typed or unstructured. Afterwards it is what the API server returned. For merge changes alone
-// it may also be just kind, namespace and name: then they are sent without looking whether they change anything.
+// obj is the last known version of the object, typed or unstructured. Afterwards it has the content that the API server
+// returned. If the patch has only merge changes, obj may consist of kind, namespace and name; the patch is then sent
+// without a check for changes.
 //
-// Merge changes alone are a JSON merge patch of the object with the UID of obj (see Locked). With functions everything is one JSON
-// patch of the version that they saw: after a conflict the object is read and the functions run again, a bounded number of times (see
-// Attempts), with what is left only. The patch itself stays as it is. Functions on a typed object cost one read first, since Go types
-// do not show all that is stored.
+// A patch with only merge changes is sent as a JSON merge patch of the object with the UID of obj (see Locked). A patch
+// with functions is sent as one JSON patch of the version that the functions saw. After a conflict Apply reads the
+// object and runs the functions again with what is left to do, a limited number of times (see Attempts). Apply does not
+// change p. Functions on a typed object need a read first, because Go types do not contain everything that is stored.
 //
-// An object that is gone is no error: see Result.Gone. Errors wrap the answer of the API server, so apierrors.IsConflict, IsInvalid
-// and so on work. A *SizeError reports that the object is too large, a *RightsError that it may not be written at all, a *FieldError a
-// change that cannot be made. Errors of functions are returned as well. The errors of this package never contain content of the
-// object. Those of the API server may.
+// An object that no longer exists is not an error; see Result.Gone. Errors wrap the error of the API server, so that
+// apierrors.IsConflict, IsInvalid and similar functions work. A *SizeError reports that the object is too large, a
+// *RightsError that neither a patch nor an update is allowed, and a *FieldError a change that cannot be made. Errors of
+// functions are returned as well. The errors of this package never contain content of the object, but those of the API
+// server may.
 func (p *Patch) Apply(ctx context.Context, c client.Client, obj client.Object, opts ...Option) (Result, error) {
 	content, err := p.content()
 	if err != nil {
@@ -160,7 +167,7 @@ func (p *Patch) Apply(ctx context.Context, c client.Client, obj client.Object, o
 	return result, err
 }
 
-// content takes a copy, so that the patch may go on changing.
+// content returns a copy of the content, so that the patch may continue to change.
 func (p *Patch) content() (patching.Content, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +192,7 @@ func fromContent(content patching.Content) *Patch {
 	return p
 }
 
-// dropFaults forgets the errors of values at the path, below it and above it. The lock is held.
+// dropFaults removes the errors of values at the path, below it and above it. The caller holds the lock.
 func (p *Patch) dropFaults(path []string) {
 	maps.DeleteFunc(p.faults, func(_ string, f fault) bool {
 		shared := min(len(f.path), len(path))
@@ -193,7 +200,8 @@ func (p *Patch) dropFaults(path []string) {
 	})
 }
 
-// plain returns the plain JSON value of what is set at the path, and notes what JSON cannot express. The lock is held.
+// plain returns the plain JSON value of what is set at the path, and records an error if JSON cannot express it. The
+// caller holds the lock.
 func (p *Patch) plain(path []string, value any) (any, bool) {
 	if members, isObject := value.(map[string]any); isObject && members != nil {
 		out := make(map[string]any, len(members))

@@ -4,33 +4,33 @@ package patch
 
 import "github.com/deployerkit/deployerkit/internal/patching"
 
-// Result is what Apply did, also after an error.
+// Result is what Apply did. It is also set if Apply returns an error.
 type Result struct {
-	// Calls are the writes in their order, with those that failed. There are none if nothing had to change.
+	// Calls are the writes in their order, including failed ones. It is empty if nothing had to change.
 	Calls []Call
-	// Attempts is how often sending was tried: 0 if nothing had to change, 1 without a conflict.
+	// Attempts is the number of attempts to send the patch: 0 if nothing had to change, and 1 without a conflict.
 	Attempts int
-	// Reads is how often the object was read: before functions on a typed object, after conflicts, and before updates where patches
-	// are forbidden.
+	// Reads is the number of reads of the object: before functions on a typed object, after conflicts, and before
+	// updates where patches are forbidden.
 	Reads int
-	// Body is the raw object as the API server returned it last, or as it was handed in if there was no call. It is nil if the
-	// object is gone. It is the caller's own.
+	// Body is the raw object as the API server last returned it, or as it was passed to Apply if there was no call. It
+	// is nil if the object is gone. The caller may change it.
 	Body map[string]any
-	// Gone means that the object does not exist any more, is another one of the same name, or is about to go since the patch removed
-	// its last finalizer. What was still to be sent is dropped.
+	// Gone reports that the object no longer exists, was replaced by another one with the same name, or is about to be
+	// removed because the patch removed its last finalizer. Changes that were not sent by then are dropped.
 	Gone bool
-	// Warnings name, path first, the fields that the API server silently left out. They are also logged with the logger of the
-	// context.
+	// Warnings lists the fields that the API server silently dropped, each with its path first. They are also logged
+	// with the logger of the context.
 	Warnings []string
-	// Left holds what was not applied when Apply returns an error: after the main resource was written only the part for the status.
-	// Functions in it keep to that part. It is nil if nothing is left.
+	// Left holds what was not applied if Apply returns an error. After the main resource was written, it holds only the
+	// part for the status, and its functions change only the status. It is nil if nothing is left.
 	Left *Patch
 }
 
 // Call is one write. Its Type is the content type of a patch, and empty for an update.
 type Call = patching.Call
 
-// FieldError reports a field that cannot be changed as requested, with its path. Find it with errors.As.
+// FieldError reports a field that cannot be changed as requested, with its path. Use errors.As to find it.
 type FieldError = patching.FieldError
 
 // SizeError reports that the API server refused a write because of the size of the whole object.

@@ -10,42 +10,44 @@ import (
 	"github.com/deployerkit/deployerkit/internal/patching"
 )
 
-// View is a place in a patch's dictionary of merge changes. It may be made before the place exists, and reading through it creates
-// nothing. Values are JSON values. What goes in and comes out is copied.
+// View is a place in the merge changes of a patch. It may be created before the place exists, and reading from it
+// creates nothing. Values are JSON values. View copies all values that are set or returned.
 type View struct {
 	patch *Patch
 	path  []string
 }
 
-// Body is the whole dictionary.
+// Body returns the view of the whole object.
 func (p *Patch) Body() View { return View{patch: p} }
 
-// Metadata is the object's metadata.
+// Metadata returns the view of the object's metadata.
 func (p *Patch) Metadata() View { return p.Body().In("metadata") }
 
-// Labels are the object's labels.
+// Labels returns the view of the object's labels.
 func (p *Patch) Labels() View { return p.Metadata().In("labels") }
 
-// Annotations are the object's annotations.
+// Annotations returns the view of the object's annotations.
 func (p *Patch) Annotations() View { return p.Metadata().In("annotations") }
 
-// Spec is the object's spec.
+// Spec returns the view of the object's spec.
 func (p *Patch) Spec() View { return p.Body().In("spec") }
 
-// Status is the object's status. Where it is a subresource it goes there, otherwise with the body.
+// Status returns the view of the object's status. It is written to the status subresource if the kind has one.
 func (p *Patch) Status() View { return p.Body().In("status") }
 
-// In is the place below the keys. The items of lists are no places: Apply returns a *FieldError if the path leads through a list.
+// In returns the view below the given keys. The items of lists have no view: Apply returns a *FieldError if the path
+// leads through a list.
 func (v View) In(keys ...string) View {
 	return View{patch: v.patch, path: slices.Concat(v.path, keys)}
 }
 
-// Set notes a value for the field, instead of what was noted for it before. nil deletes the field from the object. Forget removes the
-// note. Objects are merged recursively into what is stored, and nil deletes there too. Every other value, lists included, replaces what
-// is stored. A noted value above this place that is no object gives way.
+// Set records value for the field key and replaces what was recorded for it before. A nil value deletes the field from
+// the object; to remove the record instead, use Forget. Objects are merged recursively into the stored object, and a
+// nil value in them deletes a field too. Every other value, including a list, replaces the stored value. A recorded
+// value above this place that is not an object is overwritten.
 //
-// value may be anything that can be expressed in JSON. If it cannot, Apply, Fold and Preview return a *FieldError until the value is
-// set again or forgotten.
+// value may be anything that can be expressed in JSON. If it cannot, Apply, Fold and Preview return a *FieldError until
+// the value is set again or forgotten.
 func (v View) Set(key string, value any) {
 	v.patch.mu.Lock()
 	defer v.patch.mu.Unlock()
@@ -57,8 +59,8 @@ func (v View) Set(key string, value any) {
 	}
 }
 
-// Get returns what is noted for the field: nil and true if it will be deleted, nil and false if nothing is noted. It does not look at
-// the object.
+// Get returns what is recorded for the field: nil and true if it will be deleted, nil and false if nothing is recorded.
+// It does not read the object.
 func (v View) Get(key string) (any, bool) {
 	v.patch.mu.Lock()
 	defer v.patch.mu.Unlock()
@@ -67,21 +69,22 @@ func (v View) Get(key string) (any, bool) {
 	return value, exists
 }
 
-// Forget removes what was noted for the field and below it: the object keeps what it has.
+// Forget removes what is recorded for the field and below it, so that the field of the object does not change.
 func (v View) Forget(key string) {
 	v.patch.mu.Lock()
 	defer v.patch.mu.Unlock()
 	v.forget(key)
 }
 
-// Len returns the number of fields that have something noted, directly at this place.
+// Len returns the number of fields directly at this place for which something is recorded.
 func (v View) Len() int {
 	v.patch.mu.Lock()
 	defer v.patch.mu.Unlock()
 	return len(v.find())
 }
 
-// All goes over what is noted directly at this place, sorted by key. It goes over a copy, so the loop may change the patch.
+// All iterates over what is recorded directly at this place, sorted by key. It iterates over a copy, so the loop may
+// change the patch.
 func (v View) All() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		v.patch.mu.Lock()
@@ -95,7 +98,7 @@ func (v View) All() iter.Seq2[string, any] {
 	}
 }
 
-// forget removes the note for the field, its errors, and the places that are empty then. The lock is held.
+// forget removes the record for the field, its errors, and places that are empty afterwards. The caller holds the lock.
 func (v View) forget(key string) {
 	path := append(slices.Clone(v.path), key)
 	maps.DeleteFunc(v.patch.faults, func(_ string, f fault) bool {
@@ -111,7 +114,7 @@ func (v View) forget(key string) {
 	}
 }
 
-// find returns the place, nil if it does not exist. The lock is held.
+// find returns the place, or nil if it does not exist. The caller holds the lock.
 func (v View) find() map[string]any {
 	at := v.patch.changes
 	for _, key := range v.path {
@@ -120,7 +123,7 @@ func (v View) find() map[string]any {
 	return at
 }
 
-// make returns the place and creates it where needed. The lock is held.
+// make returns the place and creates it if necessary. The caller holds the lock.
 func (v View) make() map[string]any {
 	p := v.patch
 	if p.changes == nil {

@@ -17,27 +17,28 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/netguard"
 )
 
-// access is how to reach a target, after all checks: the only thing that clients are made of. Nothing in it can name a
-// program, a file or another identity.
+// access describes how to reach a target, after all checks. Clients are made only from an access. Nothing in it can
+// refer to a program, a file or another identity.
 type access struct {
 	server             string
 	tlsServerName      string
-	ca                 []byte // empty: the roots of the system
+	ca                 []byte // if it is empty, the root certificates of the system are used
 	insecure           bool
 	disableCompression bool
 	proxy              string
-	// ours: the operator's own server. Its host needs no check.
+	// ours is set if the server is the operator's own. Its host is not checked.
 	ours bool
 	credentials
 }
 
-// credentials are the part of an access that changes from time to time. Never print them.
+// credentials are the part of an access that may change over time. Never print them.
 type credentials struct {
 	token     string
 	cert, key []byte
 }
 
-// newAccess reads what passed the checks of clusterFields and userFields, and checks what goes over several fields.
+// newAccess reads what passed the checks of clusterFields and userFields, and performs the checks that involve several
+// fields.
 func newAccess(cluster, user entry) (*access, error) {
 	a := &access{
 		server:        text(cluster.fields, "server"),
@@ -72,7 +73,7 @@ func newAccess(cluster, user entry) (*access, error) {
 	return a, nil
 }
 
-// config is the choke point: every REST config for a target is made here.
+// config creates the REST config for a target. Every REST config for a target is created here.
 func (a *access) config(p Policy) *rest.Config {
 	cfg := &rest.Config{
 		Host:        a.server,
@@ -97,7 +98,7 @@ func (a *access) dial(p Policy) func(context.Context, string, string) (net.Conn,
 	return netguard.Dial(fault(fieldServer, privateServer))
 }
 
-// path is that of the server, in front of those of the API.
+// path returns the path of the server, which precedes the paths of the API.
 func (a *access) path() string {
 	u, err := url.Parse(a.server)
 	if err != nil {
@@ -118,11 +119,11 @@ func isCA(pem []byte) bool {
 	return x509.NewCertPool().AppendCertsFromPEM(pem)
 }
 
-// ErrRedirect is the error of a request that the target answered with a redirect. Following one would send the
-// credentials to wherever the target says.
+// ErrRedirect is the error of a request to which the target responded with a redirect. Following it would send the
+// credentials to a server that the target chooses.
 var ErrRedirect = errors.New("the server answered with a redirect, which is not followed")
 
-// noRedirects refuses redirects where every HTTP client on top of it is held to it.
+// noRedirects rejects redirects for every HTTP client that uses it.
 type noRedirects struct{ next http.RoundTripper }
 
 func (t *noRedirects) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -137,5 +138,5 @@ func (t *noRedirects) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper returns the wrapped transport. client-go uses it.
 func (t *noRedirects) WrappedRoundTripper() http.RoundTripper { return t.next }

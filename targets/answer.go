@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// smallAnswer is how many bytes of an answer are read without asking anybody.
+	// smallAnswer is how many bytes of a response are read without a claim on the budget.
 	smallAnswer = 64 << 10
-	// smallCost is how much memory decoding may take without asking anybody.
+	// smallCost is how much memory decoding may take without a claim on the budget.
 	smallCost = 1 << 20
-	// largeAnswerTime is how long the rest of a large answer may take.
+	// largeAnswerTime is how long reading the rest of a large response may take.
 	largeAnswerTime = 5 * time.Second
-	// decodedPerSecond is how fast answers are decoded, at least, in bytes of their cost. For callers without Hold.
+	// decodedPerSecond is the assumed minimum speed of decoding, in bytes of cost. It is for callers without Hold.
 	decodedPerSecond = 32 << 20
 )
 
 var errSlow = fmt.Errorf("the rest of a large answer did not come within %s", largeAnswerTime)
 
-// answers is what reading answers of one target needs.
+// answers reads the responses of one target within the limits.
 type answers struct {
 	limits   *Limits
 	base     string // path of the server
@@ -41,13 +41,13 @@ type answers struct {
 	hit      func(limit string) // of the metrics
 }
 
-// class is what an answer is about.
+// class is the kind of content of a response.
 type class struct {
 	name, what, option string
 	limit              int64
 }
 
-// classOf tells a list from an object, and both from what is said about kinds.
+// classOf returns the class of the response to a request: a list, an object, or discovery data.
 func (a *answers) classOf(req *http.Request) class {
 	l := a.limits
 	path, _ := strings.CutPrefix(req.URL.Path, a.base)
@@ -73,8 +73,7 @@ func (a *answers) classOf(req *http.Request) class {
 	return class{"object", "one object", "Object", l.Object}
 }
 
-// onlyJSON removes other formats from what a request accepts: what they take when they are decoded cannot be seen
-// before.
+// onlyJSON removes other formats from what a request accepts, because the cost of decoding them cannot be estimated.
 func onlyJSON(header http.Header) {
 	var keep []string
 	for one := range strings.SplitSeq(header.Get("Accept"), ",") {
@@ -90,8 +89,8 @@ func onlyJSON(header http.Header) {
 	header.Set("Accept", strings.Join(keep, ","))
 }
 
-// read replaces the body of an answer by what was read of it: all of it, or an error. Nothing is decoded that is too
-// large, too deep, or has too many values.
+// read replaces the body of a response by its content, read in full, or returns an error. It rejects content that is
+// too large, too deep, or has too many values before anything is decoded.
 func (a *answers) read(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request, resp *http.Response, token string, turn *turn) error {
 	if resp.StatusCode >= http.StatusBadRequest {
 		return readError(resp, token)
@@ -122,7 +121,7 @@ func (a *answers) count(c class, err error) {
 	}
 }
 
-// readError reads the beginning of an error, which may quote what it was sent.
+// readError reads the beginning of an error response, which may quote the request.
 func readError(resp *http.Response, token string) error {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
@@ -134,11 +133,11 @@ func readError(resp *http.Response, token string) error {
 	return nil
 }
 
-// body is an answer that has been read.
+// body is the body of a response that has been read.
 type body struct {
 	bytes.Buffer
 	claim *budget.Claim // for its bytes
-	guess func()        // ends the claim for decoding it, if no caller does
+	guess func()        // ends the claim for decoding if no caller does
 	once  sync.Once
 }
 
@@ -152,7 +151,7 @@ func (b *body) Close() error {
 	return nil
 }
 
-// receive reads an answer. A large one needs its share of the budget before more than its beginning is read.
+// receive reads a response. Before it reads more than the beginning of a large one, it claims a part of the budget.
 func (a *answers) receive(ctx context.Context, cancel context.CancelCauseFunc, c class, resp *http.Response, turn *turn) (*body, error) {
 	b := &body{}
 	if resp.ContentLength > c.limit {
@@ -191,7 +190,7 @@ func (a *answers) receive(ctx context.Context, cancel context.CancelCauseFunc, c
 	return b, err
 }
 
-// admit waits until the answer may be decoded.
+// admit waits until the response may be decoded.
 func (a *answers) admit(ctx context.Context, req *http.Request, resp *http.Response, b *body, turn *turn) error {
 	if b.Len() == 0 {
 		return nil
@@ -226,7 +225,8 @@ func (a *answers) admit(ctx context.Context, req *http.Request, resp *http.Respo
 	return nil
 }
 
-// isReadable refuses what the request did not ask for. Texts, such as the logs of pods, are not decoded.
+// isReadable returns an error for content that the request did not ask for. Texts, such as the logs of pods, are not
+// decoded.
 func isReadable(req *http.Request, resp *http.Response) error {
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil || kind == "application/json" || strings.HasPrefix(kind, "text/") || strings.Contains(req.Header.Get("Accept"), kind) {

@@ -21,13 +21,14 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/pacer"
 )
 
-// refusedAgainAfter is the least time between two looks at a secret whose content the target goes on refusing.
+// refusedAgainAfter is the minimum time between two reads of a secret whose credentials the target keeps rejecting.
 const refusedAgainAfter = 10 * time.Second
 
-// Client is the access to one target, shared by all deploy items that are deployed there. It stays the same when
-// credentials change. Its RESTMapper asks the target once, and again for an unknown kind, at most every ten seconds; a
-// call of its Reset (meta.MaybeResetRESTMapper) lifts that limit once. There is no client-side rate limit: bound what
-// runs at once. It is safe for concurrent use; do not keep it longer than for one run unless it is pinned.
+// Client is the access to one target. All deploy items of the target share it, and it stays the same when credentials
+// change. Its RESTMapper discovers the kinds of the target once, and again for an unknown kind, at most every ten
+// seconds; a call of its Reset (meta.MaybeResetRESTMapper) lifts that limit once. There is no client-side rate limit,
+// so the caller must limit concurrency. A Client is safe for concurrent use. Do not keep it for longer than one run
+// unless it is pinned.
 type Client struct {
 	client.Client
 
@@ -36,10 +37,10 @@ type Client struct {
 	http   *http.Client
 	wire   *wire
 	mapper *mapper
-	ctx    context.Context // the life of the client
+	ctx    context.Context // cancelled at the end of the client's life
 	end    context.CancelFunc
 
-	// Guarded by the pool's lock.
+	// The lock of the pool guards the fields below.
 	key, place string
 	ties       map[types.NamespacedName]struct{} // the Targets that use it
 	pins       int
@@ -47,23 +48,24 @@ type Client struct {
 
 	mu         sync.Mutex
 	connected  bool
-	connecting context.Context // of the attempt that is under way: done when the attempt or GetTimeout ends
-	forgotten  time.Time       // when its credentials were last refused
+	connecting context.Context // of the attempt in progress; done when the attempt or GetTimeout ends
+	forgotten  time.Time       // when its credentials were last rejected
 }
 
-// Config returns a REST config for other kinds of clients, such as metadata or dynamic ones. It holds no credentials: its
-// transport adds them, also after they changed. The caller may change the copy.
+// Config returns a REST config for other kinds of clients, such as metadata or dynamic ones. It contains no
+// credentials. Its transport adds the current ones to each request. The caller may change the returned copy.
 func (c *Client) Config() *rest.Config { return rest.CopyConfig(c.cfg) }
 
-// HTTPClient returns what carries this client's requests, for constructors like metadata.NewForConfigAndClient.
+// HTTPClient returns the HTTP client, for constructors like metadata.NewForConfigAndClient.
 func (c *Client) HTTPClient() *http.Client { return c.http }
 
-// Done is closed when the client is no longer part of its pool: it was not used for long, its credentials moved on, or
-// the pool was closed. Watches then end.
+// Done returns a channel that is closed when the client leaves its pool: it was not used for a long time, its
+// credentials were replaced, or the pool was closed. Watches then end.
 func (c *Client) Done() <-chan struct{} { return c.ctx.Done() }
 
-// Pin keeps the client in its pool for as long as it has watches, whatever else is used. Each call needs one call of
-// release; further ones do nothing. false: the client has left the pool, get another one.
+// Pin keeps the client in its pool until release is called, for example while it has watches. Call release once per
+// call of Pin; further calls do nothing. If ok is false, the client has left the pool, and the caller must get another
+// one.
 func (c *Client) Pin() (release func(), ok bool) {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
@@ -74,9 +76,9 @@ func (c *Client) Pin() (release func(), ok bool) {
 	return sync.OnceFunc(func() { c.pool.unpin(c) }), true
 }
 
-// Invalidate says that the target refused the credentials: tokens are created anew, and secrets are read again when
-// their Target is resolved next. Answers with code 401 do that by themselves, at once the first time and then at most every ten
-// seconds.
+// Invalidate reports that the target rejected the credentials. Tokens are then created anew, and secrets are read again
+// when their Target is next resolved. Responses with code 401 do this automatically, the first time immediately and
+// then at most every ten seconds.
 func (c *Client) Invalidate() {
 	if current := c.wire.link.Load(); current.tokens != nil {
 		current.tokens.Drop()
@@ -84,7 +86,7 @@ func (c *Client) Invalidate() {
 	c.pool.forget(c)
 }
 
-// refused handles an answer with code 401.
+// refused handles a response with code 401.
 func (c *Client) refused(l *link, token string) {
 	c.pool.metrics.event("unauthorized")
 	if l.tokens != nil {
@@ -103,7 +105,7 @@ func (c *Client) refused(l *link, token string) {
 	}
 }
 
-// newClient makes a client without asking the target anything.
+// newClient creates a client without a request to the target.
 func (p *Pool) newClient(m *clientConfig, namespace string) (*Client, error) {
 	l, err := newLink(m.access.config(p.o.Policy), m.tokens)
 	if err != nil {
@@ -128,7 +130,7 @@ func (p *Pool) newClient(m *clientConfig, namespace string) (*Client, error) {
 	}
 	if err := c.build(); err != nil {
 		c.end()
-		return nil, fmt.Errorf("make client: %w", err)
+		return nil, fmt.Errorf("create client: %w", err)
 	}
 	return c, nil
 }
@@ -148,7 +150,7 @@ func (c *Client) build() error {
 	return err
 }
 
-// rotate swaps the credentials inside. Requests under way end with the old ones.
+// rotate replaces the credentials. Requests in progress continue with the old ones.
 func (c *Client) rotate(m *clientConfig) error {
 	l, err := newLink(m.access.config(c.pool.o.Policy), m.tokens)
 	if err != nil {
@@ -163,8 +165,8 @@ func (c *Client) rotate(m *clientConfig) error {
 	return nil
 }
 
-// await returns nil as soon as the target answered once, and otherwise an error before long: a target that is down must
-// not keep the workers that others need.
+// await returns nil as soon as the target has responded once, and otherwise an error after a short time, because a
+// target that is down must not block workers.
 func (c *Client) await(ctx context.Context) error {
 	why, due := c.wire.health.down(c.pool.o.Clock.Now())
 	attempt := c.attempt(why == nil, due)
@@ -197,8 +199,8 @@ func (c *Client) ready() error {
 	return nil
 }
 
-// attempt returns the attempt to connect that is under way, and starts one if there is none and it is time; nil if there
-// is nothing to wait for.
+// attempt returns the context of the attempt to connect that is in progress, and starts one if there is none and it is
+// due. It returns nil if there is nothing to wait for.
 func (c *Client) attempt(up, due bool) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -216,7 +218,8 @@ func (c *Client) attempt(up, due bool) context.Context {
 	return c.connecting
 }
 
-// connect asks the target, in its own time: for its kinds the first time, later for anything.
+// connect sends a request to the target, independently of the caller's deadline: a discovery the first time, a ping
+// later.
 func (c *Client) connect(done context.CancelFunc) {
 	defer done()
 	l := c.wire.link.Load()
@@ -236,8 +239,8 @@ func (c *Client) connect(done context.CancelFunc) {
 	c.connecting = nil
 }
 
-// judge takes the target down after an attempt failed, unless that says nothing: there are new credentials, another
-// request is the one that tries, or the answer waited for its share of a budget.
+// judge marks the target as down after a failed attempt, unless the failure does not prove it: the credentials are new,
+// another request makes the attempt, or the response waited for a budget.
 func (c *Client) judge(l *link, err error) {
 	if _, busy := errors.AsType[*UnreachableError](err); err == nil || busy || budget.IsExhausted(err) || c.wire.link.Load() != l {
 		return
@@ -246,7 +249,7 @@ func (c *Client) judge(l *link, err error) {
 	c.wire.health.trip(c.pool.o.Clock.Now(), c.scrub(l, err))
 }
 
-// ping takes any complete answer for a sign of life.
+// ping accepts any complete response.
 func (c *Client) ping() error {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.pool.o.ConnectTimeout, errNoAnswer)
 	defer cancel()
@@ -262,7 +265,7 @@ func (c *Client) ping() error {
 	return errors.Join(err, resp.Body.Close())
 }
 
-// scrub takes the token out of an error: it may quote what a hostile server sent back.
+// scrub removes the token from an error, which may quote what a hostile server sent back.
 func (c *Client) scrub(l *link, err error) error {
 	token := l.fixed
 	if l.tokens != nil {

@@ -17,14 +17,14 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/token"
 )
 
-// clientConfig is what a client is made of.
+// clientConfig is what a client is created from.
 type clientConfig struct {
 	access *access
 	tokens *token.Source // nil if the credentials are in access
-	// key of the client in the pool: two Targets with the same key share one. Of kubeconfigs it covers the
-	// credentials too; of service accounts the account, since its tokens come and go.
+	// key is the key of the client in the pool. Two Targets with the same key share a client. For a kubeconfig the key
+	// covers the credentials. For a service account it covers the account and not its tokens, which change.
 	key string
-	// place is what must not change when credentials are swapped.
+	// place identifies what must not change when credentials are replaced.
 	place  string
 	legacy bool
 }
@@ -86,7 +86,8 @@ func (p *Pool) oidcClientConfig(namespace string, c *oidcConfig) (*clientConfig,
 	return m, nil
 }
 
-// selfClientConfig takes the address and the CA from the Landscaper's access, and nothing that proves who the deployer is.
+// selfClientConfig uses the address and the CA of the deployer's access to the Landscaper cluster, but none of its
+// credentials.
 func (p *Pool) selfClientConfig(namespace string, c *selfConfig) (*clientConfig, error) {
 	if p.o.LandscaperClient == nil || p.o.Landscaper == nil {
 		return nil, fault("selfConfig", "this deployer cannot create tokens")
@@ -115,16 +116,16 @@ func (p *Pool) ownAccess(cfg *rest.Config) (*access, error) {
 	return &access{server: host.String(), tlsServerName: cfg.ServerName, ca: public.CAData, insecure: cfg.Insecure && p.o.Policy.AllowInsecureTLS, ours: true}, nil
 }
 
-// place identifies the server and the way to it.
+// place identifies the server and the network path to it.
 func (a *access) place() string {
 	return hash(a.server, a.tlsServerName, string(a.ca), a.proxy, fmt.Sprint(a.insecure, a.disableCompression, a.ours))
 }
 
-// hash is of the list, not of the joined text.
+// hash returns a hash of the list, which differs from one of the joined text.
 func hash(parts ...string) string {
 	text, err := json.Marshal(parts)
 	if err != nil {
-		return "" // strings always can
+		return "" // strings can always be encoded
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

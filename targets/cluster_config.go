@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// clusterConfig is the content of a Target of type kubernetes-cluster: exactly one of the four is set.
+// clusterConfig is the content of a Target of type kubernetes-cluster. Exactly one of its fields is set.
 type clusterConfig struct {
 	kubeconfig any        // the parsed kubeconfig
 	secret     *secretKey // the old form {"kubeconfig": {"secretRef": …}}
@@ -40,9 +40,9 @@ type selfConfig struct {
 }
 
 const (
-	// defaultExpiration of tokens, in seconds, as Landscaper documents it.
+	// defaultExpiration is the default lifetime of tokens in seconds, as Landscaper documents it.
 	defaultExpiration = 86400
-	// minExpiration is the least that Kubernetes grants.
+	// minExpiration is the shortest lifetime that Kubernetes grants.
 	minExpiration = 600
 )
 
@@ -55,9 +55,9 @@ var (
 	selfFields = fields{"serviceAccount": ignored, "expirationSeconds": isExpiration}
 )
 
-// readContent reads a Target's content by Landscaper's rules: an object with a kubeconfig, an oidcConfig or a selfConfig,
-// in this precedence; anything else is a kubeconfig itself. The secretRef is read from the raw document, since
-// Landscaper's own type no longer knows it.
+// readContent reads a Target's content by Landscaper's rules: an object with a kubeconfig, an oidcConfig or a
+// selfConfig, in this order of precedence. Anything else is a kubeconfig. The secretRef is read from the raw document,
+// because Landscaper's type no longer has that field.
 func readContent(t *lsv1alpha1.ResolvedTarget, p Policy) (*clusterConfig, error) {
 	if t == nil || t.Target == nil {
 		return nil, fault("target", "is missing")
@@ -84,7 +84,7 @@ func readContent(t *lsv1alpha1.ResolvedTarget, p Policy) (*clusterConfig, error)
 	return readText(tree)
 }
 
-// readText reads a kubeconfig that may be a string within the document.
+// readText reads a kubeconfig that may be a string in the document.
 func readText(tree any) (*clusterConfig, error) {
 	if inner, isString := tree.(string); isString {
 		var err error
@@ -143,7 +143,7 @@ func readOIDC(value any, p Policy) (*clusterConfig, error) {
 	}
 	audience, _ := object["audience"].([]any)
 	for _, one := range audience {
-		s, _ := one.(string) // isAudience passed it before
+		s, _ := one.(string) // isAudience has checked it
 		c.audience = append(c.audience, s)
 	}
 	switch {
@@ -193,7 +193,7 @@ func isAccountName(path string, value any, _ Policy) error {
 	return nil
 }
 
-// isAudience accepts a list of audiences that are none of the Landscaper's.
+// isAudience accepts a list of audiences that does not contain one of the Landscaper cluster.
 func isAudience(path string, value any, p Policy) error {
 	list, isList := value.([]any)
 	if !isList {

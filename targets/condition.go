@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Health is how a target answers, judged by complete responses.
+// Health is the health of a target, judged by its complete responses.
 type Health string
 
 const (
@@ -22,11 +22,12 @@ const (
 	HealthBad Health = "Bad"
 )
 
-// slowAfter is how long a request may be under way, while no response is completed, until its target is unhealthy.
+// slowAfter is how long a request may be in progress, while no response is completed, before its target counts as
+// unhealthy.
 const slowAfter = 2 * time.Second
 
-// Health returns how the target of a Target that was resolved before answers. Watches do not count. It asks nothing, and
-// returns HealthUnproven for a Target without a client.
+// Health returns the health of the cluster of a Target that was resolved before. Watches do not count. Health makes no
+// request, and returns HealthUnproven for a Target without a client.
 func (p *Pool) Health(target types.NamespacedName) Health {
 	p.mu.Lock()
 	known := p.ties[target]
@@ -37,7 +38,7 @@ func (p *Pool) Health(target types.NamespacedName) Health {
 	return known.client.wire.health.state(p.o.Clock.Now())
 }
 
-// state is the health as others see it.
+// state returns the health at a time.
 func (h *health) state(now time.Time) Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,14 +59,14 @@ func (h *health) state(now time.Time) Health {
 	return HealthGood
 }
 
-// turn is a request as the health of its target sees it.
+// turn is a request, for the health of its target.
 type turn struct {
 	h   *health
 	clk clock.PassiveClock
 	id  uint64
 }
 
-// begin notes that a request is under way until pause.
+// begin records that a request is in progress until pause.
 func (h *health) begin(clk clock.PassiveClock) *turn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,21 +79,21 @@ func (h *health) begin(clk clock.PassiveClock) *turn {
 	return t
 }
 
-// pause notes that the request is over, or waits for the deployer.
+// pause records that the request has ended, or waits for the deployer.
 func (t *turn) pause() {
 	t.h.mu.Lock()
 	defer t.h.mu.Unlock()
 	delete(t.h.underWay, t.id)
 }
 
-// resume notes that the request waits for its target again.
+// resume records that the request waits for its target again.
 func (t *turn) resume() {
 	t.h.mu.Lock()
 	defer t.h.mu.Unlock()
 	t.h.underWay[t.id] = t.clk.Now()
 }
 
-// complete notes that the response is here, before the request is over.
+// complete records that the response has arrived, before the request ends.
 func (t *turn) complete() {
 	t.pause()
 	t.h.report(t.clk.Now(), nil)

@@ -11,31 +11,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Reason says what kept a Target from being resolved.
+// Reason is why a Target could not be resolved.
 type Reason string
 
 const (
-	// SecretMissing means that the referenced secret does not exist. It may come; secrets are not watched, so try
-	// again after a while.
+	// SecretMissing means that the referenced secret does not exist. It may be created later. Secrets are not watched,
+	// so retry after a while.
 	SecretMissing Reason = "SecretMissing"
-	// SecretUnreadable means that the API server did not answer, or refused. Try again after a while.
+	// SecretUnreadable means that the API server did not respond or refused the request. Retry after a while.
 	SecretUnreadable Reason = "SecretUnreadable"
-	// SpecInvalid means that the Target itself is wrong, until it is changed.
+	// SpecInvalid means that the Target itself is invalid until it is changed.
 	SpecInvalid Reason = "SpecInvalid"
-	// ContentInvalid means that the secret exists but lacks the key, or that a value is not YAML. It
-	// stays so until the secret is changed, which triggers nothing.
+	// ContentInvalid means that the secret exists but lacks the key, or that a value is not YAML. A change of the
+	// secret is required, which triggers no reconcile.
 	ContentInvalid Reason = "ContentInvalid"
 )
 
-// ResolveError says why a Target could not be resolved. Find it with errors.As. Its text names the
-// Target, the secret and at most a key, never any content.
+// ResolveError is the error of a Target that could not be resolved. Use errors.As to find it. Its text contains the
+// names of the Target and the secret and possibly a key, but no content.
 type ResolveError struct {
 	Reason Reason
-	// Target is the Target that was to be resolved.
+	// Target is the name of the Target.
 	Target types.NamespacedName
 	// Secret is the name of the referenced secret in the Target's namespace.
 	Secret string
-	// Err is the cause: the API server's answer, or what is wrong.
+	// Err is the cause: the error of the API server, or what is invalid.
 	Err error
 }
 
@@ -51,8 +51,7 @@ func (e *ResolveError) Unwrap() error {
 	return e.Err
 }
 
-// ConfigFault reports whether the fault is in what users configured, the Target or the content of its
-// secret, so that only they can repair it.
+// ConfigFault reports whether the fault is in the Target or the content of its secret, so that only users can fix it.
 func (e *ResolveError) ConfigFault() bool {
 	return e.Reason == SpecInvalid || e.Reason == ContentInvalid
 }
@@ -61,8 +60,8 @@ func failed(t *lsv1alpha1.Target, reason Reason, cause error) *ResolveError {
 	return &ResolveError{Reason: reason, Target: client.ObjectKeyFromObject(t), Secret: t.Spec.SecretRef.Name, Err: cause}
 }
 
-// SelectorError holds what is wrong with target selectors. Its text is one line with all paths; the
-// single faults can also be found with errors.As as *field.Error.
+// SelectorError lists the faults of target selectors. Its text is one line with all paths. The individual faults can be
+// found with errors.As as *field.Error.
 type SelectorError struct {
 	// Faults has at least one item.
 	Faults field.ErrorList
@@ -72,7 +71,7 @@ func (e *SelectorError) Error() string {
 	return e.Faults.ToAggregate().Error()
 }
 
-// Unwrap returns the single faults.
+// Unwrap returns the individual faults.
 func (e *SelectorError) Unwrap() []error {
 	out := make([]error, 0, len(e.Faults))
 	for _, fault := range e.Faults {
@@ -81,7 +80,7 @@ func (e *SelectorError) Unwrap() []error {
 	return out
 }
 
-// asError returns nil for no faults.
+// asError returns nil if there are no faults.
 func asError(faults field.ErrorList) error {
 	if len(faults) == 0 {
 		return nil
@@ -89,13 +88,13 @@ func asError(faults field.ErrorList) error {
 	return &SelectorError{Faults: faults}
 }
 
-// ConfigError says which field of a Target's configuration keeps it from being used. Find it with errors.As. It is
-// a fault of the configuration, or of the Policy: trying again without changing one of them is of no use.
+// ConfigError is the error of a Target whose configuration cannot be used because of one of its fields. Use errors.As
+// to find it. The fault is in the configuration or the Policy, so a retry without a change of one of them is useless.
 type ConfigError struct {
-	// Field is the path of the field, for instance users[0].user.exec. Its parts are indices and names that this
-	// package knows, never anything the configuration says.
+	// Field is the path of the field, for example users[0].user.exec. It consists of indices and of names that this
+	// package knows, and contains nothing else of the configuration.
 	Field string
-	// Reason is what is wrong with it, in words that contain nothing of the configuration.
+	// Reason describes the fault. It contains nothing of the configuration.
 	Reason string
 }
 
@@ -103,7 +102,7 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("target configuration: %s: %s", e.Field, e.Reason)
 }
 
-// ConfigFault is always true: only who configured the Target, or the operator, can repair it.
+// ConfigFault returns true, because only the author of the Target, or the operator, can fix the fault.
 func (e *ConfigError) ConfigFault() bool { return true }
 
 func fault(path, reason string) *ConfigError {

@@ -31,7 +31,7 @@ func read(ctx context.Context, pool *targets.Pool, target *lsv1alpha1.ResolvedTa
 // tryAgain tells what to do about an error of Pool.Get.
 func tryAgain(err error) (after time.Duration, again bool) {
 	if _, broken := errors.AsType[*targets.ConfigError](err); broken {
-		return 0, false // until somebody changes the target
+		return 0, false // until the target changes
 	}
 	if down, ok := errors.AsType[*targets.UnreachableError](err); ok {
 		return down.RetryAfter, true

@@ -12,20 +12,20 @@ import (
 	"github.com/deployerkit/deployerkit/internal/document"
 )
 
-// maxData is the most that a certificate, a bundle of them, or a key may have, in bytes of base64. A bundle of all
-// public CAs has 300 KiB.
+// maxData is the maximum size of a certificate, a bundle of them, or a key, in bytes of base64. A bundle of all public
+// CAs has 300 KiB.
 const maxData = 512 << 10
 
-// maxToken is the longest token, in bytes. No API server accepts a header that is longer.
+// maxToken is the maximum length of a token in bytes. No API server accepts a longer header.
 const maxToken = 64 << 10
 
-// check looks at the value of one field; nil values and fields that say nothing do not get here.
+// check checks the value of one field. It is not called for nil and for fields that count as absent.
 type check func(path string, value any, p Policy) error
 
-// fields are all fields that an object may have. What is not in here is refused.
+// fields maps the allowed fields of an object to their checks. All other fields are rejected.
 type fields map[string]check
 
-// object returns value as an object whose fields all passed their checks. nil is an object without fields.
+// object returns value as an object after a check of all its fields. nil is an object without fields.
 func (f fields) object(path string, value any, p Policy) (map[string]any, error) {
 	if value == nil {
 		return map[string]any{}, nil
@@ -49,7 +49,8 @@ func (f fields) object(path string, value any, p Policy) (map[string]any, error)
 	return object, nil
 }
 
-// unknown does not repeat the name of an unknown field: it may be anything, a misplaced token too.
+// unknown returns the error for an unknown field. It does not repeat the name, which may be anything, even a misplaced
+// token.
 func (f fields) unknown(path, name string) error {
 	for known := range f {
 		if strings.EqualFold(known, name) {
@@ -59,8 +60,8 @@ func (f fields) unknown(path, name string) error {
 	return fault(orConfig(path), "has a field that is not known")
 }
 
-// saysNothing reports whether a field might as well be absent. An empty object does say something: exec: {} is a request
-// to run a program.
+// saysNothing reports whether a field counts as absent. An empty object does not: exec: {} is a request to run a
+// program.
 func saysNothing(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -89,7 +90,7 @@ func isFlag(path string, value any, _ Policy) error {
 	return nil
 }
 
-// isBase64 is what the API calls data.
+// isBase64 accepts a string in base64.
 func isBase64(path string, value any, _ Policy) error {
 	text, ok := value.(string)
 	if !ok {
@@ -104,7 +105,7 @@ func isBase64(path string, value any, _ Policy) error {
 	return nil
 }
 
-// number returns a number, however the document spelled it; 0 for anything else.
+// number returns a number in any notation of the document, and 0 for anything else.
 func number(value any) float64 {
 	switch v := value.(type) {
 	case int64:
@@ -117,7 +118,7 @@ func number(value any) float64 {
 	return 0
 }
 
-// isText and others find the faults; these two read what passed.
+// The checks such as isText find the faults. text and data read what passed them.
 func text(object map[string]any, name string) string {
 	s, _ := object[name].(string)
 	return s
@@ -129,12 +130,12 @@ func data(object map[string]any, name string) []byte {
 	}
 	decoded, err := base64.StdEncoding.DecodeString(text(object, name))
 	if err != nil {
-		return nil // isBase64 passed it before
+		return nil // isBase64 has checked it
 	}
 	return decoded
 }
 
-// parse reads a document at a path of the configuration.
+// parse parses a document at a path of the configuration.
 func parse(path string, text []byte) (any, error) {
 	tree, err := document.Read(text)
 	if err != nil {
@@ -143,15 +144,15 @@ func parse(path string, text []byte) (any, error) {
 	return tree, nil
 }
 
-// ignored is for what kubeconfigs hold for other programs.
+// ignored accepts what kubeconfigs contain for other programs.
 func ignored(string, any, Policy) error { return nil }
 
-// forbidden refuses the field whatever the policy.
+// forbidden rejects the field under every policy.
 func forbidden(why string) check {
 	return func(path string, _ any, _ Policy) error { return fault(path, "is not allowed: "+why) }
 }
 
-// optional refuses the field unless the policy allows it.
+// optional rejects the field unless the policy allows it.
 func optional(why string, allows func(Policy) bool, then check) check {
 	return func(path string, value any, p Policy) error {
 		if !allows(p) {
@@ -185,7 +186,7 @@ func orConfig(path string) string {
 	return path
 }
 
-// isToken accepts what can stand in a header.
+// isToken accepts a text that can be part of a header.
 func isToken(path string, value any, _ Policy) error {
 	s, ok := value.(string)
 	if !ok {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// failuresUntilDown is how many requests in a row must get no answer until a target counts as down.
+// failuresUntilDown is the number of consecutive requests without a response after which a target counts as down.
 const failuresUntilDown = 3
 
-// UnreachableError says that a target cannot be used at the moment, and when to try again. Until then every use of
-// its client fails at once with this error, without a call. Find it with errors.As.
+// UnreachableError is the error of a target that cannot be used at the moment. It says when to try again. Until then
+// every use of its client fails immediately with this error, without a request. Use errors.As to find it.
 type UnreachableError struct {
-	// RetryAfter is how long to wait; at least a moment.
+	// RetryAfter is how long to wait before the next attempt. It is greater than zero.
 	RetryAfter time.Duration
-	// Err is the last failure; nil while the first connection is still being made.
+	// Err is the last failure. It is nil while the first connection is still being made.
 	Err error
 }
 
@@ -31,13 +31,13 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns the last failure.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// health knows whether a target answers. While it does not, one request at a time may try, and the pauses between
-// them grow. It is safe for concurrent use.
+// health tracks whether a target responds. While it does not, one request at a time may try, with growing pauses
+// between the attempts. It is safe for concurrent use.
 type health struct {
-	first, most time.Duration // of the pauses
+	first, most time.Duration // shortest and longest pause
 
 	mu       sync.Mutex
-	failures int // in a row
+	failures int // consecutive
 	settled  bool
 	isDown   bool
 	trying   bool
@@ -46,11 +46,11 @@ type health struct {
 	last     error
 
 	requests  uint64
-	underWay  map[uint64]time.Time // when each request began that has no complete response yet
-	completed time.Time            // the last response
+	underWay  map[uint64]time.Time // start times of the requests without a complete response
+	completed time.Time            // time of the last complete response
 }
 
-// admit returns nil if a request may be made; report must follow.
+// admit returns nil if a request may be made. The caller must call report afterwards.
 func (h *health) admit(now time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,14 +64,15 @@ func (h *health) admit(now time.Time) error {
 	return nil
 }
 
-// report says how an admitted request ended: nil if the target completed its response, whatever it said.
+// report records the result of an admitted request. err is nil if the target completed its response, whatever its
+// content.
 func (h *health) report(now time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.trying = false
 	if err == nil {
 		h.failures, h.isDown, h.last, h.completed = 0, false, nil, now
-		if h.settled { // else the target may answer with errors only, which must not be asked for in a loop
+		if h.settled { // otherwise the target may return only errors, and must not be called in a loop
 			h.pause = 0
 		}
 		return
@@ -83,14 +84,14 @@ func (h *health) report(now time.Time, err error) {
 	}
 }
 
-// withdraw says that an admitted request tells nothing about the target: its caller gave up.
+// withdraw records that the result of an admitted request is not known, because its caller gave up.
 func (h *health) withdraw() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.trying = false
 }
 
-// trip takes the target down at once.
+// trip marks the target as down immediately.
 func (h *health) trip(now time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,7 +99,7 @@ func (h *health) trip(now time.Time, err error) {
 	h.fall(now)
 }
 
-// settle says that the target gave the answers that a client needs to begin.
+// settle records that the target gave the responses that a client needs at its start.
 func (h *health) settle() {
 	h.reset()
 	h.mu.Lock()
@@ -106,14 +107,14 @@ func (h *health) settle() {
 	h.settled = true
 }
 
-// reset forgets all failures, for instance when there are new credentials.
+// reset forgets all failures, for example because there are new credentials.
 func (h *health) reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failures, h.isDown, h.trying, h.pause, h.last = 0, false, false, 0, nil
 }
 
-// down returns why the target is down, and whether it is time to try; nil if it is not down.
+// down returns why the target is down, or nil if it is not, and whether the next attempt is due.
 func (h *health) down(now time.Time) (why *UnreachableError, due bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,7 +126,7 @@ func (h *health) down(now time.Time) (why *UnreachableError, due bool) {
 
 func (h *health) fall(now time.Time) {
 	if h.isDown && now.Before(h.next) {
-		return // what was under way when it fell counts once
+		return // requests that were in progress when it went down count once
 	}
 	h.isDown = true
 	h.pause = min(max(2*h.pause, h.first), h.most)

@@ -8,9 +8,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The fields of a kubeconfig, level by level. Those that may pass are named here; all others are refused, those that
-// kubectl knows with the reason why. client-go's own reader is not used: it runs, opens and obeys too much, falls
-// back to the deployer's own credentials, and quotes the document in its errors.
+// The fields of a kubeconfig, level by level. Only fields that are listed here may be allowed. Those that kubectl knows
+// are rejected with a reason. The loader of client-go is not used, because it runs programs, opens files, falls back to
+// the deployer's own credentials, and quotes the document in its errors.
 var (
 	kubeconfigFields = fields{
 		"apiVersion": one("v1"), "kind": one("Config"), "preferences": ignored, "extensions": ignored,
@@ -24,8 +24,8 @@ var (
 		"certificate-authority-data": isBase64,
 		"disable-compression":        isFlag,
 		"extensions":                 ignored,
-		"insecure-skip-tls-verify":   optional("nobody would check who the server is", func(p Policy) bool { return p.AllowInsecureTLS }, isFlag),
-		"proxy-url":                  optional("the target would choose the way of the traffic", func(p Policy) bool { return p.AllowProxy }, isProxy),
+		"insecure-skip-tls-verify":   optional("the identity of the server would not be verified", func(p Policy) bool { return p.AllowInsecureTLS }, isFlag),
+		"proxy-url":                  optional("the target would choose the route of the traffic", func(p Policy) bool { return p.AllowProxy }, isProxy),
 		"certificate-authority":      forbidden("it names a file of the deployer, use certificate-authority-data"),
 	}
 	userFields = fields{
@@ -47,13 +47,13 @@ var (
 	}
 )
 
-// RESTConfig turns a kubeconfig (YAML or JSON) into a REST config, by allow-list. All clusters, contexts and users are
-// checked, not only those of the current context. The result connects to nothing that p forbids, also when a
-// name resolves to it, and follows no redirects. It has no client-side rate limit and does not log the server's
-// warnings, which are the target's words.
+// RESTConfig converts a kubeconfig (YAML or JSON) to a REST config, by allow-list. It checks all clusters, contexts and
+// users, not only those of the current context. Clients with the result connect to no address that p forbids, even if a
+// name resolves to it, and follow no redirects. They have no client-side rate limit, and do not log the server's
+// warnings, whose text the target controls.
 //
-// Prefer Pool, which makes one client per target and keeps its credentials fresh; this is for programs that make one.
-// Errors: *ConfigError, which never contains anything of the kubeconfig.
+// Prefer Pool, which shares one client per target and renews its credentials. RESTConfig is for programs that need a
+// single client. Errors are *ConfigError and never contain content of the kubeconfig.
 func RESTConfig(kubeconfig []byte, p Policy) (*rest.Config, error) {
 	tree, err := parse("kubeconfig", kubeconfig)
 	if err != nil {
@@ -66,7 +66,7 @@ func RESTConfig(kubeconfig []byte, p Policy) (*rest.Config, error) {
 	return a.config(p), nil
 }
 
-// readKubeconfig checks the whole kubeconfig and returns what its current context says.
+// readKubeconfig checks the whole kubeconfig and returns the access of its current context.
 func readKubeconfig(tree any, p Policy) (*access, error) {
 	if saysNothing(tree) {
 		return nil, fault("kubeconfig", "is empty")
@@ -108,7 +108,8 @@ type entry struct {
 	fields map[string]any
 }
 
-// named reads a list of named entries. Two entries of one name are a fault: readers differ in which one wins.
+// named reads a list of named entries. Two entries with the same name are an error, because readers differ in which one
+// they use.
 func named(root map[string]any, list, kind string, f fields, p Policy) (map[string]entry, error) {
 	out := map[string]entry{}
 	if root[list] == nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/budget"
 )
 
-// limited holds what an answer takes until it has been decoded, and reads lists page by page.
+// limited accounts for the memory of a response until it has been decoded, and reads lists page by page.
 type limited struct {
 	client.Client
 	limits *Limits
 	hit    func(string)
 }
 
-// held makes a call, and holds what its answer takes until the call has returned.
+// held makes a call, and accounts for the memory of its responses until the call has returned.
 func held(ctx context.Context, call func(context.Context) error) error {
 	ctx, release := Hold(ctx)
 	defer release()
@@ -62,7 +62,7 @@ func (c *limited) SubResource(name string) client.SubResourceClient {
 	return &limitedPart{c.Client.SubResource(name)}
 }
 
-// List reads all pages, unless the caller asks for some of them. It takes one request if there is only one page.
+// List reads all pages, unless the caller requests a page. If there is only one page, it makes one request.
 func (c *limited) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
@@ -101,7 +101,7 @@ func (c *limited) pages(ctx context.Context, list client.ObjectList, opts []clie
 	}
 }
 
-// moved returns the items with those of the list, which is empty then.
+// moved appends the items of the list to items and removes them from the list.
 func moved(list client.ObjectList, items []runtime.Object) ([]runtime.Object, error) {
 	found, err := meta.ExtractList(list)
 	if err != nil {
@@ -110,11 +110,11 @@ func moved(list client.ObjectList, items []runtime.Object) ([]runtime.Object, er
 	return append(items, found...), meta.SetList(list, nil)
 }
 
-// page reads one page, and returns how many bytes it had.
+// page reads one page, and returns its size in bytes.
 func (c *limited) page(ctx context.Context, list client.ObjectList, opts []client.ListOption) (int64, error) {
 	ctx, h := budget.WithHold(ctx)
 	defer h.Release()
-	list.SetContinue("") // decoding leaves what the page does not say
+	list.SetContinue("") // decoding keeps fields that are absent from the page
 	list.SetRemainingItemCount(nil)
 	err := c.Client.List(ctx, list, opts...)
 	return h.Size(), err

@@ -15,34 +15,35 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/jsonscan"
 )
 
-// Limits bound what targets can cost the deployer, whatever they answer. They belong to the operator, like a Policy.
-// Zero values stand for the defaults.
+// Limits limits what the responses of targets can cost the deployer. Like a Policy, it is set by the operator. A field
+// that is zero has its default.
 type Limits struct {
-	// Object is the most that an answer about one object may have, in bytes after decompression. 0: 8 MiB.
+	// Object is the maximum size of a response about one object, in bytes after decompression. The default is 8 MiB.
 	Object int64
-	// Page is the most that an answer with a page of a list may have, in bytes. 0: 8 MiB.
+	// Page is the maximum size of a page of a list, in bytes. The default is 8 MiB.
 	Page int64
-	// PageSize is how many objects a page of a list holds. A page that is too large is asked for again with half of
-	// them. 0: 500.
+	// PageSize is the number of objects per page of a list. A page that is too large is requested again with half of
+	// them. The default is 500.
 	PageSize int64
-	// List is the most that all pages of a list may have together, in bytes. 0: 64 MiB.
+	// List is the maximum size of all pages of a list together, in bytes. The default is 64 MiB.
 	List int64
-	// Discovery is the most that one answer about kinds may have, in bytes. 0: 8 MiB.
+	// Discovery is the maximum size of one response of the discovery, in bytes. The default is 8 MiB.
 	Discovery int64
-	// Groups is how many versions of API groups a target may have. 0: 1000.
+	// Groups is the maximum number of versions of API groups of a target. The default is 1000.
 	Groups int
-	// Requests is how many requests of one target, without watches, are under way at a time. 0: 32.
+	// Requests is the maximum number of concurrent requests to one target, not counting watches. The default is 32.
 	Requests int
-	// Reading is how much the large answers that are being read may have, of all targets together, in bytes. 0: 32 MiB.
+	// Reading is the maximum size of all large responses that are being read at a time, of all targets together, in
+	// bytes. The default is 32 MiB.
 	Reading int64
-	// Decoding is how much memory the answers that are being decoded may take, of all targets together, in bytes. One
-	// that alone would take more is refused. 0: 96 MiB.
+	// Decoding is the maximum memory of the responses that are being decoded at a time, of all targets together, in
+	// bytes. A response that alone would take more is rejected. The default is 96 MiB.
 	Decoding int64
-	// WatchObjects is how many objects a watch may begin with. 0: 20 000.
+	// WatchObjects is the maximum number of objects with which a watch may begin. The default is 20 000.
 	WatchObjects int
-	// WatchEvents is how many events per second a watch may bring for long. 0: 1000.
+	// WatchEvents is the maximum sustained rate of events of a watch, per second. The default is 1000.
 	WatchEvents int
-	// WatchBytes is how many bytes per second a watch may bring for long. 0: 4 MiB.
+	// WatchBytes is the maximum sustained rate of bytes of a watch, per second. The default is 4 MiB.
 	WatchBytes int64
 }
 
@@ -56,7 +57,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Validate reports every limit that is negative.
+// Validate returns an error that lists every negative limit.
 func (l Limits) Validate() error {
 	var faults []error
 	for field, value := range reflect.ValueOf(l).Fields() {
@@ -67,8 +68,8 @@ func (l Limits) Validate() error {
 	return errors.Join(faults...)
 }
 
-// FlagOf returns the flag by which the programs of this module set a field of Limits: --target-limit-watch-events for
-// WatchEvents.
+// FlagOf returns the name of the flag with which the programs of this module set a field of Limits, such as
+// --target-limit-watch-events for WatchEvents.
 func FlagOf(option string) string {
 	var out strings.Builder
 	out.WriteString("--target-limit")
@@ -81,11 +82,11 @@ func FlagOf(option string) string {
 	return out.String()
 }
 
-// LimitError is the error of an answer that exceeded one of the Limits. Find it with errors.As.
+// LimitError is the error of a response that exceeded one of the Limits. Use errors.As to find it.
 type LimitError struct {
-	// Option is the field of Limits that raises the limit; empty for a limit that is fixed.
+	// Option is the field of Limits that raises the limit. It is empty if the limit is fixed.
 	Option string
-	// Reason says what was exceeded, and by what limit.
+	// Reason says what was exceeded and states the limit.
 	Reason string
 }
 
@@ -96,16 +97,16 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the answer of the target %s (%s)", e.Reason, raisedBy(e.Option))
 }
 
-// raisedBy says what raises a limit.
+// raisedBy describes how to raise a limit.
 func raisedBy(option string) string {
 	return fmt.Sprintf("targets.Limits.%s or the flag %s raises this limit", option, FlagOf(option))
 }
 
-// maxAnswerDepth is how deep an answer may be nested. Schemas of CustomResourceDefinitions are the deepest; they stay
-// below 200.
+// maxAnswerDepth is the maximum nesting depth of a response. Schemas of CustomResourceDefinitions are the deepest; they
+// stay below 200.
 const maxAnswerDepth = 500
 
-// check returns what is wrong with an answer as far as it was scanned.
+// check returns the fault of a response as far as it was scanned.
 func (l *Limits) check(s *jsonscan.Scan) error {
 	if s.Depth > maxAnswerDepth {
 		return &LimitError{Reason: "is nested more than 500 levels deep"}
@@ -116,9 +117,9 @@ func (l *Limits) check(s *jsonscan.Scan) error {
 	return nil
 }
 
-// Hold returns a context for one call with a client that is made of Client.Config and Client.HTTPClient, such as a
-// dynamic one. The memory that decoding the answer takes counts against Limits.Decoding until release is called: call
-// it when the call has returned. Client does this itself. Without Hold, the deployer can only guess how long
+// Hold returns a context for one call with a client that was created from Client.Config and Client.HTTPClient, such as
+// a dynamic client. The memory for decoding the response counts against Limits.Decoding until release is called. Call
+// release when the call has returned. Client does this itself. Without Hold, the deployer can only estimate how long
 // decoding takes.
 func Hold(ctx context.Context) (held context.Context, release func()) {
 	ctx, h := budget.WithHold(ctx)

@@ -16,27 +16,27 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// rediscoverAfter is the least time between two discoveries because of an unknown kind.
+// rediscoverAfter is the minimum time between two discoveries because of an unknown kind.
 const rediscoverAfter = 10 * time.Second
 
-// mapper knows the kinds of a target: one discovery when the client is made, one more when a kind is unknown, but
-// not more often than every ten seconds. It is safe for concurrent use.
+// mapper maps the kinds of a target. It makes one discovery when the client is created, and one more when a kind is
+// unknown, at most every ten seconds. It is safe for concurrent use.
 type mapper struct {
-	ctx      context.Context // the interface has no contexts; this is the client's life
+	ctx      context.Context // the interface has no contexts; this one is cancelled with the client
 	disco    discovery.DiscoveryInterfaceWithContext
 	clk      clock.PassiveClock
 	timeout  time.Duration
 	observed func(error) // of the metrics
 
-	loading sync.Mutex // held by the one who asks the target
+	loading sync.Mutex // held while the target is asked
 
 	mu     sync.RWMutex
 	known  meta.RESTMapper
 	at     time.Time
-	forced bool // by Reset
+	forced bool // set by Reset
 }
 
-// load asks the target once. Kinds of API services that do not answer at the moment are missing from the result.
+// load makes the first discovery. Kinds of API services that do not respond at the moment are missing from the result.
 func (m *mapper) load(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.timeout, errNoAnswer)
 	defer cancel()
@@ -53,7 +53,7 @@ func (m *mapper) load(ctx context.Context) error {
 	return nil
 }
 
-// reload discovers the kinds again if the last discovery is old enough. It reports whether there is a newer answer than
+// reload discovers the kinds again if the last discovery is old enough. It reports whether there is a newer result than
 // tried.
 func (m *mapper) reload(tried meta.RESTMapper) (bool, error) {
 	m.loading.Lock()
@@ -75,14 +75,15 @@ func (m *mapper) current() (known meta.RESTMapper, due bool) {
 	return m.known, m.forced || m.clk.Since(m.at) >= rediscoverAfter
 }
 
-// Reset lets the next unknown kind be looked up at once, for instance after a CustomResourceDefinition was established.
+// Reset lets the next unknown kind be discovered immediately, for example after a CustomResourceDefinition was
+// established.
 func (m *mapper) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forced = true
 }
 
-// ask looks a kind up, and once more after a new discovery.
+// ask looks up a kind, and once more after a new discovery.
 func ask[T any](m *mapper, look func(meta.RESTMapper) (T, error)) (T, error) {
 	known, _ := m.current()
 	out, err := look(known)
@@ -128,7 +129,8 @@ func (m *mapper) ResourceSingularizer(resource string) (string, error) {
 	return ask(m, func(known meta.RESTMapper) (string, error) { return known.ResourceSingularizer(resource) })
 }
 
-// kinds asks for the kinds of a target, unless it has too many groups: client-go asks for each of them at once.
+// kinds discovers the kinds of a target, unless it has too many groups, because client-go makes a request for each of
+// them at once.
 type kinds struct {
 	*discovery.DiscoveryClient
 	limits *Limits

@@ -8,7 +8,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/budget"
 )
 
-// poolMetrics have bounded labels, never the name of a target.
+// poolMetrics holds the metrics. Their labels are bounded and never contain the name of a target.
 type poolMetrics struct {
 	clients     *prometheus.Desc
 	events      *prometheus.CounterVec
@@ -30,7 +30,7 @@ func newPoolMetrics() *poolMetrics {
 		requests:    counter("requests_total", "Requests to target clusters by method and class of the answer; none is no answer.", "method", "code"),
 		limits: counter("limits_total", "Answers of target clusters that exceeded a limit: object, page, list, discovery, groups, event, rate, values.",
 			"limit"),
-		budget: prometheus.NewDesc("deployerkit_target_budget_bytes", "What is in use of the budgets of all target clusters: reading, decoding.",
+		budget: prometheus.NewDesc("deployerkit_target_budget_bytes", "Part of the budgets of all target clusters that is in use: reading, decoding.",
 			[]string{"budget"}, nil),
 		waits: prometheus.NewDesc("deployerkit_target_budget_waits_total", "How often an answer of a target cluster had to wait for a budget: reading, decoding.",
 			[]string{"budget"}, nil),
@@ -51,7 +51,7 @@ func (m *poolMetrics) request(method, code string) { m.requests.WithLabelValues(
 
 func (m *poolMetrics) limit(name string) { m.limits.WithLabelValues(name).Inc() }
 
-// Describe makes a Pool a prometheus.Collector: register it to see its metrics.
+// Describe implements prometheus.Collector. Register the pool to export its metrics.
 func (p *Pool) Describe(ch chan<- *prometheus.Desc) {
 	ch <- p.metrics.clients
 	p.metrics.events.Describe(ch)
@@ -62,7 +62,7 @@ func (p *Pool) Describe(ch chan<- *prometheus.Desc) {
 	ch <- p.metrics.waits
 }
 
-// Collect is the other half of Describe.
+// Collect implements prometheus.Collector.
 func (p *Pool) Collect(ch chan<- prometheus.Metric) {
 	for state, count := range p.states() {
 		ch <- prometheus.MustNewConstMetric(p.metrics.clients, prometheus.GaugeValue, float64(count), state)

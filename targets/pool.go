@@ -19,36 +19,39 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/budget"
 )
 
-// PoolOptions say how a Pool makes clients. The zero value serves targets with kubeconfigs.
+// PoolOptions configures a Pool. The zero value supports targets with kubeconfigs.
 type PoolOptions struct {
-	// Policy is what Targets may ask for. Default: the strictest.
+	// Policy is what Targets may use. The default is the strictest policy.
 	Policy Policy
 	// Resolver reads the secrets of the old form {"kubeconfig": {"secretRef": …}}, and reads them again when a target
-	// refuses credentials. Use the one that resolves the Targets. Without a Resolver, the old form is refused, and changed
-	// secrets are seen after the Resolver's own time.
+	// rejects credentials. Use the same one that resolves the Targets. Without a Resolver, the old form is rejected,
+	// and changed secrets are read after the maximum age of the Resolver that resolves the Targets.
 	Resolver *Resolver
-	// Landscaper is the access to the Landscaper cluster; of it, self targets get the address and the CA, never
-	// the credentials. Needed with EnableSelf.
+	// Landscaper is the access to the Landscaper cluster. Self targets use its address and CA, but never its
+	// credentials. EnableSelf requires it.
 	Landscaper *rest.Config
-	// LandscaperClient creates (and reviews) tokens there. Needed with EnableOIDC and EnableSelf.
+	// LandscaperClient creates and reviews tokens in the Landscaper cluster. EnableOIDC and EnableSelf require it.
 	LandscaperClient client.Client
-	// Scheme of the clients. Default: the scheme of client-go.
+	// Scheme is the scheme of the clients. The default is the scheme of client-go.
 	Scheme *runtime.Scheme
-	// Clock is the source of time. Default: the real clock.
+	// Clock is the source of time. The default is the real clock.
 	Clock clock.PassiveClock
-	// MaxClients is how many clients are kept. The least recently used ones end first, pinned ones never. Default: 200.
+	// MaxClients is the number of clients that are kept. If there are more, the least recently used ones that are not
+	// pinned leave the pool. The default is 200.
 	MaxClients int
-	// GetTimeout is how long Get waits for the first answer of a target. The attempt goes on without the caller. Default: 1 s.
+	// GetTimeout is how long Get waits for the first response of a target. The attempt to connect continues after that.
+	// The default is 1 s.
 	GetTimeout time.Duration
-	// ConnectTimeout bounds an attempt to connect, and a discovery. Default: 10 s.
+	// ConnectTimeout limits an attempt to connect, and a discovery. The default is 10 s.
 	ConnectTimeout time.Duration
-	// RequestTimeout bounds every request that is not a watch. Default: 60 s, the limit of an API server.
+	// RequestTimeout limits every request except watches. The default is 60 s, the limit of an API server.
 	RequestTimeout time.Duration
-	// MinPause and MaxPause bound the pauses between attempts to reach a target that is down. Defaults: 1 s and 1 min.
+	// MinPause and MaxPause limit the pauses between attempts to reach a target that is down. The defaults are 1 s and
+	// 1 min.
 	MinPause, MaxPause time.Duration
-	// Limits bound what targets can cost.
+	// Limits limits what responses of targets can cost.
 	Limits Limits
-	// WrapTransport sees every request of every client, without credentials. Optional.
+	// WrapTransport wraps the transport of every client. It sees every request, without credentials. It is optional.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
@@ -70,30 +73,30 @@ func (o *PoolOptions) setDefaults() {
 	o.Limits = o.Limits.withDefaults()
 }
 
-// Pool holds one client per target, whatever the number of deploy items. Targets with equal content share one. It is
-// safe for concurrent use, and it needs no Start: Start only ties its end to a manager's.
+// Pool holds one client per target, however many deploy items the target has. Targets with equal content share one. A
+// Pool is safe for concurrent use. It works without Start, which only ends the pool together with a manager.
 type Pool struct {
 	o       PoolOptions
 	metrics *poolMetrics
-	ctx     context.Context // the life of the pool
+	ctx     context.Context // cancelled at the end of the pool
 	end     context.CancelFunc
-	life    sync.Mutex // of the end, and of what is started before it; taken after all other locks
+	life    sync.Mutex // guards the end, and what is started before it; locked after all other locks
 	running sync.WaitGroup
 
-	reading, decoding *budget.Budget // of all clients together
+	reading, decoding *budget.Budget // shared by all clients
 
 	mu      sync.Mutex
-	clients map[string]*list.Element       // by key; of *Client
-	used    *list.List                     // the latest in front
+	clients map[string]*list.Element       // by key; values are *Client
+	used    *list.List                     // the most recently used one first
 	ties    map[types.NamespacedName]*tied // by Target
 }
 
-// tied is what a Target had when it was last seen.
+// tied is the state of a Target when it was last used.
 type tied struct {
 	client *Client
 	uid    types.UID
 	sum    contentSum
-	legacy bool // the content names a secret, and says nothing about what is in there
+	legacy bool // the content names a secret and does not contain its data
 }
 
 // NewPool returns an empty Pool.
@@ -105,18 +108,18 @@ func NewPool(o PoolOptions) *Pool {
 	return p
 }
 
-// Start closes the pool when ctx ends, and returns then. Add it to a manager, or run it in a goroutine.
+// Start closes the pool when ctx is done, and then returns. Add the pool to a manager, or call Start in a goroutine.
 func (p *Pool) Start(ctx context.Context) error {
 	<-ctx.Done()
 	p.Close()
 	return nil
 }
 
-// NeedLeaderElection tells a manager that the pool serves replicas that do not lead, too.
+// NeedLeaderElection returns false, so that the manager also starts the pool on replicas that are not the leader.
 func (p *Pool) NeedLeaderElection() bool { return false }
 
-// Close ends all clients and waits for what the pool itself started. Get and requests then fail with ErrClosed. Calling
-// it again does nothing.
+// Close closes all clients and waits for the goroutines of the pool. After that, Get and requests fail with ErrClosed.
+// Further calls do nothing.
 func (p *Pool) Close() {
 	p.life.Lock()
 	p.end()
@@ -131,14 +134,14 @@ func (p *Pool) Close() {
 	p.running.Wait()
 }
 
-// Get returns the client of a Target of type kubernetes-cluster that was resolved before. It makes one only when
-// there is none with this content, and waits only for the first answer of a target, and no longer than
-// PoolOptions.GetTimeout. When the content of a Target changed, but not its server, the client stays the same and uses
-// the new credentials.
-// Errors: *ConfigError when the content, or the Policy, does not allow to use it; *ResolveError when a secret that the
-// content names cannot be read; *UnreachableError when the target does not answer, or answers with an error, and when to
-// try again (it may wrap a *ConfigError: a name that resolves to a forbidden address, a token that is good at the
-// Landscaper); ErrClosed.
+// Get returns the client of a resolved Target of type kubernetes-cluster. It creates one only if there is none for this
+// content, and waits only for the first response of a target, at most for PoolOptions.GetTimeout. If the content of a
+// Target changed but its server did not, the client stays the same and uses the new credentials.
+//
+// The error is a *ConfigError if the content or the Policy does not allow to use the target, a *ResolveError if a
+// secret that the content names cannot be read, and ErrClosed after Close. It is an *UnreachableError if the target
+// does not respond or responds with an error. That may wrap a *ConfigError, for a name that resolves to a forbidden
+// address and for a token that is valid at the Landscaper.
 func (p *Pool) Get(ctx context.Context, t *lsv1alpha1.ResolvedTarget) (*Client, error) {
 	c := p.asBefore(t)
 	if c == nil {
@@ -156,7 +159,7 @@ func (p *Pool) Get(ctx context.Context, t *lsv1alpha1.ResolvedTarget) (*Client, 
 	return c, nil
 }
 
-// asBefore returns the client of a Target whose content did not change, without reading it again.
+// asBefore returns the client of a Target whose content did not change, without parsing the content again.
 func (p *Pool) asBefore(t *lsv1alpha1.ResolvedTarget) *Client {
 	if t == nil || t.Target == nil {
 		return nil
@@ -172,8 +175,8 @@ func (p *Pool) asBefore(t *lsv1alpha1.ResolvedTarget) *Client {
 	return known.client
 }
 
-// take returns the client with this configuration: one that exists, the Target's former one with its credentials swapped, or a
-// new one.
+// take returns the client with this configuration: an existing one, the Target's previous one with replaced
+// credentials, or a new one.
 func (p *Pool) take(t *lsv1alpha1.ResolvedTarget, m *clientConfig) (*Client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,13 +219,14 @@ func (p *Pool) find(t *lsv1alpha1.ResolvedTarget, m *clientConfig) (*Client, err
 	return c, nil
 }
 
-// canRotate: only at the same server, and only while no other Target relies on the old credentials. Whose credentials
-// they are is not asked: nothing in them that could be read without the server is to be trusted.
+// canRotate reports whether the client can use the credentials of m: the server is the same, and no other Target uses
+// the old credentials. It does not compare the identities, because nothing in the credentials can be trusted without
+// the server.
 func (c *Client) canRotate(m *clientConfig) bool {
 	return c.fixed && m.tokens == nil && c.place == m.place && len(c.ties) == 1
 }
 
-// bind records that the Target uses the client. Its former client ends if no other Target uses it.
+// bind records that the Target uses the client. Its previous client is dropped if no other Target uses it.
 func (p *Pool) bind(id types.NamespacedName, now *tied) {
 	former := p.ties[id]
 	p.ties[id] = now
@@ -236,7 +240,7 @@ func (p *Pool) bind(id types.NamespacedName, now *tied) {
 	}
 }
 
-// shrink ends the clients that were not used for longest, until there are not too many, or all others are pinned.
+// shrink drops the least recently used clients until there are not too many, or all others are pinned.
 func (p *Pool) shrink(keep *Client) {
 	for element := p.used.Back(); element != nil && p.used.Len() > p.o.MaxClients; {
 		c := clientOf(element)
@@ -248,7 +252,7 @@ func (p *Pool) shrink(keep *Client) {
 	}
 }
 
-// drop takes the client out of the pool. Who still holds it can finish.
+// drop removes the client from the pool. Current users of the client can finish.
 func (p *Pool) drop(c *Client) {
 	p.used.Remove(p.clients[c.key])
 	delete(p.clients, c.key)
@@ -270,7 +274,7 @@ func (p *Pool) unpin(c *Client) {
 	p.shrink(nil)
 }
 
-// forget lets the secrets of the client's Targets be read again.
+// forget makes the secrets of the client's Targets be read again.
 func (p *Pool) forget(c *Client) {
 	if p.o.Resolver == nil {
 		return
@@ -286,7 +290,7 @@ func (p *Pool) forget(c *Client) {
 	}
 }
 
-// goRun runs f in a goroutine that Close waits for; false after the end.
+// goRun runs f in a goroutine that Close waits for. It returns false after Close.
 func (p *Pool) goRun(f func()) bool {
 	p.life.Lock()
 	defer p.life.Unlock()

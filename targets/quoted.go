@@ -10,8 +10,8 @@ import (
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-// hideQuoted takes a token out of the body of an error, however the server quoted it. The body stays an error with the same
-// reason; its texts are cut to redact.MaxText.
+// hideQuoted removes a token from the body of an error, however the server quoted it. The body stays an error with the
+// same reason, and its texts are cut to redact.MaxText.
 func hideQuoted(token, body string) string {
 	if len(token) < minSecret {
 		return body
@@ -30,7 +30,7 @@ func hideQuoted(token, body string) string {
 	}
 	hidden, err := json.Marshal(status)
 	if err != nil {
-		return secrets.Redact(body) // it came as JSON
+		return secrets.Redact(body) // it was received as JSON
 	}
 	return string(hidden)
 }

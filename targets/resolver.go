@@ -24,7 +24,7 @@ import (
 // DefaultSecretMaxAge is how long a Resolver uses a secret before it reads it again.
 const DefaultSecretMaxAge = time.Minute
 
-// Resolver finds the content of Targets. Use NewResolver. Safe for concurrent use.
+// Resolver resolves the content of Targets. Create one with NewResolver. It is safe for concurrent use.
 type Resolver struct {
 	reader  client.Reader
 	clk     clock.PassiveClock
@@ -33,10 +33,10 @@ type Resolver struct {
 	used    *lru.Cache // target name -> secret name, for Forget
 }
 
-// NewResolver returns a Resolver that reads secrets through reader. The reader should be a live one
-// (manager.GetAPIReader): a cached one would list and watch all secrets of the cluster.
-// maxAge is how long a secret is used before it is read again; zero means DefaultSecretMaxAge, a
-// negative value reads it each time.
+// NewResolver returns a Resolver that reads secrets with reader. The reader should read from the API server
+// (manager.GetAPIReader), because a cached one would list and watch all secrets of the cluster. maxAge is how long a
+// secret is used before it is read again. If it is zero, it is DefaultSecretMaxAge; if it is negative, the secret is
+// read each time.
 func NewResolver(reader client.Reader, clk clock.PassiveClock, maxAge time.Duration) *Resolver {
 	if maxAge == 0 {
 		maxAge = DefaultSecretMaxAge
@@ -44,14 +44,14 @@ func NewResolver(reader client.Reader, clk clock.PassiveClock, maxAge time.Durat
 	return &Resolver{reader: reader, clk: clk, maxAge: maxAge, secrets: secretcache.New(), used: lru.New(secretcache.MaxSecrets)}
 }
 
-// Resolve returns the Target together with its content: the text of the inline configuration, or what
-// the referenced secret in the Target's namespace holds. With a key that is the raw value of the key;
-// without one, all values of the secret, each read as YAML, as one JSON object. A Target with neither
-// has an empty content. The result points to t itself. A nil Target, of an item that names none, gives
-// nil without an error.
-// The secret is read at most once per maximum age, as long as its content is usable and no more than 500 secrets, and
-// 32 MiB of them, are in use; what failed is read again by the next call.
-// Errors: *ResolveError, never with any content of the secret.
+// Resolve returns the Target with its content. The content is the inline configuration as text, or comes from the
+// referenced secret in the Target's namespace: the raw value of the key, or, without a key, one JSON object with all
+// values of the secret, each parsed as YAML. A Target with neither has an empty content. The result points to t itself.
+// If t is nil, because the item names no Target, Resolve returns nil and no error.
+//
+// The secret is read at most once per maximum age, as long as its content is valid and at most 500 secrets with 32 MiB
+// are in use. After an error, the next call reads the secret again. Errors are *ResolveError and never contain content
+// of the secret.
 func (r *Resolver) Resolve(ctx context.Context, t *lsv1alpha1.Target) (*lsv1alpha1.ResolvedTarget, error) {
 	if t == nil {
 		return nil, nil
@@ -79,8 +79,8 @@ func (r *Resolver) Resolve(ctx context.Context, t *lsv1alpha1.Target) (*lsv1alph
 	return resolved, nil
 }
 
-// Forget makes the next Resolve of the Target read its secret again, for instance after the target
-// cluster refused the credentials. Unknown names are ignored.
+// Forget makes the next Resolve of the Target read its secret again, for example after the target cluster rejected the
+// credentials. It ignores unknown names.
 func (r *Resolver) Forget(t types.NamespacedName) {
 	if used, ok := r.used.Get(t); ok {
 		r.used.Remove(t)
@@ -90,8 +90,7 @@ func (r *Resolver) Forget(t types.NamespacedName) {
 	}
 }
 
-// value returns what a secret that the content of a Target names holds under a key.
-// Errors: *ResolveError.
+// value returns the value of a key of a secret that the content of a Target names. Errors are *ResolveError.
 func (r *Resolver) value(ctx context.Context, t *lsv1alpha1.Target, ref *secretKey) ([]byte, error) {
 	why := func(reason Reason, cause error) error {
 		return &ResolveError{Reason: reason, Target: client.ObjectKeyFromObject(t), Secret: ref.Name, Err: cause}
@@ -126,7 +125,7 @@ func (r *Resolver) read(ctx context.Context, name types.NamespacedName) (map[str
 	return secret.Data, nil
 }
 
-// checkSpec finds the faults of a Target with a secretRef.
+// checkSpec returns the faults of a Target with a secretRef.
 func checkSpec(spec *lsv1alpha1.TargetSpec) error {
 	if hasConfig(spec.Configuration) {
 		return errors.New("spec.config and spec.secretRef are both set, only one is allowed")

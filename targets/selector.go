@@ -15,14 +15,12 @@ import (
 // selectorsPath is the name of the list in error messages, as in deployerlib's arguments.
 const selectorsPath = "targetSelectors"
 
-// Matches reports whether a deployer with these selectors is responsible for the Target: whether one of
-// the selectors matches. A selector matches when all of its parts do that are not empty (targets: one
-// of the references; annotations, labels: all requirements); a selector without parts matches every
-// Target, and so does an empty list.
-// A nil Target stands for an item that names none: always true. What to do about an item whose Target
-// does not exist is the caller's decision.
-// Errors: *SelectorError for a requirement with an invalid key, operator or value, with its path (for
-// instance targetSelectors[0].labels[1].operator). Selectors behind the first match are not looked at.
+// Matches reports whether a deployer with these selectors is responsible for the Target, which is the case if one of
+// the selectors matches. A selector matches if all its non-empty parts match: one of the references in targets, and all
+// requirements in annotations and labels. A selector without parts matches every Target, and so does an empty list. t
+// is nil for an item that names no Target; Matches then returns true. The caller decides about an item whose Target
+// does not exist. A requirement with an invalid key, operator or value is a *SelectorError with its path, for example
+// targetSelectors[0].labels[1].operator. Selectors after the first match are not checked.
 func Matches(t *lsv1alpha1.Target, selectors []lsv1alpha1.TargetSelector) (bool, error) {
 	if t == nil || len(selectors) == 0 {
 		return true, nil
@@ -36,8 +34,8 @@ func Matches(t *lsv1alpha1.Target, selectors []lsv1alpha1.TargetSelector) (bool,
 	return false, nil
 }
 
-// Validate returns all faults of the selectors at once, as *SelectorError; nil if there is none. Call
-// it at start-up: it also finds what Matches would only meet with some Targets.
+// Validate returns all faults of the selectors as one *SelectorError, or nil if there is none. Call it at start-up. It
+// also finds faults that Matches finds only for some Targets.
 func Validate(selectors []lsv1alpha1.TargetSelector) error {
 	var faults field.ErrorList
 	for i := range selectors {
@@ -85,8 +83,8 @@ func matchesMap(values map[string]string, wanted []lsv1alpha1.Requirement, path 
 	return true, nil
 }
 
-// requirements translates the requirements of one list and collects their faults. Operators: in,
-// notin, =, ==, !=, exists, !, gt, lt. Annotations obey the same rules as labels.
+// requirements converts the requirements of one list and collects their faults. The operators are in, notin, =, ==, !=,
+// exists, !, gt and lt. Annotations follow the same rules as labels.
 func requirements(wanted []lsv1alpha1.Requirement, path *field.Path) ([]labels.Requirement, field.ErrorList) {
 	var (
 		out    []labels.Requirement
@@ -104,7 +102,7 @@ func requirements(wanted []lsv1alpha1.Requirement, path *field.Path) ([]labels.R
 	return out, faults
 }
 
-// fieldErrors takes the aggregate of a requirement apart, so that all faults stay one flat list.
+// fieldErrors splits the aggregate error of a requirement, so that all faults form one flat list.
 func fieldErrors(err error, at *field.Path) field.ErrorList {
 	all := []error{err}
 	if aggregate := utilerrors.Aggregate(nil); errors.As(err, &aggregate) {

@@ -43,7 +43,7 @@ func isProxy(path string, value any, p Policy) error {
 	return checkHost(path, u, p)
 }
 
-// location is a URL of nothing but scheme, host, port and path.
+// location parses a URL that consists of scheme, host, port and path only.
 func location(path string, value any) (*url.URL, error) {
 	s, _ := value.(string)
 	u, err := url.Parse(s)
@@ -60,7 +60,7 @@ func location(path string, value any) (*url.URL, error) {
 	return u, nil
 }
 
-// isPort reports whether the port of u can be used. A URL without one can.
+// isPort reports whether the port of u is valid or absent.
 func isPort(u *url.URL) bool {
 	if u.Port() == "" {
 		return !strings.HasSuffix(u.Host, ":")
@@ -69,7 +69,7 @@ func isPort(u *url.URL) bool {
 	return err == nil && port > 0 && len(u.Port()) <= len("65535")
 }
 
-// checkHost refuses private hosts by their spelling. What a name resolves to is for the dialer to check.
+// checkHost rejects private hosts by their name. The dialer checks the addresses that it resolves to.
 func checkHost(path string, u *url.URL, p Policy) error {
 	if !p.AllowPrivateHosts && netguard.IsPrivateHost(u.Hostname()) {
 		return fault(path, privateServer)

@@ -18,11 +18,11 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/jsonscan"
 )
 
-// watchBurst is how many seconds' worth of events a watch may bring at once.
+// watchBurst is how many seconds' worth of events may arrive at once.
 const watchBurst = 10
 
-// watched is the body of a watch. It hands out one event at a time, after it looked at it; when the next one is
-// asked for, the one before has been decoded.
+// watched is the body of a watch. It returns one event at a time, after checking it. When the next one is read, the
+// previous one has been decoded.
 type watched struct {
 	a      *answers
 	ctx    context.Context // of the request
@@ -30,16 +30,16 @@ type watched struct {
 	in     *bufio.Reader
 	clk    clock.PassiveClock
 
-	event  []byte // what is left of it
+	event  []byte // the unread rest of the event
 	space  bytes.Buffer
 	events *rate.Limiter
 	bytes  *rate.Limiter
-	begins bool // it brings the objects that exist first
+	begins bool // it first returns the objects that exist
 
 	mu     sync.Mutex
 	claim  *budget.Claim // for decoding the event
 	closed bool
-	failed bool // the server ended it, or sent an error
+	failed bool // the server ended it or sent an error
 	ended  func(failed bool, why error)
 	once   sync.Once
 }
@@ -55,7 +55,7 @@ func (a *answers) watch(req *http.Request, resp *http.Response, clk clock.Passiv
 	from := query.Get("resourceVersion")
 	begins := from == "" || from == "0" || query.Get("sendInitialEvents") == "true"
 	if begins {
-		eventBurst, byteBurst = max(eventBurst, l.WatchObjects), max(byteBurst, l.List) // the first events are a list
+		eventBurst, byteBurst = max(eventBurst, l.WatchObjects), max(byteBurst, l.List) // the first events list the existing objects
 	}
 	w := &watched{
 		a: a, ctx: req.Context(), source: resp.Body, in: bufio.NewReader(resp.Body), clk: clk, ended: ended, begins: begins,
@@ -109,8 +109,7 @@ func (w *watched) next() error {
 	return nil
 }
 
-// pace counts an event.
-// Errors: a LimitError if there were too many, or too large ones.
+// pace counts an event. It returns a LimitError if there were too many or too large events.
 func (w *watched) pace(s *jsonscan.Scan) error {
 	w.begins = w.begins && s.Event == jsonscan.EventAdded
 	l, now := w.a.limits, w.clk.Now()
@@ -127,8 +126,8 @@ func (w *watched) pace(s *jsonscan.Scan) error {
 	return nil
 }
 
-// collect reads one event. It ends with a line break, which is not waited for: readers that split a watch at its line
-// breaks get each event as soon as it is here.
+// collect reads one event. It does not wait for the line break at the end, so that readers that split a watch at its
+// line breaks get each event immediately.
 func (w *watched) collect() (jsonscan.Scan, error) {
 	if w.space.Cap() > smallAnswer {
 		w.space = bytes.Buffer{}
@@ -141,10 +140,10 @@ func (w *watched) collect() (jsonscan.Scan, error) {
 			return s, err
 		}
 		if err != nil {
-			break // what is left is no event; the decoder sees that
+			break // the rest is not an event; the decoder will fail
 		}
 		if w.space.Len() == 0 && (c == '\n' || c == '\r') {
-			continue // of the event before
+			continue // of the previous event
 		}
 		w.space.WriteByte(c)
 		end = s.Next(c)
@@ -159,7 +158,7 @@ func (w *watched) collect() (jsonscan.Scan, error) {
 	return s, nil
 }
 
-// keep replaces the claim of the event before.
+// keep replaces the claim of the previous event.
 func (w *watched) keep(c *budget.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,7 +175,7 @@ func (w *watched) note() {
 	w.failed = true
 }
 
-// fail ends the watch, unless it was the client who did.
+// fail ends the watch, unless the client did.
 func (w *watched) fail(err error) {
 	if w.ctx.Err() == nil {
 		w.note()

@@ -25,30 +25,31 @@ import (
 
 const (
 	redacted = "[redacted]"
-	// minSecret is how long a token must be to be looked for: a shorter one is no secret, but part of many a word.
+	// minSecret is the minimum length of a token that is searched for. A shorter one is not secret, and may be part of
+	// many words.
 	minSecret = 8
-	// quickAnswer is how long a caller must have waited, at least, for its deadline to count against the target.
+	// quickAnswer is the minimum time that a caller must have waited for its deadline to count against the target.
 	quickAnswer = 5 * time.Second
-	// maxErrorBody is how much of an error's text is read.
+	// maxErrorBody is how many bytes of the text of an error are read.
 	maxErrorBody = 256 << 10
 )
 
-// errNoAnswer is the cause of a request that the pool gave up.
+// errNoAnswer is the cause of a request that the pool cancelled.
 var errNoAnswer = errors.New("no answer in time")
 
-// ErrClosed is the error of a pool, and of all its clients, after its end.
+// ErrClosed is the error of a pool and its clients after Close.
 var ErrClosed = errors.New("the pool of target clients is closed")
 
-// link is one set of credentials and the connections that were made with it. A rotation makes a new one, so that
-// no request uses a connection that was authenticated by an old certificate.
+// link is one set of credentials and the connections that were made with it. A rotation creates a new link, so that no
+// request uses a connection that was authenticated with an old certificate.
 type link struct {
 	transport *http.Transport
-	fixed     string        // bearer token; empty with tokens, or a client certificate alone
+	fixed     string        // bearer token; empty if tokens is set or there is only a client certificate
 	tokens    *token.Source // nil with fixed credentials
 }
 
-// newLink makes the connections from what the choke point allows. It does not use the transports of client-go,
-// which never releases one.
+// newLink creates the transport for a REST config from the allow-list. It does not use the transports of client-go,
+// which are never released.
 func newLink(cfg *rest.Config, tokens *token.Source) (*link, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure}
 	if len(cfg.CAData) > 0 {
@@ -80,16 +81,16 @@ func (l *link) token(ctx context.Context) (string, error) {
 	return created, err
 }
 
-// wire carries the requests of one client: it adds the credentials of the day, gives up what gets no answer, fails at
-// once while the target is down, and notices credentials that are refused.
+// wire sends the requests of one client. It adds the current credentials, cancels requests without a response, fails
+// immediately while the target is down, and detects rejected credentials.
 type wire struct {
 	health  *health
 	clk     clock.PassiveClock
 	timeout time.Duration
-	refused func(*link, string)       // called for a 401, with the token that was sent
+	refused func(*link, string)       // called after a 401, with the token that was sent
 	count   func(method, code string) // of the metrics
 	answers *answers
-	slots   chan struct{} // of the requests that are under way
+	slots   chan struct{} // slots of the requests in progress
 	watches *pacer.Pacer
 	link    atomic.Pointer[link]
 	closed  atomic.Bool
@@ -142,7 +143,7 @@ func (w *wire) send(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// enter waits until the request may be made: a watch for its pause, others for one of the slots.
+// enter waits until the request may be made: a watch until its pause is over, another request for one of the slots.
 func (w *wire) enter(req *http.Request) (leave func(), err error) {
 	if isWatch(req) {
 		return func() {}, w.watches.Wait(req.Context(), pacer.WatchOf(req), w.clk.Now())
@@ -155,7 +156,7 @@ func (w *wire) enter(req *http.Request) (leave func(), err error) {
 	}
 }
 
-// exchange sends one request and returns once its answer is here, or the beginning of a watch.
+// exchange sends one request and returns when its response, or the beginning of a watch, has arrived.
 func (w *wire) exchange(next http.RoundTripper, req *http.Request, token string, turn *turn) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(w.timeout, func() { cancel(errNoAnswer) })
@@ -180,12 +181,12 @@ func (w *wire) exchange(next http.RoundTripper, req *http.Request, token string,
 		return nil, err
 	}
 	if isWatch(req) {
-		timer.Stop() // the rest may take as long as it likes
+		timer.Stop() // the rest has no time limit
 	}
 	return resp, nil
 }
 
-// receive reads an answer within the limits. That of a watch is read by the caller.
+// receive reads a response within the limits. The caller reads the response of a watch.
 func (w *wire) receive(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request, resp *http.Response, token string, turn *turn) error {
 	if !isWatch(req) || resp.StatusCode >= http.StatusBadRequest {
 		return w.answers.read(ctx, cancel, req, resp, token, turn)
@@ -200,8 +201,7 @@ func (w *wire) receive(ctx context.Context, cancel context.CancelCauseFunc, req 
 	})
 }
 
-// tame bounds how long client-go waits before it tries again, and whether the token comes back in a header, which
-// client-go may log.
+// tame limits how long client-go waits before a retry, and removes the token from headers, which client-go may log.
 func tame(resp *http.Response, token string) {
 	for _, values := range resp.Header {
 		for i := range values {
@@ -213,7 +213,8 @@ func tame(resp *http.Response, token string) {
 	}
 }
 
-// report judges a request without an answer. A caller that gave up says nothing about the target, unless it waited for it.
+// report judges a request without a response. If its caller gave up, that counts against the target only if the caller
+// waited long enough.
 func (w *wire) report(req *http.Request, start time.Time, err error) {
 	now := w.clk.Now()
 	gaveUp := req.Context().Err()
@@ -233,7 +234,7 @@ func isWatch(req *http.Request) bool {
 	return query.Get("watch") == "true" || query.Get("watch") == "1"
 }
 
-// refuse closes the body, as every RoundTripper must.
+// refuse closes the body, as every RoundTripper must, and returns err.
 func refuse(req *http.Request, err error) error {
 	if req.Body != nil {
 		return errors.Join(err, req.Body.Close())
@@ -248,7 +249,7 @@ func hide(token, text string) string {
 	return strings.ReplaceAll(text, token, redacted)
 }
 
-// ended frees the timer of a request with its body.
+// ended releases the timer of a request when its body is closed.
 type ended struct {
 	io.ReadCloser
 	end func()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command deployerkit writes the repository of a new deployer (`deployerkit init`), runs a deployer on a local control
-// plane (`deployerkit run`), checks Landscaper's contract (`deployerkit conformance`), shows what a deploy item would change
-// (`deployerkit plan`), and shows what the library does (`deployerkit demo`).
+// Command deployerkit creates the repository of a new deployer (`deployerkit init`), runs a deployer on a local control
+// plane (`deployerkit run`), checks a deployer against Landscaper's contract (`deployerkit conformance`), shows what a
+// deploy item would change (`deployerkit plan`), and demonstrates the library (`deployerkit demo`).
 package main
 
 import (
@@ -30,10 +30,10 @@ func main() {
 	os.Exit(exitCode(command(os.Stdout, os.Stderr).ExecuteContext(ctrl.SetupSignalHandler())))
 }
 
-// command returns the command with all others below it. Those that show texts of servers and items get writers that show
-// control characters; the demo has its own items, and draws on the terminal.
+// command returns the root command with all subcommands. Those that print texts of servers and items get writers that
+// escape control characters. The demo has its own items and draws on the terminal.
 func command(out, err io.Writer) *cobra.Command {
-	root := &cobra.Command{Use: "deployerkit", Short: "Writes, runs and checks deployers", SilenceUsage: true}
+	root := &cobra.Command{Use: "deployerkit", Short: "Creates, runs and checks deployers", SilenceUsage: true}
 	root.SetOut(out)
 	root.SetErr(terminal.Writer(err))
 	for _, shows := range []*cobra.Command{quiet(plan.Command()), quiet(conformance.Command()), quiet(run.Command())} {
@@ -44,7 +44,7 @@ func command(out, err io.Writer) *cobra.Command {
 	return root
 }
 
-// exitCode is 0 without an error, and 2 for a plan with something to do and for wrong usage.
+// exitCode returns 0 without an error, 2 for a plan with something to do and for wrong usage, and 1 for other errors.
 func exitCode(err error) int {
 	switch {
 	case err == nil:
@@ -60,7 +60,7 @@ func demoCommand() *cobra.Command {
 	var logFile string
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the mock and the manifest deployer at work on a control plane of its own, and check every outcome",
+		Short: "Run the mock and the manifest deployer on a local control plane, and check every outcome",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := logTo(logFile); err != nil {
@@ -71,18 +71,18 @@ func demoCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&o.Landscaper, "landscaper", false, "install, change and delete Installations under the real Landscaper; the first time builds it (about 5 minutes)")
-	cmd.Flags().BoolVar(&o.Keep, "keep", false, "leave everything running at the end, until Ctrl-C")
-	cmd.Flags().StringVar(&logFile, "log-file", "", "file for the log of the deployer; nothing is logged without one")
+	cmd.Flags().BoolVar(&o.Keep, "keep", false, "leave everything running at the end until Ctrl-C")
+	cmd.Flags().StringVar(&logFile, "log-file", "", "file for the log of the deployer (default: nothing is logged)")
 	return cmd
 }
 
-// quiet makes a command log nothing: what goes wrong is in its errors, and a deployer has a log of its own.
+// quiet makes a command log nothing. Its errors say what went wrong, and a deployer has its own log.
 func quiet(cmd *cobra.Command) *cobra.Command {
 	cmd.PreRunE = func(*cobra.Command, []string) error { return logTo("") }
 	return cmd
 }
 
-// logTo sends the logs of all libraries to a file; they would tear the screen.
+// logTo sends the logs of all libraries to a file, because they would disturb the screen.
 func logTo(path string) error {
 	log := logr.Discard()
 	if path != "" {

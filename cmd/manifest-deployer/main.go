@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command manifest-deployer runs the manifest deployer of package
-// deployers/manifest.
+// Command manifest-deployer runs the manifest deployer of package deployers/manifest.
 //
 //	manifest-deployer                                                        # in a cluster, with the rights of deployers/manifest/rbac.yaml
 //	manifest-deployer --kubeconfig host.kubeconfig --landscaper-kubeconfig landscaper.kubeconfig
@@ -9,10 +8,9 @@
 //	manifest-deployer --enable-self-targets --enable-oidc-targets            # with the rights for tokens, too
 //	manifest-deployer plan web -n shop                                       # what a reconcile of the item would change
 //
-// --config names Landscaper's configuration file, v1alpha1 or v1alpha2. Fields
-// of it that have no effect here are logged. What Targets may ask for is as
-// strict as it can be unless a flag --allow-… or --enable-… says otherwise;
-// --help lists them all.
+// --config names Landscaper's configuration file, v1alpha1 or v1alpha2. Fields that have no effect are logged. By
+// default Targets are restricted as much as possible; the flags --allow-… and --enable-… lift restrictions. --help
+// lists all flags.
 package main
 
 import (
@@ -37,17 +35,17 @@ type configuration struct {
 	deployermain.Configuration `json:",inline"`
 
 	Export struct {
-		// DefaultTimeout is how long exports wait for their values if they say nothing themselves.
+		// DefaultTimeout is how long exports that set no timeout wait for their values.
 		DefaultTimeout *lsv1alpha1.Duration `json:"defaultTimeout,omitempty"`
 	} `json:"export"`
 }
 
-// program is the manifest deployer with its flags.
+// program returns the manifest deployer with its flags.
 func program() deployermain.Program {
 	var options manifest.Options
 	config := &configuration{}
 	return deployermain.Program{
-		Name: "manifest-deployer", Short: "Brings the manifests of deploy items to their targets",
+		Name: "manifest-deployer", Short: "Applies the manifests of deploy items to their targets",
 		Flags:  func(fs *pflag.FlagSet) { manifestflags.Add(fs, &options) },
 		Config: config,
 		ConfigKinds: []schema.GroupVersionKind{

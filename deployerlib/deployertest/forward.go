@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deployertest forwards to packages landscapertest and faultnet, for
-// tests that import it by this path. New code imports those two.
+// Package deployertest forwards to packages landscapertest and faultnet, for tests that import it by this path. New
+// code should import those packages.
 package deployertest
 
 import (

@@ -13,15 +13,14 @@ import (
 const (
 	// Type is the type of the deploy items that the mock deployer is responsible for.
 	Type lsv1alpha1.DeployItemType = "landscaper.gardener.cloud/mock"
-	// Name is written to status.deployer.name. It is the name of Landscaper's
-	// own mock deployer, so that one can take over from the other.
+	// Name is the value of status.deployer.name. It is the name of Landscaper's own mock deployer, so that either
+	// deployer can replace the other.
 	Name = "mock.deployer.landscaper.gardener.cloud"
 )
 
-// Args returns what [deployerlib.Add] needs to run the mock deployer. config:
-// identity and target selectors; nil for neither. The hooks run besides the
-// deployer's own. The caller may change what is returned; faults of the
-// selectors and hooks come from Add.
+// Args returns the arguments of [deployerlib.Add] for the mock deployer. config has the identity and the target
+// selectors; it may be nil. hooks are called in addition to the deployer's own hook. The caller may change the returned
+// arguments. Add reports invalid selectors and hooks.
 func Args(config *mockv1alpha1.Configuration, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.DeployerArgs {
 	args := deployerlib.DeployerArgs{Name: Name, Type: Type, Deployer: New(hooks...)}
 	if config != nil {

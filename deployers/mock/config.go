@@ -14,13 +14,13 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// phases are those that a deployer's Reconcile may set.
+// phases are the phases that a deployer's Reconcile may set.
 var phases = []lsv1alpha1.DeployItemPhase{
 	lsv1alpha1.DeployItemPhases.Succeeded, lsv1alpha1.DeployItemPhases.Progressing, lsv1alpha1.DeployItemPhases.Failed,
 }
 
-// decode reads an item's configuration and checks all of it.
-// Errors: a deployerlib.ConfigError with the path of the field.
+// decode decodes and validates the configuration of an item. Its errors are a deployerlib.ConfigError with the path of
+// the field.
 func decode(di *lsv1alpha1.DeployItem) (*mockv1alpha1.ProviderConfiguration, error) {
 	kind := mockv1alpha1.SchemeGroupVersion.WithKind("ProviderConfiguration")
 	config, err := deployerlib.DecodeConfigAs[mockv1alpha1.ProviderConfiguration](di, kind)
@@ -44,7 +44,7 @@ func decode(di *lsv1alpha1.DeployItem) (*mockv1alpha1.ProviderConfiguration, err
 	return config, nil
 }
 
-// checkPhase accepts nil, the empty phase and what Reconcile may set.
+// checkPhase returns an error unless phase is nil, empty or a phase that Reconcile may set.
 func checkPhase(path string, phase *lsv1alpha1.DeployItemPhase) error {
 	if phase == nil || *phase == "" || slices.Contains(phases, *phase) {
 		return nil
@@ -52,9 +52,9 @@ func checkPhase(path string, phase *lsv1alpha1.DeployItemPhase) error {
 	return deployerlib.ConfigError(path, "is %q, want one of %q", *phase, phases)
 }
 
-// phaseAfter is the phase that a call leaves: phase, else initialPhase as long
-// as the job has just begun, else what initialPhase set before; without either
-// Succeeded. stored is the phase that the item has in the cluster.
+// phaseAfter returns the phase to set after a call: phase if it is set, otherwise initialPhase if the job has just
+// begun, otherwise the phase that initialPhase set before, and Succeeded if neither is configured. stored is the phase
+// that the item has in the cluster.
 func phaseAfter(config *mockv1alpha1.ProviderConfiguration, stored lsv1alpha1.DeployItemPhase) lsv1alpha1.DeployItemPhase {
 	switch {
 	case isSet(config.Phase):
@@ -69,8 +69,7 @@ func phaseAfter(config *mockv1alpha1.ProviderConfiguration, stored lsv1alpha1.De
 
 func isSet(phase *lsv1alpha1.DeployItemPhase) bool { return phase != nil && *phase != "" }
 
-// schedule finds the schedule of an item. Wrong configurations have none: it
-// is Reconcile that tells about them.
+// schedule returns the schedule of an item. It returns none for an invalid configuration, which Reconcile reports.
 func schedule(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
 	config, err := decode(di)
 	if err != nil {

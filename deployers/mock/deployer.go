@@ -19,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// ValidationCondition is the condition that says whether the configuration of an item is valid.
+// ValidationCondition is the type of the condition that reports whether the configuration of an item is valid.
 const ValidationCondition lsv1alpha1.ConditionType = "DeployItemValidation"
 
 // Reasons of ValidationCondition.
@@ -28,8 +28,8 @@ const (
 	reasonInvalid = "InvalidConfiguration"
 )
 
-// New returns the mock deployer with further hooks besides its own, which
-// reconciles items on the schedule of their configuration.
+// New returns the mock deployer. It has a hook that reconciles items on the schedule of their configuration, and the
+// given hooks in addition.
 func New(hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	all := extension.ReconcileExtensionHooks{}.
 		RegisterHookSetup(continuousreconcile.ContinuousReconcileExtensionSetup(continuousreconcile.FromSpec(schedule)))
@@ -49,8 +49,8 @@ type deployer struct {
 
 var _ deployerlib.RuntimeUser = (*deployer)(nil)
 
-// UseRuntime makes a client for export Secrets that asks the API server each
-// time: the manager's own would cache every Secret of the cluster.
+// UseRuntime creates a client for export Secrets that reads from the API server. The manager's client would cache every
+// Secret of the cluster.
 func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -61,14 +61,14 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 		HTTPClient: rt.Landscaper.GetHTTPClient(), Scheme: scheme, Mapper: rt.Landscaper.GetRESTMapper(),
 	})
 	if err != nil {
-		return fmt.Errorf("make client for export Secrets: %w", err)
+		return fmt.Errorf("create client for export Secrets: %w", err)
 	}
 	d.clock = rt.Clock
 	return nil
 }
 
-// Reconcile brings about what the configuration says. All but the Secret is
-// changed in memory, so that one status write carries everything.
+// Reconcile does what the configuration says. Everything except the Secret is changed in memory, so that one status
+// write stores it.
 func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
 	config, err := d.validate(di)
 	if err != nil {
@@ -86,7 +86,7 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 	return nil
 }
 
-// validate reads the configuration and tells in a condition how that went.
+// validate decodes the configuration and sets ValidationCondition accordingly.
 func (d *deployer) validate(di *lsv1alpha1.DeployItem) (*mockv1alpha1.ProviderConfiguration, error) {
 	config, err := decode(di)
 	status, reason, message := lsv1alpha1.ConditionTrue, reasonValid, "the provider configuration is valid"
@@ -98,10 +98,10 @@ func (d *deployer) validate(di *lsv1alpha1.DeployItem) (*mockv1alpha1.ProviderCo
 	return config, err
 }
 
-// Delete removes the export Secret. One that is gone already is fine.
+// Delete removes the export Secret. It succeeds if the Secret does not exist.
 func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
 	return deployerlib.DeleteExport(ctx, d.secrets, di)
 }
 
-// ExtensionHooks returns the schedule and what New was given.
+// ExtensionHooks returns the hook for the schedule and the hooks given to New.
 func (d *deployer) ExtensionHooks() extension.ReconcileExtensionHooks { return d.hooks }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mock is a deployer that deploys nothing: it does to the deploy item
-// what the item's configuration says. It is the smallest complete deployer on
-// deployerlib, made to be read, and a stand-in for a real one in tests of
-// everything that handles deploy items.
+// Package mock implements a deployer that deploys nothing. The configuration of a deploy item determines its status.
+// The package is the smallest complete deployer built with deployerlib and serves as an example. In tests of software
+// that handles deploy items it can replace a real deployer.
 //
 //	apiVersion: mock.deployer.landscaper.gardener.cloud/v1alpha1
 //	kind: ProviderConfiguration
@@ -18,16 +17,13 @@
 //	continuousReconcile:            # reconciled again on a schedule; cron: "0 6 * * *" instead of every
 //	  every: 10m
 //
-// All fields are optional. Decoding is strict: a field that does not exist, a
-// phase that a deployer cannot set, a providerStatus without kind and a broken
-// schedule end the job with ERR_CONFIGURATION_PROBLEM and the path of the
-// field. The condition DeployItemValidation tells the same.
+// All fields are optional. Decoding is strict: an unknown field, a phase that a deployer cannot set, a providerStatus
+// without kind and an invalid schedule end the job with ERR_CONFIGURATION_PROBLEM and the path of the field. The
+// condition DeployItemValidation reports the same error.
 //
-// An item in phase Progressing is called again and again until its timeout
-// ends it. Delete removes the export Secret. Abort has nothing to stop; it
-// deletes nothing, since what a job has exported stays valid until the next
-// one. Taking providerStatus or export out of a configuration leaves what an
-// earlier one wrote.
+// An item in phase Progressing is called again until its timeout ends the run. Delete removes the export Secret. Abort
+// has nothing to stop and deletes nothing, because the export of a job stays valid until the next job. If
+// providerStatus or export is removed from a configuration, the values that an earlier configuration wrote stay.
 //
 // # Using it
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package examples has the deploy items of the declarative example deployers, which are the packages beside this one:
-// see docs/declarative.md. The items lie in the namespace demo, and go to the cluster of a Target "cluster" there.
+// Package examples provides the deploy items of the declarative example deployers, which are the packages beside this
+// one: see docs/declarative.md. The items are in the namespace demo, and refer to a Target "cluster" there.
 package examples
 
 import "embed"

@@ -80,7 +80,7 @@ func (c *Config) file() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// issued tells whether the issuer has answered. Until then nothing that requires the certificates is touched.
+// issued reports whether the issuer has answered. Until then, nothing that requires the certificates is changed.
 func issued(secret *corev1.Secret) (stategraph.Readiness, error) {
 	there := len(secret.Data[corev1.TLSCertKey]) > 0 && len(secret.Data[corev1.TLSPrivateKeyKey]) > 0
 	return stategraph.ReadyIf(there, "the issuer has not answered"), nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gettingstarted has the files of docs/getting-started.md: an Installation that makes a password with the
-// deployer of examples/readme-deployer and exports it, and one that imports it.
+// Package gettingstarted provides the files of docs/getting-started.md: an Installation that creates a password with
+// the deployer of examples/readme-deployer and exports it, and one that imports it.
 package gettingstarted
 
 import "embed"

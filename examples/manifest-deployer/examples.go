@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifestdeployer has deploy items for the manifest deployer: the
-// examples of docs/manifest-deployer.md, each of which a test deploys. They lie
-// in the namespace demo, and go to the cluster of a Target "cluster" there.
+// Package manifestdeployer provides deploy items for the manifest deployer: the examples of docs/manifest-deployer.md,
+// each of which a test deploys. They are in the namespace demo, and refer to a Target "cluster" there.
 package manifestdeployer
 
 import "embed"

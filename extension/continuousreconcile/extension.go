@@ -18,49 +18,51 @@ import (
 )
 
 const (
-	// ActiveAnnotation turns continuous reconciliation of an item off when it is "false"; anything else has no effect.
+	// ActiveAnnotation turns continuous reconciliation of an item off if its value is "false". Any other value has no
+	// effect.
 	ActiveAnnotation = "continuousreconcile.extensions.landscaper.gardener.cloud/active"
 
-	// Name is the name that the hook shows in errors, traces and metrics.
+	// Name is the name of the hook in errors, traces and metrics.
 	Name = "continuous-reconcile"
 
-	priority         = -50 // of the items in the queue: below jobs and what a user asked for
+	priority         = -50 // priority of the items in the queue, lower than jobs and user requests
 	defaultMaxJitter = 5 * time.Minute
 	jitterShare      = 10 // a tenth of the period
 )
 
-// ContinuousReconcileExtensionSetup returns the hook of [ContinuousReconcileExtension] with the type it is meant for.
+// ContinuousReconcileExtensionSetup returns the hook of [ContinuousReconcileExtension] with its hook type.
 func ContinuousReconcileExtensionSetup(next func(ctx context.Context, lastReconcileTime time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error)) extension.ReconcileExtensionHookSetup {
 	return Extension{Next: next}.Setup()
 }
 
-// ContinuousReconcileExtension returns a hook that forces a run when the time that next gives has come and otherwise
-// asks to be called then. It is the hook of an [Extension] with the real clock and the default jitter. A nil next
-// gives a nil hook, which the registry's Validate reports.
+// ContinuousReconcileExtension returns a hook that forces a run when the time that next returns has come, and otherwise
+// requests a reconcile at that time. It is the hook of an [Extension] with the real clock and the default jitter. If
+// next is nil, the hook is nil, which the registry's Validate reports.
 func ContinuousReconcileExtension(next func(ctx context.Context, lastReconcileTime time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error)) extension.ReconcileExtensionHook {
 	return Extension{Next: next}.Hook()
 }
 
-// Extension is the continuous reconcile hook with all that can be set.
+// Extension is the continuous reconcile hook with all its settings.
 type Extension struct {
-	// Next gives the time of the next run. Required.
+	// Next returns the time of the next run. It is required.
 	Next Next
-	// Clock tells the time. Default: the real clock.
+	// Clock returns the current time. The default is the real clock.
 	Clock clock.PassiveClock
-	// MaxJitter is the most that a run is put off, so that the runs of items with the same schedule do not come together.
-	// The jitter is also at most a tenth of the period. Default: 5 minutes. If it is negative, there is no jitter.
+	// MaxJitter is the longest delay of a run. The jitter keeps the runs of items with the same schedule apart. It is
+	// also at most a tenth of the period. The default is 5 minutes. A negative value means no jitter.
 	MaxJitter time.Duration
 }
 
-// Setup returns the hook with the type it is meant for.
+// Setup returns the hook with its hook type.
 func (e Extension) Setup() extension.ReconcileExtensionHookSetup {
 	return extension.ReconcileExtensionHookSetup{Hook: e.Hook(), HookTypes: []extension.HookType{extension.ShouldReconcileHook}}
 }
 
-// Hook returns the hook, nil without Next. It is an error to register it for anything but ShouldReconcile.
+// Hook returns the hook, or nil if Next is nil. It is only for ShouldReconcile; at another hook type it returns an
+// error.
 //
-// Its result is nil if the item was never reconciled, is being deleted, has no schedule or has [ActiveAnnotation]. An
-// error of Next is the hook's error.
+// The hook returns nil if the item was never reconciled, is being deleted, has no schedule or is turned off by
+// [ActiveAnnotation]. It returns the error of Next.
 func (e Extension) Hook() extension.ReconcileExtensionHook {
 	if e.Next == nil {
 		return nil
@@ -76,7 +78,7 @@ func (e Extension) Hook() extension.ReconcileExtensionHook {
 
 func (e Extension) shouldReconcile(ctx context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, hookType extension.HookType) (*extension.HookResult, error) {
 	if hookType != extension.ShouldReconcileHook {
-		return nil, errors.New("continuous reconcile is a hook for ShouldReconcile only")
+		return nil, errors.New("the continuous reconcile hook must be registered for ShouldReconcile only")
 	}
 	if !applies(di) {
 		return nil, nil
@@ -89,7 +91,7 @@ func (e Extension) shouldReconcile(ctx context.Context, _ logr.Logger, di *lsv1a
 	if now.Before(*due) {
 		return result(true, due.Sub(now)), nil
 	}
-	// The run that starts now sets lastReconcileTime, in whole seconds, and the next one is counted from there.
+	// The run that starts now sets lastReconcileTime, in whole seconds. The next one is computed from that.
 	following, err := e.due(ctx, now.Truncate(time.Second), di)
 	if err != nil {
 		return nil, err
@@ -100,12 +102,12 @@ func (e Extension) shouldReconcile(ctx context.Context, _ logr.Logger, di *lsv1a
 	return result(false, max(following.Sub(now), 0)), nil
 }
 
-// applies reports whether the schedule matters for the item now.
+// applies reports whether the schedule of the item takes effect now.
 func applies(di *lsv1alpha1.DeployItem) bool {
 	return di != nil && di.DeletionTimestamp == nil && !di.Status.LastReconcileTime.IsZero() && di.Annotations[ActiveAnnotation] != "false"
 }
 
-// due is the time after last at which the item runs, nil for never.
+// due returns the time after last at which the item runs, or nil if there is none.
 func (e Extension) due(ctx context.Context, last time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error) {
 	next, err := e.ask(ctx, last, di)
 	if err != nil || next == nil {
@@ -130,7 +132,8 @@ func (e Extension) ask(ctx context.Context, last time.Time, di *lsv1alpha1.Deplo
 	return next, nil
 }
 
-// jitter spreads items over the time below limit, in whole seconds. It is the same at every call and in every process.
+// jitter returns a delay below limit, in whole seconds. It depends only on the item's UID, so it is the same in every
+// call and process.
 func jitter(di *lsv1alpha1.DeployItem, limit time.Duration) time.Duration {
 	seconds := int64(limit / time.Second)
 	if seconds <= 0 {

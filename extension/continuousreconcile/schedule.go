@@ -14,13 +14,14 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Next returns when an item that was last reconciled at lastReconcileTime is to be reconciled next, nil for never. It
-// must depend on its arguments only: neither on the current time nor on chance. It is also asked for the time after
-// the next one, to learn the period.
+// Next returns the time of the next run of an item that was last reconciled at lastReconcileTime, or nil if there is
+// none. The result must depend only on the arguments, not on the current time or on random numbers. To determine the
+// period, the hook also calls Next with the result of an earlier call.
 type Next func(ctx context.Context, lastReconcileTime time.Time, di *lsv1alpha1.DeployItem) (*time.Time, error)
 
-// FromSpec makes a Next of the schedule that specOf finds in the item; a nil or empty one is never. A schedule that
-// is wrong is an error with the code ERR_CONFIGURATION_PROBLEM. A nil specOf gives nil.
+// FromSpec returns a Next for the schedule that specOf finds in the item. A nil or empty spec means that the item has
+// no schedule. An invalid schedule is an error with the code ERR_CONFIGURATION_PROBLEM. If specOf is nil, FromSpec
+// returns nil.
 func FromSpec(specOf func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error)) Next {
 	if specOf == nil {
 		return nil
@@ -37,23 +38,24 @@ func FromSpec(specOf func(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpe
 		if schedule == nil {
 			return nil, nil
 		}
-		next := schedule.Next(lastReconcileTime.UTC()) // not the zone of this process: every replica computes the same
+		next := schedule.Next(lastReconcileTime.UTC()) // not the zone of this process, so that every replica computes the same time
 		if next.IsZero() {
-			return nil, nil // a date that never comes, such as the 30th of February
+			return nil, nil // a date that does not exist, such as the 30th of February
 		}
 		return &next, nil
 	}
 }
 
-// Schedule reads a spec, nil for a nil or empty one. Cron and Every together are an error, as are a negative Every
-// and a Cron that is not a standard crontab line (five fields, "@daily", "@every 1h"). Every is rounded down to whole
-// seconds and is one second at least. It accepts and refuses what the API module's own validation does.
+// Schedule parses a spec. It returns nil for a nil or empty one. Setting both Cron and Every is an error, and so are a
+// negative Every and a Cron that is not a standard crontab line (five fields, "@daily", "@every 1h"). Every is rounded
+// down to whole seconds, and is at least one second. Schedule accepts the same specs as the API module's own
+// validation.
 func Schedule(spec *cr.ContinuousReconcileSpec) (cron.Schedule, error) {
 	switch {
 	case spec == nil || (spec.Cron == "" && (spec.Every == nil || spec.Every.Duration == 0)):
 		return nil, nil
 	case spec.Cron != "" && spec.Every != nil:
-		return nil, errors.New("continuous reconcile: cron and every exclude each other")
+		return nil, errors.New("continuous reconcile: cron and every are mutually exclusive")
 	case spec.Cron != "":
 		return parse(spec.Cron)
 	case spec.Every.Duration < 0:
@@ -63,11 +65,11 @@ func Schedule(spec *cr.ContinuousReconcileSpec) (cron.Schedule, error) {
 	}
 }
 
-// parse guards a parser that panics on some lines, "TZ=UTC" for one.
+// parse parses a cron line and recovers from panics of the parser, which some lines cause, such as "TZ=UTC".
 func parse(line string) (schedule cron.Schedule, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			schedule, err = nil, fmt.Errorf("continuous reconcile: cron %q is not a schedule", line)
+			schedule, err = nil, fmt.Errorf("continuous reconcile: cron %q is not a valid schedule", line)
 		}
 	}()
 	schedule, err = cron.ParseStandard(line)

@@ -50,11 +50,11 @@ func TestSchedule(t *testing.T) {
 		"cron [Lx4]":            {reason: "at the next full hour", spec: crontab("0 * * * *"), next: start.Truncate(time.Hour).Add(time.Hour)},
 		"cron with a zone":      {reason: "12:00 in Berlin is 11:00", spec: crontab("CRON_TZ=Europe/Berlin 0 12 * * *"), next: start.Truncate(time.Hour).Add(time.Hour)},
 		"cron every":            {reason: "a standard descriptor", spec: crontab("@every 90s"), next: start.Add(90 * time.Second)},
-		"both [Lx4]":            {reason: "they exclude each other", spec: both, err: "continuous reconcile: cron and every exclude each other"},
-		"both, every zero":      {reason: "they exclude each other", spec: bothZero, err: "continuous reconcile: cron and every exclude each other"},
+		"both [Lx4]":            {reason: "they exclude each other", spec: both, err: "continuous reconcile: cron and every are mutually exclusive"},
+		"both, every zero":      {reason: "they exclude each other", spec: bothZero, err: "continuous reconcile: cron and every are mutually exclusive"},
 		"negative":              {reason: "time does not run back", spec: every(-time.Hour), err: "continuous reconcile: every -1h0m0s is not greater than zero"},
 		"no cron line":          {reason: "not a schedule", spec: crontab("foo"), err: `continuous reconcile: cron "foo": expected exactly 5 fields, found 1: [foo]`},
-		"a parser that panics":  {reason: "no panic in production", spec: crontab("TZ=UTC"), err: `continuous reconcile: cron "TZ=UTC" is not a schedule`},
+		"a parser that panics":  {reason: "no panic in production", spec: crontab("TZ=UTC"), err: `continuous reconcile: cron "TZ=UTC" is not a valid schedule`},
 		"an unknown descriptor": {reason: "not a schedule", spec: crontab("@sometimes"), err: `continuous reconcile: cron "@sometimes": unrecognized descriptor: @sometimes`},
 	} {
 		t.Run(name, func(t *testing.T) {

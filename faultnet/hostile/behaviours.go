@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// answer is a Behaviour that does not ask the server behind it.
+// answer returns a Behaviour that does not call the handler behind it.
 func answer(handle http.HandlerFunc) Behaviour {
 	return func(http.Handler) http.Handler { return handle }
 }
 
-// Huge answers with a ConfigMap, or a list of one, of about so many bytes.
+// Huge responds with a ConfigMap, or a list of one, of about size bytes.
 func Huge(size int) Behaviour {
 	return answer(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -34,7 +34,7 @@ func Huge(size int) Behaviour {
 	})
 }
 
-// Nodes answers with an object of so many small values, which take much more memory than text.
+// Nodes responds with an object that has count small values, which take much more memory than text.
 func Nodes(count int) Behaviour {
 	return answer(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -44,7 +44,7 @@ func Nodes(count int) Behaviour {
 	})
 }
 
-// Deep answers with an object that is nested so deep.
+// Deep responds with an object of the given nesting depth.
 func Deep(depth int) Behaviour {
 	return answer(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -53,7 +53,7 @@ func Deep(depth int) Behaviour {
 	})
 }
 
-// repeat writes a piece until size bytes are written, or the client is gone.
+// repeat writes a piece until size bytes are written or the client has disconnected.
 func repeat(w io.Writer, r *http.Request, piece string, size int) {
 	block := strings.Repeat(piece, max(1, 64<<10/len(piece)))
 	for size > 0 && r.Context().Err() == nil {
@@ -68,7 +68,7 @@ func repeat(w io.Writer, r *http.Request, piece string, size int) {
 	}
 }
 
-// Gzip compresses the answers of the behaviours after it.
+// Gzip compresses the responses of the behaviours after it.
 func Gzip() Behaviour {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +87,7 @@ type zipped struct {
 
 func (z *zipped) Write(p []byte) (int, error) { return z.zip.Write(p) }
 
-// EndlessPages answers lists with pages of some objects, each with a token for the next page.
+// EndlessPages responds to lists with pages of the given number of objects, each with a token for the next page.
 func EndlessPages(objects, size int) Behaviour {
 	return answer(func(w http.ResponseWriter, r *http.Request) {
 		page, _ := strconv.Atoi(r.URL.Query().Get("continue"))
@@ -104,7 +104,7 @@ func EndlessPages(objects, size int) Behaviour {
 	})
 }
 
-// Trickle sends the headers at once and then one byte of the answer per pause.
+// Trickle sends the headers immediately and then one byte of the response per pause.
 func Trickle(pause time.Duration) Behaviour {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -121,7 +121,7 @@ func Trickle(pause time.Duration) Behaviour {
 	}
 }
 
-// flushed sends what was written and waits. It reports whether the client still reads.
+// flushed flushes what was written and waits. It reports whether the client is still reading.
 func flushed(w http.ResponseWriter, r *http.Request, pause time.Duration) bool {
 	if http.NewResponseController(w).Flush() != nil {
 		return false
@@ -137,7 +137,7 @@ func flushed(w http.ResponseWriter, r *http.Request, pause time.Duration) bool {
 	return false
 }
 
-// Silent accepts requests and never answers.
+// Silent accepts requests and never responds.
 func Silent() Behaviour {
 	return answer(func(_ http.ResponseWriter, r *http.Request) {
 		select {
@@ -147,21 +147,21 @@ func Silent() Behaviour {
 	})
 }
 
-// Expired answers watches with one event: an error with the code 410.
+// Expired responds to watches with one event: an error with the code 410.
 func Expired() Behaviour {
 	return answer(func(w http.ResponseWriter, _ *http.Request) {
 		WriteJSON(w, http.StatusOK, map[string]any{"type": "ERROR", "object": status(http.StatusGone, "Expired", "too old resource version")})
 	})
 }
 
-// Ending answers watches with nothing, and ends them at once.
+// Ending responds to watches with no events and ends them immediately.
 func Ending() Behaviour {
 	return answer(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 	})
 }
 
-// Flood answers watches with events of new objects, as fast as they are read.
+// Flood responds to watches with events of new objects, as fast as they are read.
 func Flood() Behaviour {
 	return answer(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -181,7 +181,7 @@ func Flood() Behaviour {
 	})
 }
 
-// Groups adds so many API groups to the discovery, aggregated or one by one.
+// Groups adds count API groups to the discovery, aggregated or one by one.
 func Groups(count int, aggregated bool) Behaviour {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -216,14 +216,14 @@ func groups(w http.ResponseWriter, count int, aggregated bool) {
 	_, _ = io.WriteString(w, "]}")
 }
 
-// Redirect sends clients elsewhere.
+// Redirect responds with a redirect to location.
 func Redirect(location string) Behaviour {
 	return answer(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, location, http.StatusTemporaryRedirect)
 	})
 }
 
-// ContentType changes what the answers claim to be.
+// ContentType changes the content type of the responses.
 func ContentType(contentType string) Behaviour {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -236,7 +236,7 @@ func ContentType(contentType string) Behaviour {
 	}
 }
 
-// Rewrite changes the bodies of the answers.
+// Rewrite changes the bodies of the responses.
 func Rewrite(change func(body []byte) []byte) Behaviour {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

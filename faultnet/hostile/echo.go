@@ -19,8 +19,8 @@ import (
 	"sync"
 )
 
-// Echo answers with an error that quotes what the client sent: the texts of the body, those in base64 also decoded, and
-// its token. Texts of data and stringData come first. quote says how; see Quotings.
+// Echo responds with an error that quotes what the client sent: the strings of the body, those in base64 also decoded,
+// and its token. Strings of data and stringData come first. quote quotes them; see Quotings.
 func Echo(code int, quote func(string) string) Behaviour {
 	return answer(func(w http.ResponseWriter, r *http.Request) {
 		texts := newSentTexts()
@@ -29,9 +29,9 @@ func Echo(code int, quote func(string) string) Behaviour {
 	})
 }
 
-// EchoLater answers requests that match with an error that quotes what the client sent in these and in earlier requests
-// for objects of the same name: a webhook for ConfigMaps, for example, may quote the values of a Secret. The server behind
-// it answers all other requests. quote says how; see Quotings.
+// EchoLater responds to matching requests with an error that quotes what the client sent in these and in earlier
+// requests for objects of the same name. For example, a webhook for ConfigMaps may quote the values of a Secret. The
+// handler behind it responds to all other requests. quote quotes the texts; see Quotings.
 func EchoLater(match Match, code int, quote func(string) string) Behaviour {
 	var mu sync.Mutex
 	sent := map[string]*sentTexts{} // by the name of the object
@@ -57,14 +57,14 @@ func EchoLater(match Match, code int, quote func(string) string) Behaviour {
 	}
 }
 
-// sentTexts are what a client sent: the values of Secrets and ConfigMaps, and all other texts.
+// sentTexts holds what a client sent: the values of Secrets and ConfigMaps, and all other strings.
 type sentTexts struct{ values, others map[string]bool }
 
 func newSentTexts() *sentTexts {
 	return &sentTexts{values: map[string]bool{}, others: map[string]bool{}}
 }
 
-// note adds the token and the texts of the body of a request. The body can be read again.
+// note adds the token and the strings of the body of a request. The body can be read again.
 func (s *sentTexts) note(r *http.Request) {
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		s.others[token] = true
@@ -84,7 +84,7 @@ func (s *sentTexts) note(r *http.Request) {
 	}
 }
 
-// quoted is the message of an error.
+// quoted returns the message of an error.
 func (s *sentTexts) quoted(quote func(string) string) string {
 	var message strings.Builder
 	for _, texts := range []map[string]bool{s.values, s.others} {
@@ -95,7 +95,7 @@ func (s *sentTexts) quoted(quote func(string) string) string {
 	return message.String()
 }
 
-// collect finds all texts.
+// collect finds all strings.
 func collect(value any, texts map[string]bool) {
 	switch v := value.(type) {
 	case string:
@@ -147,14 +147,14 @@ func jsonText(s string, escapeHTML bool) string {
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(escapeHTML)
 	if encoder.Encode(s) != nil {
-		return s // texts always can
+		return s // strings can always be encoded
 	}
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
 func indented(s, by string) string { return by + strings.ReplaceAll(s, "\n", "\n"+by) }
 
-// ForeignUIDs changes the UID of each object that the server behind it answers with.
+// ForeignUIDs changes the UID of each object in the responses of the handler behind it.
 func ForeignUIDs(uid string) Behaviour {
 	return Rewrite(func(body []byte) []byte {
 		var tree any
@@ -164,7 +164,7 @@ func ForeignUIDs(uid string) Behaviour {
 		replaceUIDs(tree, uid)
 		changed, err := json.Marshal(tree)
 		if err != nil {
-			return body // it came as JSON
+			return body // it was received as JSON
 		}
 		return changed
 	})

@@ -33,22 +33,22 @@ func Reads(r *http.Request) bool { return r.Method == http.MethodGet && locate(r
 // Writes matches the requests that change something.
 func Writes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
-// Named matches the requests about objects of a name.
+// Named matches the requests about objects with the given name.
 func Named(name string) Match {
 	return func(r *http.Request) bool { return locate(r.URL.Path).name == name }
 }
 
-// Not matches what match does not.
+// Not matches the requests that match does not.
 func Not(match Match) Match { return func(r *http.Request) bool { return !match(r) } }
 
-// place is where an object is.
+// place identifies an object by its path.
 type place struct{ prefix, namespace, resource, name string }
 
 func split(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// locate reads the path of a request. The zero value stands for one that is about no object.
+// locate parses the path of a request. It returns the zero value if the request is not about an object.
 func locate(path string) place {
 	parts := split(path)
 	var p place

@@ -14,7 +14,7 @@ import (
 	"sync"
 )
 
-// Behaviour changes how a server answers. It wraps the handler that would answer otherwise.
+// Behaviour changes how a server responds. It wraps the handler that would respond otherwise.
 type Behaviour func(next http.Handler) http.Handler
 
 // Match selects requests.
@@ -37,9 +37,9 @@ func When(match Match, behaviours ...Behaviour) Behaviour {
 	}
 }
 
-// Server is an API server on a loopback address with TLS. Use New. Its methods are safe for concurrent use.
+// Server is an API server on a loopback address with TLS. Create it with New. Its methods are safe for concurrent use.
 type Server struct {
-	// URL is the address.
+	// URL is the address of the server.
 	URL string
 
 	http  *httptest.Server
@@ -48,7 +48,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	requests []Request
-	open     int // requests that are being answered
+	open     int // number of requests in progress
 	most     int
 }
 
@@ -58,7 +58,7 @@ type Request struct {
 }
 
 // New starts a server. Without behaviours it serves ConfigMaps, Secrets and Namespaces from memory, accepts any
-// credentials, and grants everything. Of several behaviours for the same request, the first is the outermost.
+// credentials, and grants every request. If several behaviours apply to a request, the first is the outermost.
 func New(behaviours ...Behaviour) *Server {
 	s := &Server{ended: make(chan struct{})}
 	handler := When(func(*http.Request) bool { return true }, behaviours...)(newStore())
@@ -70,7 +70,7 @@ func New(behaviours ...Behaviour) *Server {
 	return s
 }
 
-// Close ends all requests and the server. Calling it again does nothing.
+// Close ends all requests and stops the server. Further calls do nothing.
 func (s *Server) Close() {
 	s.end.Do(func() {
 		close(s.ended)
@@ -79,7 +79,7 @@ func (s *Server) Close() {
 	})
 }
 
-// CA returns the certificate of the server, as PEM.
+// CA returns the certificate of the server as PEM.
 func (s *Server) CA() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 }
@@ -95,7 +95,7 @@ users: [{name: faultnet, user: {token: %q}}]
 `, s.URL, base64.StdEncoding.EncodeToString(s.CA()), token)
 }
 
-// Count returns how many requests came that match. nil counts all.
+// Count returns the number of requests that match. If match is nil, it counts all requests.
 func (s *Server) Count(match func(Request) bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,14 +108,14 @@ func (s *Server) Count(match func(Request) bool) int {
 	return count
 }
 
-// MostAtOnce returns the largest number of requests that were answered at the same time.
+// MostAtOnce returns the largest number of concurrent requests so far.
 func (s *Server) MostAtOnce() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.most
 }
 
-// maxRequests bounds what is remembered: a hot loop must not fill the memory of the test.
+// maxRequests limits what is remembered, so that a hot loop does not fill the memory of the test.
 const maxRequests = 1_000_000
 
 func (s *Server) count(next http.Handler) http.Handler {

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// kinds are what a server without behaviours serves.
+// kinds are the kinds that a server without behaviours serves.
 var kinds = map[string]string{"configmaps": "ConfigMap", "secrets": "Secret", "namespaces": "Namespace"}
 
-// store is as much of an API server as clients need: objects in memory, without validation, defaults, managed fields
-// and admission. An apply stores the body.
+// store implements as much of an API server as clients need: objects in memory, without validation, defaults, managed
+// fields and admission. An apply stores the body.
 type store struct {
 	mu      sync.Mutex
 	objects map[place]map[string]any
@@ -47,7 +47,8 @@ func withEnd(ctx context.Context, ended <-chan struct{}) context.Context {
 	return context.WithValue(ctx, endKey{}, ended)
 }
 
-// Ended is closed when the server that answers a request is closed. A Behaviour that waits must wait for it too.
+// Ended returns a channel that is closed when the server of a request is closed. A Behaviour that waits must also wait
+// for this channel.
 func Ended(r *http.Request) <-chan struct{} {
 	ended, _ := r.Context().Value(endKey{}).(<-chan struct{})
 	return ended
@@ -75,14 +76,14 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// WriteJSON writes an answer.
+// WriteJSON writes a response.
 func WriteJSON(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // the client is gone
+	_ = json.NewEncoder(w).Encode(body) // the client has disconnected
 }
 
-// WriteStatus writes an answer that is an error.
+// WriteStatus writes an error response.
 func WriteStatus(w http.ResponseWriter, code int, reason, message string) {
 	WriteJSON(w, code, status(code, reason, message))
 }
@@ -104,7 +105,7 @@ func (s *store) discover(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": map[string]any{}, "items": items})
 }
 
-// group is one group of an answer of the aggregated discovery.
+// group returns one group of a response of the aggregated discovery.
 func group(name string, kinds map[string]string) map[string]any {
 	var resources []any
 	for _, resource := range slices.Sorted(maps.Keys(kinds)) {
@@ -131,7 +132,7 @@ func (s *store) get(w http.ResponseWriter, r *http.Request, at place) {
 	WriteJSON(w, http.StatusOK, shown(r, obj))
 }
 
-// shown is an object in the form that a request asks for: metadata only, or all.
+// shown returns an object in the form that a request asks for: only metadata, or everything.
 func shown(r *http.Request, obj map[string]any) map[string]any {
 	if !wantsMetadata(r) {
 		return obj
@@ -161,7 +162,7 @@ func (s *store) list(w http.ResponseWriter, r *http.Request, at place) {
 	})
 }
 
-// isSelected knows the selectors of equality, and of existence.
+// isSelected evaluates the selectors of equality and existence.
 func isSelected(r *http.Request, obj map[string]any) bool {
 	meta, _ := obj["metadata"].(map[string]any)
 	labels, _ := meta["labels"].(map[string]any)
@@ -175,7 +176,7 @@ func isSelected(r *http.Request, obj map[string]any) bool {
 	return !isNamed || meta["name"] == name
 }
 
-// put creates and changes.
+// put creates or changes an object.
 func (s *store) put(w http.ResponseWriter, r *http.Request, at place) {
 	var body map[string]any
 	text, err := io.ReadAll(io.LimitReader(r.Body, 8<<20))
@@ -218,7 +219,7 @@ func (s *store) put(w http.ResponseWriter, r *http.Request, at place) {
 	WriteJSON(w, code, body)
 }
 
-// merge is a JSON merge patch.
+// merge applies a JSON merge patch.
 func merge(old, change map[string]any) map[string]any {
 	out := maps.Clone(old)
 	for key, value := range change {
@@ -248,11 +249,11 @@ func (s *store) remove(w http.ResponseWriter, at place) {
 	WriteJSON(w, http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
 }
 
-// note stores a change and wakes the watches. The lock is held.
+// note stores a change and wakes the watches. The caller holds the lock.
 func (s *store) note(kind string, at place, obj map[string]any) {
 	s.version++
 	meta, _ := obj["metadata"].(map[string]any)
-	meta = maps.Clone(meta) // watches may still show the one before
+	meta = maps.Clone(meta) // watches may still show the previous one
 	meta["resourceVersion"] = strconv.Itoa(s.version)
 	obj["metadata"] = meta
 	s.objects[at] = obj
@@ -264,7 +265,7 @@ func (s *store) note(kind string, at place, obj map[string]any) {
 	s.changed = make(chan struct{})
 }
 
-// watch sends what changed after the resourceVersion of the request, or all objects first.
+// watch sends the changes after the resourceVersion of the request, or all objects first.
 func (s *store) watch(w http.ResponseWriter, r *http.Request, at place) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
@@ -297,7 +298,7 @@ func (s *store) watch(w http.ResponseWriter, r *http.Request, at place) {
 	}
 }
 
-// begin returns where a watch begins, and its first events.
+// begin returns the version at which a watch begins, and its first events.
 func (s *store) begin(r *http.Request, at place) (seen int, first []any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,7 +316,7 @@ func (s *store) begin(r *http.Request, at place) (seen int, first []any) {
 	return s.version, first
 }
 
-// bookmark ends the initial events.
+// bookmark returns the event that ends the initial events.
 func bookmark(at place, version int) map[string]any {
 	return map[string]any{
 		"kind": kinds[at.resource], "apiVersion": "v1",

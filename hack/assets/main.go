@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command assets finds or makes the binaries of the test control plane, or those of Landscaper, and prints their directory:
+// Command assets finds or builds the binaries of the test control plane, or those of Landscaper, and prints their
+// directory:
 //
 //	export KUBEBUILDER_ASSETS=$(go run ./hack/assets)
 //	export DEPLOYERKIT_LANDSCAPER=$(go run ./hack/assets landscaper)

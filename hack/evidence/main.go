@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command evidence compares the reports of the last test run with docs/behaviours.md and docs/evidence.txt, or writes the
-// latter:
+// Command evidence compares the reports of the last test run with docs/behaviours.md and docs/evidence.txt, or updates
+// docs/evidence.txt:
 //
 //	go run ./hack/evidence check REPORTS
 //	go run ./hack/evidence update REPORTS
 //
 // check needs the reports of a run of all tests. It fails if a promise has no test that ran and passed, if a test names
-// a promise that is not listed, and if the file does not say what the reports say. update replaces what the file says
-// about the packages that have reports. It must run in the root of the repository.
+// a promise that is not listed, or if the file differs from the reports. update replaces the content of the file for
+// the packages that have reports. It must run in the root of the repository.
 package main
 
 import (
@@ -65,13 +65,13 @@ func run(args []string) error {
 	return os.WriteFile(evidenceFile, evidence.Format(proofs), 0o644)
 }
 
-// isGone reports whether the package of a proof has no tests any more.
+// isGone reports whether the package of a proof no longer has tests.
 func isGone(p evidence.Proof) bool {
 	tests, err := filepath.Glob(filepath.Join(p.Package, "*_test.go"))
 	return err != nil || len(tests) == 0
 }
 
-// check fails if the reported proofs do not fit the promises, or are not those of the file.
+// check returns an error if the reported proofs do not match the promises or the file.
 func check(promises []string, file, reported []evidence.Proof) error {
 	faults := evidence.Check(promises, reported)
 	for _, p := range evidence.Missing(file, reported) {

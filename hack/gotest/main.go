@@ -4,11 +4,11 @@
 //
 //	812 passed, 0 failed, 0 skipped
 //
-// Unlike go test it fails when a test was skipped, when a Ginkgo spec was skipped or pending, and when
-// nothing ran at all: a test that does not run proves nothing.
+// Unlike go test it fails if a test was skipped, if a Ginkgo spec was skipped or pending, or if no test ran, because a
+// test that does not run proves nothing.
 //
-// If the first arguments are `-reports dir`, it writes into dir, for each package whose tests passed, which of them
-// prove a promise (see hack/internal/evidence). An existing report of the package is replaced.
+// If the first arguments are `-reports dir`, it writes a report to dir for each package whose tests passed. The report
+// lists the tests that prove a promise (see hack/internal/evidence). It replaces an existing report of the package.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "gotest:", execWithReport(os.Args[2], os.Args[3:]))
 		os.Exit(1)
 	}
-	signal.Ignore(os.Interrupt) // go test gets it too, and ends; the summary shows how far it came
+	signal.Ignore(os.Interrupt) // go test receives it too and ends; the summary shows the results so far
 	ok, err := run(os.Stdout, os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gotest:", err)

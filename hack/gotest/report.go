@@ -20,19 +20,19 @@ import (
 	"github.com/deployerkit/deployerkit/hack/internal/testjson"
 )
 
-// withReport is the first argument if go test starts this program to run the binary of a test.
+// withReport is the first argument if go test starts this program to run a test binary.
 const withReport = "with-report"
 
 // reporter writes the reports. The zero value writes none.
 type reporter struct {
-	dir     string // of the reports; empty: there are none
+	dir     string // directory of the reports; empty if there are none
 	specs   string // directory of Ginkgo's reports
-	wrapper string // the command with which go test runs a binary
-	err     error  // the first one
+	wrapper string // the command with which go test runs a test binary
+	err     error  // the first error
 }
 
-// newReporter returns a reporter for a directory, which is made if it does not exist. args are those of go test.
-// Errors: a flag selects tests, so that the report would not be complete.
+// newReporter returns a reporter for a directory, which it creates if necessary. args are the arguments of go test. It
+// returns an error if a flag selects tests, because the report would be incomplete.
 func newReporter(dir string, args []string) (*reporter, error) {
 	for _, arg := range args {
 		if partial.MatchString(arg) {
@@ -57,10 +57,10 @@ func newReporter(dir string, args []string) (*reporter, error) {
 // partial matches flags that select tests or specs.
 var partial = regexp.MustCompile(`^--?(test\.)?(run|skip|short|list|failfast)(=|$)|^--?ginkgo\.(focus|skip|label|fail-fast)`)
 
-// suites is the file that lists the test binaries that link Ginkgo.
+// suites is the name of the file that lists the test binaries that link Ginkgo.
 const suites = "suites"
 
-// listSuites finds the packages of go test's arguments that link Ginkgo.
+// listSuites finds the packages in go test's arguments that link Ginkgo.
 func (r *reporter) listSuites(args []string) error {
 	const format = `{{$p := .ImportPath}}{{range .Deps}}{{if eq . "github.com/onsi/ginkgo/v2"}}{{$p}}{{"\n"}}{{end}}{{end}}`
 	packages := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return strings.HasPrefix(arg, "-") })
@@ -79,18 +79,19 @@ func (r *reporter) write(pkg string, passed []string) {
 		return
 	}
 	specs, err := testjson.PassedSpecs(specsFile(r.specs, pkg))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without Ginkgo there is none
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without Ginkgo there is no report
 		r.err = errors.Join(r.err, err)
 		return
 	}
 	r.err = errors.Join(r.err, evidence.NewReport(pkg, passed, specs).Write(r.dir))
 }
 
-// specsFile is where the suite of a package writes its report.
+// specsFile returns the file to which the suite of a package writes its report.
 func specsFile(dir, pkg string) string { return filepath.Join(dir, url.PathEscape(pkg)+".json") }
 
-// execWithReport becomes the binary of a test. If it links Ginkgo, it gets the flag that makes it report its specs: go test
-// has the same flags for all packages, and the others do not know this one. It returns only if that fails.
+// execWithReport replaces this process by a test binary. If the binary links Ginkgo, it gets the flag that makes it
+// report its specs. go test passes the same flags to all packages, and other packages do not know this one. The
+// function returns only after an error.
 func execWithReport(dir string, command []string) error {
 	binary := command[0]
 	info, err := buildinfo.ReadFile(binary)

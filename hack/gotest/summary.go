@@ -12,29 +12,29 @@ import (
 	"github.com/deployerkit/deployerkit/hack/internal/testjson"
 )
 
-// counts of tests or specs.
+// counts holds the numbers of tests or specs.
 type counts struct{ passed, failed, skipped int }
 
 func (c *counts) add(o counts) {
 	c.passed, c.failed, c.skipped = c.passed+o.passed, c.failed+o.failed, c.skipped+o.skipped
 }
 
-// key names a test, or a package when test is empty.
+// key identifies a test, or a package if test is empty.
 type key struct{ pkg, test string }
 
-// summary counts, and keeps the output of whatever did not end well.
+// summary counts the results, and keeps the output of tests and packages that did not pass.
 type summary struct {
 	w      io.Writer
 	total  counts
-	broken []string // packages that failed without a failed test: no build, a panic, a data race, a time limit
+	broken []string // packages that failed without a failed test: a build error, a panic, a data race or the time limit
 	output map[key][]string
-	specs  map[key]counts      // Ginkgo: the specs that one test function ran
+	specs  map[key]counts      // the Ginkgo specs that one test function ran
 	failed map[string]bool     // packages with a failed test
-	kids   map[key]bool        // tests that have subtests: they are counted by those
+	kids   map[key]bool        // tests that have subtests, which are counted instead
 	skips  map[string][]string // names of skipped tests by package
 	passed map[string][]string // names of tests by package
 	report func(pkg string, passed []string)
-	ended  atomic.Int64 // packages; it is read while others are taken
+	ended  atomic.Int64 // number of packages; read concurrently
 }
 
 // newSummary returns a summary that calls report for each package whose tests passed.
@@ -45,7 +45,7 @@ func newSummary(w io.Writer, report func(pkg string, passed []string)) *summary 
 	}
 }
 
-// read takes all events. Other lines are shown as they are.
+// read processes all events. It prints other lines unchanged.
 func (s *summary) read(r io.Reader) error {
 	return testjson.Read(r, s.take, func(line string) { fmt.Fprint(s.w, line) })
 }
@@ -83,7 +83,7 @@ func (s *summary) end(k key, e testjson.Event) {
 	bad := e.Action != "pass"
 	if c, ok := s.specs[k]; ok {
 		if e.Action == "fail" && c.failed == 0 {
-			c.failed = 1 // outside of the specs: BeforeSuite, for one
+			c.failed = 1 // outside of the specs, for example BeforeSuite
 		}
 		s.total.add(c)
 		bad = bad || c.skipped > 0
@@ -111,7 +111,8 @@ func (s *summary) count(k key, action string) {
 	}
 }
 
-// endPackage prints one line per package. A package that has no tests is skipped by go test; that is no skipped test.
+// endPackage prints one line per package. go test reports a package without tests as skipped, which does not count as a
+// skipped test.
 func (s *summary) endPackage(e testjson.Event) {
 	s.ended.Add(1)
 	switch e.Action {
@@ -128,7 +129,7 @@ func (s *summary) endPackage(e testjson.Event) {
 	}
 }
 
-// showUnfinished prints what tests said that never ended, because their process did.
+// showUnfinished prints the output of tests that never ended because their process did.
 func (s *summary) showUnfinished(pkg string) {
 	var names []string
 	for k := range s.output {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command metrics prints measures of the code: for each the figure, the aim, and what exceeds it.
+// Command metrics prints measures of the code: the value, the limit, and what exceeds it.
 //
 //	go run ./hack/metrics [directory]
 //
-// Test files count in the number of files only. A measure that is not met is marked; the status is 0 anyway.
+// Test files count only in the number of files. A measure above its limit is marked, but the exit code is 0 in any
+// case.
 package main
 
 import (

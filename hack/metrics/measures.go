@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// measure is a figure, the largest one that is wanted, and what it is made of.
+// measure is a value, its limit, and the entries of which it consists.
 type measure struct {
 	name     string
 	got, aim int
@@ -43,7 +43,8 @@ func (m measure) print(w io.Writer) {
 var (
 	// configuration matches the names of structs that may have any number of fields.
 	configuration = regexp.MustCompile(`(?:Args|Options|Config|Configuration|Flags|Spec)$`)
-	// notPublic matches the packages whose exported names are not counted: test kits, and what is no library.
+	// notPublic matches the packages whose exported names are not counted: test kits and packages that are not
+	// libraries.
 	notPublic = regexp.MustCompile(`(?:^|/)(?:deployertest|declarativetest|faultnet|landscapertest|internal)(?:/|$)|^(?:cmd|examples|hack|test)/`)
 )
 
@@ -86,7 +87,7 @@ func isPublic(dir string, p *pkg) bool {
 	return !p.main && !notPublic.MatchString(dir)
 }
 
-// methods returns the methods of a type, with those that types of this repository promote.
+// methods returns the methods of a type, including those that embedded types of this repository promote.
 func (r *repository) methods(at reference, seen map[reference]bool) map[string]bool {
 	out := map[string]bool{}
 	p := r.packages[path.Clean(at.dir)]
@@ -106,7 +107,7 @@ func (r *repository) methods(at reference, seen map[reference]bool) map[string]b
 	return out
 }
 
-// greatest is a measure of the largest entry. Only those above the aim are listed, or the largest one.
+// greatest returns the measure of the largest entry. It lists only the entries above the limit, or the largest one.
 func greatest(name string, aim int, entries []entry) measure {
 	sort(entries)
 	m := measure{name: name, aim: aim}
@@ -121,7 +122,7 @@ func greatest(name string, aim int, entries []entry) measure {
 	return m
 }
 
-// sum is a measure of all entries together.
+// sum returns the measure of the sum of all entries.
 func sum(name string, aim int, entries []entry) measure {
 	sort(entries)
 	m := measure{name: name, aim: aim, worst: entries}

@@ -18,18 +18,18 @@ import (
 	"github.com/deployerkit/deployerkit/hack/internal/phrases"
 )
 
-// repository is what was read of the files.
+// repository is what was read from the files.
 type repository struct {
 	files    int
 	packages map[string]*pkg // by directory
-	guides   map[string]int  // coined phrases by file
+	guides   map[string]int  // number of coined phrases by file
 }
 
-// pkg is a directory with Go files that are no tests.
+// pkg is a directory with Go files that are not tests.
 type pkg struct {
 	files    int
 	main     bool
-	lines    int // of code
+	lines    int // number of lines of code
 	phrases  map[string]int
 	exported []string
 	types    map[string]*typ
@@ -37,15 +37,15 @@ type pkg struct {
 
 // typ is a declared type.
 type typ struct {
-	methods  map[string]bool // its own; of an interface, those that it lists
+	methods  map[string]bool // its own ones, or those that an interface lists
 	fields   int
 	embedded []reference
 }
 
-// reference is a type that another one embeds.
+// reference identifies a type that another one embeds.
 type reference struct{ dir, name string }
 
-// modulePath begins the import paths of this repository.
+// modulePath is the prefix of the import paths of this repository.
 const modulePath = "github.com/deployerkit/deployerkit"
 
 // read reads the files of a repository. Paths are relative to root, with slashes.
@@ -58,7 +58,7 @@ func read(root string, paths []string) (*repository, error) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(root, p))
-		if os.IsNotExist(err) { // deleted, but not in the index
+		if os.IsNotExist(err) { // deleted but still in the index
 			r.files--
 			continue
 		}
@@ -94,7 +94,7 @@ func (r *repository) add(file string, text []byte) error {
 	for _, group := range f.Comments {
 		var words []string
 		for _, c := range group.List {
-			words = append(words, strings.TrimPrefix(c.Text, "//")) // Text() of the group would leave out directives
+			words = append(words, strings.TrimPrefix(c.Text, "//")) // Text() of the group would omit directives
 		}
 		p.phrases[file] += len(phrases.Coined.FindAllString(strings.Join(words, ""), -1))
 	}
@@ -105,7 +105,7 @@ func (r *repository) add(file string, text []byte) error {
 	return nil
 }
 
-// codeLines counts the lines that have a token other than a comment.
+// codeLines returns the number of lines that have a token other than a comment.
 func codeLines(fset *token.FileSet, text []byte) int {
 	var s scanner.Scanner
 	file := fset.AddFile("", fset.Base(), len(text))
@@ -129,7 +129,7 @@ func codeLines(fset *token.FileSet, text []byte) int {
 	}
 }
 
-// importsOf returns the directories of this repository that a file imports, by the name of the package.
+// importsOf returns the directories of this repository that a file imports, by package name.
 func importsOf(f *ast.File) map[string]string {
 	out := map[string]string{}
 	for _, spec := range f.Imports {
@@ -185,7 +185,7 @@ func (p *pkg) typ(name string) *typ {
 	return p.types[name]
 }
 
-// describe reads what a type is made of.
+// describe adds the fields, methods and embedded types of a type expression.
 func (t *typ) describe(expr ast.Expr, dir string, imports map[string]string) {
 	switch e := expr.(type) {
 	case *ast.StructType:

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// load reads the mutants of all archives in a directory whose names match, in the order of their names.
+// load reads the mutants of all archives in a directory whose names match, sorted by name.
 func load(dir string, selected *regexp.Regexp) ([]mutant, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil {
@@ -62,13 +62,13 @@ func loadArchive(path string) ([]mutant, error) {
 	return out, nil
 }
 
-// archiveOf returns the archive of a mutant: it is named after the top directory of the code.
+// archiveOf returns the archive of a mutant, which is named after the top directory of the code.
 func (m mutant) archiveOf(dir string) string {
 	top, _, _ := strings.Cut(m.files[0], "/")
 	return filepath.Join(dir, top+".txtar")
 }
 
-// store writes a mutant into its archive. An entry of the same name is replaced; the entries are sorted by name.
+// store writes a mutant to its archive. It replaces an entry of the same name. The entries are sorted by name.
 func store(dir string, m mutant) error {
 	path := m.archiveOf(dir)
 	archive, err := txtar.ParseFile(path)

@@ -15,10 +15,10 @@ import (
 	"github.com/deployerkit/deployerkit/hack/internal/testjson"
 )
 
-// timeLimit of one package: a mutant may loop endlessly.
+// timeLimit is the time limit of one package, because a mutant may loop endlessly.
 const timeLimit = "5m"
 
-// goTest is the real runner. It makes the control plane once, when a suite needs it.
+// goTest runs go test. It builds the control plane once, when a suite needs it.
 type goTest struct{}
 
 func (goTest) run(ctx context.Context, args ...string) (verdict, error) {
@@ -50,7 +50,7 @@ func (goTest) run(ctx context.Context, args ...string) (verdict, error) {
 	return v, nil
 }
 
-// controlPlane is the directory of its binaries.
+// controlPlane returns the directory of the binaries of the control plane.
 var controlPlane = sync.OnceValues(func() (string, error) {
 	make := exec.Command("go", "run", "./hack/assets")
 	make.Stderr = os.Stderr
@@ -61,16 +61,16 @@ var controlPlane = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 })
 
-// verdict is what a run of go test came to.
+// verdict is the result of a run of go test.
 type verdict struct {
-	passed  int      // tests and specs
-	tests   []string // that failed, in their order
-	specs   []string // Ginkgo's, too
-	dead    string   // a package that failed without a failed test: a panic, the time limit
-	unbuilt string   // the first line about what does not build
+	passed  int      // number of tests and specs
+	tests   []string // failed tests, in order
+	specs   []string // failed Ginkgo specs
+	dead    string   // a package that failed without a failed test, because of a panic or the time limit
+	unbuilt string   // the first line about a build error
 }
 
-// failure names what failed; empty: nothing.
+// failure describes what failed, or returns "" if nothing did.
 func (v verdict) failure() string {
 	switch {
 	case len(v.specs) > 0:
@@ -81,7 +81,7 @@ func (v verdict) failure() string {
 	return v.dead
 }
 
-// leaf is the first failed test, or the first of its subtests that failed.
+// leaf returns the first failed test, or its first failed subtest.
 func (v verdict) leaf() string {
 	first := v.tests[0]
 	for _, test := range v.tests[1:] {
@@ -92,7 +92,7 @@ func (v verdict) leaf() string {
 	return first
 }
 
-// read takes all events.
+// read processes all events.
 func read(r io.Reader) (verdict, error) {
 	var v verdict
 	err := testjson.Read(r, v.take, func(string) {})
@@ -121,12 +121,12 @@ func (v *verdict) take(e testjson.Event) {
 	}
 }
 
-// output reads what Ginkgo prints at the end of a suite.
+// output processes what Ginkgo prints at the end of a suite.
 func (v *verdict) output(e testjson.Event) {
 	if spec := e.FailedSpec(); spec != "" {
 		v.specs = append(v.specs, spec)
 	}
 	if specs, ok := e.Specs(); ok {
-		v.passed += specs.Passed - 1 // for the test function that runs them
+		v.passed += specs.Passed - 1 // not counting the test function that runs them
 	}
 }

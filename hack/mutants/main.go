@@ -7,18 +7,19 @@
 //	go run ./hack/mutants -record name [-fault sentence] [-tests arguments] [path...]
 //
 // The faults are the entries of the archives *.txtar beside this file, one archive per top directory. An entry begins
-// with lines that say what is broken and with one line that has the arguments of go test; a patch follows:
+// with lines that describe the fault and one line with the arguments of go test, followed by a patch:
 //
 //	-- extension-priority-shared --
 //	# An immediate requeue keeps the delay of another hook [L20].
 //	# tests: ./extension
 //	--- a/extension/aggregate.go
 //
-// With -record the program writes the changes of the work tree that are not staged into the entry instead. A mutant that
-// exists keeps its sentence and its tests.
+// With -record the program writes the unstaged changes of the work tree to the entry instead. An existing mutant keeps
+// its description and its tests.
 //
-// A mutant must build, and a test must fail. The work tree is not touched: go test is given the changed files as an
-// overlay, so the build cache serves all of them. The last line is the sum; the status is 1 unless all were caught:
+// A mutant must build, and a test must fail. The work tree is not changed: go test gets the changed files as an
+// overlay, so all of them share the build cache. The last line is the summary; the exit code is 1 unless all mutants
+// were caught:
 //
 //	64 mutants: 64 caught, 0 survived, 0 broken
 package main

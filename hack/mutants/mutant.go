@@ -19,15 +19,15 @@ import (
 
 // mutant is one deliberate fault.
 type mutant struct {
-	name      string   // of the entry in the archive
-	fault     string   // what is broken, in a sentence
+	name      string   // name of the entry in the archive
+	fault     string   // description of the fault, one sentence
 	tests     []string // arguments of go test
 	arguments string   // the same as one text
 	patch     []byte
-	files     []string // that the patch changes, relative to the root
+	files     []string // files that the patch changes, relative to the root
 }
 
-// changedFile finds the files of a unified diff.
+// changedFile matches the files of a unified diff.
 var changedFile = regexp.MustCompile(`(?m)^\+\+\+ b/(\S+)`)
 
 // parse reads the header of a patch.
@@ -72,13 +72,13 @@ func parse(name string, patch []byte) (mutant, error) {
 	return m, nil
 }
 
-// packages are those whose tests run.
+// packages returns the packages whose tests run.
 func (m mutant) packages() []string {
 	return slices.DeleteFunc(slices.Clone(m.tests), func(arg string) bool { return !strings.HasPrefix(arg, "./") })
 }
 
-// apply makes the changed files in a directory, at the same places. The root is not changed.
-// Errors: a file is missing, or the patch does not fit any more.
+// apply writes the changed files to a directory, at the same paths. It does not change the root. It returns an error if
+// a file is missing or the patch no longer applies.
 func (m mutant) apply(ctx context.Context, root, dir string) error {
 	for _, file := range m.files {
 		data, err := os.ReadFile(filepath.Join(root, file))
@@ -93,8 +93,8 @@ func (m mutant) apply(ctx context.Context, root, dir string) error {
 			return err
 		}
 	}
-	git := exec.CommandContext(ctx, "git", "apply", "-C1", "-") // one line of context: the others may change
-	// Git must not find a repository around the directory: it would take the paths as relative to the root of that.
+	git := exec.CommandContext(ctx, "git", "apply", "-C1", "-") // requires only one line of context, so that the other lines may change
+	// Git must not find a repository around the directory, because it would interpret the paths relative to its root.
 	git.Dir, git.Env = dir, append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 	git.Stdin = bytes.NewReader(m.patch)
 	if out, err := git.CombinedOutput(); err != nil {

@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// recording says how a mutant is made from the changes in the work tree.
+// recording describes how a mutant is created from the changes in the work tree.
 type recording struct {
 	name  string
-	fault string   // what is broken; an existing mutant keeps its own if this is empty
-	tests string   // arguments of go test; an existing mutant keeps its own if this is empty
-	paths []string // of the changes; all Go files if it is empty
+	fault string   // description of the fault; if it is empty, an existing mutant keeps its own
+	tests string   // arguments of go test; if it is empty, an existing mutant keeps its own
+	paths []string // paths of the changes; if there are none, all Go files
 }
 
-// record writes the changes that are not staged into the entry of a mutant. It returns what it wrote.
-// Errors: nothing changed, or a new mutant has no fault or no tests.
+// record writes the unstaged changes to the entry of a mutant, and returns the mutant. It returns an error if nothing
+// changed, or if a new mutant has no description or no tests.
 func record(ctx context.Context, root, dir string, r recording) (mutant, error) {
 	paths := r.paths
 	if len(paths) == 0 {
@@ -43,7 +43,7 @@ func record(ctx context.Context, root, dir string, r recording) (mutant, error) 
 	return m, store(dir, m)
 }
 
-// ofGit finds the lines of a diff that git apply does not need.
+// ofGit matches the lines of a diff that git apply does not need.
 var ofGit = regexp.MustCompile(`(?m)^(?:diff --git|index) .*\n`)
 
 // entry returns the text of a mutant in an archive.

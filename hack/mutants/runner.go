@@ -20,25 +20,25 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// runner tries mutants.
+// runner runs the tests of mutants.
 type runner struct {
-	root    string // of the repository
-	scratch string // for changed files
+	root    string // root of the repository
+	scratch string // directory for changed files
 	out     io.Writer
 	tests   tester
 
 	mu     sync.Mutex
 	counts map[result]int
 
-	done, total atomic.Int64 // mutants
+	done, total atomic.Int64 // numbers of mutants
 }
 
-// tester runs go test. args do not hold what each run needs.
+// tester runs go test. args do not include the arguments that are common to all runs.
 type tester interface {
 	run(ctx context.Context, args ...string) (verdict, error)
 }
 
-// result is what became of a mutant.
+// result is the result of a mutant.
 type result string
 
 const (
@@ -69,7 +69,7 @@ func (r *runner) tryAll(ctx context.Context, mutants []mutant) (bool, error) {
 	return r.counts[caught] == len(mutants), nil
 }
 
-// progress is a line about how far the run is.
+// progress returns a line about the progress of the run.
 func (r *runner) progress(elapsed time.Duration) string {
 	if r.total.Load() == 0 {
 		return fmt.Sprintf("mutants: running the tests without a mutant, %s", elapsed)
@@ -77,7 +77,7 @@ func (r *runner) progress(elapsed time.Duration) string {
 	return fmt.Sprintf("mutants: %d of %d tried, %s", r.done.Load(), r.total.Load(), elapsed)
 }
 
-// sound runs the tests of all mutants on the code as it is: otherwise their failures would mean nothing.
+// sound runs the tests of all mutants on the unchanged code, because otherwise their failures would mean nothing.
 func (r *runner) sound(ctx context.Context, mutants []mutant) error {
 	var packages []string
 	for _, m := range mutants {
@@ -100,7 +100,7 @@ func (r *runner) sound(ctx context.Context, mutants []mutant) error {
 	return nil
 }
 
-// try tries one mutant and prints what became of it.
+// try tries one mutant and prints its result.
 func (r *runner) try(ctx context.Context, m mutant) {
 	begin := time.Now()
 	got, detail := r.resultOf(ctx, m)
@@ -116,7 +116,7 @@ func (r *runner) try(ctx context.Context, m mutant) {
 	fmt.Fprintf(r.out, "[%d/%d] %-8s  %s  %.1fs  %s\n", r.done.Add(1), r.total.Load(), got, m.name, time.Since(begin).Seconds(), detail)
 }
 
-// resultOf returns what became of a mutant, and why.
+// resultOf returns the result of a mutant and the reason.
 func (r *runner) resultOf(ctx context.Context, m mutant) (result, string) {
 	overlay, err := r.overlay(ctx, m)
 	if err != nil {
@@ -136,7 +136,7 @@ func (r *runner) resultOf(ctx context.Context, m mutant) (result, string) {
 	return survived, fmt.Sprintf("%d tests passed", v.passed)
 }
 
-// overlay makes the changed files of a mutant and the file that tells go test about them.
+// overlay creates the changed files of a mutant and the overlay file for go test.
 func (r *runner) overlay(ctx context.Context, m mutant) (string, error) {
 	dir := filepath.Join(r.scratch, m.name)
 	if err := m.apply(ctx, r.root, dir); err != nil {

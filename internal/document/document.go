@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package document reads YAML and JSON documents of untrusted origin. The memory that this takes depends on the size of the
-// text only.
+// Package document reads YAML and JSON documents of untrusted origin. The memory that it needs depends only on the size
+// of the text.
 package document
 
 import (
@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// maxConfig is the largest document that is read, in bytes. It is more than an object of the API can hold.
+	// maxConfig is the maximum size of a document in bytes. It is more than an object of the API can contain.
 	maxConfig = 2 << 20
-	// maxYAML is the largest document that is not JSON. Reading YAML takes more than twenty times its size.
+	// maxYAML is the maximum size of a document that is not JSON. Reading YAML takes more than twenty times its size.
 	maxYAML = 512 << 10
-	// maxValues is the most values that a document may hold. A kubeconfig with 500 clusters has some 10 000.
+	// maxValues is the maximum number of values in a document. A kubeconfig with 500 clusters has about 10 000.
 	maxValues = 20_000
-	// maxDepth is how deep the values of a document may be nested.
+	// maxDepth is the maximum nesting depth of a document.
 	maxDepth = 50
 )
 
@@ -38,9 +38,9 @@ var (
 	errSecond = errors.New("has more than one document")
 )
 
-// Read reads one YAML or JSON document. It refuses what is costly or ambiguous before it builds anything: too many values,
-// aliases, a key that occurs twice in one object, a second document. An empty document is nil. The texts of its errors
-// contain nothing of the document.
+// Read reads one YAML or JSON document. Before it builds anything, it rejects what is costly or ambiguous: too many
+// values, aliases, duplicate keys in one object, and a second document. It returns nil for an empty document. Its
+// errors contain nothing of the document.
 func Read(text []byte) (any, error) {
 	switch {
 	case len(text) > maxConfig:
@@ -60,8 +60,8 @@ func Read(text []byte) (any, error) {
 	return readYAML(text)
 }
 
-// checkIndicators bounds the number of values and the depth of the text, in YAML as well as in JSON, without parsing
-// it: each value but the first follows one of these characters. It counts those within strings too.
+// checkIndicators limits the number of values and the depth of YAML or JSON text without parsing it. Each value except
+// the first follows one of these characters. It also counts those in strings.
 func checkIndicators(text []byte) error {
 	count := 0
 	for i, c := range text {
@@ -80,7 +80,7 @@ func checkIndicators(text []byte) error {
 	return nil
 }
 
-// readJSON reports whether the text is JSON, and returns its value.
+// readJSON reports whether the text is JSON, and if so returns its value.
 func readJSON(text []byte) (tree any, ok bool, err error) {
 	if !json.Valid(text) {
 		return nil, false, nil
@@ -95,7 +95,7 @@ func readJSON(text []byte) (tree any, ok bool, err error) {
 	return tree, true, nil
 }
 
-// tooDeep looks at valid JSON.
+// tooDeep reports whether valid JSON is nested too deep.
 func tooDeep(text []byte) bool {
 	depth, quoted, escaped := 0, false, false
 	for _, c := range text {
@@ -117,7 +117,7 @@ func tooDeep(text []byte) bool {
 	return false
 }
 
-// readYAML reads the nodes first: aliases are not expanded in there.
+// readYAML parses the text to nodes first, because aliases are not expanded in them.
 func readYAML(text []byte) (any, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document, second yaml.Node
@@ -171,7 +171,7 @@ func listOf(n *yaml.Node, depth int) (any, error) {
 	return list, nil
 }
 
-// objectOf compares keys as the text that they are in JSON.
+// objectOf converts a mapping. It compares keys in the form that they have in JSON.
 func objectOf(n *yaml.Node, depth int) (any, error) {
 	if n.ShortTag() != "!!map" {
 		return nil, errSyntax
@@ -197,7 +197,7 @@ func objectOf(n *yaml.Node, depth int) (any, error) {
 	return object, nil
 }
 
-// yamlBooleans are those of YAML 1.1, which Kubernetes reads.
+// yamlBooleans are the booleans of YAML 1.1, which Kubernetes reads.
 var yamlBooleans = map[string]bool{
 	"y": true, "Y": true, "yes": true, "Yes": true, "YES": true, "on": true, "On": true, "ON": true,
 	"n": false, "N": false, "no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false,

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// OfSecret returns the value of a key in the data of a secret, or all values as one JSON object if key is empty. Its errors
-// name keys only.
+// OfSecret returns the value of a key in the data of a secret, or all values as one JSON object if key is empty. Its
+// errors contain only keys.
 func OfSecret(data map[string][]byte, key string) (string, error) {
 	if key != "" {
 		value, exists := data[key]
@@ -35,7 +35,7 @@ func OfSecret(data map[string][]byte, key string) (string, error) {
 	return out.String(), nil
 }
 
-// ToJSON returns a document as JSON. It refuses what [Read] refuses.
+// ToJSON converts a document to JSON. It rejects what [Read] rejects.
 func ToJSON(text []byte) ([]byte, error) {
 	var out bytes.Buffer
 	if err := writeJSON(&out, text); err != nil {
@@ -44,7 +44,7 @@ func ToJSON(text []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// writeJSON writes a document as JSON. What is JSON already stays as it is.
+// writeJSON writes a document as JSON. A document that is already JSON is not changed.
 func writeJSON(out *bytes.Buffer, text []byte) error {
 	tree, err := Read(text)
 	if err != nil {
@@ -55,7 +55,7 @@ func writeJSON(out *bytes.Buffer, text []byte) error {
 		return nil
 	}
 	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false) // which would make the text longer
+	encoder.SetEscapeHTML(false) // escaping would make the text longer
 	if err := encoder.Encode(tree); err != nil {
 		return errSyntax
 	}

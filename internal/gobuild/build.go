@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// cancelWait is how long the go command may take to end after it was interrupted.
+// cancelWait is how long the go command may take to end after an interrupt.
 const cancelWait = 10 * time.Second
 
 // builder compiles a recipe.
 type builder struct {
 	recipe    Recipe
-	env       string // the environment variable that names a directory with the programs
+	env       string // name of the environment variable with a directory of programs
 	report    *Reporter
 	lookPath  func(string) (string, error)
 	freeBytes func(dir string) (uint64, error)
@@ -58,7 +58,7 @@ func (b *builder) build(ctx context.Context, dir string) error {
 	return nil
 }
 
-// check finds out before the long work what would make it fail: an old go command, a full disk.
+// check detects an old go command and a full disk, which would make the long build fail.
 func (b *builder) check(ctx context.Context, g goCommand) error {
 	out, err := g.output(ctx, "env", "GOVERSION", "GOCACHE", "GOMODCACHE")
 	if err != nil {
@@ -108,7 +108,7 @@ func (b *builder) show(p *progress) (stop func()) {
 // goCommand runs the go command in the module of the recipe.
 type goCommand struct{ path, dir string }
 
-// output runs it for its standard output; an error carries what it said on stderr, as one line.
+// output runs the go command and returns its standard output. An error contains its stderr as one line.
 func (g goCommand) output(ctx context.Context, args ...string) (string, error) {
 	p := &progress{}
 	out, err := g.run(ctx, p, args...)
@@ -128,7 +128,7 @@ func (g goCommand) run(ctx context.Context, p *progress, args ...string) (string
 	return stdout.String(), err
 }
 
-// goEnvironment takes from env what would make the build of another module fail or differ: flags, workspace,
+// goEnvironment returns env without what would make the build of another module fail or differ: flags, workspace,
 // target platform, cgo.
 func goEnvironment(env []string) []string {
 	set := map[string]string{
@@ -136,7 +136,7 @@ func goEnvironment(env []string) []string {
 		"GO111MODULE":  "on",
 		"GOARCH":       runtime.GOARCH,
 		"GOEXPERIMENT": "",
-		"GOFLAGS":      "-mod=readonly", // not empty: an empty one lets the flags of `go env -w` through
+		"GOFLAGS":      "-mod=readonly", // not empty, because then the flags of `go env -w` would apply
 		"GOOS":         runtime.GOOS,
 		"GOWORK":       "off",
 	}
@@ -153,7 +153,7 @@ func goEnvironment(env []string) []string {
 	return out
 }
 
-// explainBuild makes one line of what the go command said: the cause if we know it, else the last words.
+// explainBuild returns one line that explains the output of the go command: a known cause, or its last words.
 func explainBuild(messages []string) string {
 	last := "no message"
 	for _, m := range messages {
@@ -182,7 +182,7 @@ func containsAny(s string, parts ...string) bool {
 	return false
 }
 
-// nearestExisting returns dir or its nearest parent that exists: a cache directory may be made later.
+// nearestExisting returns dir or its nearest existing parent, because a cache directory may be created later.
 func nearestExisting(dir string) string {
 	for {
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) || filepath.Dir(dir) == dir {

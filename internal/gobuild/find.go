@@ -13,28 +13,28 @@ import (
 	"time"
 )
 
-// Finder finds a directory with programs, or makes one. It looks at the directory that an environment
-// variable names, then at the cache, and then downloads or builds.
+// Finder finds or creates a directory with programs. It checks the directory in an environment variable, then the
+// cache, and then downloads or builds the programs.
 type Finder struct {
 	// Recipe is what is built if nothing is found.
 	Recipe Recipe
-	// Need are the names of the programs that the caller wants, a subset of Recipe.Names.
+	// Need lists the programs that the caller requires, a subset of Recipe.Names.
 	Need []string
-	// Env is the name of the environment variable. Its directory wins if it has all that is needed.
+	// Env is the name of the environment variable. Its directory takes precedence if it has all required programs.
 	Env string
 	// Cache is a directory below os.UserCacheDir().
 	Cache string
-	// Report shows what takes long.
+	// Report shows the progress of long steps.
 	Report *Reporter
-	// Download fills a directory with prebuilt programs; it is tried before the build. If it is nil,
-	// nothing is downloaded. DownloadKey identifies its result.
+	// Download fills a directory with prebuilt programs. It is tried before the build. If it is nil, nothing is
+	// downloaded. DownloadKey identifies its result.
 	Download    func(ctx context.Context, dir string) error
 	DownloadKey string
 
 	build func(ctx context.Context, dir string) error // for tests, instead of the recipe
 }
 
-// CacheDir returns the cache directory for name, below os.UserCacheDir(). The error says what to set.
+// CacheDir returns the cache directory for name, below os.UserCacheDir(). The error says which variable to set.
 func CacheDir(name, env string) (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
@@ -43,8 +43,8 @@ func CacheDir(name, env string) (string, error) {
 	return filepath.Join(base, "deployerkit", name), nil
 }
 
-// Find returns a directory that has all programs that are needed. It is safe for concurrent use, also
-// across processes: one of them builds, and the others wait. Errors are one line.
+// Find returns a directory with all required programs. It is safe for concurrent use, even by several processes: one of
+// them builds, and the others wait. Errors are one line.
 func (f *Finder) Find(ctx context.Context) (string, error) {
 	if dir, ok := f.existing(); ok {
 		return dir, nil
@@ -60,7 +60,7 @@ func (f *Finder) Find(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	// The process that held the lock before may have made what we want.
+	// The process that held the lock before may have built the programs.
 	if dir, ok := f.existing(); ok {
 		return dir, nil
 	}
@@ -68,7 +68,7 @@ func (f *Finder) Find(ctx context.Context) (string, error) {
 	return f.make(ctx)
 }
 
-// existing looks at the places that cost nothing.
+// existing checks the environment variable and the cache.
 func (f *Finder) existing() (string, bool) {
 	if dir := os.Getenv(f.Env); dir != "" {
 		missing := Missing(dir, f.Need)
@@ -85,7 +85,7 @@ func (f *Finder) existing() (string, bool) {
 	return "", false
 }
 
-// make downloads or builds. The caller holds the lock.
+// make downloads or builds the programs. The caller holds the lock.
 func (f *Finder) make(ctx context.Context) (string, error) {
 	if f.Download != nil {
 		end := f.Report.follow(func(elapsed time.Duration) string { return "downloading, " + elapsed.Round(time.Second).String() })
@@ -109,7 +109,7 @@ func (f *Finder) make(ctx context.Context) (string, error) {
 	return f.builtDir(), nil
 }
 
-// fill lets produce write into a temporary directory, which becomes dir in one step when it is complete.
+// fill calls produce with a temporary directory, which it renames to dir when it is complete.
 func (f *Finder) fill(ctx context.Context, dir string, produce func(context.Context, string) error) (err error) {
 	tmp, err := os.MkdirTemp(f.Cache, "tmp-")
 	if err != nil {
@@ -122,7 +122,7 @@ func (f *Finder) fill(ctx context.Context, dir string, produce func(context.Cont
 	if missing := Missing(tmp, f.Need); len(missing) > 0 {
 		return fmt.Errorf("result has no %s", strings.Join(missing, ", "))
 	}
-	if err := os.RemoveAll(dir); err != nil { // incomplete, or existing would have taken it
+	if err := os.RemoveAll(dir); err != nil { // incomplete, because existing did not accept it
 		return fmt.Errorf("remove incomplete binaries: %w", err)
 	}
 	if err := os.Rename(tmp, dir); err != nil {
@@ -131,7 +131,7 @@ func (f *Finder) fill(ctx context.Context, dir string, produce func(context.Cont
 	return nil
 }
 
-// removeLeftovers removes what killed processes have left. The caller holds the lock.
+// removeLeftovers removes the temporary directories of killed processes. The caller holds the lock.
 func (f *Finder) removeLeftovers() {
 	leftovers, _ := filepath.Glob(filepath.Join(f.Cache, "tmp-*")) // the pattern is constant and valid
 	for _, dir := range leftovers {
@@ -145,7 +145,7 @@ func (f *Finder) builtDir() string { return filepath.Join(f.Cache, "built-"+f.Re
 
 func (f *Finder) downloadedDir() string { return filepath.Join(f.Cache, "downloaded-"+f.DownloadKey) }
 
-// Missing returns the names that are no executable files in dir.
+// Missing returns the names that are not executable files in dir.
 func Missing(dir string, names []string) []string {
 	var missing []string
 	for _, name := range names {

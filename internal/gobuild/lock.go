@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// lockPoll is how often a waiting process asks for the lock again.
+// lockPoll is the interval at which a waiting process tries to get the lock.
 const lockPoll = 250 * time.Millisecond
 
 // errLocked is returned by tryLock when another process holds the lock.
 var errLocked = errors.New("locked by another process")
 
-// lockFile waits until this process alone holds path, and calls waiting each time that another one has it. The lock belongs to the open file: the system
-// releases it when its process ends, however it ends, so a stale lock cannot exist.
+// lockFile waits until this process alone holds path, and calls waiting each time that another process has it. The lock
+// belongs to the open file. The system releases it when the process ends, however it ends, so there are no stale locks.
 func lockFile(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -26,7 +26,7 @@ func lockFile(ctx context.Context, path string, waiting func()) (unlock func(), 
 	for {
 		err := tryLock(f)
 		if err == nil {
-			return func() { _ = f.Close() }, nil // closing releases; there is nothing to lose in this file
+			return func() { _ = f.Close() }, nil // closing releases the lock; the file has no content
 		}
 		if !errors.Is(err, errLocked) {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())

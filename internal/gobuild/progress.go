@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// keptOutput is how many lines of the go command are kept to explain a failure.
+// keptOutput is the number of lines of the go command that are kept to explain a failure.
 const keptOutput = 40
 
-// progress reads what `go build -v` says on stderr: one line per package that it compiled, and one
-// per module that it downloads. Everything else is kept, because it explains a failure.
+// progress parses the stderr of `go build -v`, which has one line per compiled package and one per downloaded module.
+// It keeps all other lines, because they explain a failure.
 type progress struct {
 	what   string // what is built
-	module string // the main package, whose turn comes last
+	module string // the main package, which is compiled last
 
-	total int // packages, those that are compiled already included
+	total int // number of packages, including those already compiled
 
 	mu         sync.Mutex
-	rest       []byte // of a line that has not ended
+	rest       []byte // a line that has not ended
 	packages   int
 	downloads  int
 	linking    bool
@@ -60,12 +60,12 @@ func (p *progress) line(line string) {
 	}
 }
 
-// isPackagePath tells a line of -v from a message: a path has no spaces, and messages have.
+// isPackagePath reports whether a line of -v is a package path. A path has no spaces, unlike messages.
 func isPackagePath(line string) bool {
 	return !strings.ContainsAny(line, " \t:#")
 }
 
-// text says how far the build is after it ran for elapsed.
+// text describes the progress of a build that has run for elapsed.
 func (p *progress) text(elapsed time.Duration) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,14 +80,14 @@ func (p *progress) text(elapsed time.Duration) string {
 	}
 }
 
-// setTotal tells how many packages there are.
+// setTotal sets the number of packages.
 func (p *progress) setTotal(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.total = n
 }
 
-// messages returns what was neither a package nor a download.
+// messages returns the lines that are neither a package nor a download.
 func (p *progress) messages() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gobuild compiles programs of other Go modules from a pinned recipe and keeps them in a
-// cache, so that tests and demos can run them on a machine that has only the go command and a
-// module proxy. A build runs once per machine, also when several processes ask for it at the same
-// time, and shows its progress.
+// Package gobuild compiles programs of other Go modules from a pinned recipe and caches them, so that tests and demos
+// can run them on a machine that has only the go command and a module proxy. A build runs once per machine, even if
+// several processes request it at the same time, and shows its progress.
 package gobuild
 
 import (
@@ -20,9 +19,9 @@ import (
 // Recipe describes a Go module that compiles to one program. The program behaves according to the
 // name under which it is started.
 type Recipe struct {
-	// What names the result in messages, for example "the control plane".
+	// What is the name of the result in messages, for example "the control plane".
 	What string
-	// Version is the version of what is built. It is part of the cache key and of messages.
+	// Version is the version of the programs. It is part of the cache key and of messages.
 	Version string
 	// Notice is reported once before the build and says how long it takes.
 	Notice string
@@ -40,7 +39,7 @@ type Recipe struct {
 	Space uint64
 }
 
-// Key identifies the result of the build. Everything that can change the program is part of it.
+// Key identifies the result of the build. It depends on everything that can change the program.
 func (r Recipe) Key() string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(r.Files)) {

@@ -12,19 +12,19 @@ import (
 	"golang.org/x/term"
 )
 
-// statusInterval is how often the state of a long step is shown where lines cannot be rewritten.
+// statusInterval is how often the state of a long step is shown if lines cannot be rewritten.
 const statusInterval = 5 * time.Second
 
-// Reporter shows a person the progress of a long step. It is safe for concurrent use.
+// Reporter shows the progress of a long step to a user. It is safe for concurrent use.
 type Reporter struct {
-	name     string // begins each line
+	name     string // begins every line
 	w        io.Writer
 	terminal bool // status lines are rewritten in place
 
 	mu     sync.Mutex
 	seen   map[string]bool
-	status bool      // the cursor stands behind a status line
-	last   time.Time // of the last status line, where lines cannot be rewritten
+	status bool      // the cursor is after a status line
+	last   time.Time // time of the last status line, if lines cannot be rewritten
 }
 
 // NewReporter returns a Reporter that writes lines that begin with name to w, or to os.Stderr if w is nil.
@@ -54,7 +54,7 @@ func (r *Reporter) once(format string, args ...any) {
 	}
 }
 
-// follow shows the state of a long step until end is called, which returns how long the step took.
+// follow shows the state of a long step until end is called. end returns how long the step took.
 func (r *Reporter) follow(text func(elapsed time.Duration) string) (end func() time.Duration) {
 	start, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -77,7 +77,8 @@ func (r *Reporter) follow(text func(elapsed time.Duration) string) (end func() t
 	}
 }
 
-// state shows how far a long step is: rewritten in place on a terminal, else at most every statusInterval.
+// state shows the state of a long step. It rewrites the line on a terminal; otherwise it writes at most one line per
+// statusInterval.
 func (r *Reporter) state(now time.Time, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,14 +87,14 @@ func (r *Reporter) state(now time.Time, text string) {
 		fmt.Fprintf(r.w, "\r\x1b[K%s: %s", r.name, text)
 		r.status = true
 	case r.last.IsZero():
-		r.last = now // the step was announced a moment ago
+		r.last = now // the start of the step was just shown
 	case now.Sub(r.last) >= statusInterval:
 		r.last = now
 		r.line(text)
 	}
 }
 
-// line writes a whole line; the caller holds mu.
+// line writes a complete line. The caller holds mu.
 func (r *Reporter) line(text string) {
 	if r.status {
 		fmt.Fprint(r.w, "\r\x1b[K")

@@ -10,7 +10,8 @@ import (
 	"runtime"
 )
 
-// errUnsupported names the one way that is left on systems that we have no lock for.
+// errUnsupported is the error on systems without file locks, where programs must be provided by the environment
+// variable.
 var errUnsupported = errors.New("building programs is not supported on " + runtime.GOOS)
 
 func tryLock(*os.File) error { return errUnsupported }

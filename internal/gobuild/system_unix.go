@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// tryLock locks f without waiting; errLocked when another open file has it.
+// tryLock locks f without waiting. It returns errLocked if another open file has the lock.
 func tryLock(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -27,7 +27,7 @@ func tryLock(f *os.File) error {
 	}
 }
 
-// freeBytes returns how much an ordinary user may still write to the file system of dir.
+// freeBytes returns how many bytes an unprivileged user can write to the file system of dir.
 func freeBytes(dir string) (uint64, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

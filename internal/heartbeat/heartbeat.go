@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package heartbeat shows a person that a command which prints nothing for a while is still at work.
+// Package heartbeat shows that a command which prints nothing for a while is still running.
 package heartbeat
 
 import (
@@ -13,7 +13,7 @@ import (
 // Interval is how long a command may be silent.
 const Interval = 5 * time.Second
 
-// Writer passes on what it gets, and writes a line after each Interval without output. It is safe for concurrent use.
+// Writer copies its input, and writes a line after each Interval without output. It is safe for concurrent use.
 type Writer struct {
 	out   io.Writer
 	lines io.Writer
@@ -25,8 +25,8 @@ type Writer struct {
 	begin time.Time
 }
 
-// Start returns a Writer to out, and writes the lines to lines until Stop is called. Both may be the same. text returns the
-// line, without its end; it must not write to the Writer.
+// Start returns a Writer that copies to out, and writes the lines to lines until Stop is called. Both may be the same.
+// text returns the line without a line break; it must not write to the Writer.
 func Start(out, lines io.Writer, text func(elapsed time.Duration) string) *Writer {
 	h := &Writer{out: out, lines: lines, text: text, begin: time.Now()}
 	h.mu.Lock()
@@ -45,7 +45,7 @@ func (h *Writer) Write(p []byte) (int, error) {
 	return h.out.Write(p)
 }
 
-// Stop ends the lines. Write can still be called.
+// Stop stops the lines. Write can still be called.
 func (h *Writer) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

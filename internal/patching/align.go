@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// run is a stretch of two lists that differs: [from, fromEnd) of the one stands against [to, toEnd) of the other.
+// run is a range in which two lists differ: [from, fromEnd) of one corresponds to [to, toEnd) of the other.
 type run struct {
 	from, fromEnd int
 	to, toEnd     int
@@ -16,7 +16,7 @@ type run struct {
 // pair is an item that two lists have in common.
 type pair struct{ from, to int }
 
-// align returns the runs in order.
+// align returns the differing runs in order.
 func align(a, b []any) []run {
 	head, tail := commonEnds(a, b)
 	end := pair{len(a) - tail, len(b) - tail}
@@ -42,7 +42,7 @@ func commonEnds(a, b []any) (head, tail int) {
 	return head, tail
 }
 
-// equalItems pairs the equal items from an index on, in the order of b. Each item is in one pair at most.
+// equalItems pairs the equal items from an index on, in the order of b. Each item is in at most one pair.
 func equalItems(a, b []any, head int) []pair {
 	places := map[string][]int{}
 	for i, item := range a[head:] {
@@ -59,10 +59,11 @@ func equalItems(a, b []any, head int) []pair {
 	return out
 }
 
-// inOrder returns the most pairs that have the same order in both lists. The pairs are in the order of one of them.
+// inOrder returns a longest subsequence of pairs that has the same order in both lists. The pairs are in the order of
+// one of them.
 func inOrder(pairs []pair) []pair {
-	var last []int                    // for each length: the pair that the best sequence of this length ends with
-	before := make([]int, len(pairs)) // the pair before each one in its sequence
+	var last []int                    // for each length: the last pair of the best sequence of this length
+	before := make([]int, len(pairs)) // the predecessor of each pair in its sequence
 	for k, p := range pairs {
 		n, _ := slices.BinarySearchFunc(last, p.from, func(k, from int) int { return cmp.Compare(pairs[k].from, from) })
 		if n > 0 {

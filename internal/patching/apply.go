@@ -23,19 +23,19 @@ import (
 
 const defaultAttempts = 10
 
-// The wait before attempt n+1 is random, up to firstWait doubled n times, but not longer than longestWait.
+// The delay before attempt n+1 is random, up to firstWait doubled n times, and at most longestWait.
 const (
 	firstWait   = 2 * time.Millisecond
 	longestWait = 500 * time.Millisecond
 )
 
-// guardedLists are the lists of metadata that others add to.
+// guardedLists are the lists of metadata that other clients add to.
 var guardedLists = []string{"finalizers", "ownerReferences"}
 
-// errNoReference means that functions and locks lack the version that they start from.
+// errNoReference is returned because functions and locks need the version from which they start.
 var errNoReference = errors.New("no reference body: the object has no resourceVersion, so it was never read")
 
-// Apply sends the content in the fewest calls, and makes obj what the API server returns.
+// Apply sends the content in as few calls as possible, and sets obj to what the API server returns.
 func Apply(ctx context.Context, c client.Client, obj client.Object, content Content, opts Options) (Result, error) {
 	if isNil(obj) {
 		return Result{Left: content}, errNoReference
@@ -72,12 +72,12 @@ type applier struct {
 	target   target
 	obj      client.Object
 	options  Options
-	endpoint StatusEndpoint // as far as it is known by now
+	endpoint StatusEndpoint // as far as it is known
 
 	left  Content
-	body  map[string]any // the freshest that was seen
-	typed reflect.Type   // the Go type that body comes from, nil if body is raw
-	uid   types.UID      // of the object that the content is for
+	body  map[string]any // the latest known version
+	typed reflect.Type   // the Go type of body, or nil if body is raw
+	uid   types.UID      // of the object to which the content belongs
 	fresh bool           // body came from the API server
 
 	result Result
@@ -94,7 +94,7 @@ func (a *applier) begin() error {
 	a.uid = a.obj.GetUID()
 	metadata := member(a.left.Changes, fieldMetadata)
 	for _, list := range guardedLists {
-		// The list was made from the version at hand. On any other one it could drop what others added.
+		// The list was computed from the known version. On any other version it could drop items of other clients.
 		a.options.Locked = a.options.Locked || hasMember(metadata, list)
 	}
 	if a.obj.GetResourceVersion() == "" && (a.options.Locked || len(a.left.Funcs) > 0) {
@@ -103,14 +103,14 @@ func (a *applier) begin() error {
 	if _, raw := a.obj.(*unstructured.Unstructured); !raw {
 		a.typed = reflect.TypeOf(a.obj).Elem()
 		if len(a.left.Funcs) > 0 {
-			return nil // a raw body is read
+			return nil // a raw body was read from the API server
 		}
 	}
 	a.body, err = Body(a.obj)
 	return err
 }
 
-// run tries until it succeeds, the error is no conflict, or the attempts are used up.
+// run tries until it succeeds, the error is not a conflict, or the attempts are used up.
 func (a *applier) run(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		err := a.attempt(ctx)
@@ -127,8 +127,8 @@ func (a *applier) run(ctx context.Context) error {
 	}
 }
 
-// renew waits and reads until there is another version than seen, since a cache may lag behind the conflict. Each round counts as an
-// attempt. When they are used up it returns the conflict.
+// renew waits and reads until the version differs from seen, because a cache may lag behind the conflict. Each round
+// counts as an attempt. When the attempts are used up, it returns the conflict.
 func (a *applier) renew(ctx context.Context, attempt int, seen string, conflict error) (int, error) {
 	for ; attempt < a.options.Attempts; attempt++ {
 		if err := wait(ctx, attempt); err != nil {
@@ -146,8 +146,9 @@ func (a *applier) renew(ctx context.Context, attempt int, seen string, conflict 
 	return attempt, conflict
 }
 
-// classify finds out what a validation error means. The API server runs the steps of a JSON patch before it compares the versions, so
-// a step that does not fit the newer body fails first. A UID that is not the stored one is invalid, too.
+// classify determines the meaning of a validation error. The API server applies the operations of a JSON patch before
+// it compares the versions, so an operation that does not fit the newer body fails first. A UID that is not the stored
+// one is a validation error too.
 func (a *applier) classify(ctx context.Context, err error) error {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
@@ -158,7 +159,7 @@ func (a *applier) classify(ctx context.Context, err error) error {
 		if a.result.Gone {
 			return nil
 		}
-		return err // names the field
+		return err // contains the field
 	}
 	seen := versionOf(a.body)
 	if readErr := a.read(ctx); readErr != nil {
@@ -180,10 +181,10 @@ func (a *applier) conflict() error {
 	return apierrors.NewConflict(resource, a.target.key.Name, errChanged)
 }
 
-// wait spreads those that met at one object.
+// wait waits for a random delay, to spread the clients that conflict on one object.
 func wait(ctx context.Context, attempt int) error {
 	longest := min(firstWait<<min(attempt, 16), longestWait)
-	timer := time.NewTimer(rand.N(longest)) // spreads load, guards nothing
+	timer := time.NewTimer(rand.N(longest)) // spreads load, no security
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -193,7 +194,7 @@ func wait(ctx context.Context, attempt int) error {
 	}
 }
 
-// read gets the freshest body.
+// read gets the latest version.
 func (a *applier) read(ctx context.Context) error {
 	raw := a.target.raw()
 	a.result.Reads++
@@ -201,7 +202,7 @@ func (a *applier) read(ctx context.Context) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read: %w", err)
 	}
-	// Another object of the same name is not the one that the patch was made for.
+	// Another object of the same name is not the one for which the patch was made.
 	if err != nil || a.uid != "" && raw.GetUID() != a.uid {
 		a.result.Gone = true
 		return nil

@@ -27,7 +27,7 @@ func (a *applier) attempt(ctx context.Context) error {
 	return a.sendStatus(ctx, todo)
 }
 
-// sendMain writes the main resource, with the status if it may go there. It reports whether nothing else is to be sent.
+// sendMain writes the main resource, with the status if carry is set. It reports whether nothing else has to be sent.
 func (a *applier) sendMain(ctx context.Context, todo plan, carry bool) (bool, error) {
 	before := a.body
 	if err := a.send(ctx, "", todo, carry); err != nil || a.result.Gone {
@@ -55,7 +55,7 @@ func (a *applier) sendStatus(ctx context.Context, todo plan) error {
 		a.result.Gone = true
 		return nil
 	case apierrors.IsNotFound(err):
-		// Either the object is gone or the subresource does not exist. The main resource knows.
+		// Either the object does not exist or the subresource does not. The main resource decides.
 		a.options.Endpoint, a.endpoint = StatusEndpointMain, StatusEndpointMain
 		return a.attempt(ctx)
 	case err != nil:
@@ -67,8 +67,8 @@ func (a *applier) sendStatus(ctx context.Context, todo plan) error {
 	return nil
 }
 
-// send makes one call and takes over what it returns as raw body, since no Go type shows what was left out. A main resource that is
-// not there is gone. Whether the status says the same is the caller's to judge.
+// send makes one call and stores the response as raw body, because no Go type shows which fields are absent. If the
+// main resource does not exist, the object is gone. Whether a missing status means the same is left to the caller.
 func (a *applier) send(ctx context.Context, subresource string, todo plan, status bool) error {
 	w, err := a.encode(todo, subresource, status)
 	if err != nil {
@@ -89,7 +89,7 @@ func (a *applier) send(ctx context.Context, subresource string, todo plan, statu
 	return nil
 }
 
-// carried reports whether the main resource took the status, so the kind has no status subresource.
+// carried reports whether the main resource stored the status, which means that the kind has no status subresource.
 func (a *applier) carried(before map[string]any) bool {
 	if len(a.left.Funcs) == 0 {
 		return Equal(a.body[fieldStatus], ApplyMerge(a.body, a.left.Changes)[fieldStatus])
@@ -97,7 +97,7 @@ func (a *applier) carried(before map[string]any) bool {
 	return !Equal(before[fieldStatus], a.body[fieldStatus])
 }
 
-// warn notes what was sent and is not in the answer.
+// warn records what was sent and is not in the response.
 func (a *applier) warn(todo plan, main, status bool) {
 	for _, path := range missing("", part(todo.base, main, status), part(todo.wanted, main, status), a.body) {
 		if !isWriteOnly(a.target.kind, path) {

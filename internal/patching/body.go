@@ -32,8 +32,8 @@ func decode(data []byte) (map[string]any, error) {
 	return body, nil
 }
 
-// Body returns the JSON body that an object shows. An unstructured one keeps its explicit nulls. Those of a Go type are only unset
-// fields.
+// Body returns the JSON body of an object. The body of an unstructured object keeps its explicit nulls. Those of a Go
+// type are only unset fields and are dropped.
 func Body(obj client.Object) (map[string]any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return normal(u.Object)
@@ -41,7 +41,7 @@ func Body(obj client.Object) (map[string]any, error) {
 	return Encode(obj)
 }
 
-// ObjectOf returns an object of the same Go type as obj, with its TypeMeta, that is what body says.
+// ObjectOf converts body to an object of the same Go type as obj, with its TypeMeta.
 func ObjectOf(obj client.Object, body map[string]any) (client.Object, error) {
 	out, err := newLike(obj)
 	if err != nil {
@@ -56,7 +56,7 @@ func ObjectOf(obj client.Object, body map[string]any) (client.Object, error) {
 	return out, err
 }
 
-// setBody makes obj what body says. All else in it is forgotten.
+// setBody sets obj to body. Everything else in it is dropped.
 func setBody(obj client.Object, body map[string]any) error {
 	out, err := ObjectOf(obj, body)
 	if err == nil {
@@ -65,7 +65,7 @@ func setBody(obj client.Object, body map[string]any) error {
 	return err
 }
 
-// replace makes obj what another object of its Go type is.
+// replace sets obj to another object of the same Go type.
 func replace(obj, by client.Object) { reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(by).Elem()) }
 
 // newLike returns an empty object of the same Go type.
@@ -77,7 +77,7 @@ func newLike(obj client.Object) (client.Object, error) {
 	return fresh, nil
 }
 
-// checkKnown refuses fields that the Go type of obj does not have because they would be lost silently.
+// checkKnown returns an error for fields that the Go type of obj does not have, because they would be silently lost.
 func checkKnown(obj client.Object, body map[string]any) error {
 	probe, err := newLike(obj)
 	if _, raw := obj.(*unstructured.Unstructured); raw || err != nil {
@@ -98,13 +98,13 @@ func checkKnown(obj client.Object, body map[string]any) error {
 	return &FieldError{Path: path, Reason: fmt.Sprintf("%T has no such field", obj)}
 }
 
-// isNil reports whether there is no object behind the interface.
+// isNil reports whether the interface is nil or contains a nil pointer.
 func isNil(obj client.Object) bool {
 	v := reflect.ValueOf(obj)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// member returns the member of body as an object, nil if it is absent or something else.
+// member returns a member of body that is an object, or nil.
 func member(body map[string]any, key string) map[string]any {
 	out, _ := body[key].(map[string]any)
 	return out
@@ -120,7 +120,7 @@ func hasMember(body map[string]any, key string) bool {
 	return exists
 }
 
-// part returns a copy with the status only, all but the status, or everything.
+// part returns a copy with only the status, with everything except the status, or with everything.
 func part(body map[string]any, main, status bool) map[string]any {
 	out := map[string]any{}
 	for key, value := range body {

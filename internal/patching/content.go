@@ -12,20 +12,20 @@ import (
 // Func changes the raw body of an object in place.
 type Func = func(body map[string]any) error
 
-// Content is what a patch consists of.
+// Content is the content of a patch.
 type Content struct {
 	// Changes is a JSON merge patch.
 	Changes map[string]any
-	// Places are the paths of objects inside of Changes that changes were noted below one by one.
+	// Places are the paths of objects in Changes below which changes were recorded individually.
 	Places [][]string
-	// Funcs run after the changes, each on the result of the one before.
+	// Funcs run after the changes, each on the result of the previous one.
 	Funcs []Func
 }
 
 // Empty reports whether there is nothing to do.
 func (c Content) Empty() bool { return len(c.Changes) == 0 && len(c.Funcs) == 0 }
 
-// Fold returns what the content makes of a body. body is not changed.
+// Fold returns the result of applying the content to a body. It does not change body.
 func (c Content) Fold(body map[string]any) (map[string]any, error) {
 	start, err := normal(body)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c Content) fold(body map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// checkPlaces refuses paths through lists below the members of the object: the change would replace the whole list.
+// checkPlaces returns an error for paths through lists, because such a change would replace the whole list.
 func (c Content) checkPlaces(body map[string]any) error {
 	for _, path := range c.Places {
 		at := body
@@ -86,7 +86,7 @@ func (c Content) checkPlaces(body map[string]any) error {
 	return nil
 }
 
-// statusOnly is what is left once everything but the status is applied.
+// statusOnly returns what is left after everything except the status has been applied.
 func (c Content) statusOnly() Content {
 	left := Content{Places: slices.Clone(c.Places)}
 	if status, exists := c.Changes[fieldStatus]; exists {
@@ -99,7 +99,7 @@ func (c Content) statusOnly() Content {
 	return left
 }
 
-// onStatus runs the function and keeps only what it did to the status.
+// onStatus returns a function that runs fn and keeps only its changes of the status.
 func onStatus(fn Func) Func {
 	return func(body map[string]any) error {
 		work := Clone(body)

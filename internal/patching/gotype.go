@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// shape is what a Go type says about one member of its JSON form.
+// shape is what a Go type specifies about one member of its JSON form.
 type shape struct {
-	// elem is the type of the member, nil if nothing is known about it.
+	// elem is the type of the member, or nil if it is not known.
 	elem reflect.Type
-	// mergeKey is the key that tells the items of a list apart.
+	// mergeKey is the key that identifies the items of a list.
 	mergeKey string
-	// absent means that the member is not stored if the JSON form does not have it. A field that is left out when it is empty,
+	// absent means that the member is not stored if the JSON form does not have it. A field that is omitted when empty,
 	// and one that the type does not declare, may be stored.
 	absent bool
 	// inline means that Go cannot express the absence of the member.
@@ -26,7 +26,7 @@ const defaultMergeKey = "name"
 
 var marshaler = reflect.TypeFor[json.Marshaler]()
 
-// isOpaque reports whether a type decides itself what its JSON form is.
+// isOpaque reports whether a type has its own JSON encoding.
 func isOpaque(t reflect.Type) bool {
 	return t == nil || t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler)
 }
@@ -38,7 +38,7 @@ func pointedTo(t reflect.Type) reflect.Type {
 	return t
 }
 
-// memberOf returns the shape of a member of t, which is an item if t is a list.
+// memberOf returns the shape of a member of t. If t is a list, the member is an item.
 func memberOf(t reflect.Type, key string) shape {
 	t = pointedTo(t)
 	out := shape{mergeKey: defaultMergeKey, absent: true}
@@ -66,7 +66,7 @@ func memberOf(t reflect.Type, key string) shape {
 	return out
 }
 
-// fieldOf finds a field by its name in JSON, in embedded structs too.
+// fieldOf finds a field by its JSON name, including those of embedded structs.
 func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
 	if t.Kind() != reflect.Struct {
 		return reflect.StructField{}, false
@@ -85,8 +85,8 @@ func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// unproven reports what the JSON form of a Go object does not tell about merge changes that seem to change nothing: whether they must
-// be sent, or the object be read first, since a deletion would create its parent.
+// unproven reports what has to be done because the JSON form of a Go object does not prove that merge changes change
+// nothing: whether they must be sent, or the object must be read first, because a deletion would create its parent.
 func unproven(t reflect.Type, overlay, body map[string]any) (send, read bool) {
 	for key, change := range overlay {
 		if key == fieldMetadata && body[fieldMetadata] != nil {
@@ -115,7 +115,8 @@ func unprovenMember(member shape, change, have any, exists bool) (send, read boo
 	}
 }
 
-// isStoredForm reports whether the API server itself stores objects of this type, so what the type leaves out is not stored.
+// isStoredForm reports whether the API server itself stores objects of this type, so that fields that the type omits
+// are not stored.
 func isStoredForm(t reflect.Type) bool { return strings.HasPrefix(t.PkgPath(), "k8s.io/api") }
 
 func isMap(t reflect.Type) bool { return t != nil && t.Kind() == reflect.Map }

@@ -10,19 +10,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// StatusEndpoint says where the status of a kind is written.
+// StatusEndpoint is the endpoint to which the status of a kind is written.
 type StatusEndpoint int
 
-// The places of a status.
+// The endpoints of a status.
 const (
 	StatusEndpointUnknown StatusEndpoint = iota
 	StatusEndpointSubresource
 	StatusEndpointMain
 )
 
-// kinds remembers where the status of a kind was found, and bans where patches were refused and updates were not. Both are hints:
-// what turns out to be wrong, or was forgotten, costs a call and is corrected. A ban keeps the mapper of its client from being freed,
-// so there are few.
+// kinds remembers the status endpoint of each kind. bans remembers where patches were forbidden and updates were not.
+// Both are hints: a wrong or missing entry costs one call and is corrected. A ban keeps the mapper of its client from
+// being freed, so their number is small.
 var (
 	kinds = lru.New(1024)
 	bans  = lru.New(maxBans)
@@ -30,9 +30,9 @@ var (
 
 const maxBans = 64
 
-// ban names the endpoint of a kind in a cluster.
+// ban identifies the endpoint of a kind in a cluster.
 type ban struct {
-	cluster     any // tells clusters and users apart
+	cluster     any // distinguishes clusters and users
 	kind        schema.GroupVersionKind
 	subresource string
 }

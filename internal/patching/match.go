@@ -9,18 +9,19 @@ import (
 	"slices"
 )
 
-// maxCompared bounds the work for items that no key tells apart: above this product of their numbers they are matched in their order.
+// maxCompared limits the work for items without keys. If the product of their numbers is larger, they are matched in
+// order.
 const maxCompared = 1 << 14
 
-// matcher finds out which item of a list became which one of another.
+// matcher determines which item of one list corresponds to which item of another.
 type matcher struct {
 	before, after []any
 	from          []int  // for each item of after: its index in before, or -1
 	taken         []bool // for each item of before
 }
 
-// match returns for each item of after the index of the item of before that it was made of, or -1. Items are recognised by their key,
-// otherwise by equality, otherwise by what they have in common, otherwise by their position.
+// match returns, for each item of after, the index of the corresponding item of before, or -1. Items are matched by
+// their key, otherwise by equality, otherwise by common content, otherwise by their position.
 func match(before, after []any, key string) []int {
 	m := matcher{before: before, after: after, from: make([]int, len(after)), taken: make([]bool, len(before))}
 	head, tail := commonEnds(before, after)
@@ -33,7 +34,7 @@ func match(before, after []any, key string) []int {
 		}
 	}
 	m.pairGroups(func(item any) string { return keyOf(item, key) }, 0)
-	for i := range before { // what had a key and is gone does not become something else
+	for i := range before { // an item with a key that is gone does not correspond to another one
 		m.taken[i] = m.taken[i] || keyOf(before[i], key) != ""
 	}
 	m.pairGroups(textOf, 0)
@@ -48,7 +49,7 @@ func match(before, after []any, key string) []int {
 
 func (m *matcher) take(i, j int) { m.from[j], m.taken[i] = i, true }
 
-// keyOf returns the key of an item as text, "" if it has none.
+// keyOf returns the key of an item as text, or "" if it has none.
 func keyOf(item any, key string) string {
 	members, _ := item.(map[string]any)
 	switch value := members[key].(type) {
@@ -69,7 +70,7 @@ func textOf(item any) string {
 	return string(data)
 }
 
-// pairGroups matches items that have the same name, unless it is empty, and at least as much in common.
+// pairGroups matches items that have the same non-empty name and at least least members in common.
 func (m *matcher) pairGroups(name func(any) string, least int) {
 	left := map[string][]int{}
 	for i, item := range m.before {
@@ -89,12 +90,12 @@ func (m *matcher) pairGroups(name func(any) string, least int) {
 	}
 }
 
-// pair matches two groups of items, those first that have the most in common.
+// pair matches two groups of items, starting with those that have the most in common.
 func (m *matcher) pair(left, open []int, least int) {
 	type candidate struct{ i, j, likeness int }
 	var all []candidate
 	for at, i := range left {
-		if len(left)*len(open) > maxCompared { // in their order
+		if len(left)*len(open) > maxCompared { // in order
 			all = append(all, candidate{i, open[min(at, len(open)-1)], 0})
 			continue
 		}
@@ -114,7 +115,7 @@ func (m *matcher) pair(left, open []int, least int) {
 	}
 }
 
-// likeness counts the members that are equal in both objects.
+// likeness returns the number of members that are equal in both objects.
 func likeness(a, b any) int {
 	left, _ := a.(map[string]any)
 	right, _ := b.(map[string]any)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// MergePatch returns the JSON merge patch (RFC 7386) that makes wanted out of base. It is empty when they are equal. Neither
-// contains explicit nulls.
+// MergePatch returns the JSON merge patch (RFC 7386) from base to wanted. It is empty if they are equal. Neither may
+// contain explicit nulls.
 func MergePatch(base, wanted map[string]any) map[string]any {
 	out := map[string]any{}
 	for key := range base {
@@ -31,8 +31,8 @@ func MergePatch(base, wanted map[string]any) map[string]any {
 	return out
 }
 
-// ApplyMerge returns base with the merge patch applied. base and overlay are not changed. Unlike in RFC 7386, a deletion below what
-// is absent does not create it.
+// ApplyMerge returns base with the merge patch applied. It does not change its arguments. Unlike in RFC 7386, a
+// deletion below an absent member does not create that member.
 func ApplyMerge(base, overlay map[string]any) map[string]any {
 	out := maps.Clone(base)
 	if out == nil {
@@ -56,8 +56,8 @@ func ApplyMerge(base, overlay map[string]any) map[string]any {
 	return out
 }
 
-// effective returns the overlay without the parts that only delete below what base does not have, which the API server would
-// create. stripped reports whether there are any.
+// effective returns the overlay without the parts that only delete below what base does not have, which the API server
+// would create. stripped reports whether there were any.
 func effective(overlay, base map[string]any) (out map[string]any, stripped bool) {
 	out = make(map[string]any, len(overlay))
 	for key, change := range overlay {
@@ -85,7 +85,7 @@ func deletesOnly(overlay map[string]any) bool {
 	return len(overlay) > 0
 }
 
-// Equal compares two decoded JSON values; 1 and 1.0 are the same number.
+// Equal compares two decoded JSON values. 1 and 1.0 are the same number.
 func Equal(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:

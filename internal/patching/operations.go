@@ -11,13 +11,14 @@ import (
 	"strings"
 )
 
-// The API server accepts 10 000 operations in a JSON patch. An object or a list that needs more than manyOperations is replaced.
+// The API server accepts 10 000 operations in a JSON patch. An object or a list that needs more than manyOperations is
+// replaced.
 const (
 	maxOperations  = 9000
 	manyOperations = 500
 )
 
-// operation is one step of a JSON patch (RFC 6902).
+// operation is one operation of a JSON patch (RFC 6902).
 type operation map[string]any
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
@@ -56,7 +57,7 @@ func (d *differ) emit(op string, at pointer, value any) {
 	d.ops = append(d.ops, step)
 }
 
-// object uses "add" for members, which sets them whether they exist or not.
+// object appends operations for members. "add" sets a member whether or not it exists.
 func (d *differ) object(at pointer, have, want map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(have)) {
 		if _, keep := want[key]; !keep {
@@ -72,7 +73,7 @@ func (d *differ) object(at pointer, have, want map[string]any) {
 	}
 }
 
-// value makes want out of have. op sets the value as a whole, which is done where it is shorter.
+// value appends the operations from have to want. If it is shorter, it sets the whole value with op.
 func (d *differ) value(at pointer, have, want any, op string) {
 	steps, text := len(d.ops), d.size
 	switch wanted := want.(type) {
@@ -100,8 +101,8 @@ func (d *differ) value(at pointer, have, want any, op string) {
 	}
 }
 
-// list changes, removes and adds items. Items before index are done, so the index of a run in the list as it is at that step is the
-// one in want.
+// list changes, removes and adds items. Items before index are already processed, so the index of a run in the list at
+// that step is its index in want.
 func (d *differ) list(at pointer, have, want []any) {
 	for _, run := range align(have, want) {
 		if run.fromEnd-run.from == run.toEnd-run.to {
@@ -121,7 +122,8 @@ func (d *differ) list(at pointer, have, want []any) {
 	}
 }
 
-// encodeOperations puts the lock in front: a stale one is a conflict, where a "test" would be invalid.
+// encodeOperations puts the lock first, so that a stale version is a conflict. A "test" operation would make the patch
+// invalid instead.
 func encodeOperations(ops []operation, resourceVersion string) ([]byte, error) {
 	lock := operation{"op": "replace", "path": "/metadata/resourceVersion", "value": resourceVersion}
 	data, err := json.Marshal(append([]operation{lock}, ops...))

@@ -17,7 +17,7 @@ func pathElement(key string) string {
 	return fmt.Sprintf("[%q]", key)
 }
 
-// PathOf writes keys as one path.
+// PathOf joins keys to a path.
 func PathOf(keys ...string) string {
 	path := ""
 	for _, key := range keys {

@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// plan is what one attempt wants to send.
+// plan is what one attempt has to send.
 type plan struct {
 	base, wanted map[string]any
-	main, status bool // where something is to be changed
+	main, status bool // whether the main resource and the status change
 }
 
-// plan folds what is left into the freshest body. Functions need a raw one.
+// plan applies what is left to the latest version. Functions need a raw body.
 func (a *applier) plan(ctx context.Context) (plan, error) {
 	if a.typed != nil && len(a.left.Funcs) > 0 {
 		return a.planRaw(ctx)
@@ -45,7 +45,7 @@ func (a *applier) plan(ctx context.Context) (plan, error) {
 	return todo, nil
 }
 
-// planRaw reads the object first, because its Go type does not show all that is stored.
+// planRaw reads the object first, because its Go type does not show everything that is stored.
 func (a *applier) planRaw(ctx context.Context) (plan, error) {
 	seen := a.obj.GetResourceVersion()
 	if err := a.read(ctx); err != nil || a.result.Gone {
@@ -57,7 +57,7 @@ func (a *applier) planRaw(ctx context.Context) (plan, error) {
 	return a.plan(ctx)
 }
 
-// blind sends everything because nothing is known about the object but its name.
+// blind returns a plan that sends everything, because only the name of the object is known.
 func (a *applier) blind() plan {
 	changes := a.left.Changes
 	return plan{
@@ -66,36 +66,36 @@ func (a *applier) blind() plan {
 	}
 }
 
-// checkIdentity refuses what would make another object of it, and what belongs to the lock.
+// checkIdentity returns an error for changes that would identify another object, and for changes of the lock.
 func checkIdentity(base, wanted map[string]any) error {
 	for _, key := range []string{"apiVersion", "kind"} {
 		if !Equal(base[key], wanted[key]) && base[key] != nil {
-			return &FieldError{Path: key, Reason: "a patch keeps the kind of its object"}
+			return &FieldError{Path: key, Reason: "a patch must not change the kind of its object"}
 		}
 	}
 	for _, key := range []string{fieldResourceVersion, "name", "namespace", fieldUID} {
 		if !Equal(member(base, fieldMetadata)[key], member(wanted, fieldMetadata)[key]) {
-			return &FieldError{Path: PathOf(fieldMetadata, key), Reason: "it says which object it is"}
+			return &FieldError{Path: PathOf(fieldMetadata, key), Reason: "it identifies the object"}
 		}
 	}
 	return nil
 }
 
-// encode returns one write, to the main resource, with the status or without, or to the status subresource.
+// encode returns one write: to the main resource, with or without the status, or to the status subresource.
 func (a *applier) encode(todo plan, subresource string, status bool) (write, error) {
 	main := subresource == ""
 	if len(a.left.Funcs) == 0 {
 		return a.encodeMerge(todo, subresource, status)
 	}
 	w := write{subresource: subresource, contentType: types.JSONPatchType, version: versionOf(a.body)}
-	w.change = func(map[string]any) map[string]any { return todo.wanted } // what is stored has that version
+	w.change = func(map[string]any) map[string]any { return todo.wanted } // the stored object has that version
 	var err error
 	w.data, err = encodeOperations(operations(part(todo.base, main, status), part(todo.wanted, main, status)), w.version)
 	return w, err
 }
 
-// encodeMerge sends what was noted, bound to the object at hand: by its resourceVersion where the UID is not enough, by its UID
-// otherwise.
+// encodeMerge encodes the recorded changes, bound to the object: by its resourceVersion if the UID is not sufficient,
+// and by its UID otherwise.
 func (a *applier) encodeMerge(todo plan, subresource string, status bool) (write, error) {
 	w := write{subresource: subresource, contentType: types.MergePatchType}
 	changes := part(a.left.Changes, subresource == "", status)
@@ -109,7 +109,7 @@ func (a *applier) encodeMerge(todo plan, subresource string, status bool) (write
 		}
 	}
 	switch {
-	case version != "" && (a.options.Locked || stripped || subresource != ""): // a custom resource ignores a UID in its status
+	case version != "" && (a.options.Locked || stripped || subresource != ""): // the API server ignores the UID in the status of a custom resource
 		changes, w.version = bind(changes, fieldResourceVersion, version), version
 	case a.uid != "":
 		changes = bind(changes, fieldUID, string(a.uid))

@@ -12,19 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Options changes how Apply works.
+// Options configures Apply.
 type Options struct {
-	// Locked applies the content to exactly the version that the object shows, without another attempt.
+	// Locked applies the content to exactly the given version, without a retry.
 	Locked bool
-	// Attempts bounds how often Apply tries when it meets conflicts. Less than one means 10.
+	// Attempts is the maximum number of attempts when there are conflicts. If it is less than one, it is 10.
 	Attempts int
-	// Reader reads the object. nil means the client that writes.
+	// Reader reads the object. If it is nil, the client that writes is used.
 	Reader client.Reader
-	// Endpoint says where the status is written.
+	// Endpoint is the endpoint of the status.
 	Endpoint StatusEndpoint
 }
 
-// Result is what Apply did, also after an error. See package patch.
+// Result is what Apply did, including after an error. See package patch.
 type Result struct {
 	Calls    []Call
 	Attempts int
@@ -39,13 +39,13 @@ func (r *Result) note(w write, contentType types.PatchType, size int, err error)
 	r.Calls = append(r.Calls, Call{Subresource: w.subresource, Type: contentType, Bytes: size, Err: err})
 }
 
-// isWriteOnly reports whether the API server takes a field and never returns it.
+// isWriteOnly reports whether the API server accepts a field but never returns it.
 func isWriteOnly(kind schema.GroupVersionKind, path string) bool {
 	return kind.Group == "" && kind.Kind == "Secret" && path == "stringData"
 }
 
-// missing returns the paths of what was changed from base to wanted and is not in answer. A zero value need not be stored, and a value
-// that became another one (defaults, admission) is there.
+// missing returns the paths of changes from base to wanted that are not in answer. A zero value need not be stored. A
+// value that became another one, because of defaults or admission, is not missing.
 func missing(path string, base, wanted, answer map[string]any) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {

@@ -17,22 +17,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errChanged is the reason of a conflict that the API server did not call one.
+// errChanged is the reason of a conflict that the API server did not report as such.
 var errChanged = errors.New("the object has been modified")
 
 // Call is one write.
 type Call struct {
 	// Subresource is "status" or empty.
 	Subresource string
-	// Type is the content type of a patch, empty for an update.
+	// Type is the content type of a patch. It is empty for an update.
 	Type types.PatchType
-	// Bytes is the size of the patch, 0 for an update.
+	// Bytes is the size of the patch. It is 0 for an update.
 	Bytes int
-	// Err is the answer of the API server, nil if it accepted the write.
+	// Err is the error of the API server, or nil if it accepted the write.
 	Err error
 }
 
-// target is the object that is written to, and how.
+// target is the object to write, and how to write it.
 type target struct {
 	client client.Client
 	reader client.Reader
@@ -40,16 +40,16 @@ type target struct {
 	key    client.ObjectKey
 }
 
-// write is one patch, and what it makes of the stored body where patches are forbidden.
+// write is one patch, and the equivalent change of the stored body for the case that patches are forbidden.
 type write struct {
 	subresource string
 	contentType types.PatchType
 	data        []byte
-	version     string // that the patch is bound to, if any
+	version     string // the version to which the patch is bound, if any
 	change      func(stored map[string]any) map[string]any
 }
 
-// send patches the object, or updates it where only that is allowed. answer becomes what the API server returns.
+// send patches the object, or updates it if only that is allowed. It stores the response in answer.
 func (t target) send(ctx context.Context, w write, answer client.Object, result *Result) error {
 	ban := newBan(t.client, t.kind, w.subresource)
 	if _, known := bans.Get(ban); known {
@@ -86,7 +86,7 @@ func (t target) patch(ctx context.Context, w write, answer client.Object, result
 	return err
 }
 
-// update makes the change in the raw object, which shows the fields that no Go type knows.
+// update changes the raw object, which has the fields that no Go type declares.
 func (t target) update(ctx context.Context, w write, answer client.Object, result *Result) error {
 	raw := t.raw()
 	result.Reads++
@@ -112,8 +112,8 @@ func (t target) update(ctx context.Context, w write, answer client.Object, resul
 	return setBody(answer, raw.Object)
 }
 
-// Write sends one merge patch of an object that is bound to a version: to the status subresource or, if it is empty, to the main
-// resource. The answer replaces obj. A write that fails leaves it alone.
+// Write sends one merge patch of an object that is bound to a version, to the status subresource or, if subresource is
+// empty, to the main resource. The response replaces obj. A failed write does not change it.
 func Write(ctx context.Context, c client.Client, obj client.Object, subresource, version string, change map[string]any) error {
 	to := target{client: c, reader: c, key: client.ObjectKeyFromObject(obj)}
 	var err error
@@ -127,7 +127,7 @@ func Write(ctx context.Context, c client.Client, obj client.Object, subresource,
 	if w.data, err = json.Marshal(bind(change, fieldResourceVersion, version)); err != nil {
 		return fmt.Errorf("encode patch of %s: %w", to.key, err)
 	}
-	// Decoding into the object itself would keep the map entries and fields that the answer no longer has.
+	// Decoding into the object itself would keep map entries and fields that the response no longer has.
 	answer, err := newLike(obj)
 	if err != nil {
 		return err
@@ -153,18 +153,18 @@ func (t target) raw() *unstructured.Unstructured {
 	return u
 }
 
-// isMissingRight reports whether the user may not do this at all. What an admission plugin refuses is also forbidden, but another
-// verb does not help against it.
+// isMissingRight reports whether the user lacks the right for the verb. A rejection by an admission plugin is forbidden
+// too, but another verb would not help.
 func isMissingRight(err error, verb string) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), fmt.Sprintf("cannot %s resource", verb))
 }
 
-// isReleased reports whether nothing holds a terminating object any more.
+// isReleased reports whether a terminating object has nothing that holds it back.
 func isReleased(obj client.Object) bool {
 	return obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0
 }
 
-// isGraceful reports whether a terminating object stays for a while without any finalizer, as pods do.
+// isGraceful reports whether a terminating object remains for a while without any finalizer, as pods do.
 func isGraceful(obj client.Object) bool {
 	seconds := obj.GetDeletionGracePeriodSeconds()
 	return seconds != nil && *seconds > 0

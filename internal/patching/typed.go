@@ -11,7 +11,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Typed makes a Func out of a function on a Go type.
+// Typed converts a function on a Go type to a Func.
 func Typed[T any](fn func(*T) error) Func {
 	return func(body map[string]any) error {
 		value := new(T)
@@ -34,7 +34,7 @@ func Typed[T any](fn func(*T) error) Func {
 	}
 }
 
-// decodeInto never shows the content of the body, as the errors of the decoder may.
+// decodeInto decodes body. Its errors do not contain content of the body, as those of the decoder may.
 func decodeInto(body map[string]any, into any) error {
 	data, err := json.Marshal(body)
 	if err == nil {
@@ -49,7 +49,7 @@ func decodeInto(body map[string]any, into any) error {
 	return nil
 }
 
-// Encode returns the JSON form of a value that is a JSON object, without explicit nulls inside objects.
+// Encode returns the JSON form of a value as a JSON object, without explicit nulls inside objects.
 func Encode(value any) (map[string]any, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -63,7 +63,8 @@ func Encode(value any) (map[string]any, error) {
 	return body, nil
 }
 
-// carryObject makes the change from before to after in raw, in place. What a Go value of type t does not show stays as it is.
+// carryObject applies the change from before to after to raw, in place. What a Go value of type t does not show is
+// kept.
 func carryObject(raw, before, after map[string]any, t reflect.Type) {
 	for key, have := range before {
 		if _, kept := after[key]; kept {
@@ -106,7 +107,7 @@ func carry(raw, before, after any, member shape) any {
 	return after
 }
 
-// carryList takes over the stored items of those that are still there, with the changes that were made to them.
+// carryList keeps the stored items that still exist and applies their changes to them.
 func carryList(raw, before, after []any, item shape) []any {
 	out := make([]any, len(after))
 	for j, i := range match(before, after, item.mergeKey) {

@@ -12,7 +12,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// normal returns a deep copy of a body in which everything is a plain JSON value.
+// normal returns a deep copy of a body that contains only plain JSON values.
 func normal(body map[string]any) (map[string]any, error) {
 	value, err := Normal(body)
 	out, _ := value.(map[string]any)
@@ -24,12 +24,12 @@ func normal(body map[string]any) (map[string]any, error) {
 
 // Clone returns a deep copy of a body of plain JSON values.
 func Clone(body map[string]any) map[string]any {
-	out, _ := normal(body) // plain values cannot fail
+	out, _ := normal(body) // plain values never fail
 	return out
 }
 
-// Normal returns a deep copy of a value that consists of nil, bool, string, int64, float64, []any and map[string]any only. A
-// *FieldError names, as seen from the value, what JSON cannot express.
+// Normal returns a deep copy of a value that contains only nil, bool, string, int64, float64, []any and map[string]any.
+// If JSON cannot express a part of it, it returns a *FieldError with the path relative to the value.
 func Normal(value any) (any, error) {
 	switch v := value.(type) {
 	case nil, bool, string, int64:
@@ -77,7 +77,7 @@ func normalList(value []any) (any, error) {
 	return out, nil
 }
 
-// Below puts a path in front of the path of a *FieldError.
+// Below prepends a path to the path of a *FieldError.
 func Below(path string, err error) error {
 	if field, ok := errors.AsType[*FieldError](err); ok {
 		return &FieldError{Path: joinPath(path, field.Path), Reason: field.Reason}
@@ -85,20 +85,20 @@ func Below(path string, err error) error {
 	return err
 }
 
-// recode takes the way through JSON text, for all other Go types.
+// recode converts other Go types by encoding them as JSON text.
 func recode(value any) (any, error) {
 	data, err := json.Marshal(value)
 	var out any
 	if err == nil {
 		err = utiljson.Unmarshal(data, &out)
 	}
-	if err != nil { // whose text may show the value
+	if err != nil { // its text may contain the value
 		return nil, &FieldError{Reason: fmt.Sprintf("a value of the type %T cannot be expressed in JSON", value)}
 	}
 	return out, nil
 }
 
-// IsZero reports whether a value need not be stored: a Go type shows it also where nothing is stored, or leaves it out.
+// IsZero reports whether a value need not be stored, because a Go type shows it even if nothing is stored, or omits it.
 func IsZero(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
@@ -120,16 +120,16 @@ func IsZero(value any) bool {
 
 // size returns the length of a plain JSON value as text.
 func size(value any) int {
-	data, _ := json.Marshal(value) // plain values cannot fail
+	data, _ := json.Marshal(value) // plain values never fail
 	return len(data)
 }
 
-// DropListNulls removes nulls from the objects inside of lists, where they delete nothing: the API server leaves them out of merge
-// patches.
+// DropListNulls removes nulls from the objects inside of lists. They delete nothing there, because the API server drops
+// them from merge patches.
 func DropListNulls(value any) { dropNulls(value, false) }
 
-// dropNulls removes the keys with a null from all objects below value, in place: from all, or from those inside of lists. Null items
-// of lists stay because they count.
+// dropNulls removes the keys with a null value from objects below value, in place: from all objects, or from those
+// inside of lists. Null items of lists are kept.
 func dropNulls(value any, all bool) {
 	switch v := value.(type) {
 	case map[string]any:

@@ -6,5 +6,5 @@ package process
 
 import "syscall"
 
-// endWithParent does nothing. The programs that we build notice the end of their parent themselves.
+// endWithParent does nothing. The programs that this module builds detect the end of their parent themselves.
 func endWithParent(*syscall.SysProcAttr) {}

@@ -4,5 +4,5 @@ package process
 
 import "syscall"
 
-// endWithParent makes the kernel end the child with this process.
+// endWithParent makes the kernel kill the child when this process ends.
 func endWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// ownGroup makes a command that is not started yet the leader of a process group, which also keeps a terminal's Ctrl-C from
-// it.
+// ownGroup makes a command that has not started the leader of a process group, so that Ctrl-C in a terminal does not
+// reach it.
 func ownGroup(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

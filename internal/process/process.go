@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process starts programs that end with this process, and keeps the end of their output to
-// explain why they ended.
+// Package process starts programs that end with this process, and keeps the end of their output to explain why they
+// ended.
 package process
 
 import (
@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// stopTimeout bounds how long Stop waits for a process to end by itself; a loaded machine needs a while.
+// stopTimeout is how long Stop waits for a process to end by itself. It is long because the machine may be loaded.
 const stopTimeout = 3 * time.Minute
 
-// outputDelay bounds how long the output of a process that has ended is read: its own children may hold it open.
+// outputDelay is how long the output of a process that has ended is read, because its children may hold it open.
 const outputDelay = 2 * time.Second
 
 // keptLog is how many bytes of a process's output are kept to explain its end.
@@ -33,11 +33,11 @@ type Process struct {
 
 	cmd  *exec.Cmd
 	tail *Tail
-	err  error // once Done
+	err  error // valid after Done is closed
 }
 
-// Start starts cmd as the leader of a process group. logs receives its output unless cmd.Stdout or cmd.Stderr is set; it may
-// be nil. The kernel ends the process when this one ends, where the system supports it.
+// Start starts cmd as the leader of a process group. logs receives its output unless cmd.Stdout or cmd.Stderr is set;
+// it may be nil. If the system supports it, the kernel kills the process when this one ends.
 func Start(cmd *exec.Cmd, logs io.Writer) (*Process, error) {
 	done := make(chan struct{})
 	p := &Process{Done: done, cmd: cmd, tail: NewTail(keptLog, logs)}
@@ -48,7 +48,7 @@ func Start(cmd *exec.Cmd, logs io.Writer) (*Process, error) {
 	cmd.WaitDelay = outputDelay
 	started := make(chan error)
 	go func() {
-		// The kernel ends the child when the thread that started it ends: keep the thread as long as the child.
+		// The kernel kills the child when the thread that started it ends, so keep the thread as long as the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -59,7 +59,7 @@ func Start(cmd *exec.Cmd, logs io.Writer) (*Process, error) {
 		close(done)
 	}()
 	if err := <-started; err != nil {
-		return nil, err // names the path
+		return nil, err // contains the path
 	}
 	return p, nil
 }
@@ -73,11 +73,11 @@ func (p *Process) Err() error {
 	return p.err
 }
 
-// Stop is StopWithin three minutes.
+// Stop calls StopWithin with a timeout of three minutes.
 func (p *Process) Stop() error { return p.StopWithin(stopTimeout) }
 
-// StopWithin asks the process and its children to end. If the process has not ended after the timeout, it kills them and
-// returns an error. It does nothing if the process has ended.
+// StopWithin asks the process and its children to end. If the process has not ended after the timeout, StopWithin kills
+// them and returns an error. It does nothing if the process has already ended.
 func (p *Process) StopWithin(timeout time.Duration) error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Tail is a writer that keeps the end of what is written to it. It is safe for concurrent use.
+// Tail is a writer that keeps the end of its input. It is safe for concurrent use.
 type Tail struct {
 	keep int
 	next io.Writer
@@ -17,7 +17,7 @@ type Tail struct {
 	end []byte
 }
 
-// NewTail returns a Tail that keeps the last keep bytes and passes everything on to next, which may be nil.
+// NewTail returns a Tail that keeps the last keep bytes and copies everything to next, which may be nil.
 func NewTail(keep int, next io.Writer) *Tail { return &Tail{keep: keep, next: next} }
 
 // Write implements io.Writer.
@@ -34,7 +34,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return t.next.Write(p)
 }
 
-// String returns what is kept, without surrounding white space.
+// String returns the kept bytes without surrounding white space.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -2,8 +2,8 @@
 
 package redact
 
-// decoders read what others encoded. Each reads a whole stream; where an encoded part begins is not known, so that there is
-// one for each place at which it may.
+// decoders decode what others encoded. Each decodes a whole stream. The position at which an encoded part begins is not
+// known, so there is one decoder per possible offset.
 var decoders = []func(stream) stream{
 	func(in stream) stream { return base64At(in, 0) },
 	func(in stream) stream { return base64At(in, 1) },
@@ -14,8 +14,8 @@ var decoders = []func(stream) stream{
 	decimals,
 }
 
-// base64At decodes each run of letters of base64 (both alphabets) from its letter skip on. White space, quotes and
-// backslashes within a run are passed over.
+// base64At decodes each run of base64 letters (of both alphabets) starting at its letter number skip. It ignores white
+// space, quotes and backslashes within a run.
 func base64At(in stream, skip int) stream {
 	out := stream{bytes: make([]byte, 0, len(in.bytes)), at: make([]span, 0, len(in.bytes))}
 	var bits uint32
@@ -28,7 +28,7 @@ func base64At(in stream, skip int) stream {
 				continue
 			}
 			bits = bits<<6 | uint32(value)
-			// Each letter but the first of four completes a byte.
+			// Each letter except the first of four completes a byte.
 			if have := (n - 1) % 4; have > 0 {
 				out.add(byte(bits>>(6-2*have)), span{last.from, in.at[i].to}) //nolint:gosec // the lower eight bits are meant
 			}
@@ -43,7 +43,7 @@ func base64At(in stream, skip int) stream {
 	return out
 }
 
-// base64Values are those of the letters of both alphabets; -1: it is none.
+// base64Values maps the letters of both alphabets to their values, and all other bytes to -1.
 var base64Values = func() (out [256]int8) {
 	for i := range out {
 		out[i] = -1
@@ -56,7 +56,7 @@ var base64Values = func() (out [256]int8) {
 	return out
 }()
 
-// hexAt decodes each run of hexadecimal digits from its digit skip on; runs of two are one byte each.
+// hexAt decodes each run of hexadecimal digits starting at its digit number skip. Two digits are one byte.
 func hexAt(in stream, skip int) stream {
 	out := stream{}
 	for i := 0; i < len(in.bytes); i++ {
@@ -88,7 +88,7 @@ func hexValue(c byte) int {
 	return -1
 }
 
-// decimals reads lists of bytes as Go prints them: [112 97 115 115].
+// decimals decodes lists of bytes as Go prints them: [112 97 115 115].
 func decimals(in stream) stream {
 	out := stream{}
 	for i := 0; i < len(in.bytes); {

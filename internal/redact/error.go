@@ -9,11 +9,11 @@ import (
 	"errors"
 )
 
-// shortestHidden is the length of the shortest value of a document that is hidden. Shorter ones would blank out ordinary words.
+// shortestHidden is the minimum length of a value of a document that is hidden. Shorter ones would hide ordinary words.
 const shortestHidden = 6
 
-// Documents takes the values of JSON documents out of a text, because an API
-// server or an admission webhook may quote the object in what it says.
+// Documents removes the values of JSON documents from a text, because an API server or an admission webhook may quote
+// the object in its messages.
 func Documents(text string, documents ...[]byte) string {
 	r := New(shortestHidden)
 	for _, document := range documents {
@@ -28,7 +28,7 @@ func Documents(text string, documents ...[]byte) string {
 	return r.Redact(text)
 }
 
-// hideValues hides the texts in a JSON value, as they are and decoded, and the numbers.
+// hideValues hides the strings in a JSON value, both as they are and decoded, and the numbers.
 func hideValues(r *Redactor, value any) {
 	switch v := value.(type) {
 	case string:
@@ -49,14 +49,13 @@ func hideValues(r *Redactor, value any) {
 	}
 }
 
-// redactedError is an error whose text had values in it.
+// redactedError is an error whose text contained values.
 type redactedError struct {
 	text string
 	err  error
 }
 
-// Error takes the values of JSON documents out of the text of an error. errors.Is and errors.As
-// still see the error.
+// Error removes the values of JSON documents from the text of an error. errors.Is and errors.As still match the error.
 func Error(err error, documents ...[]byte) error {
 	if err == nil {
 		return nil
@@ -69,7 +68,7 @@ func Error(err error, documents ...[]byte) error {
 
 func (e *redactedError) Error() string { return e.text }
 
-// Is matches the redacted error. There is no Unwrap, so that its text cannot be reached.
+// Is matches the redacted error. There is no Unwrap, so the unredacted text cannot be reached.
 func (e *redactedError) Is(target error) bool { return errors.Is(e.err, target) }
 
 // As matches the redacted error.

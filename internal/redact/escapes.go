@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// escapes are the characters with which escapes begin.
+	// escapes are the characters with which escape sequences begin.
 	escapes = `\%&`
-	// maxQuoted is how often a text may be quoted.
+	// maxQuoted is the maximum nesting of quotations.
 	maxQuoted = 8
 )
 
-// dialect is how a text may have been written.
+// dialect is a syntax of escape sequences.
 type dialect int
 
 const (
-	// goText: \x is a byte and \012 octal, as in Go, C and Python.
+	// goText is the syntax of Go, C and Python, in which \x is a byte and \012 is octal.
 	goText dialect = iota
-	// yamlText: \x is a character, and \012 begins with a zero byte.
+	// yamlText is the syntax of YAML, in which \x is a character and \0 is a zero byte.
 	yamlText
-	// webText: URLs and HTML know no backslashes.
+	// webText is the syntax of URLs and HTML, which have no backslash escapes.
 	webText
 )
 
-// forms are the stream as it is, and with its escapes undone, once for each time that it was quoted; the last one has none.
-// isStable is false if that takes too often.
+// forms returns the stream as it is and after each round of unescaping. The last form has no escape sequences. isStable
+// is false if there are too many rounds.
 func forms(in stream) (out []stream, isStable bool) {
 	quoted, isStable := unquoted(in, goText)
 	all := append([]stream{in}, quoted...)
@@ -52,7 +52,7 @@ func forms(in stream) (out []stream, isStable bool) {
 	return append(out, quoted...), isStable
 }
 
-// ends are the first and the last of the forms.
+// ends returns the first and the last of the forms.
 func ends(forms []stream) []stream {
 	if len(forms) < 2 {
 		return forms
@@ -60,7 +60,7 @@ func ends(forms []stream) []stream {
 	return []stream{forms[0], forms[len(forms)-1]}
 }
 
-// unquoted are all that come after the stream when escapes are undone again and again.
+// unquoted returns the results of repeated unescaping.
 func unquoted(in stream, d dialect) (out []stream, isStable bool) {
 	for range maxQuoted {
 		next, hadEscapes := unescape(in, d)
@@ -73,7 +73,7 @@ func unquoted(in stream, d dialect) (out []stream, isStable bool) {
 	return out, !hadEscapes
 }
 
-// unescape undoes the escapes of JSON, YAML, Go, URLs and HTML once. It reports whether there were any.
+// unescape replaces the escape sequences of JSON, YAML, Go, URLs or HTML once. It reports whether there were any.
 func unescape(in stream, d dialect) (out stream, hadEscapes bool) {
 	if !bytes.ContainsAny(in.bytes, escapes) {
 		return in, false
@@ -98,7 +98,8 @@ func unescape(in stream, d dialect) (out stream, hadEscapes bool) {
 	return out, hadEscapes
 }
 
-// escape is one character and how many bytes it takes; 0: it is none. isByte: it may be part of a character.
+// escape is the value of an escape sequence and its length in bytes, which is 0 if there is none. isByte is set if the
+// value may be a part of a character.
 type escape struct {
 	char   rune
 	length int
@@ -124,7 +125,7 @@ func escapeAt(text []byte, d dialect) escape {
 	return escape{}
 }
 
-// controls are the characters with an escape of their own.
+// controls maps letters to the control characters that they escape.
 var controls = map[byte]rune{
 	'0': 0,
 	'a': '\a', 'b': '\b', 'e': 0x1b, 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'N': 0x85, 'L': 0x2028, 'P': 0x2029, '_': 0xa0,
@@ -153,10 +154,10 @@ func backslash(text []byte, d dialect) escape {
 	if isQuote(text[1]) {
 		return escape{rune(text[1]), 2, false}
 	}
-	return escape{' ', 1, false} // no escape that is known: what comes next is read for itself
+	return escape{' ', 1, false} // not a known escape sequence; the following bytes are read individually
 }
 
-// unicodeEscape is \uXXXX, two of them for one character, or \u{X…}.
+// unicodeEscape parses \uXXXX, two of them for one character, or \u{X…}.
 func unicodeEscape(text []byte) escape {
 	if end := bytes.IndexByte(text[:min(len(text), 10)], '}'); end > 3 && text[2] == '{' {
 		if char, isHex := number(text[3:], end-3, 16); isHex {
@@ -177,10 +178,10 @@ func unicodeEscape(text []byte) escape {
 	return escape{char, 6, false}
 }
 
-// entities are the names that programs write. All others are rare.
+// entities maps the names of the common HTML entities to their characters.
 var entities = map[string]rune{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\''}
 
-// maxEntity is how long an entity may be, as in &#x10FFFF;.
+// maxEntity is the maximum length of an entity, as in &#x10FFFF;.
 const maxEntity = 12
 
 func entity(text []byte) escape {
@@ -206,7 +207,7 @@ func entity(text []byte) escape {
 	return escape{}
 }
 
-// number reads n digits.
+// number parses n digits.
 func number(text []byte, n, base int) (rune, bool) {
 	if n == 0 || len(text) < n {
 		return 0, false

@@ -5,16 +5,16 @@ package redact
 import "math/bits"
 
 const (
-	// part is the length of what is looked for of longer values.
+	// part is the length of the parts by which longer values are found.
 	part = 16
-	// large values are too long to be repeated as a whole; only parts at every stride are kept of them.
+	// large is the length from which only the parts at every stride of a value are indexed.
 	large  = 16 << 10
 	stride = 8
-	// factor makes a number of a text, of which that of each part is known at once.
+	// factor is the base of the rolling hash.
 	factor = 0x9e3779b97f4a7c15
 )
 
-// powers of factor.
+// powers are the powers of factor.
 var powers = func() (out [part + 1]uint64) {
 	out[0] = 1
 	for i := range part {
@@ -23,11 +23,11 @@ var powers = func() (out [part + 1]uint64) {
 	return out
 }()
 
-// index finds parts of values by their hashes alone: two that are the same by chance hide more, never less.
+// index finds parts of values by their hashes. A collision hides more, never less.
 type index struct {
-	head  int                 // the length of the shortest value
-	heads map[uint64]uint32   // how values begin, and how long they are: a bit for each length
-	parts map[uint64]struct{} // values shorter than part, and all parts of longer ones
+	head  int                 // length of the shortest value
+	heads map[uint64]uint32   // hashes of the beginnings of values, with a bit for each length
+	parts map[uint64]struct{} // hashes of values shorter than part, and of all parts of longer ones
 }
 
 func newIndex(shortest int) index {
@@ -38,7 +38,7 @@ func (x *index) isEmpty() bool { return len(x.parts) == 0 }
 
 func (x *index) size() int { return len(x.parts) }
 
-// add takes a value of at least head bytes.
+// add adds a value of at least head bytes.
 func (x *index) add(value []byte) {
 	sums := sums(value)
 	n, step := min(len(value), part), 1
@@ -63,7 +63,7 @@ func (x *index) find(in stream, found func(span)) {
 		return
 	}
 	sums := sums(in.bytes)
-	until := int32(0) // what is before is found already
+	until := int32(0) // everything before this is already found
 	for i := range len(in.bytes) - x.head + 1 {
 		lengths := x.heads[sum(sums, i, x.head)]
 		for lengths != 0 {
@@ -76,13 +76,13 @@ func (x *index) find(in stream, found func(span)) {
 				at := span{max(in.at[i].from, until), in.at[i+n-1].to}
 				until = max(until, at.to)
 				found(at)
-				break // a shorter one is within
+				break // a shorter one is within this one
 			}
 		}
 	}
 }
 
-// sums are the numbers of all beginnings of a text.
+// sums returns the hashes of all prefixes of a text.
 func sums(text []byte) []uint64 {
 	out := make([]uint64, len(text)+1)
 	for i, b := range text {
@@ -91,8 +91,8 @@ func sums(text []byte) []uint64 {
 	return out
 }
 
-// sum is the number of the n bytes at i.
+// sum returns the hash of the n bytes at i.
 func sum(sums []uint64, i, n int) uint64 { return sums[i+n] - sums[i]*powers[n] }
 
-// key is the number of the n bytes at i among those of all lengths.
+// key returns a hash of the n bytes at i that includes the length.
 func key(sums []uint64, i, n int) uint64 { return sum(sums, i, n)*factor + uint64(n) }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact takes secret values out of texts that others wrote, such as the errors of API servers and admission
-// webhooks, which may repeat what they were sent in a form of their own.
+// Package redact removes secret values from texts of others, such as the errors of API servers and admission webhooks,
+// which may repeat their input in another form.
 //
-// A value is found whatever its quoting: as it is, as JSON, JSON within JSON, YAML, a Go or URL or HTML literal, in base64,
-// in hexadecimal, as a list of bytes, and with other white space than its own. Of a value of at least 16 characters, each
-// part of 16 characters is found too.
+// A value is found in any quotation: as it is, as JSON, JSON within JSON, YAML, a Go or URL or HTML literal, in base64,
+// in hexadecimal, as a list of bytes, and with different white space. Of a value of at least 16 characters, each part
+// of 16 characters is found too.
 //
-// The time is linear in the bytes of the values and of the texts, and both are bounded. A text that cannot be checked is
-// withheld.
+// The time is linear in the sizes of the values and the texts, and both sizes are limited. A text that cannot be
+// checked is withheld.
 package redact
 
 import (
@@ -19,40 +19,42 @@ import (
 )
 
 const (
-	// Mask stands for what was taken out.
+	// Mask replaces what was removed.
 	Mask = "***"
-	// Withheld begins a text that stands for one that could not be checked.
-	Withheld = "withheld, for it may hold secret values: "
-	// MaxText is how many bytes of a text are looked at. The rest is cut off.
+	// Withheld is the beginning of a text that replaces one that could not be checked.
+	Withheld = "withheld, because it may contain secret values: "
+	// MaxText is how many bytes of a text are checked. The rest is cut off.
 	MaxText = 4 << 10
-	// MaxBytes is how many bytes of values a Redactor takes.
+	// MaxBytes is the maximum size of all values of a Redactor in bytes.
 	MaxBytes = 4 << 20
-	// MaxParts is how many parts of values a Redactor takes. A value has one part if it is short, one for each of its
-	// characters if it is longer, and one for every eighth beyond 16 KiB.
+	// MaxParts is the maximum number of parts of all values of a Redactor. A short value has one part, a longer one a
+	// part for each of its characters, and one for every eighth beyond 16 KiB.
 	MaxParts = 1 << 20
 
-	// margin is how much of the end of a text that is too long is looked at, but not shown: a value may begin there.
+	// margin is how much of the end of a text that is too long is checked but not shown, because a value may begin
+	// there.
 	margin = 1 << 10
-	// maxNested is how often a text may be decoded, from base64 for instance, and decoded again.
+	// maxNested is how many levels of encoding, such as base64, are decoded.
 	maxNested = 2
 )
 
-// Redactor takes values out of texts. Several goroutines may use it. The zero value hides nothing, and a nil Redactor too.
+// Redactor removes values from texts. It is safe for concurrent use. A zero or nil Redactor hides nothing.
 type Redactor struct {
 	shortest int
 
 	mu      sync.Mutex
 	seed    maphash.Seed
-	seen    map[uint64]struct{} // values, by hash
-	pending []string            // values that are not in the indexes yet: many runs never have a text to redact
-	bytes   int                 // of all values
-	gaveUp  string              // why no text can be checked any more
+	seen    map[uint64]struct{} // hashes of the values
+	pending []string            // values that are not in the indexes yet, because many runs have no text to redact
+	bytes   int                 // size of all values
+	gaveUp  string              // why texts can no longer be checked
 
-	signs index // of values without what quoting changes
-	exact index // of values that consist of little else
+	signs index // of values without the characters that quoting changes
+	exact index // of values that consist mostly of such characters
 }
 
-// New makes a Redactor for values of at least shortest bytes. Shorter ones are part of many a word.
+// New returns a Redactor for values of at least shortest bytes. Shorter ones are ignored, because they are part of many
+// words.
 func New(shortest int, values ...string) *Redactor {
 	r := &Redactor{
 		shortest: shortest, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{},
@@ -82,14 +84,14 @@ func (r *Redactor) Hide(values ...string) {
 	}
 }
 
-// giveUp forgets all values. From now on each text is withheld.
+// giveUp drops all values. From now on each text is withheld.
 func (r *Redactor) giveUp(why string) {
 	r.gaveUp = why
 	r.seen, r.pending, r.signs, r.exact = nil, nil, index{}, index{}
 }
 
-// Redact returns the text with Mask in the place of values. A text of more than MaxText bytes loses its end, and a bit of
-// what comes before that. If the values are too many, or the text is quoted too deeply, the result says so instead.
+// Redact returns the text with values replaced by Mask. If the text has more than MaxText bytes, its end and a little
+// more is cut off. If there are too many values, or the text is quoted too deeply, the result says so instead.
 func (r *Redactor) Redact(text string) string {
 	whole := len(text)
 	text = cut(text, MaxText)
@@ -115,7 +117,7 @@ func (r *Redactor) Redact(text string) string {
 	return s.show(text, whole)
 }
 
-// learn takes the pending values into the indexes.
+// learn adds the pending values to the indexes.
 func (r *Redactor) learn() {
 	for _, value := range r.pending {
 		if strings.ContainsAny(value, escapes) {
@@ -134,7 +136,7 @@ func (r *Redactor) learn() {
 	r.pending = nil
 }
 
-// index takes one form of a value.
+// index adds one form of a value.
 func (r *Redactor) index(value, signs []byte) {
 	switch {
 	case len(signs) >= r.shortest:
@@ -149,11 +151,11 @@ type search struct {
 	*Redactor
 
 	hidden []bool // by byte of the text
-	end    int    // of what is shown
+	end    int    // end of what is shown
 }
 
-// all searches a stream in all ways in which it can be read, and what it holds in base64 and the like. It reports whether
-// that was possible.
+// all searches all readings of a stream, and what it contains in base64 and other encodings. It reports whether that
+// was possible.
 func (s *search) all(in stream, nested int) bool {
 	readings, isStable := forms(in)
 	if !isStable {
@@ -179,7 +181,7 @@ func (s *search) all(in stream, nested int) bool {
 	return true
 }
 
-// one searches one reading. A value that may go on after the end of the text moves the end of what is shown.
+// one searches one reading. A value that may continue beyond the end of the text shortens what is shown.
 func (s *search) one(reading stream, isOuter bool) {
 	signs := reading.signs(!isOuter)
 	s.signs.find(signs, s.hide)
@@ -197,7 +199,7 @@ func (s *search) hide(at span) {
 	}
 }
 
-// show puts the mask into the text.
+// show returns the text with the hidden parts replaced by Mask.
 func (s *search) show(text string, whole int) string {
 	out := strings.Builder{}
 	for i := 0; i < s.end; {
@@ -214,7 +216,7 @@ func (s *search) show(text string, whole int) string {
 	return join(cut(out.String(), out.Len()), len(text) < whole)
 }
 
-// cut returns the beginning of a text, at most limit bytes, without half a character at its end.
+// cut returns at most limit bytes of the beginning of a text, without a partial character at its end.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -225,7 +227,7 @@ func cut(text string, limit int) string {
 	return text[:limit]
 }
 
-// join marks a text that goes on.
+// join appends a mark to a text that continues.
 func join(text string, goesOn bool) string {
 	if goesOn {
 		return text + "…"

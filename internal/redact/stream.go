@@ -11,7 +11,7 @@ import (
 // span is a part of the text, in bytes.
 type span struct{ from, to int32 }
 
-// stream is a text as one reads it, and where each of its bytes is in the original.
+// stream is one reading of a text, with the position of each byte in the original.
 type stream struct {
 	bytes []byte
 	at    []span
@@ -36,11 +36,11 @@ func (s *stream) addRune(r rune, at span) {
 	}
 }
 
-// over is the span of the bytes from i to before j.
+// over returns the span of the bytes from i to before j.
 func (s *stream) over(i, j int) span { return span{s.at[i].from, s.at[j-1].to} }
 
-// isSign reports whether a character survives every quoting: white space, quotes and backslashes do not, and a plus sign is a
-// blank in URLs.
+// isSign reports whether a character survives every quotation. White space, quotes and backslashes do not, and a plus
+// sign is a blank in URLs.
 func isSign(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r > ' ' && r != 0x7f && !isQuote(byte(r)) && r != '+'
@@ -50,7 +50,7 @@ func isSign(r rune) bool {
 
 func isQuote(b byte) bool { return b == '"' || b == '\'' || b == '`' || b == '\\' }
 
-// signs are what is left of a text without the characters that quoting changes.
+// signs returns a text without the characters that quoting changes.
 func signs(text string) []byte {
 	out := make([]byte, 0, len(text))
 	for _, r := range text {
@@ -61,8 +61,8 @@ func signs(text string) []byte {
 	return out
 }
 
-// signs are those of the stream. isWide: white space belongs to the sign before it, so that the line break that ends a value
-// is hidden with it.
+// signs returns the stream without the characters that quoting changes. If isWide is set, white space belongs to the
+// preceding sign, so that the line break at the end of a value is hidden with it.
 func (s *stream) signs(isWide bool) stream {
 	out := stream{bytes: make([]byte, 0, len(s.bytes)), at: make([]span, 0, len(s.bytes))}
 	for i := 0; i < len(s.bytes); {
@@ -80,11 +80,11 @@ func (s *stream) signs(isWide bool) stream {
 	return out
 }
 
-// marks are characters that stand before each line of what is quoted, as in mails, comments, differences and tables.
+// marks are characters before each line of a quotation, as in mails, comments, diffs and tables.
 const marks = ">|#*-/;:%"
 
-// unmarked is the stream without the marks before its lines, and the white space beside them. It reports whether there were
-// any.
+// unmarked returns the stream without the marks before its lines and the adjacent white space. It reports whether there
+// were any.
 func (s *stream) unmarked() (out stream, had bool) {
 	for i := 0; i < len(s.bytes); i++ {
 		out.add(s.bytes[i], s.at[i])
@@ -100,7 +100,7 @@ func (s *stream) unmarked() (out stream, had bool) {
 	return out, had
 }
 
-// skip returns where a run of some characters ends.
+// skip returns the end of a run of the given characters.
 func skip(text []byte, from int, chars string) int {
 	for from < len(text) && strings.IndexByte(chars, text[from]) >= 0 {
 		from++

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminal writes texts of others for people.
+// Package terminal writes texts of others for users.
 package terminal
 
 import (
@@ -9,8 +9,9 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Writer returns a writer that shows bidirectional control characters as escapes, which are valid in JSON too. Texts of
-// targets and items may hold them, and look like other texts then. Each call of Write needs whole characters.
+// Writer returns a writer that replaces bidirectional control characters by escape sequences, which are also valid in
+// JSON. Texts of targets and items may contain them to look like other texts. Each call of Write must contain whole
+// characters.
 func Writer(to io.Writer) io.Writer { return &writer{to: to} }
 
 type writer struct{ to io.Writer }

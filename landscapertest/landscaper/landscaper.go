@@ -26,26 +26,26 @@ import (
 	"github.com/deployerkit/deployerkit/internal/process"
 )
 
-// Namespace is where Landscaper keeps objects of its own. Start creates it.
+// Namespace is the namespace of Landscaper's own objects. Start creates it.
 const Namespace = "landscaper-system"
 
-// startTimeout bounds the start of each process; a loaded machine needs a while.
+// startTimeout limits the start of each process. It is long because the machine may be loaded.
 const startTimeout = 2 * time.Minute
 
-// contextPoll is how often AwaitContext looks.
+// contextPoll is the poll interval of AwaitContext.
 const contextPoll = 100 * time.Millisecond
 
-// Options configure the Landscaper that Start starts.
+// Options configures Start.
 type Options struct {
-	// PickupTimeout is the time that a deployer has to start a job before Landscaper fails the deploy item.
-	// Landscaper looks again five seconds after it. The default is 5 minutes, as in Landscaper.
+	// PickupTimeout is the time in which a deployer must start a job before Landscaper fails the deploy item.
+	// Landscaper checks it five seconds later. The default is 5 minutes, as in Landscaper.
 	PickupTimeout time.Duration
-	// Workers is the number of Installations, and of Executions, that are reconciled at the same time.
-	// The default is 10. (Landscaper's own default is 1, its chart sets 30.)
+	// Workers is the number of Installations, and of Executions, that are reconciled at the same time. The default is
+	// 10. (Landscaper's own default is 1, and its chart sets 30.)
 	Workers int
-	// Programs is a directory with Landscaper's programs. By default, [Programs] finds or makes it.
+	// Programs is a directory with Landscaper's programs. By default, [Programs] finds or builds them.
 	Programs string
-	// Progress receives one line per step that takes long. The default is os.Stderr.
+	// Progress receives one line per long step. The default is os.Stderr.
 	Progress io.Writer
 	// Logs receives the output of the processes. By default it is discarded.
 	Logs io.Writer
@@ -64,13 +64,13 @@ type Landscaper struct {
 	parts []*process.Process
 }
 
-// Start starts Landscaper on cp, whose CRDs must include Landscaper's, and returns when its controllers
-// work. ctx bounds the start only: Landscaper runs until Stop, or until this process ends.
+// Start starts Landscaper on cp, whose CRDs must include those of Landscaper, and returns when its controllers are
+// running. ctx limits only the start. Landscaper runs until Stop or until this process ends.
 func Start(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Landscaper, error) {
 	if o.Programs == "" {
 		var err error
 		if o.Programs, err = Programs(ctx, o.Progress); err != nil {
-			return nil, err // is one line that says all
+			return nil, err // one line that contains everything
 		}
 	}
 	c, err := client.New(cp.Config, client.Options{Scheme: clientgoscheme.Scheme})
@@ -101,8 +101,9 @@ func Start(ctx context.Context, cp *controlplane.ControlPlane, o Options) (*Land
 	return l, nil
 }
 
-// AwaitContext waits until Landscaper has created the Context "default" of a namespace. An Installation that it sees before
-// fails. Start waits for that of the namespace "default"; call AwaitContext after the creation of any other namespace.
+// AwaitContext waits until Landscaper has created the Context "default" of a namespace. An Installation that Landscaper
+// processes before that fails. Start waits for the Context of the namespace "default". Call AwaitContext after the
+// creation of any other namespace.
 func (l *Landscaper) AwaitContext(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -118,7 +119,7 @@ func (l *Landscaper) AwaitContext(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// StartLandscaper is Start for tests: an error fails the test, and Landscaper is stopped at the end of the test.
+// StartLandscaper is Start for tests. An error fails the test, and Landscaper is stopped at the end of the test.
 func StartLandscaper(tb testing.TB, cp *controlplane.ControlPlane, o Options) *Landscaper {
 	tb.Helper()
 	l, err := Start(tb.Context(), cp, o)
@@ -133,7 +134,7 @@ func StartLandscaper(tb testing.TB, cp *controlplane.ControlPlane, o Options) *L
 	return l
 }
 
-// configuration returns the configuration file.
+// configuration returns the content of the configuration file.
 func (o Options) configuration() string {
 	pickup, workers := 5*time.Minute, 10
 	if o.PickupTimeout > 0 {
@@ -160,14 +161,14 @@ lsDeployments:
 `, workers, pickup, Namespace)
 }
 
-// Restart starts the processes of Landscaper that do not run, and returns when their controllers work.
+// Restart starts the processes of Landscaper that are not running, and returns when their controllers are running.
 func (l *Landscaper) Restart(ctx context.Context) error {
 	if err := l.Kill(); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The two modes of the controller, and how many controllers each of them runs.
+	// The two modes of the controller, and the number of controllers that each of them runs.
 	for mode, controllers := range map[string]int{"": 2, "central-landscaper": 3} {
 		p, err := l.start(ctx, Controller, controllers, l.kubeconfig, []string{"--config=" + l.config}, "LANDSCAPER_MODE="+mode)
 		if err != nil {
@@ -178,8 +179,8 @@ func (l *Landscaper) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Kill ends Landscaper's processes without giving them a chance to clean up. Restart starts them again.
-// Landscaper's deployers go on.
+// Kill ends Landscaper's processes without giving them a chance to clean up. Restart starts them again. Landscaper's
+// deployers continue to run.
 func (l *Landscaper) Kill() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,21 +192,21 @@ func (l *Landscaper) Kill() error {
 	return errors.Join(errs...)
 }
 
-// Stop ends Landscaper and the deployers that StartDeployer started, and removes their files.
+// Stop stops Landscaper and the deployers that StartDeployer started, and removes their files.
 func (l *Landscaper) Stop() error {
 	// Landscaper does not react to SIGTERM.
 	return errors.Join(l.Kill(), os.RemoveAll(l.dir))
 }
 
-// Deployer is a running deployer of Landscaper's.
+// Deployer is a running deployer of Landscaper.
 type Deployer struct{ process *process.Process }
 
 // Stop ends the deployer. It does nothing if the deployer has ended.
 func (d *Deployer) Stop() error { return d.process.Kill() }
 
-// StartDeployer starts one of Landscaper's own deployers and returns when its controller works. program is
-// its name, for example ManifestDeployer. It works on ten items at the same time. kubeconfig is a file with the access of the deployer; if it is
-// empty, the deployer has Landscaper's. It runs until Stop, or until this process ends.
+// StartDeployer starts one of Landscaper's own deployers and returns when its controller is running. program is its
+// name, for example ManifestDeployer. It processes ten items at a time. kubeconfig is a file with the access of the
+// deployer; if it is empty, the deployer uses that of Landscaper. It runs until Stop or until this process ends.
 func (l *Landscaper) StartDeployer(ctx context.Context, program, kubeconfig string) (*Deployer, error) {
 	if kubeconfig == "" {
 		kubeconfig = l.kubeconfig
@@ -221,14 +222,14 @@ func (l *Landscaper) StartDeployer(ctx context.Context, program, kubeconfig stri
 	return &Deployer{process: p}, nil
 }
 
-// deployerConfigurations let Landscaper's deployers work on ten deploy items at the same time.
+// deployerConfigurations make Landscaper's deployers process ten deploy items at a time.
 var deployerConfigurations = map[string]string{
 	MockDeployer:     `{"apiVersion":"mock.deployer.landscaper.gardener.cloud/v1alpha1","kind":"Configuration","controller":{"workers":10}}`,
 	ManifestDeployer: `{"apiVersion":"manifest.deployer.landscaper.gardener.cloud/v1alpha2","kind":"Configuration","controller":{"workers":10}}`,
 	HelmDeployer:     `{"apiVersion":"helm.deployer.landscaper.gardener.cloud/v1alpha1","kind":"Configuration","controller":{"workers":10}}`,
 }
 
-// start starts a program and waits until its controllers have reported that they work.
+// start starts a program and waits until its controllers have reported that they are running.
 func (l *Landscaper) start(ctx context.Context, program string, controllers int, kubeconfig string, args []string, env ...string) (*process.Process, error) {
 	cmd := exec.Command(filepath.Join(l.programs, program), args...) //nolint:gosec // one of our own programs
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "MY_POD_NAMESPACE="+Namespace, "MY_POD_NAME="+program,
@@ -248,7 +249,7 @@ func (l *Landscaper) start(ctx context.Context, program string, controllers int,
 		case <-p.Done:
 			return nil, fmt.Errorf("%s ended: %s", program, p.LastWords())
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("%s does not work in time: %w", program, ctx.Err()), p.Kill())
+			return nil, errors.Join(fmt.Errorf("%s did not start in time: %w", program, ctx.Err()), p.Kill())
 		}
 	}
 	return p, nil

@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// lineCounter passes output on and signals each line that contains a text.
+// lineCounter copies output to a writer and signals each line that contains a text.
 type lineCounter struct {
 	text []byte
 	next io.Writer
-	seen chan struct{} // one value per line, up to its capacity
+	seen chan struct{} // receives one value per line, up to its capacity
 
 	mu   sync.Mutex
-	rest []byte // of a line that has not ended
+	rest []byte // a line that has not ended
 }
 
 func newLineCounter(text string, next io.Writer) *lineCounter {

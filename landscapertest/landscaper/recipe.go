@@ -29,7 +29,7 @@ const (
 	HelmDeployer     = "helm-deployer-controller"
 )
 
-// programsEnv names a directory with the programs that wins over the cache.
+// programsEnv is the name of an environment variable with a directory of programs. It takes precedence over the cache.
 const programsEnv = "DEPLOYERKIT_LANDSCAPER"
 
 var (
@@ -41,7 +41,7 @@ var (
 	recipeMain string
 )
 
-// recipe is the module that the build compiles.
+// recipe returns the module that the build compiles.
 func recipe() gobuild.Recipe {
 	return gobuild.Recipe{
 		What:    "Landscaper",
@@ -56,10 +56,10 @@ func recipe() gobuild.Recipe {
 	}
 }
 
-// Programs returns a directory with Landscaper's programs. It takes the directory that the environment
-// variable DEPLOYERKIT_LANDSCAPER names, then the cache below os.UserCacheDir(), and otherwise builds them
-// from Go modules, which takes about five minutes on two cores, once. progress receives one line per step
-// that takes long; if it is nil, that is os.Stderr. It is safe for concurrent use, across processes too.
+// Programs returns a directory with Landscaper's programs. It uses the directory in the environment variable
+// DEPLOYERKIT_LANDSCAPER, then the cache below os.UserCacheDir(), and otherwise builds the programs from Go modules,
+// which takes about five minutes on two cores, once. progress receives one line per long step; if it is nil, os.Stderr
+// is used. Programs is safe for concurrent use, even by several processes.
 func Programs(ctx context.Context, progress io.Writer) (string, error) {
 	cache, err := gobuild.CacheDir("landscaper", programsEnv)
 	if err != nil {
@@ -79,8 +79,8 @@ func Programs(ctx context.Context, progress io.Writer) (string, error) {
 	return dir, nil
 }
 
-// Source returns the directory of Landscaper's module in the module cache, with its documentation and
-// examples. It downloads the module if it is not there.
+// Source returns the directory of Landscaper's module in the module cache, with its documentation and examples. It
+// downloads the module if necessary.
 func Source(ctx context.Context) (string, error) {
 	dir, err := os.MkdirTemp("", "deployerkit-landscaper-")
 	if err != nil {

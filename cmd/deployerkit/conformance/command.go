@@ -19,49 +19,51 @@ import (
 	"github.com/deployerkit/deployerkit/internal/process"
 )
 
-// Errors that say how the command ended.
+// Errors that indicate how the command ended.
 var (
-	// ErrFailed says that the report was written and that a check failed.
-	ErrFailed = errors.New("the deployer does not keep the contract")
-	// ErrUsage says that a flag or a file is wrong, and that nothing was checked.
+	// ErrFailed indicates that the report was written and that a check failed.
+	ErrFailed = errors.New("the deployer does not fulfil the contract")
+	// ErrUsage indicates an invalid flag or file. Nothing was checked.
 	ErrUsage = errors.New("wrong usage")
 )
 
-// usageError is an error that is ErrUsage, with a text of its own.
+// usageError is an ErrUsage with its own text.
 type usageError struct{ error }
 
 func (usageError) Is(target error) bool { return target == ErrUsage }
 
 func (e usageError) Unwrap() error { return e.error }
 
-const long = `Hold a deployer to the contract between Landscaper and its deployers, from outside: play Landscaper, watch every version
-of every deploy item, and report what was promised and what was seen. The deployer may be written in any language.
+const long = `Check from outside whether a deployer fulfils the contract between Landscaper and its deployers. The command plays
+Landscaper, watches every version of every deploy item, and reports what was promised and what was observed. The deployer
+may be written in any language.
 
---command starts the deployer. It is split into words at blanks; quotes and backslashes work as in a shell, variables and
-pipes do not. {kubeconfig} becomes the path of a kubeconfig file, which is also in the environment, as KUBECONFIG. Leader
-election should be off or fast: the deployer is killed and started again.
+--command starts the deployer. It is split into words at blanks. Quotes and backslashes work as in a shell; variables and
+pipes do not. {kubeconfig} is replaced by the path of a kubeconfig file, which is also in the environment variable
+KUBECONFIG. Leader election should be disabled or fast, because the deployer is killed and started again.
 
-Of the items only the type and the configuration count. In texts of the configuration {namespace} and {name} become those
-of the item that is made of it, in the invalid one {note} becomes a text that is long in one check. In texts of the
-Target {kubeconfig} becomes the content of a kubeconfig of the cluster with the items.
+Only the type and the configuration of the items are used. In strings of the configuration, {namespace} and {name} are
+replaced by those of the created item. In strings of the invalid configuration, {note} is replaced by a text, which is
+long in one check. In strings of the Target, {kubeconfig} is replaced by the content of a kubeconfig of the cluster with
+the items.
 
-Without --kubeconfig a control plane is started for each revision of the contract. With it the checks run on that cluster,
-which needs Landscaper's definitions, in namespaces of their own that are removed afterwards. No Landscaper and no other
-deployer of this type may run there.
+Without --kubeconfig a control plane is started for each revision of the contract. With --kubeconfig the checks run on that
+cluster, which must have Landscaper's definitions. They use new namespaces, which are deleted afterwards. Neither
+Landscaper nor another deployer of this type may run there.
 
-Exit codes: 0 all checks passed that apply, 1 a check failed or the deployer cannot be checked, 2 wrong usage.`
+Exit codes: 0 all applicable checks passed, 1 a check failed or the deployer cannot be checked, 2 wrong usage.`
 
 const example = `  deployerkit conformance --item item.yaml --command 'bin/my-deployer --kubeconfig={kubeconfig} --leader-elect=false'
   deployerkit conformance --item item.yaml --invalid-item invalid.yaml --slow-item slow.yaml --target target.yaml \
     --deployed-command 'kubectl get configmap {name} -n {namespace}' --kubeconfig test.kubeconfig --junit report.xml \
     --except 'job-id/abort=it cannot be stopped' --command bin/my-deployer`
 
-// Command returns the command. It writes the report to its output and each result to its errors as it comes. What it returns
-// is ErrFailed, ErrUsage or another error.
+// Command returns the command. It writes the report to its output, and each result to its error output as it arrives.
+// Its error is ErrFailed, ErrUsage or another one.
 func Command() *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
-		Use: "conformance --command COMMAND --item FILE", Short: "Hold a deployer to the contract, and report what it keeps",
+		Use: "conformance --command COMMAND --item FILE", Short: "Check whether a deployer fulfils the contract",
 		Long: long, Example: example, SilenceUsage: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.NoArgs(cmd, args); err != nil {
@@ -114,7 +116,8 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 	return verdict(report)
 }
 
-// execute makes the checks. It writes each result as it comes, and how many there are when none has come for a while.
+// execute runs the checks. It writes each result as it arrives, and the number of results if there was none for a
+// while.
 func execute(ctx context.Context, subject conformance.Subject, w io.Writer) (*conformance.Report, error) {
 	var done atomic.Int64
 	progress := heartbeat.Start(w, w, func(elapsed time.Duration) string {
@@ -133,7 +136,7 @@ func execute(ctx context.Context, subject conformance.Subject, w io.Writer) (*co
 // keptOutput is how many bytes of the deployer's output are kept to explain why it cannot be checked.
 const keptOutput = 4 << 10
 
-// log opens the file that receives the deployer's output; logs is nil if the user wants none.
+// log opens the file for the deployer's output. logs is nil if the user wants none.
 func (f *flags) log() (logs io.Writer, done func(), err error) {
 	if f.logFile == "" {
 		return nil, func() {}, nil
@@ -145,7 +148,7 @@ func (f *flags) log() (logs io.Writer, done func(), err error) {
 	return file, func() { _ = file.Close() }, nil
 }
 
-// write writes the report to where the user wants it.
+// write writes the report to the outputs that the user selected.
 func (f *flags) write(out io.Writer, report *conformance.Report) error {
 	err := report.WriteTable(out)
 	if f.junit == "" {
@@ -158,7 +161,7 @@ func (f *flags) write(out io.Writer, report *conformance.Report) error {
 	return errors.Join(err, report.WriteJUnit(file), file.Close())
 }
 
-// verdict is ErrFailed when a check failed.
+// verdict returns ErrFailed if a check failed.
 func verdict(report *conformance.Report) error {
 	if report.Count(conformance.Fail) > 0 {
 		return ErrFailed

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance is `deployerkit conformance`: it holds any deployer that can be started with a command line to the
-// deployer contract, and writes the report. See docs/testing-your-deployer.md.
+// Package conformance implements `deployerkit conformance`. It checks any deployer that can be started with a command
+// line against the deployer contract, and writes the report. See docs/testing-your-deployer.md.
 //
 //	root.AddCommand(conformance.Command())
 //	switch err := root.Execute(); {

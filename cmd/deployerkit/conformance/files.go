@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// readItem reads the deploy item of a flag, whose type is another one's if that is given.
+// readItem reads the deploy item of a flag. If of is not empty, the item must have that type.
 func readItem(flag, path string, of lsv1alpha1.DeployItemType, stdin io.Reader) (*lsv1alpha1.DeployItem, error) {
 	if path == "-" && flag != "--item" {
 		return nil, fmt.Errorf("%s: only --item can be the standard input", flag)
@@ -36,7 +36,7 @@ func readItem(flag, path string, of lsv1alpha1.DeployItemType, stdin io.Reader) 
 	return di, nil
 }
 
-// configOf makes the configuration of an item of that of a file.
+// configOf returns a function that returns the configuration of an item, based on that of a file.
 func configOf(di *lsv1alpha1.DeployItem) func(types.NamespacedName) any {
 	return func(item types.NamespacedName) any { return fill(di, of(item)) }
 }
@@ -50,7 +50,7 @@ func invalidOf(di *lsv1alpha1.DeployItem) func(types.NamespacedName, string) any
 	}
 }
 
-// fill replaces the placeholders in a configuration. One that is no JSON cannot have come out of a file.
+// fill replaces the placeholders in a configuration. The configuration was read from a file, so it is valid JSON.
 func fill(di *lsv1alpha1.DeployItem, values placeholders) []byte {
 	raw, err := values.inJSON(di.Spec.Configuration.Raw)
 	if err != nil {

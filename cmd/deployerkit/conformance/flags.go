@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// flags are what the command line says.
+// flags holds the values of the command line.
 type flags struct {
 	name, command                       string
 	item, invalid, slow, finish, target string // files
@@ -29,28 +29,28 @@ func (f *flags) addTo(fs *pflag.FlagSet) {
 	fs.StringVar(&f.command, "command", "", "command line that starts the deployer; required")
 	fs.StringVar(&f.item, "item", "", `file with a deploy item that succeeds soon; "-" for the standard input; required`)
 	fs.StringVar(&f.invalid, "invalid-item", "", "file with a deploy item that can never succeed")
-	fs.StringVar(&f.slow, "slow-item", "", "file with a deploy item that stays in work until it is finished, or for some seconds at least")
-	fs.StringVar(&f.finish, "finish-item", "", "file with a deploy item: its configuration lets the slow item succeed")
+	fs.StringVar(&f.slow, "slow-item", "", "file with a deploy item that stays in progress until it is finished, or at least for some seconds")
+	fs.StringVar(&f.finish, "finish-item", "", "file with a deploy item whose configuration lets the slow item succeed")
 	fs.StringVar(&f.finishCommand, "finish-command", "", "command line that lets the slow item {namespace}, {name} succeed")
 	fs.StringVar(&f.deployedCommand, "deployed-command", "",
-		"command line that ends with 0 when what the item {namespace}, {name} deploys is there, with 1 when not")
+		"command line that exits with 0 if what the item {namespace}, {name} deploys exists, and with 1 if not")
 	fs.StringVar(&f.target, "target", "", "file with the Target that items name (default: they name none)")
-	fs.StringToStringVar(&f.otherLabels, "other-target-labels", nil, "labels of Targets that the deployer must not take (default: it takes all)")
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster to work on (default: a control plane is started)")
+	fs.StringToStringVar(&f.otherLabels, "other-target-labels", nil, "labels of Targets that the deployer must not accept (default: it accepts all)")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster to use (default: a control plane is started)")
 	fs.StringSliceVar(&f.revisions, "revision", nil, "revision of the contract to check, job-id or annotation; repeatable (default: all)")
-	fs.StringSliceVar(&f.only, "only", nil, "check to make; repeatable (default: all)")
-	fs.StringArrayVar(&f.except, "except", nil, "[revision/]check=reason: a check that the deployer is known not to pass; repeatable")
+	fs.StringSliceVar(&f.only, "only", nil, "name of a check to run; repeatable (default: all)")
+	fs.StringArrayVar(&f.except, "except", nil, "[revision/]check=reason: a check that the deployer is known to fail; repeatable")
 	fs.StringVar(&f.junit, "junit", "", "file for the report as JUnit")
-	fs.StringVar(&f.logFile, "log-file", "", "file for what the deployer writes")
+	fs.StringVar(&f.logFile, "log-file", "", "file for the output of the deployer")
 	fs.StringVar(&f.name, "name", "", "name of the deployer in the report (default: the type of the item)")
 	fs.IntVar(&f.parallel, "parallel", 0, "how many checks run at the same time (default 4)")
-	fs.DurationVar(&f.bounds.Start, "start-within", 0, "the deployer does something within this time of its start (default 1m)")
-	fs.DurationVar(&f.bounds.Finish, "finish-within", 0, "a run ends within this time (default 30s)")
-	fs.DurationVar(&f.bounds.Stop, "stop-within", 0, "the deployer ends within this time of being told to (default 30s)")
-	fs.DurationVar(&f.bounds.Timeout, "item-timeout", 0, "spec.timeout of an item that runs out of time; long enough for the deployer to show its phase (default 2s)")
+	fs.DurationVar(&f.bounds.Start, "start-within", 0, "time limit for the deployer to write an item after its start (default 1m)")
+	fs.DurationVar(&f.bounds.Finish, "finish-within", 0, "time limit for a run (default 30s)")
+	fs.DurationVar(&f.bounds.Stop, "stop-within", 0, "time limit for the deployer to stop (default 30s)")
+	fs.DurationVar(&f.bounds.Timeout, "item-timeout", 0, "spec.timeout of an item that must time out; long enough for the deployer to write its phase (default 2s)")
 }
 
-// exceptions reads --except.
+// exceptions parses --except.
 func (f *flags) exceptions() ([]conformance.Exception, error) {
 	var all []conformance.Exception
 	for _, text := range f.except {

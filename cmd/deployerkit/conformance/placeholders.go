@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What may stand in command lines and texts of files.
+// The placeholders in command lines and in texts of files.
 const (
 	kubeconfigHere = "{kubeconfig}"
 	namespaceHere  = "{namespace}"
@@ -18,15 +18,15 @@ const (
 	noteHere       = "{note}"
 )
 
-// placeholders are what stands in for what.
+// placeholders maps placeholders to their values.
 type placeholders map[string]string
 
-// of are those of an item.
+// of returns the placeholders of an item.
 func of(item types.NamespacedName) placeholders {
 	return placeholders{namespaceHere: item.Namespace, nameHere: item.Name}
 }
 
-// in replaces the placeholders in a text. What replaces one is not looked at again.
+// in replaces the placeholders in a text. Replacements are not searched again.
 func (p placeholders) in(text string) string {
 	var pairs []string
 	for here, value := range p {
@@ -35,10 +35,10 @@ func (p placeholders) in(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// inJSON replaces the placeholders in all texts of a JSON value, which must be valid.
+// inJSON replaces the placeholders in all strings of a JSON value, which must be valid.
 func (p placeholders) inJSON(raw []byte) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber() // large ones stay as they are
+	decoder.UseNumber() // keeps large numbers as they are
 	var value any
 	if err := decoder.Decode(&value); err != nil {
 		return nil, err

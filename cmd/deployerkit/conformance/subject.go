@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// subject makes the subject that the flags describe. It reads all files.
+// subject returns the subject that the flags describe. It reads all files.
 func (f *flags) subject(stdin io.Reader) (conformance.Subject, error) {
 	s := conformance.Subject{Bounds: f.bounds, Options: conformance.Options{Kubeconfig: f.kubeconfig, Only: f.only, Parallel: f.parallel}}
 	for _, revision := range f.revisions {
@@ -72,7 +72,7 @@ func (f *flags) addItems(s *conformance.Subject, stdin io.Reader) error {
 	return nil
 }
 
-// addCommands reads the command lines, and what lets a slow item succeed.
+// addCommands parses the command lines, and what lets a slow item succeed.
 func (f *flags) addCommands(s *conformance.Subject) error {
 	start, err := parse(f.command)
 	if err != nil {
@@ -81,7 +81,7 @@ func (f *flags) addCommands(s *conformance.Subject) error {
 	if _, err := exec.LookPath(start[0]); err != nil {
 		return fmt.Errorf("--command: %w", err)
 	}
-	kubeconfig := "" // the deployer and the other commands get the same; revisions are checked one after the other
+	kubeconfig := "" // the deployer and the other commands use the same one; revisions are checked one after the other
 	s.Command = func(path string) *exec.Cmd {
 		kubeconfig = path
 		words := start.with(placeholders{kubeconfigHere: path})
@@ -101,7 +101,7 @@ func (f *flags) addCommands(s *conformance.Subject) error {
 	return f.addFinish(s, &kubeconfig)
 }
 
-// addFinish reads what lets a slow item succeed.
+// addFinish parses what lets a slow item succeed.
 func (f *flags) addFinish(s *conformance.Subject, kubeconfig *string) error {
 	switch {
 	case f.finish != "" && f.finishCommand != "":
@@ -130,7 +130,7 @@ func (f *flags) addFinish(s *conformance.Subject, kubeconfig *string) error {
 	return nil
 }
 
-// tells runs a command about an item: 0 means yes, 1 means no, all else is an error.
+// tells runs a command about an item. Exit code 0 means yes, 1 means no, and anything else is an error.
 func (w commandLine) tells(ctx context.Context, item types.NamespacedName, kubeconfig string) (bool, error) {
 	values := of(item)
 	values[kubeconfigHere] = kubeconfig
@@ -147,7 +147,7 @@ func (w commandLine) tells(ctx context.Context, item types.NamespacedName, kubec
 	return true, nil
 }
 
-// configure gives an item another configuration.
+// configure returns a function that replaces the configuration of an item.
 func configure(config func(types.NamespacedName) any) func(context.Context, client.Client, types.NamespacedName) error {
 	return func(ctx context.Context, c client.Client, key types.NamespacedName) error {
 		di := &lsv1alpha1.DeployItem{}

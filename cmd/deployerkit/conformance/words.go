@@ -9,7 +9,7 @@ import (
 	"github.com/google/shlex"
 )
 
-// commandLine is a command as words, with placeholders.
+// commandLine is a command as a list of words, with placeholders.
 type commandLine []string
 
 // parse splits a command line into words as a shell does. Nothing is expanded.
@@ -24,7 +24,7 @@ func parse(line string) (commandLine, error) {
 	return words, nil
 }
 
-// with replaces the placeholders.
+// with returns the words with the placeholders replaced.
 func (w commandLine) with(values placeholders) []string {
 	words := make([]string, 0, len(w))
 	for _, word := range w {
@@ -33,5 +33,5 @@ func (w commandLine) with(values placeholders) []string {
 	return words
 }
 
-// environment is ours, with KUBECONFIG set.
+// environment returns the environment of this process with KUBECONFIG set.
 func environment(kubeconfig string) []string { return append(os.Environ(), "KUBECONFIG="+kubeconfig) }

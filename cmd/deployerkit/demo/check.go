@@ -21,22 +21,22 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// timeout is how long a check may take to hold.
+// timeout is how long a check may take to succeed.
 const timeout = time.Minute
 
-// look is the time between two looks.
+// look is the poll interval of a check.
 const look = 50 * time.Millisecond
 
 // check is an outcome that the demo waits for and verifies.
 type check struct {
-	item  string // "": about no single item
+	item  string // name of the item; empty if the check is not about a single item
 	text  string
 	holds condition
-	// within is how long the check may take to hold. Default: timeout.
+	// within is how long the check may take to succeed. The default is timeout.
 	within time.Duration
 }
 
-// condition returns why a check does not hold yet. di is nil if the item does not exist.
+// condition returns why a check does not succeed yet, or nil. di is nil if the item does not exist.
 type condition func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error
 
 // String returns the check as a sentence.
@@ -47,7 +47,7 @@ func (p check) String() string {
 	return p.item + " " + p.text
 }
 
-// await looks until the check holds, shows that it does, or why not.
+// await waits until the check succeeds, and shows the result.
 func (p check) await(ctx context.Context, st *env, sc *terminal) error {
 	began := time.Now()
 	limit := time.NewTimer(cmp.Or(p.within, timeout))
@@ -64,7 +64,7 @@ func (p check) await(ctx context.Context, st *env, sc *terminal) error {
 		case <-ticker.C:
 			continue
 		case <-ctx.Done():
-			return context.Cause(ctx) // whether it would have held is not known
+			return context.Cause(ctx) // it is not known whether it would have succeeded
 		case <-limit.C:
 		}
 		sc.printf("  ✗ %s: %v", p, err)
@@ -72,7 +72,7 @@ func (p check) await(ctx context.Context, st *env, sc *terminal) error {
 	}
 }
 
-// verify looks once.
+// verify evaluates the check once.
 func (p check) verify(ctx context.Context, st *env) error {
 	if p.item == "" {
 		return p.holds(ctx, st, nil)
@@ -84,7 +84,7 @@ func (p check) verify(ctx context.Context, st *env) error {
 	return p.holds(ctx, st, di)
 }
 
-// existing makes a check of one that needs the item to exist.
+// existing returns a condition that requires the item to exist.
 func existing(f func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error) condition {
 	return func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error {
 		if di == nil {
@@ -94,7 +94,7 @@ func existing(f func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) er
 	}
 }
 
-// status makes a check that looks at nothing but the item.
+// status returns a condition that depends only on the item.
 func status(f func(di *lsv1alpha1.DeployItem) error) condition {
 	return existing(func(_ context.Context, _ *env, di *lsv1alpha1.DeployItem) error { return f(di) })
 }
@@ -108,7 +108,7 @@ func hasPhase(want lsv1alpha1.DeployItemPhase) condition {
 	})
 }
 
-// because is the error of an item, for a message.
+// because returns the error of an item for a message.
 func because(di *lsv1alpha1.DeployItem) string {
 	if di.Status.LastError == nil {
 		return ""
@@ -193,7 +193,7 @@ func exports(want string) condition {
 	})
 }
 
-// calledFor counts the calls of the demo's hook at a hook point, at least.
+// calledFor requires a minimum number of calls of the demo's hook at a hook point.
 func calledFor(t extension.HookType, times int) condition {
 	return existing(func(_ context.Context, st *env, di *lsv1alpha1.DeployItem) error {
 		if got := st.state.called(di.Name, t); got < times {

@@ -14,18 +14,18 @@ import (
 	"github.com/deployerkit/deployerkit/internal/heartbeat"
 )
 
-// Options say how the demo is shown.
+// Options configures the demo.
 type Options struct {
-	// Out is where it is shown: a live table if it is a terminal, else lines.
+	// Out receives the output: a live table if it is a terminal, otherwise lines.
 	Out io.Writer
-	// Keep leaves everything running after the scenario, until the context ends.
+	// Keep leaves everything running after the scenario until the context is done.
 	Keep bool
-	// Landscaper tells the scenario of two Installations under the real Landscaper.
+	// Landscaper selects the scenario of two Installations with the real Landscaper.
 	Landscaper bool
 }
 
-// Run shows the demo. It returns nil only if everything came out as promised;
-// the error lists what did not. ctx ends it early.
+// Run runs the demo. It returns nil only if all checks succeed; otherwise the error lists those that failed. The demo
+// ends early when ctx is done.
 func Run(ctx context.Context, o Options) error {
 	began := time.Now()
 	sc := newTerminal(o.Out)
@@ -45,7 +45,7 @@ func Run(ctx context.Context, o Options) error {
 			sc.printf("while stopping: %v", err)
 		}
 	}()
-	sc.printf("It runs, with the mock deployer and the manifest deployer beside it (%s).", since(began))
+	sc.printf("It is running, with the mock deployer and the manifest deployer (%s).", since(began))
 	stop := sc.follow(st.state)
 	progress = heartbeat.Start(sc, sc, func(elapsed time.Duration) string { return fmt.Sprintf("… %s", elapsed) })
 	broken := tell(ctx, st, sc, steps)
@@ -55,7 +55,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := verdictOf(ctx, broken); err != nil {
 		return err
 	}
-	sc.printf("Everything came out as promised (%s).", since(began))
+	sc.printf("All checks succeeded (%s).", since(began))
 	if o.Keep {
 		return keep(ctx, st, sc)
 	}
@@ -73,7 +73,7 @@ func verdictOf(ctx context.Context, broken []string) error {
 	return fmt.Errorf("%d of the checks failed:\n  %s", len(broken), strings.Join(broken, "\n  "))
 }
 
-// interruption returns the error of a demo whose context has ended, or nil.
+// interruption returns the error of an interrupted demo, or nil if ctx is not done.
 func interruption(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -81,7 +81,7 @@ func interruption(ctx context.Context) error {
 	return fmt.Errorf("the demo was interrupted: %w", context.Cause(ctx))
 }
 
-// keep tells how to look around and waits until ctx ends.
+// keep prints how to inspect the cluster and waits until ctx is done.
 func keep(ctx context.Context, st *env, sc *terminal) error {
 	kubeconfig, err := st.cp.KubeconfigFile("")
 	if err != nil {
@@ -95,7 +95,7 @@ func keep(ctx context.Context, st *env, sc *terminal) error {
 	if st.landscaper != nil {
 		commands = []string{"apply -f examples/landscaper", "get installations,executions,deployitems,dataobjects"}
 	}
-	sc.printf("\nAll of it stays until Ctrl-C. Look around, in another terminal:\n\n  export KUBECONFIG=%s", kubeconfig)
+	sc.printf("\nEverything keeps running until Ctrl-C. To look around, in another terminal:\n\n  export KUBECONFIG=%s", kubeconfig)
 	for _, command := range commands {
 		sc.printf("  %s -n %s %s", kubectl, namespace, command)
 	}
@@ -109,5 +109,5 @@ func keep(ctx context.Context, st *env, sc *terminal) error {
 	return nil
 }
 
-// since is a time span for people.
+// since returns a duration for users.
 func since(t time.Time) time.Duration { return time.Since(t).Round(100 * time.Millisecond) }

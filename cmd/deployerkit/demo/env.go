@@ -32,22 +32,22 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// namespace is where the items of examples/deploy-items live.
+// namespace is the namespace of the items of examples/deploy-items.
 const namespace = "demo"
 
-// Times that are shorter than a real deployer's, so that the demo is short.
+// Durations that are shorter than those of a real deployer, so that the demo is short.
 const (
 	pollInterval = 500 * time.Millisecond
 	gracePeriod  = 2 * time.Second
 )
 
-// env is what the scenario is played on.
+// env is the environment of the scenario.
 type env struct {
 	cp     *controlplane.ControlPlane
-	client client.Client // reads live
+	client client.Client // reads from the API server
 	state  *state
 
-	// The Landscaper's part, in both revisions of the contract.
+	// They play Landscaper in the two revisions of the contract.
 	classic, modern *landscapertest.Landscaper
 
 	// The real Landscaper, or nil, and the last known job of each Installation.
@@ -57,7 +57,7 @@ type env struct {
 	stopManager func() error
 }
 
-// setUp starts the control plane, the real Landscaper if it is wanted, and the deployers.
+// setUp starts the control plane, the deployers and, if requested, the real Landscaper.
 func setUp(ctx context.Context, out io.Writer, withLandscaper bool) (*env, error) {
 	cp, err := controlplane.Start(ctx, controlplane.Options{Progress: out, ControllerManager: true})
 	if err != nil {
@@ -76,7 +76,7 @@ func setUp(ctx context.Context, out io.Writer, withLandscaper bool) (*env, error
 	return st, nil
 }
 
-// populate makes the clients and runs the deployer.
+// populate creates the clients and runs the deployers.
 func (st *env) populate(ctx context.Context) error {
 	config := rest.CopyConfig(st.cp.Config)
 	config.WarningHandlerWithContext = deployermain.NewWarningLog(ctrl.Log)
@@ -85,7 +85,7 @@ func (st *env) populate(ctx context.Context) error {
 		return err
 	}
 	if st.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-		return fmt.Errorf("make client: %w", err)
+		return fmt.Errorf("create client: %w", err)
 	}
 	st.classic = landscapertest.NewLandscaper(st.client, landscapertest.LandscaperOptions{Revision: contract.RevisionAnnotation})
 	st.modern = landscapertest.NewLandscaper(st.client, landscapertest.LandscaperOptions{Revision: contract.RevisionJobID})
@@ -94,7 +94,7 @@ func (st *env) populate(ctx context.Context) error {
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
-		return fmt.Errorf("make manager: %w", err)
+		return fmt.Errorf("create manager: %w", err)
 	}
 	hook := extension.ReconcileExtensionHookSetup{Hook: extension.Named("demo", st.state.hook), HookTypes: extension.HookTypes()}
 	for _, args := range []deployerlib.DeployerArgs{
@@ -146,7 +146,8 @@ func (st *env) close() error {
 	return errors.Join(err, st.cp.Stop())
 }
 
-// get reads an item; nil if there is none. The items that Landscaper makes are known by the names in their blueprint.
+// get reads an item, or returns nil if it does not exist. Items that Landscaper creates are identified by their names
+// in the blueprint.
 func (st *env) get(ctx context.Context, name string) (*lsv1alpha1.DeployItem, error) {
 	if st.landscaper != nil {
 		items := &lsv1alpha1.DeployItemList{}
@@ -163,7 +164,7 @@ func (st *env) get(ctx context.Context, name string) (*lsv1alpha1.DeployItem, er
 	return di, nil
 }
 
-// item is the key of an item of the demo.
+// item returns the key of an item of the demo.
 func item(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// edit is a change to the text of a manifest.
+// edit replaces a part of the text of a manifest.
 type edit struct{ old, new string }
 
 // apply creates all objects of all manifests, in the order of their names.
@@ -38,7 +38,7 @@ func apply(ctx context.Context, c client.Client, files fs.FS) error {
 	return nil
 }
 
-// decode reads the objects of one manifest, after the edits.
+// decode reads the objects of one manifest after applying the edits.
 func decode(files fs.FS, name string, edits ...edit) ([]*unstructured.Unstructured, error) {
 	body, err := fs.ReadFile(files, name)
 	if err != nil {

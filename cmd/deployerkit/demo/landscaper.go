@@ -24,7 +24,7 @@ func demoNamespace() *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 }
 
-// install applies the manifest of an Installation, after the edits.
+// install returns an action that applies the manifest of an Installation after the edits.
 func install(file string, edits ...edit) func(context.Context, *env) error {
 	return func(ctx context.Context, st *env) error {
 		objects, err := decode(installations.Files, file, edits...)
@@ -44,17 +44,17 @@ func install(file string, edits ...edit) func(context.Context, *env) error {
 	}
 }
 
-// uninstall deletes an Installation, without waiting.
+// uninstall returns an action that deletes an Installation without waiting.
 func uninstall(name string) func(context.Context, *env) error {
 	return func(ctx context.Context, st *env) error { return st.client.Delete(ctx, installation(name)) }
 }
 
-// installation is an Installation without content.
+// installation returns an Installation that has only a name.
 func installation(name string) *lsv1alpha1.Installation {
 	return &lsv1alpha1.Installation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// rememberJobs notes the last job of each Installation, so that ends waits for the next one.
+// rememberJobs stores the last job of each Installation, so that ends waits for the next one.
 func (st *env) rememberJobs(ctx context.Context) error {
 	list := &lsv1alpha1.InstallationList{}
 	if err := st.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -70,7 +70,7 @@ func hasContext(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 	return st.client.Get(ctx, item(lsv1alpha1.DefaultContextName), &lsv1alpha1.Context{})
 }
 
-// ends waits for the end of a job that began since the last step did.
+// ends requires the end of a job that began in the current step.
 func ends(name string, want lsv1alpha1.InstallationPhase) condition {
 	return func(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 		in := installation(name)
@@ -85,7 +85,7 @@ func ends(name string, want lsv1alpha1.InstallationPhase) condition {
 	}
 }
 
-// why is an error for the end of a message.
+// why returns an error for the end of a message.
 func why(e *lsv1alpha1.Error) string {
 	if e == nil {
 		return ""
@@ -93,7 +93,7 @@ func why(e *lsv1alpha1.Error) string {
 	return ": " + e.Message
 }
 
-// hasError looks for a text in the error of an item.
+// hasError requires a text in the error of an item.
 func hasError(text string) condition {
 	return status(func(di *lsv1alpha1.DeployItem) error {
 		if e := di.Status.LastError; e == nil || !strings.Contains(e.Message, text) {
@@ -103,7 +103,7 @@ func hasError(text string) condition {
 	})
 }
 
-// startedAfter compares when an item started with when another one ended.
+// startedAfter requires that an item started after another one ended.
 func startedAfter(name string) condition {
 	return existing(func(ctx context.Context, st *env, di *lsv1alpha1.DeployItem) error {
 		other, err := st.get(ctx, name)
@@ -137,7 +137,7 @@ func dataObjectIs(name, want string) condition {
 	}
 }
 
-// appHas looks at the ConfigMap of Installation app.
+// appHas checks the ConfigMap of Installation app.
 func appHas(key, want string) condition {
 	return func(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 		cm := &corev1.ConfigMap{}

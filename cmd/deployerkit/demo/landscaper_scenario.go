@@ -8,7 +8,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// What the scenario changes in the manifests of the Installations.
+// Parts of the manifests of the Installations that the scenario changes.
 var (
 	newHost      = edit{"host: db-1.example.com", "host: db-2.example.com"}
 	noMetrics    = edit{"          - {name: metrics, type: GoTemplate, file: /metrics.yaml}\n", ""}
@@ -16,10 +16,10 @@ var (
 	more         = edit{`connections: "10"`, `connections: "20"`}
 )
 
-// mistake is what comes of moreUnquoted.
+// mistake is the error that moreUnquoted causes.
 const mistake = "ConfigMap default/app: .data.connections: expected string"
 
-// targetNamespace is where the manifests of the Installations go.
+// targetNamespace is the namespace of the manifests of the Installations.
 const targetNamespace = "default"
 
 var (

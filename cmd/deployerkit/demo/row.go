@@ -11,20 +11,21 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// row is what is shown of one deploy item, Installation or Execution.
+// row is the table row of one deploy item, Installation or Execution.
 type row struct {
-	order string // where it stands in the table
+	order string // sort key in the table
 	name  string
 	phase string
 	job   string
-	hooks int    // hook calls so far; noHooks if there cannot be any
-	event string // what happened last
+	hooks int    // hook calls so far; noHooks if there are none to count
+	event string // the last event
 }
 
-// noHooks marks the rows of objects that are Landscaper's own.
+// noHooks marks the rows of Landscaper's own objects.
 const noHooks = -1
 
-// rowOf returns the row of an object, and its key in the state: the name of a deploy item, kind and name of others.
+// rowOf returns the row of an object and its key in the state: the name of a deploy item, and kind and name of other
+// objects.
 func rowOf(obj any) (key string, now row, ok bool) {
 	switch o := obj.(type) {
 	case *lsv1alpha1.DeployItem:
@@ -45,8 +46,8 @@ func rowOf(obj any) (key string, now row, ok bool) {
 	return now.name, now, now.name != ""
 }
 
-// itemRow returns the row of a deploy item. One that Landscaper made has the name that its blueprint calls it, and
-// stands below its Execution.
+// itemRow returns the row of a deploy item. An item that Landscaper created has its name in the blueprint, and is shown
+// below its Execution.
 func itemRow(di *lsv1alpha1.DeployItem) row {
 	r := row{order: di.Name, name: di.Name, phase: phaseText(di.Status.Phase), job: jobText(di), event: errorText(di.Status.LastError)}
 	if name := di.Labels[lsv1alpha1.ExecutionManagedNameLabel]; name != "" {
@@ -55,10 +56,10 @@ func itemRow(di *lsv1alpha1.DeployItem) row {
 	return r
 }
 
-// phaseText is a phase, or that there is none yet.
+// phaseText returns a phase, or "(new)" if there is none yet.
 func phaseText[T ~string](phase T) string { return cmp.Or(string(phase), "(new)") }
 
-// errorText is an error as one line; "" if there is none.
+// errorText returns an error as one line, or "" if there is none.
 func errorText(e *lsv1alpha1.Error) string {
 	if e == nil {
 		return ""
@@ -66,7 +67,7 @@ func errorText(e *lsv1alpha1.Error) string {
 	return contract.OneLine(e.Reason+": "+e.Message, maxEvent)
 }
 
-// jobText names what the item was last asked to do, and says whether it is done.
+// jobText returns the last request for the item, and whether it is done.
 func jobText(di *lsv1alpha1.DeployItem) string {
 	if text, ok := jobTexts[contract.Detect(di)]; ok {
 		return text(di)
@@ -74,7 +75,7 @@ func jobText(di *lsv1alpha1.DeployItem) string {
 	return ""
 }
 
-// jobTexts names the job, or without job IDs the generation.
+// jobTexts returns the job or, without job IDs, the generation.
 var jobTexts = map[contract.Revision]func(*lsv1alpha1.DeployItem) string{
 	contract.RevisionJobID: func(di *lsv1alpha1.DeployItem) string {
 		return jobName(di.Status.JobID, di.Status.JobID == di.Status.JobIDFinished)
@@ -85,9 +86,9 @@ var jobTexts = map[contract.Revision]func(*lsv1alpha1.DeployItem) string{
 	},
 }
 
-// jobName names a job by the first characters of its ID, and says whether it is done.
+// jobName returns the first characters of a job's ID, and whether it is done.
 func jobName(id string, done bool) string {
-	const enough, long = 8, 36 // of a UUID
+	const enough, long = 8, 36 // the lengths of the prefix and of a UUID
 	if len(id) >= long {
 		id = id[:enough]
 	}

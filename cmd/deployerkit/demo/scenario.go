@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// step is something that is done, and what it is promised to lead to.
+// step is an action and the checks of its outcome.
 type step struct {
 	title  string
 	do     func(context.Context, *env) error
@@ -28,7 +28,7 @@ var scenario = []step{
 			{item: "hello", text: "succeeds", holds: hasPhase("Succeeded")},
 			{item: "ingress", text: "exports its values in a Secret", holds: exports(`{"host":"blue.example.com","port":443}`)},
 			{item: "database", text: "succeeds on its target and reports a provider status", holds: hasProviderStatus("DatabaseStatus")},
-			{item: "migration", text: "goes on and on", holds: hasPhase("Progressing")},
+			{item: "migration", text: "keeps running", holds: hasPhase("Progressing")},
 			{item: "misspelt", text: "fails with ERR_CONFIGURATION_PROBLEM", holds: failedWith(lsv1alpha1.ErrorConfigurationProblem)},
 			{item: "modern", text: "finishes the job that Landscaper handed out", holds: finishedJob("job-1")},
 			{item: "impatient", text: "fails with ERR_TIMEOUT after its 4 seconds", holds: failedWith(lsv1alpha1.ErrorTimeout)},
@@ -130,8 +130,7 @@ func remove(name string) func(context.Context, *env) error {
 	return func(ctx context.Context, st *env) error { return st.classic.Mark(ctx, item(name)) }
 }
 
-// tell plays the steps and returns what did not come out as promised. After an
-// action that failed, its checks are skipped.
+// tell runs the steps and returns the failed checks. After an action that failed, its checks are skipped.
 func tell(ctx context.Context, st *env, sc *terminal, steps []step) (broken []string) {
 	for i, s := range steps {
 		sc.printf("\n%d. %s", i+1, s.title)

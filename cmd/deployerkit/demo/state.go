@@ -19,20 +19,20 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// state is what happened so far: the events of the API server, what the hooks
-// were called for, what the deployer did. It is safe for concurrent use.
+// state holds what happened so far: the events of the API server, the hook calls, and the calls of the deployer. It is
+// safe for concurrent use.
 type state struct {
 	mu      sync.Mutex
 	rows    map[string]*row                       // by the key of rowOf
-	calls   map[string]map[extension.HookType]int // by item; "" is the Start hook's, which knows none
-	changed chan struct{}                         // holds one token when something changed
+	calls   map[string]map[extension.HookType]int // by item; "" is the key of the Start hook, which has no item
+	changed chan struct{}                         // holds one token after a change
 }
 
 func newState() *state {
 	return &state{rows: map[string]*row{}, calls: map[string]map[extension.HookType]int{}, changed: make(chan struct{}, 1)}
 }
 
-// hook is called at every hook point. It counts, logs, and has no opinion.
+// hook is called at every hook point. It counts and logs the call, and has no opinion.
 func (b *state) hook(_ context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
 	log.Info("hook", "hookType", string(t))
 	name := ""
@@ -52,14 +52,14 @@ func (b *state) hook(_ context.Context, log logr.Logger, di *lsv1alpha1.DeployIt
 	return nil, nil
 }
 
-// called is how often the hook was called at a point, for one item.
+// called returns how often the hook was called at a hook point for an item.
 func (b *state) called(name string, t extension.HookType) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.calls[name][t]
 }
 
-// silent are the hook points that were never reached.
+// silent returns the hook points that were never reached.
 func (b *state) silent() []extension.HookType {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +73,7 @@ func (b *state) silent() []extension.HookType {
 	})
 }
 
-// summary is how often each hook point was reached, in the order of the flow.
+// summary returns how often each hook point was reached, in the order of the flow.
 func (b *state) summary() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,7 +88,7 @@ func (b *state) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// step notes the calls of the deployer.
+// step records the calls of the deployer.
 func (b *state) step(s deployerlib.Step) {
 	if s.Kind != deployerlib.StepCall {
 		return
@@ -105,10 +105,10 @@ func (b *state) step(s deployerlib.Step) {
 	b.notify()
 }
 
-// maxEvent is how long the text of an event may be.
+// maxEvent is the maximum length of the text of an event.
 const maxEvent = 100
 
-// handler follows the objects as the API server tells about them.
+// handler updates the state from events of the API server.
 func (b *state) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    b.observe,
@@ -117,14 +117,14 @@ func (b *state) handler() toolscache.ResourceEventHandler {
 	}
 }
 
-// observe notes what the object says now.
+// observe records the current version of an object.
 func (b *state) observe(obj any) {
 	if key, now, ok := rowOf(obj); ok {
 		b.update(key, now)
 	}
 }
 
-// gone notes that the object does not exist any more.
+// gone records that an object was deleted.
 func (b *state) gone(obj any) {
 	if late, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 		obj = late.Obj
@@ -135,7 +135,7 @@ func (b *state) gone(obj any) {
 	}
 }
 
-// update changes a row. That of an item keeps the count of hooks, and the last event if there is no new one.
+// update changes a row. The row of an item keeps its hook count, and the last event if there is no new one.
 func (b *state) update(key string, now row) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,7 +147,7 @@ func (b *state) update(key string, now row) {
 	b.notify()
 }
 
-// snapshot is the table, in order.
+// snapshot returns the table in order.
 func (b *state) snapshot() []row {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,7 +159,7 @@ func (b *state) snapshot() []row {
 	return rows
 }
 
-// row finds or makes the row of an object; the caller holds mu.
+// row returns the row of an object and creates it if necessary. The caller holds mu.
 func (b *state) row(key string) *row {
 	if b.rows[key] == nil {
 		b.rows[key] = &row{order: key, name: key, phase: "(new)"}

@@ -13,19 +13,19 @@ import (
 	"golang.org/x/term"
 )
 
-// redraw is the shortest time between two drawings of the table.
+// redraw is the minimum interval between redraws of the table.
 const redraw = 100 * time.Millisecond
 
-// terminal shows lines and, on a terminal, a table below them that is redrawn in
-// place. Elsewhere each change of a row is a line. It is safe for concurrent use.
+// terminal displays lines and, on a terminal, a table below them that is redrawn in place. Otherwise each change of a
+// row is a line. It is safe for concurrent use.
 type terminal struct {
 	out  io.Writer
-	size func() (width, height int) // of the terminal; nil if out is not a terminal
+	size func() (width, height int) // size of the terminal; nil if out is not a terminal
 
 	mu    sync.Mutex
 	table []row
-	drawn int               // lines of the table that stand on the terminal
-	known map[string]string // without a terminal: what was last said about an item
+	drawn int               // number of table lines on the terminal
+	known map[string]string // without a terminal: the last text about an item
 }
 
 func newTerminal(out io.Writer) *terminal {
@@ -41,7 +41,7 @@ func newTerminal(out io.Writer) *terminal {
 	return s
 }
 
-// printf shows a line above the table.
+// printf displays a line above the table.
 func (s *terminal) printf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,14 +50,13 @@ func (s *terminal) printf(format string, args ...any) {
 	s.draw()
 }
 
-// Write implements io.Writer: it shows whole lines above the table.
+// Write implements io.Writer. It displays complete lines above the table.
 func (s *terminal) Write(lines []byte) (int, error) {
 	s.printf("%s", strings.TrimSuffix(string(lines), "\n"))
 	return len(lines), nil
 }
 
-// follow shows the state until the returned func is called. The table stays
-// where it stands then.
+// follow displays the state until the returned function is called. The last table remains visible.
 func (s *terminal) follow(b *state) (stop func()) {
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -85,7 +84,7 @@ func (s *terminal) follow(b *state) (stop func()) {
 	}
 }
 
-// show brings the rows to the terminal.
+// show displays the rows.
 func (s *terminal) show(rows []row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,14 +102,14 @@ func (s *terminal) show(rows []row) {
 	}
 }
 
-// leave makes the table part of what was said.
+// leave makes the table a permanent part of the output.
 func (s *terminal) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.table, s.drawn = nil, 0
 }
 
-// erase takes the table off the terminal; the caller holds mu.
+// erase removes the table from the terminal. The caller holds mu.
 func (s *terminal) erase() {
 	if s.drawn > 0 {
 		fmt.Fprintf(s.out, "\x1b[%dA\x1b[J", s.drawn)
@@ -118,7 +117,7 @@ func (s *terminal) erase() {
 	}
 }
 
-// draw puts the table on the terminal; the caller holds mu.
+// draw draws the table on the terminal. The caller holds mu.
 func (s *terminal) draw() {
 	if s.size == nil || len(s.table) == 0 {
 		return
@@ -129,14 +128,14 @@ func (s *terminal) draw() {
 		lines = append(lines, r.line(wide))
 	}
 	width, height := s.size()
-	lines = lines[:min(len(lines), max(height-1, 0))] // what has scrolled away cannot be erased
+	lines = lines[:min(len(lines), max(height-1, 0))] // lines that have scrolled out cannot be erased
 	for _, line := range lines {
 		fmt.Fprintln(s.out, cut(line, max(width-1, 20)))
 	}
 	s.drawn = len(lines)
 }
 
-// line is a row as text.
+// line returns a row as text.
 func (r row) line(wide int) string {
 	hooks := ""
 	if r.hooks != noHooks {
@@ -145,12 +144,12 @@ func (r row) line(wide int) string {
 	return strings.TrimRight(rowLine(wide, r.name, r.phase, r.job, hooks, r.event), " ")
 }
 
-// rowLine puts cells into columns, the first of which has the given width.
+// rowLine formats cells in columns, the first of which has the given width.
 func rowLine(wide int, name, phase, job, hooks, event string) string {
 	return fmt.Sprintf("%-*s %-15s %-18s %5s  %s", wide, name, phase, job, hooks, event)
 }
 
-// nameWidth is the width of the column of names.
+// nameWidth returns the width of the column of names.
 func nameWidth(rows []row) int {
 	wide := 12
 	for _, r := range rows {
@@ -159,7 +158,7 @@ func nameWidth(rows []row) int {
 	return wide
 }
 
-// cut keeps a line from wrapping: the table would be taller than it seems.
+// cut shortens a line so that it does not wrap, which would make the table taller than its number of lines.
 func cut(line string, width int) string {
 	if runes := []rune(line); len(runes) > width {
 		return string(runes[:width-1]) + "…"

@@ -19,10 +19,10 @@ import (
 	deployitems "github.com/deployerkit/deployerkit/examples/deploy-items"
 )
 
-// workloadNamespace is where the manifests of logging go.
+// workloadNamespace is the namespace of the manifests of logging.
 const workloadNamespace = "logging"
 
-// createTarget makes the Target "workload": the control plane itself.
+// createTarget creates the Target "workload", which is the control plane itself.
 func (st *env) createTarget(ctx context.Context) error {
 	config, err := json.Marshal(map[string]string{"kubeconfig": string(st.cp.Kubeconfig())})
 	if err != nil {
@@ -38,7 +38,7 @@ func (st *env) createTarget(ctx context.Context) error {
 	return nil
 }
 
-// tamper changes the agent as an impatient user does, in two ways.
+// tamper changes the agent in two ways, as an impatient user does.
 func tamper(ctx context.Context, st *env) error {
 	scale := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
 	if err := st.client.SubResource("scale").Patch(ctx, agent(), scale, client.FieldOwner("kubectl-scale")); err != nil {
@@ -51,14 +51,14 @@ func tamper(ctx context.Context, st *env) error {
 	return nil
 }
 
-// agent is the name of the Deployment.
+// agent returns the Deployment with its name.
 func agent() *appsv1.Deployment {
 	d := &appsv1.Deployment{}
 	d.Namespace, d.Name = workloadNamespace, "agent"
 	return d
 }
 
-// agentIs looks at the agent.
+// agentIs checks the agent.
 func agentIs(replicas int32, team string) condition {
 	return func(ctx context.Context, st *env, _ *lsv1alpha1.DeployItem) error {
 		d := agent()
@@ -72,7 +72,7 @@ func agentIs(replicas int32, team string) condition {
 	}
 }
 
-// shrink takes the dashboards out of the configuration of logging.
+// shrink removes the dashboards from the configuration of logging.
 func shrink(ctx context.Context, st *env) error {
 	file, err := deployitems.Files.ReadFile("logging.yaml")
 	if err != nil {
@@ -103,7 +103,7 @@ func shrink(ctx context.Context, st *env) error {
 	return st.classic.Update(ctx, item("logging"), string(raw))
 }
 
-// exists reports whether an object is there.
+// exists reports whether an object exists.
 func exists(ctx context.Context, st *env, kind, namespace, name string) (bool, error) {
 	obj, key := &unstructured.Unstructured{}, types.NamespacedName{Namespace: namespace, Name: name}
 	obj.SetAPIVersion("v1")

@@ -20,7 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// patience is how long an answer of the target is waited for.
+// patience is how long the command waits for a response of the target.
 const patience = 10 * time.Second
 
 // landscaper is the cluster with the deploy items.
@@ -30,7 +30,7 @@ type landscaper struct {
 	config *rest.Config
 }
 
-// openLandscaper needs no more than the kubeconfig: it asks nothing yet.
+// openLandscaper reads only the kubeconfig. It makes no request.
 func openLandscaper(kubeconfig string) (*landscaper, error) {
 	load := config.GetConfig
 	if kubeconfig != "" {
@@ -47,8 +47,8 @@ func openLandscaper(kubeconfig string) (*landscaper, error) {
 	return &landscaper{Client: c, config: cfg}, nil
 }
 
-// newClient is not throttled, and reads live. Warnings about requests that
-// change nothing are not shown.
+// newClient returns a client that is not throttled and reads from the API server. It hides warnings, because the
+// requests change nothing.
 func newClient(cfg *rest.Config) (client.Client, error) {
 	scheme, err := deployerlib.Scheme()
 	if err != nil {
@@ -59,7 +59,7 @@ func newClient(cfg *rest.Config) (client.Client, error) {
 	return client.New(cfg, client.Options{Scheme: scheme})
 }
 
-// target is where the manifests go to.
+// target is the cluster of the manifests.
 type target struct {
 	client.Client
 
@@ -67,8 +67,8 @@ type target struct {
 	close func()
 }
 
-// target opens the item's Target the way the deployer does, with the same
-// restrictions. A kubeconfig of the user's own is read as kubectl does.
+// target opens the item's Target as the deployer does, with the same restrictions. A kubeconfig of the user is loaded
+// as kubectl does.
 func (f *flags) target(ctx context.Context, ls *landscaper, di *lsv1alpha1.DeployItem) (*target, error) {
 	if f.targetKubeconfig == "" {
 		return f.openTarget(ctx, ls, di)
@@ -87,10 +87,10 @@ func (f *flags) target(ctx context.Context, ls *landscaper, di *lsv1alpha1.Deplo
 func (f *flags) openTarget(ctx context.Context, ls *landscaper, di *lsv1alpha1.DeployItem) (*target, error) {
 	ref := di.Spec.Target
 	if ref == nil {
-		return nil, errors.New("spec.target: required: manifests need a cluster to go to; or give --target-kubeconfig")
+		return nil, errors.New("spec.target: required, unless --target-kubeconfig is set")
 	}
 	if ref.Namespace != "" && ref.Namespace != di.Namespace {
-		return nil, fmt.Errorf("spec.target.namespace: is %q, a deploy item can use the Targets of its own namespace only", ref.Namespace)
+		return nil, fmt.Errorf("spec.target.namespace: is %q, but a deploy item can only use Targets of its own namespace", ref.Namespace)
 	}
 	named := &lsv1alpha1.Target{}
 	key := types.NamespacedName{Namespace: di.Namespace, Name: ref.Name}

@@ -17,21 +17,22 @@ import (
 	"github.com/deployerkit/deployerkit/internal/heartbeat"
 )
 
-// ErrToDo says that the plan is complete and there is something to do.
+// ErrToDo indicates that the plan is complete and there is something to do.
 var ErrToDo = errors.New("there is something to do")
 
-const long = `Tell what a reconcile of a deploy item by the manifest deployer would create, change and delete. Nothing is
-written: changes are asked from the target as a dry run.
+const long = `Show what a reconcile of a deploy item by the manifest deployer would create, change and delete. Nothing is written:
+the target computes the changes in a dry run.
 
-The deploy item comes from a file, as it would become, or with a name from the Landscaper cluster, as it is. The
-Landscaper cluster also says what the item has deployed so far, and holds its Target. Values of Secrets are masked.
+With -f the deploy item is read from a file, as it would become. With a name it is read from the Landscaper cluster, as
+it is. What the item has deployed so far and its Target are also read from the Landscaper cluster. Values of Secrets are
+masked.
 
-Exit codes: 0 there is nothing to do, 2 there is something to do, 1 the plan could not be made, or not all of it.`
+Exit codes: 0 there is nothing to do, 2 there is something to do, 1 the plan failed or is incomplete.`
 
 const example = `  deployerkit plan -f item.yaml --kubeconfig landscaper.kubeconfig
   deployerkit plan web -n shop`
 
-// flags are what the command line says.
+// flags holds the values of the command line.
 type flags struct {
 	file             string
 	name             string
@@ -41,12 +42,11 @@ type flags struct {
 	options          manifest.Options
 }
 
-// Command returns the command. It writes the plan to its output, and returns
-// ErrToDo when there is something to do.
+// Command returns the command. It writes the plan to its output, and returns ErrToDo if there is something to do.
 func Command() *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
-		Use: "plan (NAME | -f FILE)", Short: "Tell what a deploy item with manifests would change in its target, without doing it",
+		Use: "plan (NAME | -f FILE)", Short: "Show what a deploy item with manifests would change in its target",
 		Long: long, Example: example, Args: cobra.MaximumNArgs(1), SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -57,7 +57,7 @@ func Command() *cobra.Command {
 			})
 			defer progress.Stop()
 			err := f.run(cmd.Context(), cmd)
-			cmd.SilenceErrors = errors.Is(err, ErrToDo) // not a fault
+			cmd.SilenceErrors = errors.Is(err, ErrToDo) // not an error for the user
 			return err
 		},
 	}
@@ -67,14 +67,14 @@ func Command() *cobra.Command {
 
 func (f *flags) addTo(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.file, "filename", "f", "", `file with the deploy item, YAML or JSON; "-" for the standard input`)
-	fs.StringVarP(&f.namespace, "namespace", "n", "", `namespace of the deploy item (default: what the file says, else "default")`)
+	fs.StringVarP(&f.namespace, "namespace", "n", "", `namespace of the deploy item (default: that of the file, otherwise "default")`)
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "",
 		"kubeconfig of the cluster with the deploy items (default: $KUBECONFIG, ~/.kube/config)")
 	fs.StringVar(&f.targetKubeconfig, "target-kubeconfig", "", "kubeconfig of the cluster to plan for, instead of the item's Target")
 	manifestflags.Add(fs, &f.options)
 }
 
-// validate reports what does not go together.
+// validate returns an error for flags that exclude each other.
 func (f *flags) validate() error {
 	if (f.name == "") == (f.file == "") {
 		return errors.New("give either the name of a deploy item or a file with -f")
@@ -82,7 +82,7 @@ func (f *flags) validate() error {
 	return f.options.Validate()
 }
 
-// run makes the plan and prints it.
+// run computes the plan and prints it.
 func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 	if err := f.validate(); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 	defer to.close()
 	plan, err := manifest.Plan(ctx, ls.Client, to.Client, item, f.options)
 	if fault, ok := errors.AsType[lserrors.LsError](err); ok {
-		return errors.New(fault.LandscaperError().Message) // without what only Landscaper needs
+		return errors.New(fault.LandscaperError().Message) // without the parts that only Landscaper needs
 	}
 	if err != nil && len(plan.Changes)+plan.Unchanged == 0 {
 		return err

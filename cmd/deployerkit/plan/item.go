@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 )
 
-// item finds the deploy item: as it is in the cluster, or as the file says it
-// shall be. Who it is and what it has deployed only the cluster knows.
+// item returns the deploy item as it is in the cluster, or as it would become according to a file. Its identity and
+// what it has deployed come from the cluster.
 func (f *flags) item(ctx context.Context, ls *landscaper, stdin io.Reader) (*lsv1alpha1.DeployItem, error) {
 	wanted := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Name: f.name}}
 	if f.file != "" {
@@ -39,7 +39,7 @@ func (f *flags) item(ctx context.Context, ls *landscaper, stdin io.Reader) (*lsv
 	case err != nil && (!missing || f.file == ""):
 		return nil, fmt.Errorf("get DeployItem %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	case stored.DeletionTimestamp != nil:
-		return nil, fmt.Errorf("DeployItem %s/%s is being deleted: it is not reconciled any more", wanted.Namespace, wanted.Name)
+		return nil, fmt.Errorf("DeployItem %s/%s is being deleted and is no longer reconciled", wanted.Namespace, wanted.Name)
 	case f.file == "":
 		wanted = stored
 	default:

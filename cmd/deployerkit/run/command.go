@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package run is `deployerkit run`: it starts a control plane and a deployer, and deploys files there. Landscaper's part is
-// played for deploy items, and taken by the real Landscaper for Installations.
+// Package run implements `deployerkit run`. It starts a control plane and a deployer, and deploys files there. For
+// deploy items it plays Landscaper; for Installations it starts the real Landscaper.
 package run
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest/landscaper"
 )
 
-// ErrUsage indicates that a flag or a file is wrong. Nothing was started.
+// ErrUsage indicates an invalid flag or file. Nothing was started.
 var ErrUsage = errors.New("wrong usage")
 
-// usageError is an error that is ErrUsage, with a text of its own.
+// usageError is an ErrUsage with its own text.
 type usageError struct{ error }
 
 func (usageError) Is(target error) bool { return target == ErrUsage }
@@ -34,16 +34,16 @@ the deploy items until Ctrl-C.
 
 The deployer is the command after --. It finds the control plane by $KUBECONFIG. Leader election should be off.
 
-For the file of --item, Landscaper's part is played: the item gets its Context and a job. With --installation the real
-Landscaper is started, which is built the first time (about 5 minutes). In a Target, a text of spec.config that is
-{kubeconfig} becomes the content of a kubeconfig of the control plane.
+With --item the command plays Landscaper: it creates the Context of the item and gives the item a job. With
+--installation it starts the real Landscaper, which is built the first time (about 5 minutes). In a Target, a string of
+spec.config that is {kubeconfig} is replaced by the content of a kubeconfig of the control plane.
 
-Exit codes: 0 Ctrl-C, or with --once all items succeeded, 1 something failed, 2 wrong usage.`
+Exit codes: 0 after Ctrl-C, or with --once if all items succeeded, 1 after a failure, 2 wrong usage.`
 
 const example = `  deployerkit run --item examples/deployitem.yaml --target examples/target.yaml -- bin/my-deployer --leader-elect=false
   deployerkit run --installation examples/installation.yaml --once -- bin/my-deployer --leader-elect=false`
 
-// options are what the command line says.
+// options holds the values of the command line.
 type options struct {
 	item, target, installation string // files
 	once                       bool
@@ -51,11 +51,11 @@ type options struct {
 	command                    []string
 }
 
-// Command returns the command. It writes phases to its output, and what the deployer writes to its errors.
+// Command returns the command. It writes phases to its output, and the output of the deployer to its error output.
 func Command() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
-		Use: "run (--item FILE | --installation FILE) -- COMMAND", Short: "Run a deployer on a control plane of its own, and deploy a file",
+		Use: "run (--item FILE | --installation FILE) -- COMMAND", Short: "Run a deployer on a local control plane, and deploy a file",
 		Long: long, Example: example, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.command = args
@@ -71,7 +71,7 @@ func Command() *cobra.Command {
 	fs.StringVar(&o.item, "item", "", "file with a deploy item")
 	fs.StringVar(&o.target, "target", "", "file with the Target that the item or the Installation names")
 	fs.StringVar(&o.installation, "installation", "", "file with an Installation and what it imports, for the real Landscaper")
-	fs.BoolVar(&o.once, "once", false, "end when the deploy items have finished")
+	fs.BoolVar(&o.once, "once", false, "exit when the deploy items have finished")
 	fs.DurationVar(&o.timeout, "timeout", 5*time.Minute, "with --once, how long the deploy items may take to finish")
 	return cmd
 }
@@ -106,12 +106,12 @@ func (o *options) run(cmd *cobra.Command, files *files) (err error) {
 	defer func() { err = errors.Join(err, env.stop()) }()
 	fmt.Fprintf(progress, "run: to look around, in another terminal: export KUBECONFIG=%s\n", env.kubeconfig)
 	if !o.once {
-		progress.Stop() // from here on it may be quiet for hours
+		progress.Stop() // from here on there may be no output for hours
 	}
 	return interrupted(ctx, env.follow(ctx, cmd.OutOrStdout(), state))
 }
 
-// programs finds or makes the control plane and Landscaper. These show their own progress.
+// programs finds or builds the control plane and Landscaper. These show their own progress.
 func (o *options) programs(ctx context.Context, progress io.Writer) error {
 	_, err := controlplane.Assets(ctx, controlplane.AssetsOptions{ControllerManager: o.installation != "", Progress: progress})
 	if err == nil && o.installation != "" {
@@ -120,7 +120,7 @@ func (o *options) programs(ctx context.Context, progress io.Writer) error {
 	return err
 }
 
-// interrupted returns an error, unless it comes from Ctrl-C.
+// interrupted returns err unless it results from Ctrl-C.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

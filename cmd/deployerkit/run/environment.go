@@ -25,10 +25,10 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest/landscaper"
 )
 
-// poll is how often the deploy items are listed.
+// poll is the interval at which the deploy items are listed.
 const poll = 200 * time.Millisecond
 
-// state is what the command does at the moment. It is safe for concurrent use.
+// state is what the command is doing at the moment. It is safe for concurrent use.
 type state struct {
 	mu   sync.Mutex
 	what string
@@ -40,18 +40,18 @@ func (s *state) set(what string) {
 	s.what = what
 }
 
-// text is the line that shows that the command is at work.
+// text returns the line that shows that the command is still running.
 func (s *state) text(elapsed time.Duration) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return fmt.Sprintf("run: %s, %s", s.what, elapsed)
 }
 
-// environment is what runs.
+// environment is the running environment.
 type environment struct {
 	options    *options
 	client     client.Client
-	kubeconfig string // path of a file
+	kubeconfig string // path of the file
 
 	cp         *controlplane.ControlPlane
 	landscaper *landscaper.Landscaper
@@ -83,7 +83,7 @@ func (e *environment) start(ctx context.Context, f *files, progress io.Writer, s
 		return err
 	}
 	if e.client, err = client.New(e.cp.Config, client.Options{Scheme: scheme}); err != nil {
-		return fmt.Errorf("make client: %w", err)
+		return fmt.Errorf("create client: %w", err)
 	}
 	if withLandscaper {
 		state.set("starting Landscaper")
@@ -138,7 +138,7 @@ func (e *environment) createNamespace(ctx context.Context, name string) error {
 	return e.landscaper.AwaitContext(ctx, name)
 }
 
-// follow shows the phases of the deploy items until ctx or the deployer ends, or until all items have finished.
+// follow shows the phases of the deploy items until ctx is done, the deployer ends, or all items have finished.
 func (e *environment) follow(ctx context.Context, out io.Writer, state *state) error {
 	shown, limit := map[client.ObjectKey]string{}, time.NewTimer(e.options.timeout)
 	defer limit.Stop()
@@ -162,7 +162,7 @@ func (e *environment) follow(ctx context.Context, out io.Writer, state *state) e
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-e.deployer.Done:
-			return fmt.Errorf("the deployer ended by itself: %s", e.deployer.LastWords())
+			return fmt.Errorf("the deployer ended unexpectedly: %s", e.deployer.LastWords())
 		case <-timeout:
 			return fmt.Errorf("the deploy items did not finish within %s", e.options.timeout)
 		case <-tick.C:
@@ -171,7 +171,7 @@ func (e *environment) follow(ctx context.Context, out io.Writer, state *state) e
 }
 
 // show writes a line for each item whose phase or error changed. finished reports whether there are items and all have
-// finished; failed is the error of those that did not succeed.
+// finished. failed is the error of those that did not succeed.
 func show(out io.Writer, items []lsv1alpha1.DeployItem, shown map[client.ObjectKey]string) (finished bool, failed error) {
 	finished = len(items) > 0
 	for i := range items {
@@ -193,7 +193,7 @@ func show(out io.Writer, items []lsv1alpha1.DeployItem, shown map[client.ObjectK
 	return finished, failed
 }
 
-// maxMessage bounds the message of an error.
+// maxMessage is the maximum length of the message of an error.
 const maxMessage = 500
 
 // stop stops everything that runs.

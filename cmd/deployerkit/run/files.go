@@ -16,17 +16,17 @@ import (
 	"github.com/deployerkit/deployerkit/cmd/internal/objectfile"
 )
 
-// kubeconfigHere stands in a Target for the content of a kubeconfig.
+// kubeconfigHere is the placeholder in a Target for the content of a kubeconfig.
 const kubeconfigHere = "{kubeconfig}"
 
-// files are what the files hold.
+// files holds the content of the files.
 type files struct {
 	item    *lsv1alpha1.DeployItem       // nil if there is none
 	target  *lsv1alpha1.Target           // nil if there is none
 	objects []*unstructured.Unstructured // of the Installation
 }
 
-// readFiles reads the files that the command line names; "-" is stdin for an item or a Target.
+// readFiles reads the files of the command line. For an item or a Target, "-" means stdin.
 func readFiles(o *options, stdin io.Reader) (*files, error) {
 	f := &files{}
 	if o.target != "" {
@@ -71,7 +71,7 @@ func objectsOf(raw []byte) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// complete gives objects without a namespace the namespace "default".
+// complete sets the namespace "default" on objects without one.
 func (f *files) complete() error {
 	if f.item != nil && f.item.Name == "" {
 		return errors.New("--item: metadata.name: required")
@@ -90,7 +90,7 @@ func (f *files) complete() error {
 	return nil
 }
 
-// namespaces are those of all objects.
+// namespaces returns the namespaces of all objects.
 func (f *files) namespaces() map[string]bool {
 	all := map[string]bool{}
 	if f.item != nil {
@@ -105,7 +105,7 @@ func (f *files) namespaces() map[string]bool {
 	return all
 }
 
-// fillTarget puts a kubeconfig into the content of the Target where it says {kubeconfig}.
+// fillTarget replaces the placeholder in the content of the Target by a kubeconfig.
 func (f *files) fillTarget(kubeconfig []byte) error {
 	if f.target == nil || f.target.Spec.Configuration == nil {
 		return nil

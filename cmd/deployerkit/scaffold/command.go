@@ -21,36 +21,36 @@ import (
 	"github.com/deployerkit/deployerkit/internal/heartbeat"
 )
 
-// ErrUsage indicates that an argument is wrong or that a file exists. Nothing was written.
+// ErrUsage indicates that an argument is invalid or that a file exists. Nothing was written.
 var ErrUsage = errors.New("wrong usage")
 
-// usageError is an error that is ErrUsage, with a text of its own.
+// usageError is an ErrUsage with its own text.
 type usageError struct{ error }
 
 func (usageError) Is(target error) bool { return target == ErrUsage }
 
 func (e usageError) Unwrap() error { return e.error }
 
-const long = `Write the repository of a new deployer: go.mod, a program, a deployer with a configuration and its validation, tests
-(units, a real API server, conformance), a Makefile, examples, rights, a workflow for CI, a licence and a README. Everything
-in it is yours to change; nothing is generated again.
+const long = `Create the repository of a new deployer: go.mod, a program, a deployer with a configuration and its validation, tests
+(unit tests, tests with a real API server, conformance tests), a Makefile, examples, RBAC rules, a CI workflow, a licence
+and a README. You may change all of it; nothing is generated again.
 
 The styles are:
-  plain        you write what is done for an item, and export values for other Installations
-  declarative  you return the objects that an item stands for
+  plain        you implement what is done for an item, and export values for other Installations
+  declarative  you return the objects that an item describes
   graph        you declare components and what each of them requires
 
-A file that exists is never changed: if there is one, the command fails and writes nothing. After writing, it runs
-"go mod tidy".
+The command never changes an existing file: if one of the files exists, it fails and writes nothing. After writing the
+files, it runs "go mod tidy".
 
 A development build of this program adds a line to go.mod that replaces DeployerKit with its checkout.
 
-Exit codes: 0 the repository is ready, 1 it was written but "go mod tidy" failed, 2 wrong usage.`
+Exit codes: 0 the repository is ready, 1 it was created but "go mod tidy" failed, 2 wrong usage.`
 
 const example = `  deployerkit init example.org/password --module example.org/password-deployer --dir password-deployer
   deployerkit init example.org/database --style graph --module example.org/database-deployer --license mit --owner 'Jane Doe'`
 
-// options are what the command line says.
+// options holds the values of the command line.
 type options struct {
 	project
 
@@ -59,11 +59,11 @@ type options struct {
 	out, err    io.Writer
 }
 
-// Command returns the command. Its errors are ErrUsage or come from the file system and from go mod tidy.
+// Command returns the command. Its errors are ErrUsage, or errors of the file system or of go mod tidy.
 func Command() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
-		Use: "init TYPE --module PATH", Short: "Write the repository of a new deployer", Long: long, Example: example, SilenceUsage: true,
+		Use: "init TYPE --module PATH", Short: "Create the repository of a new deployer", Long: long, Example: example, SilenceUsage: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.ExactArgs(1)(cmd, args); err != nil {
 				return usageError{fmt.Errorf("%w: the type of the deploy items, such as example.org/password", err)}
@@ -80,11 +80,11 @@ func Command() *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&o.Module, "module", "", "path of the Go module; required")
 	fs.StringVar(&o.Style, "style", "plain", strings.Join(styles, ", "))
-	fs.StringVar(&o.dir, "dir", ".", "directory of the repository; it is made if it does not exist")
+	fs.StringVar(&o.dir, "dir", ".", "directory of the repository; it is created if it does not exist")
 	fs.StringVar(&o.License, "license", "apache-2.0", strings.Join(slices.Sorted(maps.Keys(licenses)), ", "))
 	fs.StringVar(&o.Owner, "owner", "", "owner of the copyright in the MIT License (default: the authors of the deployer)")
 	fs.StringVar(&o.deployerKit, "deployerkit", "",
-		"checkout of DeployerKit to replace the release with (default: that of a development build, else none)")
+		"checkout of DeployerKit that replaces the release (default: that of a development build, otherwise none)")
 	return cmd
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scaffold is `deployerkit init`: it writes the repository of a new deployer. The files are those of templates/,
-// which are text templates between [[ and ]]. The directory common holds what every deployer has, the directories of the
-// styles hold the deployer itself.
+// Package scaffold implements `deployerkit init`, which creates the repository of a new deployer. The files in
+// templates/ are text templates with the delimiters [[ and ]]. The directory common has the files of every deployer,
+// and the directories of the styles have the deployer itself.
 package scaffold

@@ -20,14 +20,14 @@ import (
 const (
 	// root is the directory of the templates.
 	root = "templates"
-	// suffix ends the names of the templates: the go command would take files without it for its own.
+	// suffix is the suffix of the template files. Without it the go command would compile them.
 	suffix = ".tmpl"
 )
 
 //go:embed all:templates
 var templates embed.FS
 
-// render returns the content of each file of the project by its path.
+// render returns the content of each file of the project, by path.
 func (p *project) render() (map[string]string, error) {
 	files := map[string]string{}
 	for _, dir := range p.directories() {
@@ -69,7 +69,7 @@ func (p *project) fill(name string) (string, error) {
 	return out.String(), nil
 }
 
-// write writes files into a directory, which is made if it does not exist. It writes nothing if one of the files exists.
+// write writes files to a directory, which it creates if necessary. It writes nothing if one of the files exists.
 func write(dir string, files map[string]string) error {
 	paths := slices.Sorted(maps.Keys(files))
 	var existing []string
@@ -93,7 +93,7 @@ func write(dir string, files map[string]string) error {
 	return nil
 }
 
-// create creates a file and its directories. It never changes a file that exists.
+// create creates a file and its directories. It never changes an existing file.
 func create(path, content string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

@@ -13,37 +13,37 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// styles are the kinds of deployers that can be written.
+// styles are the supported styles of deployers.
 var styles = []string{"plain", "declarative", "graph"}
 
-// licenses are the licences that can be chosen, with their names and their SPDX identifiers.
+// licenses are the supported licences with their names and SPDX identifiers.
 var licenses = map[string]struct{ name, spdx string }{
 	"apache-2.0": {"Apache License 2.0", "Apache-2.0"},
 	"mit":        {"MIT License", "MIT"},
 	"none":       {},
 }
 
-// maxName bounds the name in a type, because the names of objects are made of it.
+// maxName limits the length of the name in a type, because names of objects are derived from it.
 const maxName = 40
 
-// project is what the templates are filled with. The first fields come from the user.
+// project is the data of the templates. The first fields come from the user.
 type project struct {
-	Type    string // of the deploy items
+	Type    string // type of the deploy items
 	Module  string // path of the Go module
 	Style   string
 	License string
-	Owner   string // of the copyright
+	Owner   string // holder of the copyright
 	Year    int
 
-	Group    string // of the configuration of an item
+	Group    string // group of the configuration of an item
 	Name     string // the last part of Type
-	Kind     string // of the configuration of an item
+	Kind     string // kind of the configuration of an item
 	Deployer string // name of the program
-	Target   bool   // items have Targets
-	source          // of DeployerKit
+	Target   bool   // whether items have Targets
+	source          // source of DeployerKit
 }
 
-// complete checks what the user chose and fills in the other fields, except source.
+// complete validates the user's choices and sets the other fields, except source.
 func (p *project) complete() error {
 	group, name, ok := strings.Cut(p.Type, "/")
 	switch {
@@ -76,7 +76,7 @@ func (p *project) complete() error {
 	return nil
 }
 
-// checkModule returns an error if a path cannot be that of the new module.
+// checkModule returns an error if path cannot be the path of the new module.
 func checkModule(path string) error {
 	if path == "" {
 		return fmt.Errorf("--module: required")
@@ -90,7 +90,7 @@ func checkModule(path string) error {
 	return nil
 }
 
-// kindOf returns a name as a kind: my-password becomes MyPassword.
+// kindOf converts a name to a kind: my-password becomes MyPassword.
 func kindOf(name string) string {
 	var kind strings.Builder
 	for part := range strings.SplitSeq(name, "-") {
@@ -101,10 +101,10 @@ func kindOf(name string) string {
 	return kind.String()
 }
 
-// LicenseName is the name of the licence for people.
+// LicenseName returns the full name of the licence.
 func (p *project) LicenseName() string { return licenses[p.License].name }
 
-// Header begins each Go file.
+// Header returns the first lines of each Go file.
 func (p *project) Header() string {
 	if spdx := licenses[p.License].spdx; spdx != "" {
 		return "// SPDX-License-Identifier: " + spdx + "\n\n"
@@ -112,7 +112,7 @@ func (p *project) Header() string {
 	return ""
 }
 
-// directories are those of the templates that the project consists of.
+// directories returns the template directories of the project.
 func (p *project) directories() []string {
 	dirs := []string{path.Join(root, "common"), path.Join(root, p.Style)}
 	if p.Target {

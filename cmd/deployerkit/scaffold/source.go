@@ -15,15 +15,14 @@ import (
 // deployerKit is the path of this module.
 const deployerKit = "github.com/deployerkit/deployerkit"
 
-// source is where the new module gets DeployerKit from.
+// source is the source of DeployerKit for the new module.
 type source struct {
 	Version string
-	Replace string // a directory as in a go.mod file; empty for a release
-	sums    string // go.sum of that directory, so that go mod tidy need not look up what is known
+	Replace string // directory for a replace directive; empty for a release
+	sums    string // go.sum of that directory, so that go mod tidy need not look up known modules
 }
 
-// findSource returns a directory of the user's choice, or the release that this program is, or the checkout of a
-// development build.
+// findSource returns the given directory, the release of this program, or the checkout of a development build.
 func findSource(dir string, info *debug.BuildInfo) (source, error) {
 	if dir == "" {
 		if version := releaseOf(info); version != "" {
@@ -43,8 +42,8 @@ func findSource(dir string, info *debug.BuildInfo) (source, error) {
 	return source{Version: "v0.0.0", Replace: modfile.AutoQuote(abs), sums: string(sums)}, err
 }
 
-// releaseOf returns the version of DeployerKit in a program that was built from the module cache, as a main module or as
-// a tool of another one; it is empty for a development build.
+// releaseOf returns the version of DeployerKit in a program that was built from the module cache, as a main module or
+// as a tool of another one. It returns "" for a development build.
 func releaseOf(info *debug.BuildInfo) string {
 	if info == nil {
 		return ""
@@ -57,7 +56,8 @@ func releaseOf(info *debug.BuildInfo) string {
 	return ""
 }
 
-// checkout returns the directory that this program was compiled in. It is of no use after a build with -trimpath.
+// checkout returns the directory in which this program was compiled. After a build with -trimpath, that is not a
+// directory.
 func checkout() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..", "..")

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifestflags holds the flags for what an operator decides about
-// manifests and targets. The manifest deployer and `deployerkit plan` share
-// them, so that a plan refuses what the deployer would refuse.
+// Package manifestflags provides the flags for an operator's choices about manifests and targets. The manifest deployer
+// and `deployerkit plan` share them, so that a plan rejects what the deployer would reject.
 package manifestflags
 
 import (
@@ -15,17 +14,16 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/manifest"
 )
 
-// Add registers the flags; parsing them sets the options. Check the outcome
-// with [manifest.Options.Validate].
+// Add registers the flags. Parsing them sets the options. Check the result with [manifest.Options.Validate].
 func Add(fs *pflag.FlagSet, o *manifest.Options) {
 	fs.StringVar((*string)(&o.Strategy), "default-strategy", string(manifest.StrategyApply),
-		"update strategy of deploy items that name none: apply, update, patch, merge or mergeOverwrite; "+
-			"Landscaper's own manifest deployer has update")
-	fs.BoolVar(&o.Recreate, "recreate", false, "delete and create objects whose immutable fields changed, instead of an error")
+		"update strategy of deploy items that set none: apply, update, patch, merge or mergeOverwrite; "+
+			"the default of Landscaper's own manifest deployer is update")
+	fs.BoolVar(&o.Recreate, "recreate", false, "delete and recreate objects whose immutable fields changed, instead of returning an error")
 	o.SharedKinds = apply.DefaultSharedKinds()
 	fs.Var((*kinds)(&o.SharedKinds), "shared-kinds",
-		"kinds of which one object may be in several deploy items, such as Namespace,Issuer.cert-manager.io: "+
-			"each applies its own fields, the last one that goes deletes it; empty for none")
+		"kinds whose objects may be in several deploy items, such as Namespace,Issuer.cert-manager.io: "+
+			"each item applies its own fields, and the last one deletes the object; empty for none")
 	p := &o.Targets
 	fs.BoolVar(&p.AllowInsecureTLS, "allow-insecure-tls", false, "accept targets with insecure-skip-tls-verify")
 	fs.BoolVar(&p.AllowHTTP, "allow-http", false, "accept targets without TLS")
@@ -33,18 +31,18 @@ func Add(fs *pflag.FlagSet, o *manifest.Options) {
 	fs.BoolVar(&p.AllowPrivateHosts, "allow-private-hosts", false,
 		"accept targets at loopback and link-local addresses, cloud metadata services, and the deployer's own API server")
 	fs.BoolVar(&p.AllowForeignSecrets, "allow-foreign-secrets", false,
-		"let the old form kubeconfig.secretRef name secrets outside the Target's namespace")
-	fs.BoolVar(&p.EnableOIDC, "enable-oidc-targets", false, "accept targets with oidcConfig; needs further rights")
-	fs.BoolVar(&p.EnableSelf, "enable-self-targets", false, "accept targets with selfConfig; needs further rights")
+		"let the old form kubeconfig.secretRef name secrets outside of the Target's namespace")
+	fs.BoolVar(&p.EnableOIDC, "enable-oidc-targets", false, "accept targets with oidcConfig; requires further rights")
+	fs.BoolVar(&p.EnableSelf, "enable-self-targets", false, "accept targets with selfConfig; requires further rights")
 	fs.StringSliceVar(&p.LandscaperAudiences, "landscaper-audiences", nil,
-		"audiences that Landscaper's API server accepts; no token for them is created (default: each new token is reviewed)")
+		"audiences that Landscaper's API server accepts; tokens for them are not created (default: each new token is reviewed)")
 	addLimits(fs, &o.TargetLimits)
 }
 
-// kinds is a flag with a list of kinds, each as Kind or Kind.group.
+// kinds is a flag whose value is a list of kinds, each in the form Kind or Kind.group.
 type kinds []schema.GroupKind
 
-// String is the list as Set takes it.
+// String returns the list in the form that Set accepts.
 func (k *kinds) String() string {
 	texts := make([]string, len(*k))
 	for i, kind := range *k {
@@ -53,7 +51,7 @@ func (k *kinds) String() string {
 	return strings.Join(texts, ",")
 }
 
-// Set replaces the list. What is no kind is left to [manifest.Options.Validate].
+// Set replaces the list. [manifest.Options.Validate] checks the kinds.
 func (k *kinds) Set(text string) error {
 	*k = kinds{}
 	if text == "" {
@@ -65,5 +63,5 @@ func (k *kinds) Set(text string) error {
 	return nil
 }
 
-// Type is for the help text.
+// Type returns the type for the help text.
 func (k *kinds) Type() string { return "kinds" }

@@ -13,30 +13,30 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// addLimits registers a flag for each limit. A limit whose flag is not given stays zero, which stands for its default.
+// addLimits registers a flag for each limit. A limit whose flag is not set stays zero, which means its default.
 func addLimits(fs *pflag.FlagSet, l *targets.Limits) {
 	size := func(option string, limit *int64, usage string) { fs.Var((*size)(limit), nameOf(option), usage) }
 	count := func(option string, limit *int, usage string) { fs.IntVar(limit, nameOf(option), 0, usage) }
-	size("Object", &l.Object, "size of an answer of a target about one object, and of an event of a watch (default 8Mi)")
-	size("Page", &l.Page, "size of an answer with a page of a list (default 8Mi)")
-	fs.Int64Var(&l.PageSize, nameOf("PageSize"), 0, "number of objects on a page of a list (default 500)")
-	size("List", &l.List, "size of all pages of a list, and of the first events of a watch (default 64Mi)")
-	size("Discovery", &l.Discovery, "size of an answer about the kinds of a target (default 8Mi)")
-	count("Groups", &l.Groups, "number of versions of API groups that a target may have (default 1000)")
-	count("Requests", &l.Requests, "number of requests of one target at a time, without watches (default 32)")
-	size("Reading", &l.Reading, "size of the large answers that are being read, of all targets together (default 32Mi)")
-	size("Decoding", &l.Decoding, "memory that decoding answers may take, of all targets together (default 96Mi)")
-	count("WatchObjects", &l.WatchObjects, "number of objects that a watch may begin with (default 20000)")
-	count("WatchEvents", &l.WatchEvents, "number of events per second that a watch may bring for long (default 1000)")
-	size("WatchBytes", &l.WatchBytes, "size of the events per second that a watch may bring for long (default 4Mi)")
+	size("Object", &l.Object, "maximum size of a response of a target about one object, and of an event of a watch (default 8Mi)")
+	size("Page", &l.Page, "maximum size of a response with a page of a list (default 8Mi)")
+	fs.Int64Var(&l.PageSize, nameOf("PageSize"), 0, "number of objects per page of a list (default 500)")
+	size("List", &l.List, "maximum size of all pages of a list, and of the first events of a watch (default 64Mi)")
+	size("Discovery", &l.Discovery, "maximum size of a response about the kinds of a target (default 8Mi)")
+	count("Groups", &l.Groups, "maximum number of versions of API groups of a target (default 1000)")
+	count("Requests", &l.Requests, "maximum number of concurrent requests to one target, not counting watches (default 32)")
+	size("Reading", &l.Reading, "maximum size of the large responses that are being read, of all targets together (default 32Mi)")
+	size("Decoding", &l.Decoding, "maximum memory for decoding responses, of all targets together (default 96Mi)")
+	count("WatchObjects", &l.WatchObjects, "maximum number of objects with which a watch may begin (default 20000)")
+	count("WatchEvents", &l.WatchEvents, "maximum sustained number of events per second of a watch (default 1000)")
+	size("WatchBytes", &l.WatchBytes, "maximum sustained size of the events per second of a watch (default 4Mi)")
 }
 
 func nameOf(option string) string { return strings.TrimPrefix(targets.FlagOf(option), "--") }
 
-// size is a flag with a number of bytes, such as 8Mi.
+// size is a flag whose value is a number of bytes, such as 8Mi.
 type size int64
 
-// String is empty for the default.
+// String returns "" for the default.
 func (s *size) String() string {
 	if *s == 0 {
 		return ""
@@ -44,7 +44,7 @@ func (s *size) String() string {
 	return resource.NewQuantity(int64(*s), resource.BinarySI).String()
 }
 
-// Set reads a quantity.
+// Set parses a quantity.
 func (s *size) Set(text string) error {
 	q, err := resource.ParseQuantity(text)
 	if err != nil {
@@ -57,5 +57,5 @@ func (s *size) Set(text string) error {
 	return nil
 }
 
-// Type is for the help text.
+// Type returns the type for the help text.
 func (s *size) Type() string { return "size" }

@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Kind is the kind of object that a file has to hold.
+// Kind is the kind of object that a file must contain.
 type Kind struct {
 	// GVK is its apiVersion and kind.
 	GVK schema.GroupVersionKind
-	// Noun is what people call it: "deploy item".
+	// Noun is the name of the kind in messages, such as "deploy item".
 	Noun string
 }
 
@@ -33,7 +33,7 @@ var (
 	Target     = Kind{GVK: lsv1alpha1.SchemeGroupVersion.WithKind("Target"), Noun: "Target"}
 )
 
-// Read reads a file with exactly one object, YAML or JSON, into an object of its type; the path "-" is stdin.
+// Read reads a YAML or JSON file with exactly one object. The path "-" is stdin.
 func Read(path string, stdin io.Reader, kind Kind, into any) error {
 	var body []byte
 	var err error
@@ -51,7 +51,7 @@ func Read(path string, stdin io.Reader, kind Kind, into any) error {
 	return nil
 }
 
-// Decode is Read for what a file holds.
+// Decode is Read for the content of a file.
 func Decode(body []byte, kind Kind, into any) error {
 	body, err := onlyDocument(body, kind.Noun)
 	if err != nil {
@@ -68,7 +68,7 @@ func Decode(body []byte, kind Kind, into any) error {
 	return errors.Join(append(faults, err)...)
 }
 
-// onlyDocument returns the one document of a file that is not empty, as JSON.
+// onlyDocument returns the only document of a non-empty file as JSON.
 func onlyDocument(body []byte, noun string) ([]byte, error) {
 	all, err := Documents(body)
 	switch {
@@ -82,7 +82,7 @@ func onlyDocument(body []byte, noun string) ([]byte, error) {
 	return all[0], nil
 }
 
-// Documents returns the documents of a YAML or JSON file as JSON. It leaves out those that hold nothing but comments.
+// Documents returns the documents of a YAML or JSON file as JSON. It omits those that contain only comments.
 func Documents(body []byte) (documents [][]byte, err error) {
 	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(body))); ; {
 		document, err := reader.Read()

@@ -22,14 +22,14 @@ type Process struct {
 	command *process.Process
 	network *faultnet.Network
 	cancel  context.CancelFunc
-	timeout time.Duration // of Stop, and in this process of Kill
+	timeout time.Duration // used by Stop, and by Kill for a deployer in this process
 
 	ended <-chan struct{}
-	err   error // of a deployer in this process, once ended
+	err   error // result of a deployer in this process
 }
 
-// Start runs a deployer in this process. It runs until Stop or Kill, which return an error if it does not end within
-// timeout; only the values of ctx are used.
+// Start runs a deployer in this process until Stop or Kill, which return an error if it does not end within timeout.
+// Start uses only the values of ctx.
 func Start(ctx context.Context, run func(context.Context, *rest.Config) error, cfg *rest.Config, timeout time.Duration) *Process {
 	ended := make(chan struct{})
 	p := &Process{network: faultnet.NewNetwork(), ended: ended, timeout: timeout}
@@ -68,11 +68,11 @@ func (p *Process) Failure() error {
 	if err == nil {
 		err = errors.New("without an error")
 	}
-	return fmt.Errorf("the deployer ended by itself: %w", err)
+	return fmt.Errorf("the deployer ended unexpectedly: %w", err)
 }
 
-// Stop ends the deployer as a user does, with SIGTERM or the end of its context. Errors: the deployer has ended before, or
-// does not end in time.
+// Stop stops the deployer as a user does, with SIGTERM or by cancelling its context. It returns an error if the
+// deployer has ended before or does not end in time.
 func (p *Process) Stop() error {
 	if err := p.Failure(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (p *Process) Stop() error {
 	return p.cancelAndWait()
 }
 
-// Kill ends the deployer without giving it a chance to write anything. Errors are those of Stop.
+// Kill ends the deployer so that it cannot write anything more. It returns the same errors as Stop.
 func (p *Process) Kill() error {
 	if err := p.Failure(); err != nil {
 		return err

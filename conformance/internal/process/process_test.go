@@ -53,7 +53,7 @@ func TestACommandEndsWithItsChildren(t *testing.T) {
 func TestACommandThatEndsByItselfIsAnError(t *testing.T) {
 	p, _ := launched(t, "echo up; exit 3")
 	<-p.ended
-	if err := p.Stop(); err == nil || err.Error() != "the deployer ended by itself: exit status 3" {
+	if err := p.Stop(); err == nil || err.Error() != "the deployer ended unexpectedly: exit status 3" {
 		t.Errorf("Stop(): got %v", err)
 	}
 }

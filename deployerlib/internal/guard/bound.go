@@ -15,15 +15,15 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// maxTexts is how large errors and conditions of a status may be together, in bytes of JSON.
+// maxTexts is the maximum size of all errors and conditions of a status together, in bytes of JSON.
 const maxTexts = 64 << 10
 
-// maxCodes bounds the codes of one error or condition.
+// maxCodes is the maximum number of codes of one error or condition.
 const maxCodes = 16
 
-// Bound shortens what people read: errors become one line of at most 1 KiB, the history keeps the newest five, and
-// conditions lose first the ends of their messages and then, last ones first, their place, until all together fit in
-// 64 KiB. What is missing is counted. The library's own conditions stay; providerStatus is never touched.
+// Bound limits the size of the texts in a status. Errors become one line of at most 1 KiB, and the history keeps the
+// newest five. All conditions together must fit in 64 KiB: first their messages are cut, then the last conditions are
+// dropped. The status says how much is missing. The library's own conditions and providerStatus are kept.
 func Bound(status *lsv1alpha1.DeployItemStatus) {
 	if status == nil {
 		return
@@ -96,7 +96,7 @@ func shorten(conds []lsv1alpha1.Condition, limit int) []lsv1alpha1.Condition {
 	return out
 }
 
-// dropConditions keeps the library's own conditions and the first others that fit, and says how many are missing.
+// dropConditions keeps the library's own conditions and as many others as fit, and records how many are missing.
 func dropConditions(conds []lsv1alpha1.Condition, room int) []lsv1alpha1.Condition {
 	note := contract.GetCondition(conds, contract.ConditionTruncated)
 	conds = contract.RemoveCondition(conds, contract.ConditionTruncated)
@@ -123,7 +123,8 @@ func dropConditions(conds []lsv1alpha1.Condition, room int) []lsv1alpha1.Conditi
 	return append(kept, count)
 }
 
-// truncated is the condition that counts what is missing. Its time is the newest of the conditions: no clock here.
+// truncated returns the condition that counts dropped conditions. Its time is the newest time of the conditions,
+// because this package has no clock.
 func truncated(missing int, conds []lsv1alpha1.Condition) lsv1alpha1.Condition {
 	var at metav1.Time
 	for _, c := range conds {
@@ -133,12 +134,12 @@ func truncated(missing int, conds []lsv1alpha1.Condition) lsv1alpha1.Condition {
 	}
 	return lsv1alpha1.Condition{
 		Type: contract.ConditionTruncated, Status: lsv1alpha1.ConditionTrue, Reason: "TooLarge",
-		Message:            fmt.Sprintf("%d conditions were dropped, errors and conditions must fit in %d bytes", missing, maxTexts),
+		Message:            fmt.Sprintf("%d conditions were dropped, because errors and conditions must fit in %d bytes", missing, maxTexts),
 		LastTransitionTime: at, LastUpdateTime: at,
 	}
 }
 
-// size is what a value takes in the API server; what cannot be encoded takes nothing.
+// size returns the encoded size of a value, or 0 if it cannot be encoded.
 func size(v any) int {
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// landscapersOwn are the operations of the errors with which Landscaper ends a run.
+// landscapersOwn lists the operations of the errors with which Landscaper ends a run.
 var landscapersOwn = []string{"InterruptOperation", lsv1alpha1.PickupTimeoutOperation, contract.AbortingTimeoutOperation}
 
-// Foreign returns the path of a field of the status that differs between stored, which is what the library wrote last, and
-// fresh although neither the library nor Landscaper writes it in the middle of a run. It returns "" if there is none, or if
-// the run that wrote stored is over.
+// Foreign compares stored, which is what the library last wrote, with fresh. It returns the path of a field that
+// changed although neither the library nor Landscaper writes it during a run. It returns "" if there is none, or if the
+// run that wrote stored has ended.
 func Foreign(stored, fresh *lsv1alpha1.DeployItemStatus) string {
 	if stored.JobID != fresh.JobID || stored.JobIDFinished != fresh.JobIDFinished || !stored.LastReconcileTime.Equal(fresh.LastReconcileTime) {
 		return "" // Landscaper ended the job, or another run began

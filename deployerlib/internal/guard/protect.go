@@ -8,9 +8,9 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Protect restores in after what user code (hooks, the deployer) must not change, taking it from before: job IDs and
+// Protect restores in after what user code (hooks and the deployer) must not change to its value in before: job IDs and
 // their times, observedGeneration, lastReconcileTime, deployer, the error history and the library's own conditions.
-// phase, lastError, providerStatus, exportRef and all other conditions are the user's to write.
+// User code may write phase, lastError, providerStatus, exportRef and all other conditions.
 func Protect(before, after *lsv1alpha1.DeployItemStatus) {
 	if before == nil || after == nil {
 		return
@@ -23,10 +23,10 @@ func Protect(before, after *lsv1alpha1.DeployItemStatus) {
 	restoreConditions(b, after)
 }
 
-// Insist copies into status what the outcome of a run decides: the library's conditions and, unless the run was in the
-// background, phase and lastError. It replaces what an earlier attempt of the same run left there. It is for writes that
-// are carried over to a newer version, because the difference to the older version does not undo what that one did not
-// have. The rest of status stays. Insist does nothing if either argument is nil.
+// Insist copies the parts of an outcome into status that the library decides: the library's conditions and, unless the
+// run was in the background, phase and lastError. It overwrites what an earlier attempt of the same run left. It is for
+// writes that are rebased onto a newer version, because the difference to the older version may lack such changes. The
+// rest of status stays. Insist does nothing if either argument is nil.
 func Insist(told, status *lsv1alpha1.DeployItemStatus, d contract.Decision) {
 	if told == nil || status == nil {
 		return
@@ -38,14 +38,14 @@ func Insist(told, status *lsv1alpha1.DeployItemStatus, d contract.Decision) {
 	restoreConditions(b, status)
 }
 
-// restoreConditions makes the library's conditions what they were.
+// restoreConditions restores the library's conditions.
 func restoreConditions(before, after *lsv1alpha1.DeployItemStatus) {
 	for _, t := range contract.OwnConditions() {
 		after.Conditions = restoreCondition(before.Conditions, after.Conditions, t)
 	}
 }
 
-// restoreCondition makes the condition of one type what it was.
+// restoreCondition restores the condition of one type.
 func restoreCondition(before, after []lsv1alpha1.Condition, t lsv1alpha1.ConditionType) []lsv1alpha1.Condition {
 	old, now := contract.GetCondition(before, t), contract.GetCondition(after, t)
 	switch {

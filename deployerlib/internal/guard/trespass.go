@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// reservedAnnotations and reservedLabels are what Landscaper tells a deployer with, and which revision it speaks.
+// reservedAnnotations and reservedLabels are those with which Landscaper controls a deployer and marks the revision.
 var (
 	reservedAnnotations = []string{
 		lsv1alpha1.OperationAnnotation, contract.AbortTimestampAnnotation, lsv1alpha1.ReconcileTimestampAnnotation,
@@ -22,15 +22,15 @@ var (
 	reservedLabels = []string{lsv1alpha1.ExecutionManagedByLabel}
 )
 
-// Trespass returns the path of the first place that belongs to the contract and in which two versions of one item
-// differ, "" if there is none or one of them is nil. Such a place is not a user's to patch: the spec, the finalizer, the
-// annotations that start, time or stop a run, and every status field but providerStatus, exportRef and the conditions.
-// (What a deployer sets on the item that it was handed, like the phase, is another thing: see [Protect].)
+// Trespass returns the path of the first field that belongs to the contract and differs between two versions of one
+// item. It returns "" if there is none or if one version is nil. User patches must not change such a field: the spec,
+// the finalizer, the annotations that start, time or stop a run, and every status field except providerStatus,
+// exportRef and the conditions. [Protect] handles what a deployer sets in the item in memory, such as the phase.
 func Trespass(before, after *lsv1alpha1.DeployItem) string {
 	if before == nil || after == nil {
 		return ""
 	}
-	// The first comparison knows bytes; the second takes a configuration byte by byte, which is milliseconds.
+	// DeepEqual is fast. Semantic.DeepEqual compares a configuration byte by byte, which takes milliseconds.
 	if !reflect.DeepEqual(before.Spec, after.Spec) && !equality.Semantic.DeepEqual(before.Spec, after.Spec) {
 		return "spec"
 	}
@@ -46,7 +46,7 @@ func Trespass(before, after *lsv1alpha1.DeployItem) string {
 	return statusTrespass(&before.Status, &after.Status)
 }
 
-// changedKey finds the first of the keys whose presence or value differs.
+// changedKey returns the first of the keys whose presence or value differs.
 func changedKey(before, after map[string]string, keys []string) (string, bool) {
 	for _, key := range keys {
 		old, existed := before[key]

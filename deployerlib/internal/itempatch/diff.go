@@ -22,24 +22,26 @@ const (
 	fieldStatus   = "status"
 )
 
-// Members of metadata that Diff sends, and those that say which object it is. All others belong to the API server and are ignored.
+// Members of metadata that Diff sends, and those that identify the object. All others belong to the API server and are
+// ignored.
 var (
 	metadataMaps  = []string{"labels", "annotations"}
 	metadataLists = []string{"finalizers", "ownerReferences"}
 	identity      = []string{"name", "namespace", "uid"}
 )
 
-// untouchable is why a difference in another place is refused.
+// untouchable is the reason for refusing a difference in another field.
 const untouchable = "it was changed, but only labels, annotations, finalizers, ownerReferences and status can be written"
 
-// Diff returns what makes wanted out of base: a metadata patch (labels, annotations, finalizers, ownerReferences) and a status patch.
-// base is the item as it was read, whose resourceVersion is the lock of the patches, wanted usually a changed deep copy of it. Both
-// have the same Go type, and neither is changed.
+// Diff returns the changes from base to wanted: a metadata patch (labels, annotations, finalizers, ownerReferences) and
+// a status patch. base is the item as it was read; its resourceVersion locks the patches. wanted is usually a changed
+// deep copy of base. Both have the same Go type, and neither is changed.
 //
-// A status of zero values counts as absent, since a Go object always shows one. The first stored status has an observedGeneration, and
-// status.deployer is sent whole or not at all: the API server refuses anything else.
+// A status that contains only zero values counts as absent, because a Go object always has a status. Because of the
+// schema, the first stored status has an observedGeneration, and status.deployer is sent either as a whole or not at
+// all.
 //
-// A difference outside of metadata and status is a *patching.FieldError, and so is another name, namespace or UID.
+// A difference outside of metadata and status is a *patching.FieldError, and so is a different name, namespace or UID.
 func Diff(base, wanted client.Object) (Changes, error) {
 	if b, ok := base.(*lsv1alpha1.DeployItem); ok {
 		if w, ok := wanted.(*lsv1alpha1.DeployItem); ok {
@@ -70,15 +72,15 @@ func Diff(base, wanted client.Object) (Changes, error) {
 	return out, nil
 }
 
-// withoutEqualParts returns what is to be compared of two items. The spec and the provider status can be a megabyte. The spec is the
-// same nearly always, the provider status often.
+// withoutEqualParts returns copies of two items without large parts that are equal. The spec and the provider status
+// can have a megabyte. The spec is nearly always equal, and the provider status often.
 func withoutEqualParts(base, wanted *lsv1alpha1.DeployItem) (left, right *lsv1alpha1.DeployItem) {
 	if !reflect.DeepEqual(base.Spec, wanted.Spec) {
 		return base, wanted
 	}
 	left, right = withoutSpec(base), withoutSpec(wanted)
 	if have := base.Status.ProviderStatus; have != nil && len(have.Raw) > 0 && reflect.DeepEqual(have, wanted.Status.ProviderStatus) {
-		same := &runtime.RawExtension{Raw: []byte("{}")} // it is there in both
+		same := &runtime.RawExtension{Raw: []byte("{}")} // present in both
 		left.Status.ProviderStatus, right.Status.ProviderStatus = same, same
 	}
 	return left, right
@@ -96,13 +98,13 @@ func bodyOf(obj client.Object) (map[string]any, error) {
 	return patching.Encode(obj)
 }
 
-// member returns the member of body as an object, nil if it is absent or something else.
+// member returns a member of body that is an object, or nil.
 func member(body map[string]any, key string) map[string]any {
 	out, _ := body[key].(map[string]any)
 	return out
 }
 
-// checkUntouched refuses differences in other places.
+// checkUntouched returns an error for differences in other fields.
 func checkUntouched(base, wanted map[string]any) error {
 	baseMeta, wantedMeta := member(base, fieldMetadata), member(wanted, fieldMetadata)
 	for _, key := range identity {
@@ -139,8 +141,8 @@ func checkSame(a, b any) error {
 	return &patching.FieldError{Reason: untouchable}
 }
 
-// rest returns what is neither metadata nor status. apiVersion and kind count only when both sides have them, since typed objects
-// often carry none.
+// rest returns everything except metadata and status. apiVersion and kind are compared only if both sides have them,
+// because typed objects often have none.
 func rest(body, other map[string]any) map[string]any {
 	out := maps.Clone(body)
 	delete(out, fieldMetadata)

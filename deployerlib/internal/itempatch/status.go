@@ -26,9 +26,9 @@ func diffStatusOf(obj client.Object) func(base, wanted map[string]any) map[strin
 	return patching.MergePatch
 }
 
-// diffStatus keeps the two demands of the schema: a stored status has an observedGeneration, and a stored deployer has all its
-// fields. A typed object does not show whether a zero status is stored, so it counts as absent. Sending a stored value again is
-// harmless.
+// diffStatus meets two requirements of the schema: a stored status has an observedGeneration, and a stored deployer has
+// all its fields. A typed object does not show whether a zero status is stored, so it counts as absent. Sending a
+// stored value again is harmless.
 func diffStatus(base, wanted map[string]any) map[string]any {
 	base, wanted = withWholeDeployer(base), withWholeDeployer(wanted)
 	if isZeroStatus(base) {
@@ -69,7 +69,7 @@ func withWholeDeployer(status map[string]any) map[string]any {
 	return out
 }
 
-// isZeroStatus reports whether a status holds nothing but an observedGeneration of 0.
+// isZeroStatus reports whether a status contains only an observedGeneration of 0.
 func isZeroStatus(status map[string]any) bool {
 	generation, exists := status[fieldObservedGeneration]
 	return len(status) == 0 || len(status) == 1 && exists && (generation == int64(0) || generation == float64(0))

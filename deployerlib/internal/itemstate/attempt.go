@@ -54,9 +54,8 @@ func (i *Item) Begin(clk clock.WithDelayedExecution, cancel context.CancelCauseF
 	return i.inflight
 }
 
-// End notes that the attempt acted on an item with a digest, and that the next one is not to begin
-// before a time unless the item changes. known is false if the attempt met a foreign change, which
-// the next attempt has to look at.
+// End records that the attempt acted on an item with digest d. Unless the item changes, the next attempt does not begin
+// before notBefore. known is false if the attempt met a change by another client, which the next attempt must handle.
 func (a *Attempt) End(d Digest, known bool, notBefore time.Time) {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
@@ -67,8 +66,8 @@ func (a *Attempt) End(d Digest, known bool, notBefore time.Time) {
 	a.item.gate.digest, a.item.gate.expected, a.item.gate.notBefore = d, nil, notBefore
 }
 
-// EndUnread notes the end of an attempt that did not get to see the item. What is known about it
-// stays, and nothing holds back the next attempt.
+// EndUnread records the end of an attempt that did not read the item. The recorded state stays, and the next attempt is
+// not delayed.
 func (a *Attempt) EndUnread() {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
@@ -78,15 +77,15 @@ func (a *Attempt) EndUnread() {
 // Cancel cancels the attempt.
 func (a *Attempt) Cancel(cause error) { a.cancel(cause) }
 
-// Track notes what the attempt works on while no call is in flight.
+// Track records what the attempt works on while no call is in flight.
 func (a *Attempt) Track(w Work) {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
 	a.work = &w
 }
 
-// EnterCall notes that a call begins. It returns the cause if an event since the item was read
-// already asks to cancel the call.
+// EnterCall records the start of a call. If an event since the item was read already requires a cancellation, it
+// returns the cause.
 func (a *Attempt) EnterCall(w Work) error {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
@@ -99,7 +98,7 @@ func (a *Attempt) EnterCall(w Work) error {
 	return nil
 }
 
-// LeaveCall notes that the call returned.
+// LeaveCall records that the call returned.
 func (a *Attempt) LeaveCall() {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
@@ -130,7 +129,7 @@ func (a *Attempt) Unlimit() {
 	}
 }
 
-// Seal notes that no user code of the attempt runs any more. It reports false if the attempt was abandoned.
+// Seal records that no more user code of the attempt runs. It returns false if the attempt was abandoned.
 func (a *Attempt) Seal() bool {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
@@ -138,7 +137,7 @@ func (a *Attempt) Seal() bool {
 	return a.sealed
 }
 
-// Abandon gives up on an attempt whose user code does not return. It reports false if the attempt is sealed.
+// Abandon gives up an attempt whose user code does not return. It returns false if the attempt is sealed.
 func (a *Attempt) Abandon() bool {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
@@ -146,21 +145,21 @@ func (a *Attempt) Abandon() bool {
 	return a.abandoned
 }
 
-// AbandonSealed gives up on an attempt that does not end although it is sealed.
+// AbandonSealed gives up a sealed attempt that does not end.
 func (a *Attempt) AbandonSealed() {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
 	a.abandoned = true
 }
 
-// Abandoned reports whether the attempt was given up.
+// Abandoned reports whether the attempt was abandoned.
 func (a *Attempt) Abandoned() bool {
 	a.item.mu.Lock()
 	defer a.item.mu.Unlock()
 	return a.abandoned
 }
 
-// observe takes note of a newer version of the item and cancels the call if the version asks for that.
+// observe records a newer version of the item and cancels the call if that version requires it.
 func (a *Attempt) observe(di *lsv1alpha1.DeployItem) {
 	a.latest = di
 	if a.inCall {
@@ -170,7 +169,7 @@ func (a *Attempt) observe(di *lsv1alpha1.DeployItem) {
 	}
 }
 
-// causeToCancel compares what a call works on with a version that was seen since.
+// causeToCancel returns why a newer version of the item requires a cancellation of the call, or nil.
 func causeToCancel(call *Work, seen *lsv1alpha1.DeployItem) error {
 	if !older(call.Item.ResourceVersion, seen.ResourceVersion) {
 		return nil

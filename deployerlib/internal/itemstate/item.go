@@ -14,10 +14,11 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Unconfirmed is the outcome of a finished run that the API server did not confirm. It is written
-// before anything else happens to the item, so that the deployer is not called again for the run.
+// Unconfirmed is the outcome of a finished run whose write the API server did not confirm. It is written before
+// anything else happens to the item, so that the deployer is not called again for the run.
 type Unconfirmed interface {
-	// Flush writes the outcome onto the item as it is now. If that is not confirmed either, it keeps it.
+	// Flush writes the outcome to the current version of the item. If that is not confirmed either, the outcome stays
+	// unconfirmed.
 	Flush(ctx context.Context) error
 	// Stored returns the item as the API server stored it last.
 	Stored() *lsv1alpha1.DeployItem
@@ -25,7 +26,7 @@ type Unconfirmed interface {
 	Decision() contract.Decision
 }
 
-// Item is what is known about one deploy item.
+// Item is the state of one deploy item.
 type Item struct {
 	mu          sync.Mutex
 	uid         types.UID
@@ -33,15 +34,15 @@ type Item struct {
 	versions    versions
 	retries     retries
 	claimed     string // the run that this process started or fenced
-	resumed     bool   // the deployer was told about the finished item
+	resumed     bool   // Resume was called for the finished item
 	keptPhase   lsv1alpha1.DeployItemPhase
 	unconfirmed Unconfirmed
 	inflight    *Attempt
 	quarantined bool // a call ignores its cancellation
 }
 
-// Observe takes note of an event: old is the version that the cache had before, or nil. It reports
-// whether the item needs a reconcile.
+// Observe handles an event. old is the version that the cache had before, or nil. Observe reports whether the item
+// needs a reconcile.
 func (i *Item) Observe(old, di *lsv1alpha1.DeployItem) bool {
 	d := DigestOf(di)
 	i.mu.Lock()
@@ -57,7 +58,7 @@ func (i *Item) Observe(old, di *lsv1alpha1.DeployItem) bool {
 	return !i.gate.knows(d) && !i.versions.covers(di.ResourceVersion)
 }
 
-// CancelFor cancels the call in flight if a newer version of the item asks for that. It does not block.
+// CancelFor cancels the call in flight if a newer version of the item requires it. It does not block.
 func (i *Item) CancelFor(di *lsv1alpha1.DeployItem) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -66,7 +67,7 @@ func (i *Item) CancelFor(di *lsv1alpha1.DeployItem) {
 	}
 }
 
-// Interrupt cancels the call in flight of an item that does not exist any more.
+// Interrupt cancels the call in flight of an item that no longer exists.
 func (i *Item) Interrupt() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -96,9 +97,8 @@ func (i *Item) KeptPhase() lsv1alpha1.DeployItemPhase {
 	return i.keptPhase
 }
 
-// Wait returns how long a queue entry has to wait if it comes too early, and zero otherwise. A
-// change of the item starts the counting of failures over. A version from before the last write is
-// no change, because the cache lags behind.
+// Wait returns how long a queue entry must wait if it comes too early, and zero otherwise. A change of the item resets
+// the number of failures. A version from before the last write is not a change, because the cache lags behind.
 func (i *Item) Wait(di *lsv1alpha1.DeployItem, now time.Time) time.Duration {
 	d := DigestOf(di)
 	i.mu.Lock()
@@ -111,8 +111,8 @@ func (i *Item) Wait(di *lsv1alpha1.DeployItem, now time.Time) time.Duration {
 	return i.gate.wait(now)
 }
 
-// Read judges a version that the cache shows. If it is current, and another object than before has
-// the name of the item, what belongs to the former object is forgotten.
+// Read judges a version from the cache. If it is current and the object was replaced by another one of the same name,
+// the state of the former object is removed.
 func (i *Item) Read(di *lsv1alpha1.DeployItem, now time.Time) Reading {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -123,10 +123,9 @@ func (i *Item) Read(di *lsv1alpha1.DeployItem, now time.Time) Reading {
 	return reading
 }
 
-// ConfirmRead takes note of the version that a live read returned. It reports false if the answer
-// is older than a version that this process knows, or than one of the others, and therefore proves
-// nothing. Once two such answers have proven that resource versions went backwards, it starts over
-// with the version and reports true.
+// ConfirmRead records the version that a live read returned. It returns false if the version is older than one that
+// this process knows, or than one of the others, because such a response proves nothing. Once two such responses have
+// proven that resource versions went backwards, it starts over with the version and returns true.
 func (i *Item) ConfirmRead(version string, now time.Time, others ...string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -137,15 +136,15 @@ func (i *Item) ConfirmRead(version string, now time.Time, others ...string) bool
 	return accepted
 }
 
-// ExpectWrite takes note of the digests that a write is about to bring about.
+// ExpectWrite records the digests that a write is about to produce.
 func (i *Item) ExpectWrite(digests ...Digest) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.gate.expected = digests
 }
 
-// Wrote takes note of the answer to a write. It tells a version without finalizers that is being
-// deleted apart: that item is gone, and the version is one that the cache has already.
+// Wrote records the response to a write. If the response is an item that is terminating and has no finalizers, the item
+// no longer exists, and its version is one that the cache already has.
 func (i *Item) Wrote(di *lsv1alpha1.DeployItem) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -155,21 +154,21 @@ func (i *Item) Wrote(di *lsv1alpha1.DeployItem) {
 	}
 }
 
-// Released takes note of a live read that did not find the item.
+// Released records that a live read did not find the item.
 func (i *Item) Released(uid types.UID) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.versions.released = uid
 }
 
-// MetForeign takes note of a write that met a change by another client.
+// MetForeign records that a write met a change by another client.
 func (i *Item) MetForeign() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.versions.foreign = true
 }
 
-// Claim notes that this process runs the current run of the item. It reports whether it did so before.
+// Claim records that this process runs the current run of the item. It reports whether it did so before.
 func (i *Item) Claim(di *lsv1alpha1.DeployItem) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -179,14 +178,14 @@ func (i *Item) Claim(di *lsv1alpha1.DeployItem) bool {
 	return before
 }
 
-// Unclaim takes the claim back.
+// Unclaim removes the claim.
 func (i *Item) Unclaim() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.claimed = ""
 }
 
-// AbortDeadline returns the time at which an abort that goes on failing is given up.
+// AbortDeadline returns the time after which a failing abort is no longer retried.
 func (i *Item) AbortDeadline(di *lsv1alpha1.DeployItem, now time.Time) time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -196,14 +195,14 @@ func (i *Item) AbortDeadline(di *lsv1alpha1.DeployItem, now time.Time) time.Time
 	return contract.AbortDeadline(di, i.retries.abortSeen)
 }
 
-// ClearAbort notes that no abort is asked for. The time of the next one begins anew.
+// ClearAbort records that no abort is requested. The deadline of the next one starts over.
 func (i *Item) ClearAbort() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.retries.abortSeen = time.Time{}
 }
 
-// Count takes note of how an attempt ended and returns the counters.
+// Count records how an attempt ended and returns the counters.
 func (i *Item) Count(e End) Retries {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -217,21 +216,21 @@ func (i *Item) Resumed() bool {
 	return i.resumed
 }
 
-// MarkResumed notes that the deployer was told about the finished item.
+// MarkResumed records that Resume succeeded for the finished item.
 func (i *Item) MarkResumed() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.resumed = true
 }
 
-// KeepUnconfirmed keeps an outcome that still has to be written.
+// KeepUnconfirmed keeps an outcome that has yet to be written.
 func (i *Item) KeepUnconfirmed(u Unconfirmed) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.unconfirmed = u
 }
 
-// TakeUnconfirmed returns the outcome that still has to be written, or nil.
+// TakeUnconfirmed removes and returns the outcome that has yet to be written, or nil.
 func (i *Item) TakeUnconfirmed() Unconfirmed {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -240,7 +239,7 @@ func (i *Item) TakeUnconfirmed() Unconfirmed {
 	return u
 }
 
-// Quarantine notes that a call ignores its cancellation, or returned at last. Until then no attempt begins.
+// Quarantine sets whether a call ignores its cancellation. While it does, no attempt begins.
 func (i *Item) Quarantine(on bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -254,7 +253,7 @@ func (i *Item) Quarantined() bool {
 	return i.quarantined
 }
 
-// runID names a run by its job and the time at which it was picked up.
+// runID returns an ID of a run, derived from its job and start time.
 func runID(di *lsv1alpha1.DeployItem) string {
 	id := string(di.UID) + "/" + di.Status.JobID
 	if t := di.Status.LastReconcileTime; t != nil {

@@ -4,11 +4,11 @@ package itemstate
 
 import "time"
 
-// Retries counts what the delay before the next attempt depends on.
+// Retries holds the counters that determine the delay before the next attempt.
 type Retries struct {
-	// Failures is the number of failed attempts in a row.
+	// Failures is the number of consecutive failed attempts.
 	Failures int
-	// Immediate is the number of attempts in a row that asked for another one at once.
+	// Immediate is the number of consecutive attempts that requested another one immediately.
 	Immediate int
 }
 
@@ -18,17 +18,17 @@ type retries struct {
 	abortSeen time.Time // when an abort was first seen
 }
 
-// End is how an attempt ended, as far as the counters are concerned.
+// End describes how an attempt ended, for the counters.
 type End struct {
 	// Failed is set if the attempt counts for the backoff.
 	Failed bool
 	// Settled is set if nothing is left to do. It resets the failures unless Failed is set.
 	Settled bool
-	// Immediate is set if the next attempt is due at once.
+	// Immediate is set if the next attempt is due immediately.
 	Immediate bool
 }
 
-// count takes note of the end of an attempt.
+// count updates the counters at the end of an attempt.
 func (r *retries) count(e End) Retries {
 	switch {
 	case e.Failed:

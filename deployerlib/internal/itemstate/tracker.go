@@ -17,7 +17,7 @@ type Tracker struct {
 // NewTracker returns an empty Tracker.
 func NewTracker() *Tracker { return &Tracker{items: map[types.NamespacedName]*Item{}} }
 
-// Get returns what is known about an item. It adds the item if it is unknown.
+// Get returns the state of an item and creates it if necessary.
 func (t *Tracker) Get(key types.NamespacedName) *Item {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -29,7 +29,8 @@ func (t *Tracker) Get(key types.NamespacedName) *Item {
 	return item
 }
 
-// Forget drops an item that is gone. An item in quarantine stays, so that nothing runs beside its call.
+// Forget removes the state of an item that no longer exists. The state of an item in quarantine stays, so that nothing
+// else runs at the same time as its call.
 func (t *Tracker) Forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

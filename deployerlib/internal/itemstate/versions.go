@@ -11,18 +11,18 @@ import (
 	resourceversion "github.com/deployerkit/deployerkit/internal/version"
 )
 
-// suspicion is how long the cache may lag behind before a live read has to say why, and the least
-// time between two live reads that prove that resource versions went backwards.
+// suspicion is how long the cache may lag behind before a live read is made, and the minimum time between two live
+// reads that prove that resource versions went backwards.
 const suspicion = 10 * time.Second
 
-// Reading says what to do with a version of an item that the cache shows.
+// Reading classifies a version of an item from the cache.
 type Reading int
 
 // The readings of a version.
 const (
 	// ReadingCurrent is a version to act on.
 	ReadingCurrent Reading = iota
-	// ReadingReleased is a version of an item that is gone at the API server. Its delete event follows.
+	// ReadingReleased is a version of an item that no longer exists at the API server. Its delete event follows.
 	ReadingReleased
 	// ReadingStale is a version that is older than one that this process has written or read live.
 	// The event of the newer version leads to a reconcile.
@@ -32,7 +32,7 @@ const (
 	ReadingSuspect
 )
 
-// versions is the guard against stale reads of one item.
+// versions guards against stale reads of one item.
 type versions struct {
 	newest     string    // newest resourceVersion that a write or a live read of this process has shown
 	awaited    bool      // a reconcile waits for the event of newest
@@ -45,8 +45,8 @@ type versions struct {
 // lags reports whether a version is older than newest.
 func (v *versions) lags(version string) bool { return v.newest != "" && older(version, v.newest) }
 
-// covers reports whether a version is not newer than newest. Every write carries the version that
-// it is based on, so what was there before a write that met no foreign change is known.
+// covers reports whether a version is not newer than newest. Every write is based on a known version, so everything
+// before a write without conflicts is known.
 func (v *versions) covers(version string) bool {
 	return !v.foreign && v.newest != "" && !older(v.newest, version)
 }
@@ -70,18 +70,17 @@ func (v *versions) read(uid types.UID, version string, now time.Time) Reading {
 	return ReadingStale
 }
 
-// raise takes note of a version that exists.
+// raise records a version that exists.
 func (v *versions) raise(version string) {
 	if v.newest == "" || older(v.newest, version) {
 		v.newest = version
 	}
 }
 
-// confirm takes note of a live read. It reports false for a version that is older than newest or
-// one of the others: such an answer may come from the past and proves nothing. If a second answer
-// is no better after a while, and no other answer was in between, the resource versions of the API
-// server went backwards, as they do when its etcd is restored from a backup. Then regressed is true
-// and the version counts.
+// confirm records a live read. It returns false for a version that is older than newest or one of the others, because
+// such a response may be stale and proves nothing. If a second response after a while is still older, and no other
+// response came in between, the resource versions of the API server went backwards, as they do when its etcd is
+// restored from a backup. In that case regressed is true and the version is accepted.
 func (v *versions) confirm(version string, others []string, now time.Time) (accepted, regressed bool) {
 	old := v.lags(version) || slices.ContainsFunc(others, func(other string) bool { return older(version, other) })
 	switch {

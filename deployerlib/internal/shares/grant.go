@@ -10,18 +10,18 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// usage is what is held at the moment.
+// usage is the current number of held shares.
 type usage struct {
 	namespaces map[string]int
 	places     map[Place]int
-	doubtful   int            // of targets that are not good
+	doubtful   int            // of targets that are unhealthy or unproven
 	doubtfulIn map[string]int // by namespace
 	suspects   int            // of doubtful: their targets are not new
 	total      int
-	health     map[Place]targets.Health // asked once for each place
+	health     map[Place]targets.Health // cached per place
 }
 
-// grant gives shares to items that wait, as long as there are any for them.
+// grant gives shares to waiting items while there are any left.
 func (s *Shares) grant() {
 	if s.waiting.len() == 0 || len(s.held) >= s.Workers() {
 		return
@@ -39,7 +39,7 @@ func (s *Shares) grant() {
 	}
 }
 
-// usage counts what is held, with the health that the targets have now.
+// usage counts the held shares, with the current health of the targets.
 func (s *Shares) usage() *usage {
 	use := &usage{namespaces: map[string]int{}, places: map[Place]int{}, doubtfulIn: map[string]int{}, health: map[Place]targets.Health{}}
 	for _, place := range s.held {
@@ -61,7 +61,7 @@ func (s *Shares) count(use *usage, place Place) {
 	}
 }
 
-// best is the item that is next. false: none may have a share.
+// best returns the next item. It returns false if no item may have a share.
 func (s *Shares) best(use *usage) (next ticket, found bool) {
 	for place, line := range s.waiting.lines {
 		if (!found || use.compare(line[0], next) < 0) && s.mayHave(place, use) {
@@ -80,7 +80,7 @@ func (u *usage) compare(a, b ticket) int {
 	)
 }
 
-// mayHave reports whether a place may hold one share more.
+// mayHave reports whether a place may hold one more share.
 func (s *Shares) mayHave(place Place, use *usage) bool {
 	if use.namespaces[place.Namespace] > 0 && use.total >= s.options.Workers {
 		return false
@@ -98,12 +98,12 @@ func (s *Shares) mayHave(place Place, use *usage) bool {
 	return use.places[place] == 0 && use.doubtful < s.doubtful && use.doubtfulIn[place.Namespace] < (s.doubtful+1)/2
 }
 
-// isIdle reports whether the only place that waits leaves a worker for another target if it takes one more.
+// isIdle reports whether a worker is left for another target if the only waiting place takes one more.
 func (s *Shares) isIdle(use *usage) bool {
 	return s.extra > 0 && len(s.waiting.lines) == 1 && use.total < s.options.Workers-1
 }
 
-// healthOf is the health of a target. One with which no item has run to its end is not proven.
+// healthOf returns the health of a target. A target of which no item has run to its end is unproven.
 func (s *Shares) healthOf(place Place, use *usage) targets.Health {
 	health, asked := use.health[place]
 	if !asked {
@@ -116,7 +116,7 @@ func (s *Shares) healthOf(place Place, use *usage) targets.Health {
 	return health
 }
 
-// isSuspect reports whether a target is unhealthy, or was so when an item of it had run to its end.
+// isSuspect reports whether a target is unhealthy, or was unhealthy when an item of it had run to its end.
 func (s *Shares) isSuspect(place Place, health targets.Health) bool {
 	return health == targets.HealthBad || s.failed[place]
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ticket is the position of an item that waits.
+// ticket is the position of a waiting item.
 type ticket struct {
 	Claim
 
@@ -22,7 +22,7 @@ func compare(a, b ticket) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.number, b.number))
 }
 
-// queue holds the items that wait, in a line for each place.
+// queue holds the waiting items in one line per place.
 type queue struct {
 	lines   map[Place][]ticket // each sorted, none empty
 	tickets map[types.NamespacedName]ticket
@@ -35,7 +35,7 @@ func newQueue() queue {
 
 func (q *queue) len() int { return len(q.tickets) }
 
-// add puts an item into the line of its place. One that waits there already keeps its number.
+// add adds an item to the line of its place. An item that already waits there keeps its number.
 func (q *queue) add(item types.NamespacedName, claim Claim) {
 	t, waits := q.tickets[item]
 	switch {
@@ -55,7 +55,7 @@ func (q *queue) add(item types.NamespacedName, claim Claim) {
 	q.tickets[item] = t
 }
 
-// remove takes an item out.
+// remove removes an item.
 func (q *queue) remove(item types.NamespacedName) {
 	t, waits := q.tickets[item]
 	if !waits {

@@ -13,60 +13,60 @@ import (
 )
 
 const (
-	// lookAgain is the time between two looks at the health of the targets while items wait: a target that answers
-	// again frees no share by that.
+	// lookAgain is the interval at which the health of the targets is checked while items wait, because the recovery of
+	// a target does not free a share.
 	lookAgain = 250 * time.Millisecond
-	// fewWorkers get no extra one for namespaces that hold none.
+	// fewWorkers is the number of workers below which there is no extra worker.
 	fewWorkers = 4
-	// maxKnown bounds the memory for targets that answered, and for those that did not. When there are more, all of them
-	// count as new.
+	// maxKnown limits the number of targets that are remembered. If there are more, all of them count as new.
 	maxKnown = 10_000
 )
 
-// Options configure Shares.
+// Options configures Shares.
 type Options struct {
-	// Workers is how many items run at a time. With four or more, one more may run, of a namespace that holds none.
+	// Workers is the number of items that may run at a time. With four or more, one more may run if its namespace holds
+	// no share.
 	Workers int
-	// TargetShare is the part of the workers that the items of one target hold at most while others wait.
+	// TargetShare is the largest share of the workers that the items of one target hold while others wait.
 	TargetShare float64
-	// After calls f after a time, in a goroutine of its own.
+	// After calls f after a delay, in a goroutine of its own.
 	After func(d time.Duration, f func())
-	// Offer is called for an item that waited and holds a share now. It queues the item.
+	// Offer is called for an item that waited and now holds a share. It queues the item.
 	Offer func(item types.NamespacedName)
-	// Waits is called with the change of the number of items that wait; nil is not called. It must not block.
+	// Waits is called with the change of the number of waiting items. It may be nil. It must not block.
 	Waits func(change int)
 }
 
-// Place is what an item belongs to.
+// Place is the namespace and target of an item.
 type Place struct {
 	Namespace string
-	// Target is empty for an item without one.
+	// Target is empty if the item has none.
 	Target string
 }
 
-// Claim is what an item asks a share for.
+// Claim is a request of an item for a share.
 type Claim struct {
 	Place    Place
-	Priority int // among the items of a place; the highest goes first
+	Priority int // among the items of a place; the highest comes first
 }
 
-// Shares decide which items may run. They are safe for concurrent use.
+// Shares decides which items may run. It is safe for concurrent use.
 type Shares struct {
 	options   Options
 	extra     int // workers besides Options.Workers, for namespaces that hold none
 	perTarget int // workers for one target, while others wait
-	doubtful  int // workers for all targets that are not known to be good
+	doubtful  int // workers for all targets that are unhealthy or unproven
 	suspects  int // of these, workers for targets that are not new
 
 	mu      sync.Mutex
-	health  func(target types.NamespacedName) targets.Health // all are good if it is nil
+	health  func(target types.NamespacedName) targets.Health // if it is nil, all targets are healthy
 	held    map[types.NamespacedName]Place
-	offered map[types.NamespacedName]bool // of held: not taken yet
-	fresh   []types.NamespacedName        // of offered: Offer was not called yet
+	offered map[types.NamespacedName]bool // subset of held: not taken yet
+	fresh   []types.NamespacedName        // subset of offered: Offer was not called yet
 	waiting queue
-	told    int // of waiting: what Waits knows
+	told    int // the part of waiting that was reported to Waits
 	proven  map[Place]bool
-	failed  map[Place]bool // bad when an item had run to its end
+	failed  map[Place]bool // unhealthy when an item had run to its end
 	ticking bool
 	closed  bool
 }
@@ -84,22 +84,23 @@ func New(o Options) *Shares {
 	return s
 }
 
-// Workers returns how many items run at a time at most, with the extra worker.
+// Workers returns the maximum number of items that run at a time, including the extra worker.
 func (s *Shares) Workers() int { return s.options.Workers + s.extra }
 
-// Judge sets the function that knows the health of targets. Without one, all targets are good.
+// Judge sets the function that returns the health of targets. Without one, all targets are healthy.
 func (s *Shares) Judge(health func(target types.NamespacedName) targets.Health) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.health = health
 }
 
-// Take gives an item a share and reports whether it may run now; Return must follow. If it may not, the item waits:
-// Options.Offer is called as soon as there is a share for it, and Take is to be called again then.
+// Take requests a share for an item and reports whether it may run now. If so, the caller must call Return later.
+// Otherwise the item waits: Options.Offer is called as soon as there is a share for it, and Take must then be called
+// again.
 func (s *Shares) Take(item types.NamespacedName, claim Claim) (taken bool) {
 	s.change(func() {
 		if s.offered[item] && s.held[item] != claim.Place {
-			s.drop(item) // its target is another one by now
+			s.drop(item) // its target has changed
 		}
 		if _, holds := s.held[item]; !holds {
 			s.waiting.add(item, claim)
@@ -113,7 +114,7 @@ func (s *Shares) Take(item types.NamespacedName, claim Claim) (taken bool) {
 	return taken
 }
 
-// Return gives the share of an item back, or ends its waiting.
+// Return returns the share of an item, or removes it from the waiting items.
 func (s *Shares) Return(item types.NamespacedName) {
 	s.change(func() {
 		if place, holds := s.held[item]; holds && !s.offered[item] {
@@ -125,14 +126,14 @@ func (s *Shares) Return(item types.NamespacedName) {
 	})
 }
 
-// Waiting is the number of items that wait.
+// Waiting returns the number of waiting items.
 func (s *Shares) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiting.len()
 }
 
-// Close ends the looks at the health of targets. For Options.Waits, no item waits after it.
+// Close stops the checks of the health of targets and reports to Options.Waits that no item waits.
 func (s *Shares) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +141,7 @@ func (s *Shares) Close() {
 	s.tell()
 }
 
-// tell calls Options.Waits. The lock is held.
+// tell calls Options.Waits. The caller holds the lock.
 func (s *Shares) tell() {
 	waiting := s.waiting.len()
 	if s.closed {
@@ -152,7 +153,7 @@ func (s *Shares) tell() {
 	s.told = waiting
 }
 
-// change runs f under the lock, and calls Offer for those that got a share by it.
+// change calls f under the lock, and then Offer for the items that got a share.
 func (s *Shares) change(f func()) {
 	s.mu.Lock()
 	f()
@@ -166,7 +167,7 @@ func (s *Shares) change(f func()) {
 	}
 }
 
-// tick looks again after a while as long as items wait.
+// tick repeats the check after a while as long as items wait.
 func (s *Shares) tick() {
 	if s.ticking || s.closed || s.health == nil || s.waiting.len() == 0 {
 		return
@@ -185,7 +186,7 @@ func (s *Shares) drop(item types.NamespacedName) {
 	delete(s.offered, item)
 }
 
-// learn notes whether a target answered while an item ran. One that was not asked yet stays new.
+// learn records whether a target responded while an item ran. A target that was not used yet stays new.
 func (s *Shares) learn(place Place) {
 	if !s.isJudged(place) {
 		return

@@ -24,14 +24,14 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// userPatches are the changes that hooks and the deployer note with patch.FromContext. Each write
-// takes along what was noted so far.
+// userPatches holds the changes that hooks and the deployer record with patch.FromContext. Each write includes the
+// changes recorded so far.
 type userPatches struct {
 	noted patch.Patch    // since the last write began
-	taken []*patch.Patch // by a write, and not stored so far
+	taken []*patch.Patch // included in a write, and not stored yet
 }
 
-// take returns all that is not stored yet. What is noted from now on waits for the next write.
+// take returns all patches that are not stored yet. Changes recorded later wait for the next write.
 func (p *userPatches) take() []*patch.Patch {
 	if noted := p.noted.Take(); !noted.Empty() {
 		p.taken = append(p.taken, noted)
@@ -42,20 +42,20 @@ func (p *userPatches) take() []*patch.Patch {
 // pending reports whether there is something to send.
 func (p *userPatches) pending() bool { return len(p.taken) > 0 || !p.noted.Empty() }
 
-// all returns what is taken and what is noted.
+// all returns the taken and the recorded patches.
 func (p *userPatches) all() []*patch.Patch { return append(slices.Clone(p.taken), &p.noted) }
 
-// markStored forgets what a write took along.
+// markStored removes the patches that a write has stored.
 func (p *userPatches) markStored() { p.taken = nil }
 
-// drop forgets everything.
+// drop removes everything.
 func (p *userPatches) drop() {
 	p.taken = nil
 	p.noted.Clear()
 }
 
-// check reports whether the patches can be applied, right after user code noted something, so that
-// it fails before anything else is done. It drops patches that cannot be applied.
+// check reports whether the patches can be applied. It runs right after user code, so that an error stops the attempt
+// early. It drops patches that cannot be applied.
 func (p *userPatches) check(raw map[string]any, di *lsv1alpha1.DeployItem, who string) error {
 	if p.noted.Empty() {
 		return nil
@@ -67,13 +67,13 @@ func (p *userPatches) check(raw map[string]any, di *lsv1alpha1.DeployItem, who s
 	return nil
 }
 
-// overlay returns a copy of di with the patches applied. Functions see raw, the stored body, with what di changes; raw may be nil. Its
-// errors are of type *patchError.
+// overlay returns a copy of di with the patches applied. Functions see raw, the stored body, with the changes of di.
+// raw may be nil. Errors are of type *patchError.
 func overlay(raw map[string]any, di *lsv1alpha1.DeployItem, patches []*patch.Patch) (*lsv1alpha1.DeployItem, error) {
 	before := di.DeepCopy()
 	before.SetGroupVersionKind(itemKind)
 	var err error
-	if before, err = patched(nil, before, &patch.Patch{}); err != nil { // in the form that JSON gives it
+	if before, err = patched(nil, before, &patch.Patch{}); err != nil { // in the same form as the result of a patch
 		return nil, &patchError{err: err}
 	}
 	after := before
@@ -91,7 +91,7 @@ func overlay(raw map[string]any, di *lsv1alpha1.DeployItem, patches []*patch.Pat
 	return after, nil
 }
 
-// patched applies one patch to a copy.
+// patched applies one patch to a copy of di.
 func patched(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (*lsv1alpha1.DeployItem, error) {
 	if raw != nil && p.Functions() > 0 {
 		return patchedRaw(raw, di, p)
@@ -103,8 +103,8 @@ func patched(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (*ls
 	return out.(*lsv1alpha1.DeployItem), nil //nolint:forcetypeassert // Preview keeps the type
 }
 
-// checkOverlay refuses changes of what belongs to the contract or to the API server, and changes
-// that the API server would refuse after other parts are stored.
+// checkOverlay returns an error for changes of what belongs to the contract or to the API server, and for changes that
+// the API server would refuse after other parts are stored.
 func checkOverlay(before, after *lsv1alpha1.DeployItem) error {
 	if _, err := itempatch.Diff(before, after); err != nil {
 		return err
@@ -167,8 +167,8 @@ func IsPatchError(err error) bool {
 	return ok
 }
 
-// RefusedPatch returns the error that an item shows for a patch that must not be applied. Other
-// errors, such as those of a function, are shown as they are.
+// RefusedPatch returns the error that an item shows for a patch that must not be applied. It returns other errors, such
+// as those of a function, unchanged.
 func RefusedPatch(err error) error {
 	if _, isField := errors.AsType[*patch.FieldError](err); !isField {
 		return err
@@ -176,7 +176,7 @@ func RefusedPatch(err error) error {
 	return lserrors.NewError("CheckDeployItem", "PatchRefused", err.Error(), lsv1alpha1.ErrorInternalProblem)
 }
 
-// sameJSON reports whether two raw values mean the same.
+// sameJSON reports whether two raw values are equal as JSON.
 func sameJSON(a, b *runtime.RawExtension) bool {
 	if a == nil || b == nil {
 		return a == b

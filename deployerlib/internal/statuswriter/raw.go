@@ -26,8 +26,8 @@ func hasFunctions(patches []*patch.Patch) bool {
 	return false
 }
 
-// readRaw reads the item as it is stored, once, if one of the patches has functions: the Go type shows neither what it does not
-// declare nor whether an empty value is stored. It leaves s.raw nil if the item is gone.
+// readRaw reads the item as it is stored, once, if one of the patches has functions. The Go type does not show
+// undeclared fields or whether an empty value is stored. If the item does not exist, s.raw stays nil.
 func (s *Session) readRaw(ctx context.Context, patches []*patch.Patch) error {
 	if s.raw != nil || !hasFunctions(patches) {
 		return nil
@@ -50,8 +50,8 @@ func (s *Session) readRaw(ctx context.Context, patches []*patch.Patch) error {
 
 var itemKind = lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem")
 
-// patchedRaw applies one patch to the item as it is stored, with the changes that di shows. It returns what the Go type shows of the
-// result. A change of a field that the Go type does not declare is a *patch.FieldError.
+// patchedRaw applies one patch to the stored item with the changes of di, and converts the result to the Go type. A
+// change of a field that the Go type does not declare is a *patch.FieldError.
 func patchedRaw(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (*lsv1alpha1.DeployItem, error) {
 	base, err := shown(raw, di)
 	if err != nil {
@@ -75,14 +75,14 @@ func patchedRaw(raw map[string]any, di *lsv1alpha1.DeployItem, p *patch.Patch) (
 	return out, nil
 }
 
-// shown returns the stored body with what an item shows.
+// shown returns the stored body with the changes of an item.
 func shown(raw map[string]any, di *lsv1alpha1.DeployItem) (map[string]any, error) {
 	body := patching.Clone(raw)
 	err := patching.Typed(func(item *lsv1alpha1.DeployItem) error { di.DeepCopyInto(item); return nil })(body)
 	return body, err
 }
 
-// ineffective returns the path of a member that differs between base and wanted and is in known as it is in base, nil if there is none.
+// ineffective returns the path of a member that differs between base and wanted but not between base and known, or nil.
 func ineffective(path []string, base, wanted, known any) []string {
 	if patching.Equal(base, wanted) || patching.IsZero(base) && patching.IsZero(wanted) {
 		return nil

@@ -50,18 +50,17 @@ func (s *Session) Decision() contract.Decision { return s.decision }
 // Started reports whether the start of the run is stored.
 func (s *Session) Started() bool { return s.started }
 
-// MetForeign reports whether a write met a change by another client, which the next attempt has to look at.
+// MetForeign reports whether a write met a change by another client, which the next attempt must handle.
 func (s *Session) MetForeign() bool { return s.foreign }
 
-// NoteForeign notes that there is a change by another client, which the next attempt has to look at.
+// NoteForeign records a change by another client, which the next attempt must handle.
 func (s *Session) NoteForeign() {
 	s.foreign = true
 	s.state.MetForeign()
 }
 
-// Start makes a run known before anything is done for it: the status first, then finalizer and
-// annotations. A run that another process began is fenced with a write that changes nothing. Start
-// gives up on a conflict.
+// Start stores the start of a run before anything is done for it: first the status, then finalizer and annotations. A
+// run that another process began is fenced with a write that changes nothing. On a conflict, Start gives up.
 func (s *Session) Start(ctx context.Context, d contract.Decision) error {
 	s.decision = d
 	status := &s.stored.Status
@@ -84,12 +83,12 @@ func (s *Session) Start(ctx context.Context, d contract.Decision) error {
 	return nil
 }
 
-// showsOld reports whether the item shows what is over with the first call.
+// showsOld reports whether the item shows errors or conditions that become obsolete with the first call.
 func showsOld(stored *lsv1alpha1.DeployItem, d contract.Decision) bool {
 	return contract.GetCondition(stored.Status.Conditions, contract.ConditionDeployed) != nil || !contract.PauseMarked(stored, d)
 }
 
-// Checkpoint stores progress in the middle of a call: never phase, errors or job fields.
+// Checkpoint stores progress during a call. It never writes phase, errors or job fields.
 func (s *Session) Checkpoint(ctx context.Context) error {
 	status := s.working.Status.DeepCopy()
 	guard.Protect(s.protected, status)
@@ -98,7 +97,7 @@ func (s *Session) Checkpoint(ctx context.Context) error {
 	}
 	status.Phase, status.LastError = s.stored.Status.Phase, s.stored.Status.LastError
 	_, err := s.store(ctx, Update{Status: status}, conflictRebases)
-	if patch.Permanent(err) { // trying again is no help, and nothing of what was to be noted exists yet
+	if patch.Permanent(err) { // a retry would not help, and the recorded progress does not exist yet
 		return &contract.Fault{
 			Operation: "Checkpoint", Reason: ReasonTooLarge, Err: err, Codes: []lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem},
 		}
@@ -106,9 +105,9 @@ func (s *Session) Checkpoint(ctx context.Context) error {
 	return err
 }
 
-// Foreign returns the path of a field of the status that user code stored with a client of its own while it ran, or "". It
-// looks at the API server only if user code exchanged the item that it was handed for another version, which a client does.
-// What is stored then becomes the version that the next write is based on.
+// Foreign returns the path of a status field that user code wrote with its own client while it ran, or "". It asks the
+// API server only if user code replaced the item that it received by another version, which a client does. The stored
+// version becomes the base of the next write.
 func (s *Session) Foreign(ctx context.Context) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,10 +131,10 @@ func (s *Session) Foreign(ctx context.Context) string {
 // ReasonTooLarge is the reason of an error about an item that the API server cannot store.
 const ReasonTooLarge = "StatusTooLarge"
 
-// Outcome stores the end of an attempt.
+// Outcome stores the outcome of an attempt.
 func (s *Session) Outcome(ctx context.Context, u Update) Result {
 	s.decision = u.Decision
-	if !u.Replaces && u.Metadata.RemoveFinalizer && len(s.stored.Finalizers) <= 1 { // the status and the patches go with the item
+	if !u.Replaces && u.Metadata.RemoveFinalizer && len(s.stored.Finalizers) <= 1 { // the status and the patches are deleted with the item
 		u.Status = &s.stored.Status
 		s.patches.drop()
 	}
@@ -155,8 +154,8 @@ func (s *Session) Outcome(ctx context.Context, u Update) Result {
 	return res
 }
 
-// KeepProviderStatus stores provider status and export reference alone, because the run is not the
-// current one any more and everything else is dropped. It reports whether the item still exists.
+// KeepProviderStatus stores only the provider status and the export reference, because the run is no longer current and
+// everything else is dropped. It reports whether the item still exists.
 func (s *Session) KeepProviderStatus(ctx context.Context, d contract.Decision) (exists bool, err error) {
 	s.decision = d
 	s.NoteForeign()
@@ -167,9 +166,9 @@ func (s *Session) KeepProviderStatus(ctx context.Context, d contract.Decision) (
 	return true, s.keepProviderStatus(ctx, fresh)
 }
 
-// Flush writes the update that was not confirmed onto the item as it is now. If it was written
-// already, the item is gone or the run is not the current one, nothing is left to do. An update that
-// is still not confirmed is kept for the next Flush.
+// Flush writes the unconfirmed update to the current version of the item. If it was already written, the item does not
+// exist or the run is no longer current, Flush does nothing. An update that is still not confirmed is kept for the next
+// Flush.
 func (s *Session) Flush(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,9 +195,8 @@ func (s *Session) flush(ctx context.Context) error {
 	return s.send(ctx, changes, update, conflictRebases)
 }
 
-// StoreLive reads the item and stores the status that change makes of it. It works on copies of its
-// own, because a call that does not return still owns those of another session. It returns nil if
-// nothing was stored.
+// StoreLive reads the item, calls change, and stores the resulting status. It works on its own copies, because a call
+// that does not return still owns those of another session. It returns nil if nothing was stored.
 func (s *Session) StoreLive(ctx context.Context, d contract.Decision, change func(fresh *lsv1alpha1.DeployItem) bool) (*lsv1alpha1.DeployItem, error) {
 	s.decision = d
 	fresh, err := s.readLive(ctx)

@@ -18,12 +18,12 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// conflictRule says what a write does when it meets a change by another client.
+// conflictRule is what a write does after a conflict.
 type conflictRule int
 
 const (
-	conflictGivesUp conflictRule = iota // the attempt ends, the next one decides anew
-	conflictRebases                     // the write is carried over while the run is the same
+	conflictGivesUp conflictRule = iota // the attempt ends, and the next one decides again
+	conflictRebases                     // the write is rebased while the run is the same
 )
 
 // store writes a status, metadata and the user patches in at most two calls. It reports whether
@@ -68,7 +68,7 @@ func (s *Session) store(ctx context.Context, u Update, rule conflictRule) (bool,
 	return true, err
 }
 
-// send sends the changes and, as the rule allows, carries them over to newer versions of the item.
+// send sends the changes and, if the rule allows it, rebases them onto newer versions of the item.
 func (s *Session) send(ctx context.Context, changes itempatch.Changes, update pendingUpdate, rule conflictRule) error {
 	for range maxRebases {
 		left, err := s.sendOnce(ctx, changes)
@@ -94,7 +94,7 @@ func (s *Session) send(ctx context.Context, changes itempatch.Changes, update pe
 	return &writeError{err: fmt.Errorf("gave up after %d conflicts in a row", maxRebases)}
 }
 
-// sendOnce sends the changes and takes over the answer.
+// sendOnce sends the changes and stores the response in the session.
 func (s *Session) sendOnce(ctx context.Context, changes itempatch.Changes) (itempatch.Changes, error) {
 	obj := &lsv1alpha1.DeployItem{}
 	obj.Namespace, obj.Name = s.key.Namespace, s.key.Name
@@ -109,9 +109,9 @@ func (s *Session) sendOnce(ctx context.Context, changes itempatch.Changes) (item
 	return left, err
 }
 
-// rebase reads the item live and applies the update to it, without the status if that is stored
-// already, while the run is the same. Otherwise only what the deployer made known about the target is
-// kept, because losing it could lose track of deployed objects.
+// rebase reads the item from the API server and applies the update to it while the run is the same, without the status
+// if that is already stored. Otherwise it keeps only the provider status and the export reference, because without them
+// deployed objects could be lost track of.
 func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored bool) (itempatch.Changes, error) {
 	s.NoteForeign()
 	mine := s.stored
@@ -132,7 +132,7 @@ func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored
 	}
 	changes, err := diff(fresh, wanted)
 	if err != nil {
-		return itempatch.Changes{}, fmt.Errorf("carry changes over: %w", err)
+		return itempatch.Changes{}, fmt.Errorf("rebase changes: %w", err)
 	}
 	if changes.Status != nil && !contract.SameRun(fresh, mine, s.decision) {
 		return itempatch.Changes{}, s.keepProviderStatus(ctx, fresh)
@@ -141,16 +141,16 @@ func (s *Session) rebase(ctx context.Context, update pendingUpdate, statusStored
 	return changes, nil
 }
 
-// readLive gets the item from the API server. It returns nil if the item is gone or another one. An
-// answer that is older than what is known is an error: it would say that the run is not the current
-// one, or that the item is gone, and neither is true.
+// readLive gets the item from the API server. It returns nil if the item does not exist or was replaced by another one.
+// A response that is older than the known version is an error, because it would falsely suggest that the run is no
+// longer current or the item does not exist.
 func (s *Session) readLive(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
 	fresh := &lsv1alpha1.DeployItem{}
 	o := s.writer.options
 	o.Telemetry.Request(RequestGet)
 	err := o.Live.Get(ctx, s.key, fresh)
 	if err == nil && !s.state.ConfirmRead(fresh.ResourceVersion, o.Clock.Now(), s.read.ResourceVersion, s.stored.ResourceVersion) {
-		return nil, &writeError{err: fmt.Errorf("the API server answered with version %s of the item, which is an old one", fresh.ResourceVersion)}
+		return nil, &writeError{err: fmt.Errorf("the API server returned version %s of the item, which is out of date", fresh.ResourceVersion)}
 	}
 	if apierrors.IsNotFound(err) || err == nil && fresh.UID != s.read.UID {
 		s.state.Released(s.read.UID)
@@ -163,7 +163,7 @@ func (s *Session) readLive(ctx context.Context) (*lsv1alpha1.DeployItem, error) 
 	return fresh, nil
 }
 
-// CheckVersion asks the API server which version of an item is the newest, and lets state judge the answer.
+// CheckVersion asks the API server for the newest version of an item, and lets state judge the response.
 func (w *Writer) CheckVersion(ctx context.Context, key types.NamespacedName, state *itemstate.Item) error {
 	fresh := &lsv1alpha1.DeployItem{}
 	w.options.Telemetry.Request(RequestGet)
@@ -174,8 +174,8 @@ func (w *Writer) CheckVersion(ctx context.Context, key types.NamespacedName, sta
 	return nil
 }
 
-// keepProviderStatus stores provider status and export reference onto a fresh version. It returns an
-// error in any case: errSuperseded if all went well.
+// keepProviderStatus stores provider status and export reference in a fresh version. It always returns an error:
+// errSuperseded after a success.
 func (s *Session) keepProviderStatus(ctx context.Context, fresh *lsv1alpha1.DeployItem) error {
 	mine := &s.working.Status
 	if s.kept != nil {
@@ -194,7 +194,7 @@ func (s *Session) keepProviderStatus(ctx context.Context, fresh *lsv1alpha1.Depl
 	return errSuperseded
 }
 
-// fence asks the API server whether the session works on the stored version.
+// fence checks whether the session works on the stored version.
 func (s *Session) fence(ctx context.Context) error {
 	obj := s.stored.DeepCopy()
 	s.writer.options.Telemetry.Request(RequestFence)

@@ -14,14 +14,14 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// MetadataPatch is what a write changes in the metadata, whatever else is there.
+// MetadataPatch is what a write changes in the metadata. All other metadata stays.
 type MetadataPatch struct {
 	AddFinalizer      bool
 	RemoveFinalizer   bool
 	RemoveAnnotations []string
 }
 
-// apply changes di. It removes an annotation only while it has the value that it had in read.
+// apply changes di. It removes an annotation only if its value is the same as in read.
 func (m MetadataPatch) apply(di, read *lsv1alpha1.DeployItem) {
 	if m.AddFinalizer {
 		controllerutil.AddFinalizer(di, lsv1alpha1.LandscaperFinalizer)
@@ -41,28 +41,27 @@ func (m MetadataPatch) isEmpty() bool {
 	return !m.AddFinalizer && !m.RemoveFinalizer && len(m.RemoveAnnotations) == 0
 }
 
-// Update is the end of an attempt.
+// Update is the outcome of an attempt.
 type Update struct {
 	Decision contract.Decision
 	// Status is the status to store.
 	Status *lsv1alpha1.DeployItemStatus
-	// Metadata is what to change in the metadata.
+	// Metadata is the change of the metadata.
 	Metadata MetadataPatch
-	// IsOutcome is set if Status is the outcome of a call or of a run. After a conflict it is
-	// insisted on.
+	// IsOutcome is set if Status is the outcome of a call or run. After a conflict, Insist applies to it.
 	IsOutcome bool
-	// Replaces is set if the update takes the place of one that was refused. It is carried over after a
-	// conflict even if the start of the run is not stored.
+	// Replaces is set if the update replaces one that was refused. It is rebased after a conflict even if the start of
+	// the run is not stored.
 	Replaces bool
-	// Keep is set if the update must not be lost, because the deployer would do its work twice. If it
-	// is not confirmed, it is kept for Flush.
+	// Keep is set if the update must not be lost, because the deployer would repeat its work. If it is not confirmed,
+	// it is kept for Flush.
 	Keep bool
 }
 
-// pendingUpdate is what a write makes of the item. After a conflict it is applied to the newer version.
+// pendingUpdate is the update of a write. After a conflict it is applied to the newer version.
 type pendingUpdate struct {
 	own           itempatch.Changes            // the part of the library
-	outcomeStatus *lsv1alpha1.DeployItemStatus // nil if the write is no outcome
+	outcomeStatus *lsv1alpha1.DeployItemStatus // nil if the write is not an outcome
 	metadata      MetadataPatch
 	userPatches   []*patch.Patch // on top of both
 }
@@ -71,11 +70,11 @@ type pendingUpdate struct {
 func (u pendingUpdate) on(s *Session, fresh *lsv1alpha1.DeployItem) (*lsv1alpha1.DeployItem, error) {
 	changed, err := u.own.On(fresh)
 	if err != nil {
-		return nil, fmt.Errorf("carry changes over: %w", err)
+		return nil, fmt.Errorf("rebase changes: %w", err)
 	}
 	own, isItem := changed.(*lsv1alpha1.DeployItem)
 	if !isItem {
-		return nil, fmt.Errorf("carry changes over: %T is no deploy item", changed)
+		return nil, fmt.Errorf("rebase changes: %T is not a deploy item", changed)
 	}
 	if u.own.Status != nil {
 		guard.Insist(u.outcomeStatus, &own.Status, s.decision)
@@ -85,7 +84,8 @@ func (u pendingUpdate) on(s *Session, fresh *lsv1alpha1.DeployItem) (*lsv1alpha1
 	return s.patches.on(s.raw, own, u.userPatches, s.decision.Revision)
 }
 
-// on applies user patches on top of the part of the library. Their functions see raw, the stored body. It drops patches that cannot be applied.
+// on applies user patches after the library's changes. Their functions see raw, the stored body. It drops patches that
+// cannot be applied.
 func (p *userPatches) on(raw map[string]any, own *lsv1alpha1.DeployItem, users []*patch.Patch, revision contract.Revision) (*lsv1alpha1.DeployItem, error) {
 	if len(users) == 0 {
 		return own, nil
@@ -100,13 +100,13 @@ func (p *userPatches) on(raw map[string]any, own *lsv1alpha1.DeployItem, users [
 	return wanted, nil
 }
 
-// halfWritten is the item between the two calls of a write: the status is stored, the metadata is not.
+// halfWritten returns the item between the two calls of a write: the status is stored, and the metadata is not.
 func halfWritten(stored, wanted *lsv1alpha1.DeployItem) *lsv1alpha1.DeployItem {
 	return &lsv1alpha1.DeployItem{ObjectMeta: stored.ObjectMeta, Status: wanted.Status}
 }
 
-// withStatus returns base with another status. They share the spec. What the revision does not allow is taken back, sizes
-// are bounded, and a provider status that cannot be stored is never written. A stored one is removed.
+// withStatus returns base with another status; both share the spec. It reverts what the revision does not allow and
+// limits sizes. A provider status that cannot be stored is never written, and a stored one is removed.
 func withStatus(base *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus, revision contract.Revision) *lsv1alpha1.DeployItem {
 	wanted := &lsv1alpha1.DeployItem{TypeMeta: base.TypeMeta, Spec: base.Spec}
 	base.ObjectMeta.DeepCopyInto(&wanted.ObjectMeta)
@@ -125,7 +125,7 @@ func Changes(stored *lsv1alpha1.DeployItem, status *lsv1alpha1.DeployItemStatus,
 	return err != nil || !changes.Empty()
 }
 
-// diff compares two versions of an item without their specs, which are the same and may be large.
+// diff compares two versions of an item without their specs, which are equal and may be large.
 func diff(before, after *lsv1alpha1.DeployItem) (itempatch.Changes, error) {
 	return itempatch.Diff(withoutSpec(before), withoutSpec(after))
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// EnsureCopy makes the working copy, unless there is one, and returns it.
+// EnsureCopy returns the working copy and creates it if necessary.
 func (s *Session) EnsureCopy() *lsv1alpha1.DeployItem {
 	if s.working == s.read {
 		s.working = s.read.DeepCopy()
@@ -26,10 +26,10 @@ func (s *Session) EnsureCopy() *lsv1alpha1.DeployItem {
 	return s.working
 }
 
-// Snapshot remembers what user code must not change from now on.
+// Snapshot saves what user code must not change from now on.
 func (s *Session) Snapshot() { s.protected = s.working.Status.DeepCopy() }
 
-// UserCopy returns the working copy for user code and a context with the patch that takes notes.
+// UserCopy returns the working copy for user code, and a context with the running patch.
 func (s *Session) UserCopy(ctx context.Context) (context.Context, *lsv1alpha1.DeployItem) {
 	s.EnsureCopy()
 	if s.protected == nil {
@@ -38,25 +38,25 @@ func (s *Session) UserCopy(ctx context.Context) (context.Context, *lsv1alpha1.De
 	return patch.NewContext(ctx, &s.patches.noted), s.working
 }
 
-// Restore undoes what user code must not change on the working copy. A changed spec is an error that
-// names the path, because it would start the item anew. So is a patch that cannot be applied.
+// Restore reverts what user code must not change in the working copy. A changed spec is an error with its path, because
+// it would restart the item. A patch that cannot be applied is an error too.
 func (s *Session) Restore(ctx context.Context, log logr.Logger, who string) error {
 	guard.Protect(s.protected, &s.working.Status)
 	if !equality.Semantic.DeepEqual(s.working.ObjectMeta, s.stored.ObjectMeta) {
 		log.V(1).Info("metadata changed in memory is dropped", "by", who)
 		s.stored.ObjectMeta.DeepCopyInto(&s.working.ObjectMeta)
 	}
-	// The first comparison knows bytes; the second takes a configuration byte by byte, which is milliseconds.
+	// DeepEqual is fast. Semantic.DeepEqual compares a configuration byte by byte, which takes milliseconds.
 	if reflect.DeepEqual(s.working.Spec, s.read.Spec) || equality.Semantic.DeepEqual(s.working.Spec, s.read.Spec) {
 		return s.checkPatches(ctx, log, who)
 	}
 	path := specPath(s.read, s.working)
 	s.read.Spec.DeepCopyInto(&s.working.Spec)
-	return lserrors.NewError("CheckDeployItem", "SpecChanged", fmt.Sprintf("%s changed %s, which no deployer may do", who, path),
+	return lserrors.NewError("CheckDeployItem", "SpecChanged", fmt.Sprintf("%s changed %s, which a deployer must not do", who, path),
 		lsv1alpha1.ErrorInternalProblem)
 }
 
-// checkPatches drops user patches that cannot be applied and returns why.
+// checkPatches drops user patches that cannot be applied and returns the reason.
 func (s *Session) checkPatches(ctx context.Context, log logr.Logger, who string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *Session) checkPatches(ctx context.Context, log logr.Logger, who string)
 	return RefusedPatch(err)
 }
 
-// specPath names where two specs differ.
+// specPath returns the path at which two specs differ.
 func specPath(stored, changed *lsv1alpha1.DeployItem) string {
 	probe := stored.DeepCopy()
 	changed.Spec.DeepCopyInto(&probe.Spec)
@@ -83,10 +83,10 @@ func specPath(stored, changed *lsv1alpha1.DeployItem) string {
 	return "spec"
 }
 
-// Changed reports whether there is a working copy or a patch, so that there may be something to write.
+// Changed reports whether there is a working copy or a patch, so that a write may be needed.
 func (s *Session) Changed() bool { return s.working != s.read || s.patches.pending() }
 
-// DropUserChanges drops what user code put into the status and noted in patches.
+// DropUserChanges drops the changes of user code in the status and in patches.
 func (s *Session) DropUserChanges() {
 	s.patches.drop()
 	if s.working != s.read {
@@ -94,7 +94,7 @@ func (s *Session) DropUserChanges() {
 	}
 }
 
-// setStored makes an answer the stored version. The working copy takes over its metadata.
+// setStored makes a response the stored version. The working copy gets its metadata.
 func (s *Session) setStored(obj *lsv1alpha1.DeployItem) {
 	obj.ManagedFields = nil
 	s.state.Wrote(obj)
@@ -104,9 +104,8 @@ func (s *Session) setStored(obj *lsv1alpha1.DeployItem) {
 	}
 }
 
-// takeOverPatches takes over into the working copy what the user patches made of the stored status.
-// Phase and error are what the deployer set in memory, and a provider status that is the same stays
-// the same object.
+// takeOverPatches copies the effect of the user patches on the stored status to the working copy. Phase and error stay
+// as the deployer set them in memory, and an equal provider status stays the same object.
 func takeOverPatches(stored, working *lsv1alpha1.DeployItem) {
 	mine := working.Status
 	stored.Status.DeepCopyInto(&working.Status)

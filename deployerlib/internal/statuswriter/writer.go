@@ -22,7 +22,7 @@ import (
 const (
 	maxRebases = 5 // rebases of one write after conflicts
 
-	// WriteTimeout bounds one write with its rebases.
+	// WriteTimeout limits one write with its rebases.
 	WriteTimeout = 30 * time.Second
 )
 
@@ -32,17 +32,18 @@ const (
 	RequestFence = "fence"
 )
 
-// Telemetry takes note of what a Writer is about to send.
+// Telemetry observes what a Writer is about to send.
 type Telemetry interface {
 	// Request is called before a request that changes nothing.
 	Request(name string)
 	// Write is called before a write.
 	Write(item types.NamespacedName, changes itempatch.Changes)
-	// MissingRight is called after a write that failed because the resource can neither be patched nor updated.
+	// MissingRight is called after a write that failed because neither a patch nor an update of the resource is
+	// allowed.
 	MissingRight(resource string)
 }
 
-// Options configure a Writer. All fields are required.
+// Options configures a Writer. All fields are required.
 type Options struct {
 	Client    client.Client // writes
 	Live      client.Reader // reads from the API server
@@ -56,33 +57,33 @@ type Writer struct{ options Options }
 // New returns a Writer.
 func New(o Options) *Writer { return &Writer{options: o} }
 
-// Open returns a Session for a version of an item, which is shared and is not changed.
+// Open returns a Session for a version of an item. The version is shared and not changed.
 func (w *Writer) Open(state *itemstate.Item, read *lsv1alpha1.DeployItem) *Session {
 	return &Session{writer: w, state: state, key: client.ObjectKeyFromObject(read), read: read, stored: read, working: read}
 }
 
-// ErrSuperseded indicates that the run is not the current one any more.
+// ErrSuperseded indicates that the run is no longer the current one.
 var ErrSuperseded = errors.New("the job of this call is no longer the current one")
 
 var (
-	// errSuperseded ends a write whose run is not the current one.
+	// errSuperseded ends a write whose run is no longer current.
 	errSuperseded = fmt.Errorf("deployerlib: %w", ErrSuperseded)
 	// errConflict ends a start that met a change by another client. The next attempt sees the change.
 	errConflict = fmt.Errorf("the item changed while its run was being started: %w", ErrSuperseded)
 )
 
-// ResultKind says what became of a write.
+// ResultKind classifies the result of a write.
 type ResultKind int
 
 // The kinds of results.
 const (
-	// ResultStored means that the item is as it should be, or gone.
+	// ResultStored means that the item is up to date, or does not exist.
 	ResultStored ResultKind = iota
-	// ResultSuperseded means that the item changed and the next attempt has to look at it.
+	// ResultSuperseded means that the item changed and the next attempt must handle it.
 	ResultSuperseded
-	// ResultRefused means that the API server, or a check before the write, said no.
+	// ResultRefused means that the API server, or a check before the write, refused it.
 	ResultRefused
-	// ResultUnconfirmed means that the API server did not answer, or did not confirm the write.
+	// ResultUnconfirmed means that the API server did not respond or did not confirm the write.
 	ResultUnconfirmed
 )
 
@@ -119,12 +120,13 @@ func IsWriteError(err error) bool {
 	return ok
 }
 
-// isRefusal reports whether the API server understood a write and said no.
+// isRefusal reports whether the API server received a write and refused it.
 func isRefusal(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || patch.Permanent(err)
 }
 
-// refused is the error of a write. The text may have quoted the item, and with it the secrets of its configuration.
+// refused returns the error of a write without text that may quote the item, because that may contain secrets of its
+// configuration.
 func refused(item *lsv1alpha1.DeployItem, err error) *writeError {
 	if config := item.Spec.Configuration; config != nil && len(config.Raw) > 0 {
 		err = redact.Error(err, config.Raw)

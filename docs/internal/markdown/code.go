@@ -9,9 +9,9 @@ import (
 
 // Block is a code block of a markdown file.
 type Block struct {
-	// Line is where the code begins, counted from 1.
+	// Line is the number of the first line of the code, counted from 1.
 	Line int
-	// Code are its lines.
+	// Code is the lines of the block.
 	Code []string
 }
 
@@ -38,8 +38,8 @@ func Blocks(doc string, languages ...string) []Block {
 	return blocks
 }
 
-// Copied reports whether the code stands in a source as it is, apart from the
-// indentation that all of its lines share.
+// Copied reports whether the code is contained in source unchanged, apart from an indentation that all of its lines
+// share.
 func Copied(code []string, source string) bool {
 	if len(code) == 0 {
 		return false
@@ -53,7 +53,7 @@ func Copied(code []string, source string) bool {
 	return false
 }
 
-// same compares line by line; empty lines have no indentation.
+// same compares line by line. Empty lines need no indentation.
 func same(lines, code []string, indent string) bool {
 	if len(lines) < len(code) {
 		return false

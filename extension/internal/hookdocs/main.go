@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command hookdocs writes the table of hook points into docs/hooks.md. It is run by go generate.
+// Command hookdocs writes the table of hook points to docs/hooks.md. It is run by go generate.
 package main
 
 import (
@@ -36,7 +36,7 @@ func run(args []string) error {
 	return os.WriteFile(args[0], out, 0o644)
 }
 
-// render returns the document with the table between the markers made anew.
+// render returns doc with the table between the markers replaced.
 func render(doc []byte) ([]byte, error) {
 	head, rest, foundBegin := bytes.Cut(doc, []byte(begin))
 	_, tail, foundEnd := bytes.Cut(rest, []byte(end))

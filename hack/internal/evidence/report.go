@@ -29,12 +29,13 @@ type Report struct {
 // module is the beginning of the import paths of this repository.
 const module = "github.com/deployerkit/deployerkit/"
 
-// naming finds IDs in brackets, one or several: [L1] or [L1, C2]. go test replaces spaces by underscores.
+// naming matches one or several IDs in brackets: [L1] or [L1, C2]. go test replaces spaces by underscores.
 var naming = regexp.MustCompile(`\[([A-Z][a-z]?[0-9]+(?:,[ _]?[A-Z][a-z]?[0-9]+)*)\]`)
 
-// NewReport returns the report of a package. tests are the tests that passed, as go test names them, and specs those of
-// Ginkgo: the texts of their containers and their own. The proof has the name of the test function, or the text of the
-// spec or container that names the ID. Names of subtests are left out: tables make hundreds of them, some from values.
+// NewReport returns the report of a package. tests are the names of the tests that passed, as go test prints them.
+// specs are those of Ginkgo: the texts of their containers and their own. The name of a proof is that of the test
+// function, or the text of the spec or container with the ID. Names of subtests are omitted, because tables have
+// hundreds of them, some with values.
 func NewReport(importPath string, tests []string, specs [][]string) Report {
 	r := Report{Package: strings.TrimPrefix(importPath, module)}
 	for _, test := range tests {
@@ -60,7 +61,7 @@ func (r *Report) add(text, test string) {
 	}
 }
 
-// Write writes the report into a directory, instead of an earlier one of the same package.
+// Write writes the report to a directory and replaces an earlier one of the same package.
 func (r Report) Write(dir string) error {
 	data, err := json.MarshalIndent(r, "", "\t")
 	if err != nil {
@@ -69,8 +70,7 @@ func (r Report) Write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, url.PathEscape(r.Package)+".json"), data, 0o644)
 }
 
-// Collect reads the reports in a directory.
-// Errors: a report cannot be read, or there is none.
+// Collect reads the reports in a directory. It returns an error if a report cannot be read or if there is none.
 func Collect(dir string) ([]Report, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil || len(paths) == 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testjson reads what `go test -json` prints, and the JSON reports of Ginkgo.
+// Package testjson parses the output of `go test -json` and the JSON reports of Ginkgo.
 package testjson
 
 import (
@@ -19,15 +19,14 @@ import (
 type Event struct {
 	Action      string
 	Package     string
-	ImportPath  string // instead of Package in build output
+	ImportPath  string // replaces Package in build output
 	Test        string
 	Output      string
 	Elapsed     float64
 	FailedBuild string
 }
 
-// Read calls event for each event, and other for each line that is not an event.
-// Errors: the reader fails.
+// Read calls event for each event, and other for each line that is not an event. It returns the error of the reader.
 func Read(r io.Reader, event func(Event), other func(line string)) error {
 	lines := bufio.NewReader(r)
 	for {
@@ -51,7 +50,7 @@ func Read(r io.Reader, event func(Event), other func(line string)) error {
 // Specs counts the specs of a Ginkgo suite.
 type Specs struct {
 	Passed, Failed int
-	// Skipped counts the pending ones too.
+	// Skipped includes pending specs.
 	Skipped int
 }
 
@@ -61,7 +60,7 @@ var (
 	ginkgoSummary = regexp.MustCompile(`-- (\d+) Passed \| (\d+) Failed \| (\d+) Pending \| (\d+) Skipped`)
 )
 
-// Specs reads the line that ends a Ginkgo suite. It reports whether the output is that line.
+// Specs parses the last line of a Ginkgo suite. It reports whether the output is that line.
 func (e Event) Specs() (Specs, bool) {
 	m := ginkgoSummary.FindStringSubmatch(ansi.ReplaceAllString(e.Output, ""))
 	if m == nil {
@@ -69,12 +68,12 @@ func (e Event) Specs() (Specs, bool) {
 	}
 	var n [4]int
 	for i := range n {
-		n[i], _ = strconv.Atoi(m[i+1]) // the pattern matches digits only
+		n[i], _ = strconv.Atoi(m[i+1]) // the pattern matches only digits
 	}
 	return Specs{Passed: n[0], Failed: n[1], Skipped: n[2] + n[3]}, true
 }
 
-// FailedSpec returns the spec that the output names as failed. It is empty if the output is something else.
+// FailedSpec returns the name of a failed spec in the output, or "" if there is none.
 func (e Event) FailedSpec() string {
 	m := ginkgoFailure.FindStringSubmatch(ansi.ReplaceAllString(e.Output, ""))
 	if m == nil {
@@ -83,9 +82,8 @@ func (e Event) FailedSpec() string {
 	return m[1]
 }
 
-// PassedSpecs reads a JSON report of Ginkgo. For each spec that passed it returns the texts of its containers, outermost
-// first, and its own text.
-// Errors: the file cannot be read or is not a report.
+// PassedSpecs reads a JSON report of Ginkgo. For each spec that passed it returns the texts of its containers,
+// outermost first, and its own text. It returns an error if the file cannot be read or is not a report.
 func PassedSpecs(path string) ([][]string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget divides memory between the answers of all targets.
+// Package budget divides memory between the responses of all targets.
 package budget
 
 import (
@@ -12,19 +12,20 @@ import (
 	"sync"
 )
 
-// Owner is the namespace and the target that a part of a budget is used for.
+// Owner is the namespace and the target for which a part of a budget is used.
 type Owner struct{ Namespace, Target string }
 
-// Budget is an amount of memory that all targets share. When memory is released, the namespace that holds least is served
-// first, then the target that holds least, then the claim that has waited longest. It is safe for concurrent use.
+// Budget is an amount of memory that all targets share. Released memory goes first to the namespace that holds the
+// least, then to the target that holds the least, then to the claim that has waited longest. A Budget is safe for
+// concurrent use.
 type Budget struct {
-	use, hint string // what the answers wait for, and how to raise the total
+	use, hint string // what the responses wait for, and how to raise the total
 	total     int64
 
 	mu      sync.Mutex
 	used    int64
 	held    map[Owner]int64
-	spaces  map[string]int64 // what is held by namespace
+	spaces  map[string]int64 // held amount by namespace
 	waiting []*Claim
 	waits   int64
 }
@@ -37,12 +38,13 @@ type Claim struct {
 	given  chan struct{}
 }
 
-// New returns a budget of total bytes. Its errors name use, such as "read", and hint, which says how to raise the total.
+// New returns a budget of total bytes. Its errors contain use, such as "read", and hint, which says how to raise the
+// total.
 func New(use, hint string, total int64) *Budget {
 	return &Budget{use: use, hint: hint, total: total, held: map[Owner]int64{}, spaces: map[string]int64{}}
 }
 
-// exhaustedError is the error of an answer that waited in vain for its part of a budget. Its target is not to blame.
+// exhaustedError is the error of a response that waited in vain for a part of a budget. The target did not cause it.
 type exhaustedError struct {
 	b     *Budget
 	cause error
@@ -55,14 +57,14 @@ func (e *exhaustedError) Error() string {
 
 func (e *exhaustedError) Unwrap() error { return e.cause }
 
-// IsExhausted reports whether an error is that of a claim that waited in vain.
+// IsExhausted reports whether err is the error of a claim that waited in vain.
 func IsExhausted(err error) bool {
 	_, is := errors.AsType[*exhaustedError](err)
 	return is
 }
 
-// Claim waits for a part of the budget, until ctx ends. A claim of more than the total gets all of it.
-// Errors: see IsExhausted.
+// Claim waits until ctx is done for a part of the budget. If amount exceeds the total, the claim gets all of it. If ctx
+// is done first, the error is one for which IsExhausted returns true.
 func (b *Budget) Claim(ctx context.Context, who Owner, amount int64) (*Claim, error) {
 	c := &Claim{b: b, who: who, amount: min(amount, b.total), given: make(chan struct{})}
 	b.mu.Lock()
@@ -88,7 +90,7 @@ func (b *Budget) Claim(ctx context.Context, who Owner, amount int64) (*Claim, er
 	return nil, &exhaustedError{b: b, cause: context.Cause(ctx)}
 }
 
-// serve gives to those who wait, as long as the next one fits. The lock is held.
+// serve grants waiting claims while the next one fits. The caller holds the lock.
 func (b *Budget) serve() {
 	for len(b.waiting) > 0 {
 		next := slices.MinFunc(b.waiting, func(x, y *Claim) int {
@@ -103,7 +105,7 @@ func (b *Budget) serve() {
 	}
 }
 
-// give changes what is held. The lock is held.
+// give changes the held amount. The caller holds the lock.
 func (b *Budget) give(c *Claim, amount int64) {
 	b.used += amount
 	b.held[c.who] += amount
@@ -116,7 +118,7 @@ func (b *Budget) give(c *Claim, amount int64) {
 	}
 }
 
-// Release gives the claim back. Further calls do nothing.
+// Release returns the claim to the budget. Further calls do nothing.
 func (c *Claim) Release() {
 	if c == nil {
 		return
@@ -131,7 +133,7 @@ func (c *Claim) Release() {
 	c.b.serve()
 }
 
-// State returns how much is used, and how many claims had to wait.
+// State returns the used amount, and how many claims had to wait so far.
 func (b *Budget) State() (used, waits int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,11 +9,11 @@ import (
 
 type holdKey struct{}
 
-// Hold collects the claims of the answers to one call.
+// Hold collects the claims of the responses to one call.
 type Hold struct {
 	mu     sync.Mutex
 	claims []*Claim
-	size   int64 // of all answers, in bytes
+	size   int64 // of all responses, in bytes
 	ended  bool
 }
 
@@ -23,13 +23,13 @@ func WithHold(ctx context.Context) (context.Context, *Hold) {
 	return context.WithValue(ctx, holdKey{}, h), h
 }
 
-// HoldOf returns the hold of a context, nil if it has none.
+// HoldOf returns the hold of a context, or nil if it has none.
 func HoldOf(ctx context.Context) *Hold {
 	h, _ := ctx.Value(holdKey{}).(*Hold)
 	return h
 }
 
-// Add adds an answer of so many bytes and its claim, which may be nil. After Release, the claim is given back at once.
+// Add adds a response of size bytes and its claim, which may be nil. After Release, Add releases the claim immediately.
 func (h *Hold) Add(c *Claim, size int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -41,14 +41,14 @@ func (h *Hold) Add(c *Claim, size int) {
 	h.claims = append(h.claims, c)
 }
 
-// Size returns the size of all answers in bytes.
+// Size returns the size of all responses in bytes.
 func (h *Hold) Size() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.size
 }
 
-// Release gives all claims back.
+// Release releases all claims.
 func (h *Hold) Release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

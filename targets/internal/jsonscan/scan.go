@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jsonscan estimates what decoding JSON takes, before it is decoded.
+// Package jsonscan estimates the memory that decoding JSON takes, before it is decoded.
 package jsonscan
 
-// What decoding takes at most, in bytes: of an object, of each of its members, and of other values, measured with
-// unstructured and with typed objects. Text is there up to three times.
+// The largest memory that decoding takes, in bytes: for an object, for each of its members, and for other values. It
+// was measured with unstructured and typed objects. Text is stored up to three times.
 const (
 	costOfObject = 350
 	costOfValue  = 64
 	costOfByte   = 3
 )
 
-// Scan reads JSON byte by byte. It does not check the syntax: text that is not JSON ends in an error of the decoder, which
-// takes no more memory.
+// Scan reads JSON byte by byte. It does not check the syntax: for text that is not JSON, the decoder fails without
+// using more memory.
 type Scan struct {
-	// Bytes is how many bytes were read.
+	// Bytes is the number of bytes read.
 	Bytes int64
-	// Depth is how deep the values are nested.
+	// Depth is the nesting depth of the values.
 	Depth int
-	// Event is the member "type" of the outermost object, or EventUnknown if it may be any event.
+	// Event is the value of the member "type" of the outermost object, or EventUnknown if it may be any event.
 	Event string
 
 	objects, values int64
@@ -27,10 +27,10 @@ type Scan struct {
 	quoted, escaped bool
 	began           bool
 
-	// A member name or a text of the outermost object.
+	// A member name or a string of the outermost object.
 	word    [8]byte
 	length  int
-	foreign bool // the word does not fit, or has an escape
+	foreign bool // the word is too long or has an escape sequence
 	isType  bool
 }
 
@@ -92,14 +92,14 @@ func (s *Scan) inText(c byte) {
 	}
 }
 
-// Kinds of events. EventUnknown stands for one that is not spelled plainly.
+// Kinds of events. EventUnknown is a kind that is written with escape sequences.
 const (
 	EventAdded   = "ADDED"
 	EventError   = "ERROR"
 	EventUnknown = "?"
 )
 
-// Cost is how many bytes decoding takes at most.
+// Cost returns the largest number of bytes that decoding takes.
 func (s *Scan) Cost() int64 {
 	return s.Bytes*costOfByte + s.objects*costOfObject + s.values*costOfValue
 }

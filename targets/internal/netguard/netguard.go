@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package netguard keeps connections away from addresses that only the deployer can reach: loopback, link-local and metadata
+// Package netguard blocks connections to addresses that only the deployer can reach: loopback, link-local and metadata
 // addresses, and the API server of its own cluster.
 package netguard
 
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// metadataServers of cloud providers that are not link-local, and what stands around them.
+// metadataServers are the addresses of metadata servers that are not link-local, with their surrounding ranges.
 var metadataServers = []netip.Prefix{
 	netip.MustParsePrefix("fd00:ec2::/32"),          // Amazon
 	netip.MustParsePrefix("fd20:ce::254/128"),       // Google
@@ -25,15 +25,15 @@ var metadataServers = []netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"),       // Azure
 }
 
-// tunnels are the prefixes of addresses that lead to an IPv4 address in a way that only the network knows: NAT64 with a
-// local prefix, 6to4 and Teredo.
+// tunnels are the prefixes of addresses that lead to an IPv4 address that only the network knows: NAT64 with a local
+// prefix, 6to4 and Teredo.
 var tunnels = []netip.Prefix{netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32")}
 
-// nat64 are the prefixes that wrap an IPv4 address into the last four bytes of an IPv6 address.
+// nat64 are the prefixes of IPv6 addresses whose last four bytes are an IPv4 address.
 var nat64 = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96"), netip.MustParsePrefix("::ffff:0:0:0/96")}
 
-// IsPrivateHost reports whether a host, as it is spelled in a URL, is one that only the deployer can reach. What a name
-// resolves to is for Dial to check.
+// IsPrivateHost reports whether a host in a URL is one that only the deployer can reach. It does not resolve names;
+// Dial checks the addresses.
 func IsPrivateHost(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	addr, err := netip.ParseAddr(host)
@@ -48,8 +48,8 @@ func isPrivateName(host string) bool {
 	return strings.HasSuffix(host, ".localhost") || strings.HasPrefix(host, "kubernetes.default.svc.")
 }
 
-// Dial returns a function that connects to addresses that not only the deployer can reach. It checks the address after the
-// name was resolved, so that DNS cannot get around it, and returns refused for others.
+// Dial returns a function that connects only to addresses that others than the deployer can reach too, and returns
+// refused for all others. It checks the resolved address, so that DNS cannot circumvent the check.
 func Dial(refused error) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return dialer(newGuard(refused).control)
 }
@@ -66,7 +66,7 @@ func dialer(control func(context.Context, string, string, syscall.RawConn) error
 
 type guard struct {
 	refused   error
-	inCluster netip.Addr // of the deployer's own API server; the zero value equals no address
+	inCluster netip.Addr // of the deployer's own API server; the zero value matches no address
 }
 
 func newGuard(refused error) *guard {
@@ -77,7 +77,7 @@ func newGuard(refused error) *guard {
 	return g
 }
 
-// control is called for each address before a connection to it is made.
+// control is called for each address before a connection is made.
 func (g *guard) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil || g.refuses(addr.Addr()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pacer slows watches down that end early.
+// Package pacer delays watches that keep ending early.
 package pacer
 
 import (
@@ -14,36 +14,38 @@ import (
 )
 
 const (
-	// shortWatch is how long a watch must go on, at least, to count as one that works.
+	// shortWatch is the shortest duration of a watch that counts as working.
 	shortWatch = 30 * time.Second
-	// firstWatchPause and mostWatchPause bound the pause after a watch that did not work. It doubles each time.
+	// firstWatchPause and mostWatchPause are the shortest and the longest pause after a watch that did not work. The
+	// pause doubles each time.
 	firstWatchPause = time.Second
 	mostWatchPause  = 30 * time.Second
-	// watchStarts is how often one watch may be opened at once, whatever its end; after that, once a second.
+	// watchStarts is how often a watch may be opened without a pause, however it ends. After that, it may be opened
+	// once a second.
 	watchStarts = 30
-	// watchesKnown bounds the memory.
+	// watchesKnown limits the number of watches that are remembered.
 	watchesKnown = 2000
 )
 
-// Pacer slows watches down that end early, for whatever reason. After some reasons client-go itself does not wait. It is
-// safe for concurrent use.
+// Pacer delays watches that keep ending early, because client-go does not wait after every cause. It is safe for
+// concurrent use.
 type Pacer struct {
 	mu      sync.Mutex
-	watches *lru.Cache // by what is watched; of *pace
+	watches *lru.Cache // by watch; values are *pace
 }
 
-// pace is what is known of one watch.
+// pace is the state of one watch.
 type pace struct {
 	starts *rate.Limiter
 	pause  time.Duration
 	next   time.Time
 }
 
-// New returns a Pacer that knows no watch.
+// New returns an empty Pacer.
 func New() *Pacer { return &Pacer{watches: lru.New(watchesKnown)} }
 
-// WatchOf identifies what a request watches. Requests that differ only in where the watch begins, or in how long it takes,
-// are the same watch.
+// WatchOf returns an identifier of what a request watches. Requests that differ only in the version at which the watch
+// begins, or in its duration, have the same identifier.
 func WatchOf(req *http.Request) string {
 	query := req.URL.Query()
 	for _, name := range []string{"resourceVersion", "timeoutSeconds", "timeout", "allowWatchBookmarks", "resourceVersionMatch"} {
@@ -71,7 +73,7 @@ func (p *Pacer) begin(watch string, now time.Time) time.Duration {
 	return max(it.next.Sub(now), it.starts.ReserveN(now, 1).DelayFrom(now), 0)
 }
 
-// End records how a watch ended: failed unless it was the client that ended it.
+// End records the end of a watch. failed is false if the client ended it.
 func (p *Pacer) End(watch string, began, now time.Time, failed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package secretcache keeps the secrets that were read last.
+// Package secretcache caches secrets.
 package secretcache
 
 import (
@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// MaxSecrets is how many secrets are kept. The least recently used one is dropped first.
+	// MaxSecrets is the number of secrets that are kept. If there are more, the least recently used one is dropped.
 	MaxSecrets = 500
-	// maxBytes bounds the memory that they take.
+	// maxBytes limits their total size.
 	maxBytes = 32 << 20
 )
 
-// Cache keeps the secrets that were read last. It is safe for concurrent use.
+// Cache holds the most recently used secrets. It is safe for concurrent use.
 type Cache struct {
 	mu     sync.Mutex
 	byName map[types.NamespacedName]*list.Element
-	recent *list.List // of *Secret, the one used last in front
+	recent *list.List // values are *Secret, the most recently used one first
 	bytes  int
 }
 
-// Secret is a secret that was read. It is immutable.
+// Secret is a secret in the cache. It is immutable.
 type Secret struct {
 	// Data is the content of the secret.
 	Data map[string][]byte
-	// At is when the secret was read.
+	// At is the time at which the secret was read.
 	At time.Time
 
 	name  types.NamespacedName
@@ -55,7 +55,7 @@ func (s *Cache) Get(name types.NamespacedName) *Secret {
 	return known
 }
 
-// Add keeps a secret, and drops others if they are too many or too large together.
+// Add adds a secret, and drops others if there are too many or they are too large together.
 func (s *Cache) Add(name types.NamespacedName, data map[string][]byte, at time.Time) {
 	secret := &Secret{name: name, Data: data, At: at}
 	for key, value := range data {
@@ -78,7 +78,7 @@ func (s *Cache) Remove(name types.NamespacedName) {
 	s.drop(s.byName[name])
 }
 
-// drop removes an element, which may be nil. The lock is held.
+// drop removes an element, which may be nil. The caller holds the lock.
 func (s *Cache) drop(kept *list.Element) {
 	if kept == nil {
 		return

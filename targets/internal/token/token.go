@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package token creates tokens of service accounts and keeps them fresh.
+// Package token creates tokens of service accounts and renews them.
 package token
 
 import (
@@ -18,41 +18,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ErrAccepted is the error of a token that the server that issued it accepts, too.
+// ErrAccepted is the error of a token that is also valid at the server that issued it.
 var ErrAccepted = errors.New("the token could be used at the server that issued it")
 
-// Options say which tokens a Source creates.
+// Options configures a Source.
 type Options struct {
 	// Account is the service account.
 	Account types.NamespacedName
-	// Audience is what the tokens are for. Without one, they are for the server that issues them.
+	// Audience is the audience of the tokens. If it is empty, they are for the server that issues them.
 	Audience []string
-	// Expiration is how long the tokens are requested to be valid, in seconds.
+	// Expiration is the requested lifetime of the tokens in seconds.
 	Expiration int64
-	// Review makes the source ask the server that issued a token whether it accepts it, and refuse such a token.
+	// Review makes the source check each token at the server that issued it, and reject a token that the server
+	// accepts.
 	Review bool
 }
 
-// Source keeps a token of a service account fresh. It is safe for concurrent use.
+// Source provides a valid token of a service account. It is safe for concurrent use.
 type Source struct {
 	c   client.Client // of the Landscaper cluster
 	clk clock.PassiveClock
 	o   Options
 
 	mu      sync.Mutex
-	turn    chan struct{} // holds an element while a token is created
+	turn    chan struct{} // contains an element while a token is created
 	current string
-	renew   time.Time // create a new one from here on
+	renew   time.Time // when to create a new one
 	expires time.Time
 }
 
-// New returns a source that creates tokens through c.
+// New returns a source that creates tokens with c.
 func New(c client.Client, clk clock.PassiveClock, o Options) *Source {
 	return &Source{c: c, clk: clk, o: o, turn: make(chan struct{}, 1)}
 }
 
-// Token returns a token that is valid for a while. A new one is created after four fifths of its life; if that
-// fails, the old one serves until it expires.
+// Token returns a valid token. It creates a new one after four fifths of the token's lifetime. If that fails, it
+// returns the old one until it expires.
 func (s *Source) Token(ctx context.Context) (string, error) {
 	if token, fresh := s.Known(); fresh {
 		return token, nil
@@ -74,7 +75,7 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 	return token, err
 }
 
-// Known returns the token unless it has expired, and whether it need not be renewed.
+// Known returns the token unless it has expired, and reports whether it need not be renewed yet.
 func (s *Source) Known() (token string, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +86,7 @@ func (s *Source) Known() (token string, fresh bool) {
 	return s.current, now.Before(s.renew)
 }
 
-// Forget makes the next call create a token, unless it has one that is not the refused one.
+// Forget makes the next call create a token, unless the current one is not the refused one.
 func (s *Source) Forget(refused string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,9 +122,9 @@ func (s *Source) create(ctx context.Context) (string, error) {
 	return token, nil
 }
 
-// mustBeForeign refuses a token that the Landscaper's own API server accepts: the target could use it there. That the server
-// accepts it for the audience that was asked for proves that its refusal without one is about the audience, and not
-// about a service account that it does not know yet.
+// mustBeForeign returns an error for a token that the Landscaper's own API server accepts, because the target could use
+// it there. It first checks that the server accepts the token for its audience. This proves that a rejection without an
+// audience is due to the audience, and not to a service account that the server does not know yet.
 func (s *Source) mustBeForeign(ctx context.Context, token string) error {
 	forTarget, err := s.accepted(ctx, token, s.o.Audience)
 	if err != nil {
@@ -142,7 +143,7 @@ func (s *Source) mustBeForeign(ctx context.Context, token string) error {
 	return nil
 }
 
-// accepted asks the Landscaper's API server; no audience stands for its own.
+// accepted asks the Landscaper's API server whether it accepts a token. If audience is empty, it is the server's own.
 func (s *Source) accepted(ctx context.Context, token string, audience []string) (bool, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audience}}
 	if err := s.c.Create(ctx, review); err != nil {

@@ -63,7 +63,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 		Expect(table).To(HavePrefix("Conformance of mock-deployer: " + count))
 		Expect(table).To(MatchRegexp(`(?m)^  pass   *[0-9.]+s  resume  .*\[C14\]$`))
 		Expect(table).To(ContainSubstring("exception: to be seen in the report"))
-		Expect(table).To(ContainSubstring("the subject takes all Targets"))
+		Expect(table).To(ContainSubstring("the subject accepts all Targets"))
 		Expect(table).To(ContainSubstring(fmt.Sprintf("annotation revision\n  n/a   all %d checks: the cluster's definitions are those of the job-id revision\n", annotations)))
 		Expect(table).To(HaveSuffix("\n" + count))
 		Expect(strings.Count(string(session.Err.Contents()), "pass  ")).To(Equal(jobs-missing), "a line per result as it comes")
@@ -100,7 +100,7 @@ var _ = Describe("deployerkit conformance", Ordered, ContinueOnFailure, func() {
 		Expect(session).To(gexec.Exit(1))
 		Expect(session.Out.Contents()).To(BeEmpty())
 		Expect(string(session.Err.Contents())).To(ContainSubstring("the deployer wrote last:\ncannot read " + kubeconfig + ", " + kubeconfig + "\n"))
-		Expect(string(session.Err.Contents())).To(ContainSubstring("job-id revision: the deployer ended by itself: exit status 7\n"))
+		Expect(string(session.Err.Contents())).To(ContainSubstring("job-id revision: the deployer ended unexpectedly: exit status 7\n"))
 	})
 
 	It("tells wrong usage apart", func(ctx SpecContext) {

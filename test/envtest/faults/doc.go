@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faults is a suite on a real API server that does to the library what
-// should not happen and does: bad items, bad hooks, bad deployers, an API server
-// that refuses, loses answers or vanishes, conflicts, and processes that die.
-// It also counts requests: one call more than docs/contract.md promises fails.
+// Package faults is a suite with a real API server that exposes the library to faults: invalid items, faulty hooks and
+// deployers, an API server that rejects requests, loses responses or stops, conflicts, and processes that are killed.
+// It also counts requests, and fails if there is one more than docs/contract.md promises.
 package faults

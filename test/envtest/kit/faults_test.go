@@ -120,7 +120,7 @@ var _ = Describe("the faults of the network, seen by client-go", Ordered, func()
 		key := keyOf("faults")
 
 		network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
-			// The first three writes of a status meet somebody else's.
+			// The first three status writes meet a conflict.
 			{Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Times: 3, Fault: faultnet.Conflict()},
 			// The next one is stored, but the deployer does not learn it.
 			{Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Nth: 4, Fault: faultnet.LostAnswer()},

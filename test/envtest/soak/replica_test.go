@@ -42,7 +42,7 @@ const (
 	// elected is what a replica writes to its standard output when it leads.
 	elected = "elected\n"
 	// cannotStart is what a replica says that finds no API server.
-	cannotStart = "make manager"
+	cannotStart = "create manager"
 	// childrenType is the type of the items of the declarative deployer.
 	childrenType lsv1alpha1.DeployItemType = "soak.deployerkit.dev/children"
 )

@@ -18,10 +18,10 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-// auditGroup marks the users whose requests are counted.
+// auditGroup is the group of the users whose requests are counted.
 const auditGroup = "deployerkit:counted"
 
-// auditPolicy logs the metadata of each answered request of the group, and nothing else.
+// auditPolicy logs only the metadata of each completed request of the group.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -33,7 +33,7 @@ rules:
 // Audit reads the API server's audit log, in which it counts the requests of each user.
 type Audit struct{ path string }
 
-// NewAudit writes an audit policy to dir and returns the flags of an API server that follows it.
+// NewAudit writes an audit policy to dir and returns the flags of an API server that uses it.
 func NewAudit(dir string) (*Audit, map[string][]string, error) {
 	policy := filepath.Join(dir, "audit-policy.yaml")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
@@ -48,7 +48,7 @@ func (a *Audit) User(cp *controlplane.ControlPlane, name string) (*rest.Config, 
 	return cp.User(name, "system:masters", auditGroup)
 }
 
-// Request is an answered request. Watches are logged when they end.
+// Request is a completed request. Watches are logged when they end.
 type Request struct {
 	User struct {
 		Username string `json:"username"`
@@ -97,7 +97,7 @@ func (a *Audit) Since(mark int64, match func(Request) bool) ([]Request, error) {
 	for r := bufio.NewReader(f); ; {
 		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return out, nil // a line without its end is still being written
+			return out, nil // a line without a line break is still being written
 		}
 		if err != nil {
 			return nil, fmt.Errorf("audit log: %w", err)

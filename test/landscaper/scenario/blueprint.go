@@ -22,7 +22,7 @@ const (
 
 // blueprint is the inline blueprint of an Installation.
 type blueprint struct {
-	items     []object // deployItems; template is used instead if it is set
+	items     []object // value of deployItems; template is used instead if it is set
 	template  string
 	imports   []object
 	exports   []string // names of exported parameters
@@ -71,7 +71,7 @@ func (b blueprint) files() map[string]string {
 	return files
 }
 
-// inline returns the blueprint as an Installation holds it.
+// inline returns the blueprint in the form of an Installation.
 func (b blueprint) inline() lsv1alpha1.BlueprintDefinition {
 	return lsv1alpha1.BlueprintDefinition{Inline: &lsv1alpha1.InlineBlueprint{Filesystem: lsv1alpha1.NewAnyJSON(rawJSON(b.files()))}}
 }
@@ -126,7 +126,7 @@ func policy(name string) option {
 	}
 }
 
-// manifests is a deploy item of the manifest deployer for the import "cluster".
+// manifests returns a deploy item of the manifest deployer for the import "cluster".
 func manifests(name string, objects []object, options ...option) object {
 	list := []object{}
 	for _, o := range objects {
@@ -145,7 +145,7 @@ func manifests(name string, objects []object, options ...option) object {
 	return item
 }
 
-// mock is a deploy item of the mock deployer.
+// mock returns a deploy item of the mock deployer.
 func mock(name string, options ...option) object {
 	item := object{
 		"name": name, "type": mockType,
@@ -157,10 +157,10 @@ func mock(name string, options ...option) object {
 	return item
 }
 
-// here is the scenario's namespace in a manifest; Env replaces it.
+// here is the placeholder for the scenario's namespace in a manifest. Env replaces it.
 const here = "${namespace}"
 
-// cm is a ConfigMap with keys and values.
+// cm returns a ConfigMap with keys and values.
 func cm(name string, pairs ...string) object {
 	data := object{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -169,7 +169,7 @@ func cm(name string, pairs ...string) object {
 	return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name, "namespace": here}, "data": data}
 }
 
-// deployment is the Deployment "app", of one container.
+// deployment returns the Deployment "app" with one container.
 func deployment(replicas int, labels ...string) object {
 	const name = "app"
 	app := object{"app": name}
@@ -188,7 +188,7 @@ func deployment(replicas int, labels ...string) object {
 	}
 }
 
-// tokenSecret is a ServiceAccount and a Secret that the token controller fills in.
+// tokenSecret returns a ServiceAccount and a Secret that the token controller fills in.
 func tokenSecret(account, secret string) []object {
 	return []object{
 		{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": account, "namespace": here}},

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Disturbed is a scenario in which disturb is called while an item waits for its Deployment, after a second
-// item has been finished, and before a third one has begun.
+// Disturbed returns a scenario that calls disturb while an item waits for its Deployment, after a second item has
+// finished, and before a third one has begun.
 func Disturbed(name string, disturb func(ctx context.Context) error) Scenario {
 	b := blueprint{imports: importsTarget("cluster"), items: []object{
 		manifests("before", []object{cm("before", "a", "1")}),
@@ -32,7 +32,7 @@ func Disturbed(name string, disturb func(ctx context.Context) error) Scenario {
 	}}
 }
 
-// Migration is a scenario in which an Installation is deployed by one deployer, taken over by another, changed
+// Migration returns a scenario in which an Installation is deployed by one deployer, taken over by another, changed
 // there, and taken back. toOther and back exchange the manifest deployers.
 func Migration(toOther, back func(ctx context.Context) error) Scenario {
 	account := tokenSecret("account", "token")
@@ -92,7 +92,7 @@ func exports(want string) Step {
 	}
 }
 
-// Redis is a scenario for the declarative deployer of examples/declarative/redis.
+// Redis returns a scenario for the declarative deployer of examples/declarative/redis.
 func Redis() Scenario {
 	item := func(version string) blueprint {
 		return blueprint{imports: importsTarget("cluster"), items: []object{{
@@ -110,7 +110,7 @@ func Redis() Scenario {
 	}}
 }
 
-// Galera is a scenario for the state graph of examples/galera.
+// Galera returns a scenario for the state graph of examples/galera.
 func Galera() Scenario {
 	item := func(replicas int) blueprint {
 		return blueprint{imports: importsTarget("cluster"), items: []object{{
@@ -135,7 +135,7 @@ func itemFails(name, text string) Step {
 	})
 }
 
-// issued answers the request for certificates as the issuer of the Galera example does.
+// issued responds to the request for certificates as the issuer of the Galera example does.
 func issued(ctx context.Context, e *Env) error {
 	return e.await(ctx, "a certificate is asked for", func(ctx context.Context) error {
 		list := &corev1.SecretList{}

@@ -20,25 +20,25 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// patience bounds each wait of a scenario. Landscaper polls every five seconds in places, and the machine
-// may be busy.
+// patience limits each wait of a scenario. Landscaper polls every five seconds in places, and the machine may be
+// loaded.
 const patience = 90 * time.Second
 
-// look is the time between two looks at the cluster.
+// look is the poll interval.
 const look = 50 * time.Millisecond
 
-// Env is what a scenario runs on.
+// Env is the environment of a scenario.
 type Env struct {
-	client.Client // reads live
+	client.Client // reads from the API server
 
-	// Namespace holds the Installations of the scenario and, unless it says otherwise, the deployed objects.
+	// Namespace has the Installations of the scenario and, unless the scenario says otherwise, the deployed objects.
 	Namespace string
 
 	cp     *controlplane.ControlPlane
-	access string            // the kubeconfig of its Targets
-	user   string            // the user of that kubeconfig
-	jobs   map[string]string // the last job of each Installation
-	uids   map[string]string // noted by remember
+	access string            // kubeconfig of its Targets
+	user   string            // user of that kubeconfig
+	jobs   map[string]string // last job of each Installation
+	uids   map[string]string // recorded by remembered
 }
 
 // NewEnv creates the namespace of a scenario, and a user of its own for its Targets.
@@ -69,10 +69,10 @@ func NewEnv(ctx context.Context, cp *controlplane.ControlPlane, audit *Audit, na
 	})
 }
 
-// finalError is an error that waiting does not change.
+// finalError is an error that waiting does not resolve.
 type finalError struct{ error }
 
-// await looks until ok returns nil or a finalError, and returns the last error when patience is over.
+// await polls until ok returns nil or a finalError, and returns the last error when patience is over.
 func (e *Env) await(ctx context.Context, what string, ok func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -112,7 +112,7 @@ func (e *Env) Items(ctx context.Context) ([]lsv1alpha1.DeployItem, error) {
 	return list.Items, err
 }
 
-// item reads the deploy item that a blueprint calls name.
+// item reads the deploy item with the given name in the blueprint.
 func (e *Env) item(ctx context.Context, name string) (*lsv1alpha1.DeployItem, error) {
 	list := &lsv1alpha1.DeployItemList{}
 	labels := client.MatchingLabels{lsv1alpha1.ExecutionManagedNameLabel: name}
@@ -132,7 +132,7 @@ func (e *Env) configMap(ctx context.Context, name string) (map[string]string, er
 	return cm.Data, err
 }
 
-// explain shows the state of all items in an error.
+// explain returns the state of all items for an error.
 func (e *Env) explain(ctx context.Context) string {
 	items, err := e.Items(ctx)
 	if err != nil {

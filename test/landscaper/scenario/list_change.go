@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// app is one manifest item.
+// app returns a blueprint with one manifest item.
 func app(objects []object, options ...option) blueprint {
 	return blueprint{imports: importsTarget("cluster"), items: []object{manifests("app", objects, options...)}}
 }
@@ -78,7 +78,8 @@ func changeScenarios() []Scenario {
 				installed("it", twoItems([]object{namespace("shared"), cmIn("shared", "one")}, []object{namespace("shared"), cmIn("shared", "two")})),
 				finishes("it", succeeded),
 				installed("it", blueprint{imports: importsTarget("cluster"), items: []object{manifests("a", []object{namespace("shared"), cmIn("shared", "one")})}}),
-				// The Namespace may be on its way out if the deployer has no notion of shared objects: it comes back with the next job.
+				// If the deployer does not support shared objects, the Namespace may be terminating. It is created
+				// again by the next job.
 				operated("it", lsv1alpha1.ReconcileOperation),
 				finishes("it", succeeded), uninstalled("it"),
 			},
@@ -103,17 +104,17 @@ func changeScenarios() []Scenario {
 	}
 }
 
-// twoItems are two manifest items.
+// twoItems returns a blueprint with two manifest items.
 func twoItems(a, b []object) blueprint {
 	return blueprint{imports: importsTarget("cluster"), items: []object{manifests("a", a), manifests("b", b, dependsOn("a"))}}
 }
 
-// namespace is a Namespace whose name begins with the scenario's.
+// namespace returns a Namespace whose name begins with that of the scenario's.
 func namespace(name string) object {
 	return object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": here + "-" + name}}
 }
 
-// cmIn is a ConfigMap in that Namespace.
+// cmIn returns a ConfigMap in that Namespace.
 func cmIn(ns, name string) object {
 	c := cm(name, "a", "1")
 	c["metadata"] = object{"name": name, "namespace": here + "-" + ns}

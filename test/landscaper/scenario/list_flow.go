@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// All returns the scenarios that any pair of mock and manifest deployers can run, at the same time.
+// All returns the scenarios that any pair of mock and manifest deployers can run. They can run at the same time.
 func All() []Scenario {
 	var out []Scenario
 	for _, list := range [][]Scenario{flowScenarios(), changeScenarios(), failureScenarios(), targetScenarios(), operationScenarios(), workloadScenarios()} {
@@ -20,7 +20,7 @@ func All() []Scenario {
 	return out
 }
 
-// chain is three items that depend on each other.
+// chain returns a blueprint with three items that depend on each other.
 func chain() blueprint {
 	return blueprint{
 		imports: importsTarget("cluster"),
@@ -106,7 +106,7 @@ func flowScenarios() []Scenario {
 	}
 }
 
-// exporter exports a value of a mock item.
+// exporter returns a blueprint that exports a value of a mock item.
 func exporter(value string) blueprint {
 	return blueprint{
 		items:   []object{mock("value", config("export", object{"value": value}))},
@@ -114,7 +114,7 @@ func exporter(value string) blueprint {
 	}
 }
 
-// importer deploys an imported value.
+// importer returns a blueprint that deploys an imported value.
 func importer() blueprint {
 	return blueprint{
 		imports:  append(importsTarget("cluster"), importsData("value")),
@@ -122,7 +122,7 @@ func importer() blueprint {
 	}
 }
 
-// nested has two sub-installations, of which the second imports what the first exports.
+// nested returns a blueprint with two sub-installations, of which the second imports what the first exports.
 func nested() blueprint {
 	sub := func(name, in, out string) object {
 		part := blueprint{
@@ -143,7 +143,7 @@ func nested() blueprint {
 	}
 }
 
-// hundred is one Installation with 100 items, 50 of each deployer.
+// hundred returns a blueprint with 100 items, 50 of each deployer.
 func hundred() blueprint {
 	b := blueprint{imports: importsTarget("cluster")}
 	for i := range 50 {
@@ -153,7 +153,7 @@ func hundred() blueprint {
 	return b
 }
 
-// inOrder requires that each item started after the one before had finished.
+// inOrder requires that each item started after the previous one had finished.
 func inOrder(names ...string) Step {
 	return func(ctx context.Context, e *Env) error {
 		var last metav1.Time
@@ -175,7 +175,7 @@ func inOrder(names ...string) Step {
 	}
 }
 
-// uninstalledInOrder deletes an Installation and requires that its items go one after the other.
+// uninstalledInOrder deletes an Installation and requires that its items are deleted one after the other.
 func uninstalledInOrder(name string, items ...string) Step {
 	return func(ctx context.Context, e *Env) error {
 		if err := deleted(name)(ctx, e); err != nil {
@@ -191,7 +191,8 @@ func uninstalledInOrder(name string, items ...string) Step {
 	}
 }
 
-// goneInOrder returns an error while there are items. It is final if one is there that comes before one that is gone.
+// goneInOrder returns an error while there are items. The error is final if an item exists that should have been
+// deleted before one that no longer exists.
 func goneInOrder(list []lsv1alpha1.DeployItem, order []string) error {
 	there := map[string]bool{}
 	for i := range list {
@@ -208,7 +209,7 @@ func goneInOrder(list []lsv1alpha1.DeployItem, order []string) error {
 	return nil
 }
 
-// automatic lets Landscaper reconcile an Installation that succeeded again and again.
+// automatic makes Landscaper reconcile a successful Installation repeatedly.
 func automatic(interval time.Duration) change {
 	return func(in *lsv1alpha1.Installation) {
 		in.Spec.AutomaticReconcile = &lsv1alpha1.AutomaticReconcile{

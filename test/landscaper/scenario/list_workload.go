@@ -45,7 +45,7 @@ func workloadScenarios() []Scenario {
 	})
 }
 
-// tokenExport exports the token of a ServiceAccount, which a controller writes into a Secret.
+// tokenExport returns a blueprint that exports the token of a ServiceAccount, which a controller writes to a Secret.
 func tokenExport(s string) blueprint {
 	return blueprint{
 		imports: importsTarget("cluster"),
@@ -57,7 +57,7 @@ func tokenExport(s string) blueprint {
 	}
 }
 
-// hasToken requires that a DataObject and a Secret hold the same token.
+// hasToken requires that a DataObject and a Secret have the same token.
 func hasToken(name string) Step {
 	return func(ctx context.Context, e *Env) error {
 		return e.await(ctx, "the token is exported", func(ctx context.Context) error {

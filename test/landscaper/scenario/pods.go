@@ -8,11 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// delays are the times that Pods with a label take to become ready.
+// delays are the delays after which Pods with a label become ready.
 var delays = map[string]time.Duration{"slow": 2 * time.Second, "later": 8 * time.Second, "unready": 24 * time.Hour}
 
-// IsReady reports whether a Pod of a scenario may become ready: one with the label unready never, others after
-// the time that their label stands for, or at once. It is made for [controlplane.AddKubelet].
+// IsReady reports whether a Pod of a scenario may become ready: one with the label unready never, others after the
+// delay of their label, or immediately. It is for [controlplane.AddKubelet].
 func IsReady(pod *corev1.Pod) bool {
 	age := time.Since(pod.CreationTimestamp.Time)
 	for label, delay := range delays {

@@ -11,19 +11,19 @@ import (
 	"text/tabwriter"
 )
 
-// ResultsFile is where the benchmark keeps its results, from which docs/benchmarks.md is generated.
+// ResultsFile is the file with the results of the benchmark, from which docs/benchmarks.md is generated.
 const ResultsFile = "results.json"
 
 //go:embed results.json
 var resultsFile []byte
 
-// Results are the results of both sides, in the order of All.
+// Results holds the results of both sides, in the order of All.
 type Results struct {
 	Theirs []Result `json:"theirs"`
 	Ours   []Result `json:"ours"`
 }
 
-// Recorded returns the results that the benchmark recorded last.
+// Recorded returns the last recorded results of the benchmark.
 func Recorded() (Results, error) {
 	var r Results
 	if err := json.Unmarshal(resultsFile, &r); err != nil {
@@ -32,9 +32,9 @@ func Recorded() (Results, error) {
 	return r, nil
 }
 
-// Faults returns what is worse with our deployers than with Landscaper's: a scenario that fails only with ours,
-// more writes of deploy items in a scenario in which nothing waits, or not fewer writes in total. The totals count
-// the scenarios that succeed with both.
+// Faults returns what is worse with the deployers of this module than with Landscaper's: a scenario that fails only
+// with the former, more writes of deploy items in a scenario in which nothing waits, or not fewer writes in total. The
+// totals include the scenarios that succeed with both.
 func (r Results) Faults(scenarios []Scenario) []error {
 	var faults []error
 	var ours, theirs int
@@ -56,7 +56,7 @@ func (r Results) Faults(scenarios []Scenario) []error {
 	return faults
 }
 
-// ItemWrites is the sum over results.
+// ItemWrites returns the sum over results.
 func ItemWrites(results []Result) int {
 	n := 0
 	for _, r := range results {
@@ -65,7 +65,7 @@ func ItemWrites(results []Result) int {
 	return n
 }
 
-// TargetCalls is the sum over results.
+// TargetCalls returns the sum over results.
 func TargetCalls(results []Result) int {
 	n := 0
 	for _, r := range results {
@@ -113,12 +113,12 @@ func (r *Result) add(other Result) {
 	r.TargetCalls += other.TargetCalls
 }
 
-// cells are the columns of one side.
+// cells returns the columns of one side.
 func (r Result) cells() string {
 	return fmt.Sprintf("%s | %.1f | %d | %d", r.outcome(), r.Seconds, r.ItemWrites, r.TargetCalls)
 }
 
-// outcome is one word.
+// outcome returns the outcome as one word.
 func (r Result) outcome() string {
 	if r.Failure != "" {
 		return "fails"

@@ -12,24 +12,24 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-// Scenario is something that operators do with Landscaper, and what must become of it.
+// Scenario is something that operators do with Landscaper, and its expected result.
 type Scenario struct {
-	// Name is a short text that is unique.
+	// Name is a short, unique text.
 	Name string
 	// Waits reports that a deploy item waits for something in the target. A deployer may then write the
 	// reason to the item, once per reason.
 	Waits bool
-	// Steps are run one after the other. The first error ends the scenario.
+	// Steps run one after the other. The first error ends the scenario.
 	Steps []Step
 }
 
-// Result is what Measure found out about one run of a scenario.
+// Result is the result of one run of a scenario.
 type Result struct {
-	// Scenario is its name.
+	// Scenario is the name of the scenario.
 	Scenario string `json:"scenario"`
 	// Failure is empty if all steps succeeded.
 	Failure string `json:"failure,omitempty"`
-	// Seconds is the time that it took.
+	// Seconds is the duration.
 	Seconds float64 `json:"seconds"`
 	// ItemWrites is the number of successful writes of deploy items by the deployer.
 	ItemWrites int `json:"itemWrites"`
@@ -37,7 +37,7 @@ type Result struct {
 	TargetCalls int `json:"targetCalls"`
 }
 
-// Runner runs scenarios on a control plane where Landscaper and deployers run.
+// Runner runs scenarios on a control plane with Landscaper and deployers.
 type Runner struct {
 	ControlPlane *controlplane.ControlPlane
 	Audit        *Audit

@@ -22,7 +22,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// Step is one thing that a scenario does or expects.
+// Step is one action or expectation of a scenario.
 type Step func(ctx context.Context, e *Env) error
 
 // Final phases of an Installation.
@@ -71,8 +71,8 @@ func removeObject(obj client.Object, name string) Step {
 // change changes an Installation.
 type change func(in *lsv1alpha1.Installation)
 
-// installed gives an Installation a blueprint and asks for its reconciliation. By default, the imports of
-// Targets are bound to the Targets of the same names, and exports to DataObjects of the same names.
+// installed sets the blueprint of an Installation and requests its reconciliation. By default, the imports of Targets
+// are bound to the Targets of the same names, and exports to DataObjects of the same names.
 func installed(name string, b blueprint, changes ...change) Step {
 	return func(ctx context.Context, e *Env) error {
 		if err := e.rememberJob(ctx, name); err != nil {
@@ -111,7 +111,7 @@ func (e *Env) bind(in *lsv1alpha1.Installation, b blueprint) {
 	}
 }
 
-// rememberJob notes the last job of an Installation, so that finishes waits for the next one.
+// rememberJob stores the last job of an Installation, so that finishes waits for the next one.
 func (e *Env) rememberJob(ctx context.Context, name string) error {
 	in, err := e.installation(ctx, name)
 	if client.IgnoreNotFound(err) != nil {
@@ -180,8 +180,8 @@ func finishes(name string, want lsv1alpha1.InstallationPhase) Step {
 	}
 }
 
-// jobLost reports whether no item has got a job. Landscaper ends a job as failed when one of its own writes meets a
-// conflict; an operator asks for another one then.
+// jobLost reports whether no item has got a job. Landscaper ends a job as failed if one of its own writes meets a
+// conflict; an operator then requests another one.
 func (e *Env) jobLost(ctx context.Context, job string) bool {
 	items, err := e.Items(ctx)
 	if err != nil || len(items) == 0 {
@@ -204,12 +204,12 @@ func deleted(name string) Step {
 	}
 }
 
-// uninstalled deletes an Installation and waits until it is gone.
+// uninstalled deletes an Installation and waits until it no longer exists.
 func uninstalled(name string) Step {
 	return all(deleted(name), goneInstallation(name))
 }
 
-// goneInstallation waits until an Installation is gone.
+// goneInstallation waits until an Installation no longer exists.
 func goneInstallation(name string) Step {
 	return func(ctx context.Context, e *Env) error {
 		return e.await(ctx, "Installation "+name+" is gone", func(ctx context.Context) error {
@@ -241,7 +241,7 @@ func all(steps ...Step) Step {
 	}
 }
 
-// ref is an object without content; the namespace is the scenario's.
+// ref returns an object that has only a name, in the scenario's namespace.
 func (e *Env) ref(apiVersion, kind, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(apiVersion)
@@ -259,7 +259,7 @@ func exists(apiVersion, kind, name string) Step {
 	}
 }
 
-// absent waits until an object is gone.
+// absent waits until an object no longer exists.
 func absent(apiVersion, kind, name string) Step {
 	return func(ctx context.Context, e *Env) error {
 		return e.await(ctx, kind+" "+name+" is gone", func(ctx context.Context) error {
@@ -292,7 +292,7 @@ func has(name, key, want string) Step {
 	}
 }
 
-// item waits until a deploy item is as ok wants it.
+// item waits until ok returns true for a deploy item.
 func item(name, what string, ok func(di *lsv1alpha1.DeployItem) bool) Step {
 	return func(ctx context.Context, e *Env) error {
 		return e.await(ctx, "deploy item "+name+" "+what, func(ctx context.Context) error {
@@ -313,7 +313,7 @@ func phase(name string, want lsv1alpha1.DeployItemPhase) Step {
 	return item(name, "is "+string(want), func(di *lsv1alpha1.DeployItem) bool { return di.Status.Phase == want })
 }
 
-// remembered notes the UID of an object.
+// remembered stores the UID of an object.
 func remembered(apiVersion, kind, name string) Step {
 	return func(ctx context.Context, e *Env) error {
 		u := e.ref(apiVersion, kind, name)
@@ -325,7 +325,7 @@ func remembered(apiVersion, kind, name string) Step {
 	}
 }
 
-// same requires that an object is still the one that remembered saw.
+// same requires that an object is the one that remembered stored.
 func same(apiVersion, kind, name string) Step {
 	return func(ctx context.Context, e *Env) error {
 		u := e.ref(apiVersion, kind, name)
@@ -358,7 +358,8 @@ var ownedKinds = map[string]client.ObjectList{
 	"Deployment": &appsv1.DeploymentList{}, "StatefulSet": &appsv1.StatefulSetList{}, "Secret": &corev1.SecretList{}, "Service": &corev1.ServiceList{},
 }
 
-// owned waits until the scenario's namespace has a number of objects of a kind that a deployer of this module made.
+// owned waits until the scenario's namespace has the given number of objects of a kind that a deployer of this module
+// created.
 func owned(kind string, want int) Step {
 	return func(ctx context.Context, e *Env) error {
 		return e.await(ctx, fmt.Sprintf("%d objects of kind %s", want, kind), func(ctx context.Context) error {

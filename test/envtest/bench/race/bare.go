@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Bare sends the same server-side-apply patches as Engine, each time all of them. It knows nothing of inventories,
-// owners, conflicts, order or errors: a program that writes every object cannot be much faster.
+// Bare returns a contender that sends the same server-side-apply patches as Engine, all of them each time, without
+// inventories, owners, conflicts, order or errors. A program that writes every object cannot be much faster.
 func Bare() Contender {
 	return Contender{Name: "bare loop", Enter: func(_ context.Context, field *Field) (Runner, error) {
 		cl, err := NewClient(field.ControlPlane.Config)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// calls asks the API server how many requests it served.
+// calls reads the number of requests that the API server has served.
 type calls struct {
 	url  string
 	http *http.Client
@@ -27,8 +27,8 @@ func newCalls(cfg *rest.Config) (*calls, error) {
 	return &calls{url: strings.TrimSuffix(cfg.Host, "/") + "/metrics", http: httpClient}, nil
 }
 
-// count sums the requests for ConfigMaps and deploy items since the API server started. Watches count when they
-// end, and are left out.
+// count returns the number of requests for ConfigMaps and deploy items since the API server started. It does not count
+// watches, which are counted when they end.
 func (c *calls) count(ctx context.Context) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *calls) count(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("ask for metrics: %w", err)
 	}
-	defer func() { _ = res.Body.Close() }() // was only read
+	defer func() { _ = res.Body.Close() }() // only read
 	if res.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("ask for metrics: %s", res.Status)
 	}
@@ -50,7 +50,7 @@ func (c *calls) count(ctx context.Context) (int, error) {
 	return sum, lines.Err()
 }
 
-// requests reads a line of the metrics; 0 if it is about something else.
+// requests parses a line of the metrics. It returns 0 if the line is about something else.
 func requests(line string) int {
 	labels, value, ok := strings.Cut(line, "} ")
 	if !ok || !strings.HasPrefix(labels, "apiserver_request_total{") || strings.Contains(labels, `verb="WATCH"`) {

@@ -26,8 +26,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// Deployer is the whole manifest deployer with as many workers as others have items at once. Its time begins when
-// the first job is handed out and ends when the last one is finished, readiness included.
+// Deployer returns the complete manifest deployer with as many workers as others process items at a time. Its time
+// begins when the first job is handed out and ends when the last one is finished, including readiness.
 func Deployer() Contender {
 	return Contender{Name: "manifest deployer", Enter: func(ctx context.Context, field *Field) (Runner, error) {
 		d := &deployer{Field: field, ls: landscapertest.NewLandscaper(field.client, landscapertest.LandscaperOptions{})}
@@ -49,15 +49,15 @@ type deployer struct {
 	loaded  bool
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	failed  error // of the manager, after running
+	failed  error // result of the manager, after running
 }
 
-// itemType is the field's own, so that other items do not count.
+// itemType returns a type of the field's own, so that other items do not count.
 func (d *deployer) itemType() lsv1alpha1.DeployItemType {
 	return lsv1alpha1.DeployItemType("manifest.deployerkit.dev/" + d.Namespace)
 }
 
-// prepare makes the Context and the Target.
+// prepare creates the Context and the Target.
 func (d *deployer) prepare(ctx context.Context) error {
 	if err := d.ls.EnsureContext(ctx, d.Namespace); err != nil {
 		return err
@@ -82,14 +82,14 @@ func (d *deployer) manager() (ctrl.Manager, error) {
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make manager: %w", err)
+		return nil, fmt.Errorf("create manager: %w", err)
 	}
 	args := manifest.Args(nil, manifest.Options{Targets: targets.Policy{AllowPrivateHosts: true}})
 	args.Type, args.Registerer, args.Options.MaxConcurrentReconciles = d.itemType(), prometheus.NewRegistry(), AtOnce
 	return mgr, deployerlib.Add(logr.Discard(), mgr, nil, args)
 }
 
-// start returns when the manager's caches are filled.
+// start starts the manager and returns when its caches are filled.
 func (d *deployer) start(ctx context.Context, mgr ctrl.Manager) error {
 	ctx, d.cancel = context.WithCancel(ctx)
 	d.running.Go(func() { d.failed = mgr.Start(ctx) })
@@ -99,7 +99,7 @@ func (d *deployer) start(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// Load creates the items, or changes their configuration; without a job nothing happens to them.
+// Load creates the items or changes their configuration. Nothing happens to them without a job.
 func (d *deployer) Load(ctx context.Context, items []Item) error {
 	err := Each(ctx, AtOnce, items, func(ctx context.Context, _ int, item Item) error {
 		manifests := make([]any, len(item.Objects))
@@ -124,7 +124,7 @@ func key(item Item) types.NamespacedName {
 	return types.NamespacedName{Namespace: item.Owner.Namespace, Name: item.Owner.Name}
 }
 
-// Run hands out one job per item and watches until all are finished.
+// Run hands out one job per item and waits until all are finished.
 func (d *deployer) Run(ctx context.Context) error {
 	list := &lsv1alpha1.DeployItemList{}
 	if err := d.client.List(ctx, list, client.InNamespace(d.Namespace)); err != nil {
@@ -161,7 +161,7 @@ func (d *deployer) Run(ctx context.Context) error {
 	return nil
 }
 
-// trigger hands out the jobs, and returns their IDs by item.
+// trigger hands out the jobs and returns their IDs by item.
 func (d *deployer) trigger(ctx context.Context, items []lsv1alpha1.DeployItem) (map[string]string, error) {
 	ids := make([]string, len(items))
 	err := Each(ctx, AtOnce, items, func(ctx context.Context, i int, di lsv1alpha1.DeployItem) (err error) {

@@ -17,25 +17,25 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-// How much there is to do, and how much of it at a time.
+// The amount of work, and how much of it is done at a time.
 const (
-	// Items are brought to the cluster in each leg.
+	// Items is the number of items in each leg.
 	Items = 20
-	// Objects belong to each item.
+	// Objects is the number of objects of each item.
 	Objects = 50
-	// AtOnce is how many items are worked on at a time.
+	// AtOnce is the number of items that are processed at a time.
 	AtOnce = 4
-	// Concurrency is how many objects of an item are written at a time, by contenders that can do so.
+	// Concurrency is the number of objects of an item that are written at a time, by contenders that support it.
 	Concurrency = 16
 )
 
-// Item is a deploy item with its objects, which belong to the contender that receives them.
+// Item is a deploy item with its objects. The contender may change them.
 type Item struct {
 	Owner   ownership.Owner
 	Objects []*unstructured.Unstructured
 }
 
-// Field is the namespace where a contender runs.
+// Field is the namespace of a contender.
 type Field struct {
 	ControlPlane *controlplane.ControlPlane
 	Namespace    string
@@ -45,7 +45,7 @@ type Field struct {
 	client client.WithWatch
 }
 
-// newField makes a namespace for items.
+// newField creates a namespace for items.
 func newField(ctx context.Context, cp *controlplane.ControlPlane, cl client.WithWatch, items int) (*Field, error) {
 	ns := &corev1.Namespace{}
 	ns.GenerateName = "race-"
@@ -61,7 +61,7 @@ func newField(ctx context.Context, cp *controlplane.ControlPlane, cl client.With
 	return f, nil
 }
 
-// wanted are all items as they are wanted. If changed is set, the first object of each differs from before.
+// wanted returns all items as they should be. If changed is set, the first object of each differs.
 func (f *Field) wanted(changed bool) []Item {
 	out := make([]Item, f.items)
 	for i, owner := range f.owners {
@@ -87,7 +87,7 @@ func configMap(namespace, name, revision string) *unstructured.Unstructured {
 	}}
 }
 
-// check looks whether the cluster holds what is wanted.
+// check returns an error if the cluster does not contain what is wanted.
 func (f *Field) check(ctx context.Context, changed bool) error {
 	list := &corev1.ConfigMapList{}
 	if err := f.client.List(ctx, list, client.InNamespace(f.Namespace), client.MatchingLabels{"app": "race"}); err != nil {
@@ -112,7 +112,7 @@ func (f *Field) check(ctx context.Context, changed bool) error {
 	return nil
 }
 
-// clear removes the objects, so that the next contender finds the cluster as this one did.
+// clear removes the objects, so that the next contender finds the cluster in the same state.
 func (f *Field) clear(ctx context.Context) error {
 	if err := f.client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(f.Namespace)); err != nil {
 		return fmt.Errorf("delete ConfigMaps: %w", err)

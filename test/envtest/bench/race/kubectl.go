@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 )
 
-// Kubectl is "kubectl apply --server-side -f", one process per item, with its defaults and a warm discovery cache.
+// Kubectl returns "kubectl apply --server-side -f", one process per item, with its defaults and a warm discovery cache.
 func Kubectl() Contender {
 	return Contender{Name: "kubectl apply --server-side", Enter: func(_ context.Context, field *Field) (Runner, error) {
 		path := field.ControlPlane.Kubectl()

@@ -18,21 +18,21 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// Contender is a program that brings objects to a cluster.
+// Contender is a program that deploys objects to a cluster.
 type Contender struct {
-	// Name is for the table.
+	// Name is the name in the table.
 	Name string
-	// Enter makes a runner for one turn.
+	// Enter returns a runner for one turn.
 	Enter func(ctx context.Context, field *Field) (Runner, error)
 }
 
 // Runner is a contender in its turn.
 type Runner interface {
-	// Load hands over all items as they are wanted. Not measured.
+	// Load receives all items as they should be. It is not measured.
 	Load(ctx context.Context, items []Item) error
-	// Run brings what was loaded to the cluster, and returns when it is there. Measured.
+	// Run deploys the loaded items, and returns when they are in the cluster. It is measured.
 	Run(ctx context.Context) error
-	// Leave ends what the runner keeps running.
+	// Leave stops what the runner keeps running.
 	Leave() error
 }
 
@@ -47,16 +47,16 @@ const (
 	legs
 )
 
-// String is for the table.
+// String returns the name of the leg in the table.
 func (l Leg) String() string {
 	return [legs]string{"install", "no-op", "one of 50 changed"}[l]
 }
 
-// limit bounds a leg.
+// limit is the time limit of a leg.
 const limit = 5 * time.Minute
 
-// Run lets each contender have one turn per round, after a short one that is not measured and warms everything up.
-// Errors: whatever a contender returned, or that the cluster does not hold what it should.
+// Run runs one turn per contender and round, after a short one that is not measured and warms everything up. It returns
+// the error of a contender, or an error if the cluster does not contain what it should.
 func Run(ctx context.Context, cp *controlplane.ControlPlane, rounds int, contenders ...Contender) (*Result, error) {
 	scheme, err := landscapertest.Scheme()
 	if err != nil {
@@ -64,7 +64,7 @@ func Run(ctx context.Context, cp *controlplane.ControlPlane, rounds int, contend
 	}
 	cl, err := client.NewWithWatch(cp.Config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
+		return nil, fmt.Errorf("create client: %w", err)
 	}
 	counter, err := newCalls(cp.Config)
 	if err != nil {
@@ -86,7 +86,8 @@ func Run(ctx context.Context, cp *controlplane.ControlPlane, rounds int, contend
 	return r.result, nil
 }
 
-// order lets everybody begin once, and follow each neighbour as often as precede it.
+// order returns the contenders of a round in an order in which each of them begins once, and follows each neighbour as
+// often as it precedes it.
 func order(contenders []Contender, round int) []Contender {
 	first := round % len(contenders)
 	out := slices.Concat(contenders[first:], contenders[:first])
@@ -103,7 +104,7 @@ type race struct {
 	result *Result
 }
 
-// turn lets a contender run all legs.
+// turn runs all legs of a contender.
 func (r *race) turn(ctx context.Context, c Contender, items int, result *Result) error {
 	field, err := newField(ctx, r.cp, r.client, items)
 	if err != nil {
@@ -142,7 +143,7 @@ func (r *race) leg(ctx context.Context, leg Leg, field *Field, runner Runner) (l
 	if err != nil {
 		return lap{}, err
 	}
-	runtime.GC() // so that no contender collects the garbage of others
+	runtime.GC() // so that a contender does not collect the garbage of others
 	began := time.Now()
 	if err := runner.Run(ctx); err != nil {
 		return lap{}, err
@@ -155,7 +156,7 @@ func (r *race) leg(ctx context.Context, leg Leg, field *Field, runner Runner) (l
 	return lap{took: took, calls: after - before, objects: field.items * Objects}, field.check(ctx, changed)
 }
 
-// Each calls do for each of the list, limit at a time, and returns the first error.
+// Each calls do for each element of the list, limit at a time, and returns the first error.
 func Each[T any](ctx context.Context, limit int, list []T, do func(ctx context.Context, index int, one T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(limit)
@@ -165,11 +166,11 @@ func Each[T any](ctx context.Context, limit int, list []T, do func(ctx context.C
 	return group.Wait()
 }
 
-// NewClient makes a client that has its connection and knows ConfigMaps, so that no leg pays for that.
+// NewClient returns a client that has its connection and knows ConfigMaps, so that no leg pays for that.
 func NewClient(cfg *rest.Config) (client.Client, error) {
 	cl, err := client.New(cfg, client.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
+		return nil, fmt.Errorf("create client: %w", err)
 	}
 	if _, err := cl.RESTMapper().RESTMapping(schema.GroupKind{Kind: "ConfigMap"}, "v1"); err != nil {
 		return nil, fmt.Errorf("find ConfigMaps: %w", err)

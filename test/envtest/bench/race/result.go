@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// lap is what a contender took for a leg.
+// lap is the time and the calls of a contender for a leg.
 type lap struct {
 	took    time.Duration
 	calls   int
 	objects int
 }
 
-// Result is what all contenders took.
+// Result holds the laps of all contenders.
 type Result struct {
 	names []string
 	laps  map[string]*[legs][]lap
@@ -37,13 +37,13 @@ func (r *Result) add(name string, leg Leg, got lap) {
 	r.laps[name][leg] = append(r.laps[name][leg], got)
 }
 
-// PerSecond is how many objects a contender brought to the cluster per second, in the best of its rounds.
+// PerSecond returns how many objects a contender deployed per second, in its best round.
 func (r *Result) PerSecond(name string, leg Leg) float64 {
 	best := slices.MinFunc(r.laps[name][leg], func(a, b lap) int { return cmp.Compare(a.took, b.took) })
 	return float64(best.objects) / best.took.Seconds()
 }
 
-// Calls is how many requests a contender needed per object.
+// Calls returns how many requests a contender needed per object.
 func (r *Result) Calls(name string, leg Leg) float64 {
 	sum, objects := 0, 0
 	for _, l := range r.laps[name][leg] {
@@ -53,12 +53,12 @@ func (r *Result) Calls(name string, leg Leg) float64 {
 	return float64(sum) / float64(objects)
 }
 
-// Ratio is how many times as fast as another a contender was.
+// Ratio returns how many times as fast as another contender a contender was.
 func (r *Result) Ratio(name, other string, leg Leg) float64 {
 	return r.PerSecond(name, leg) / r.PerSecond(other, leg)
 }
 
-// String is a table; the first contender is the measure of all. It has few lines, because a benchmark's log is cut.
+// String returns a table, relative to the first contender. It has few lines, because the log of a benchmark is cut.
 func (r *Result) String() string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -73,6 +73,6 @@ func (r *Result) String() string {
 		}
 	}
 	fmt.Fprintln(w)
-	_ = w.Flush() // a strings.Builder takes everything
+	_ = w.Flush() // a strings.Builder never fails
 	return text.String()
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// Stored reads an item, for Eventually.
+// Stored returns a function for Eventually that reads an item.
 func (w *World) Stored(ctx context.Context, name string) func(Gomega) *lsv1alpha1.DeployItem {
 	return func(g Gomega) *lsv1alpha1.DeployItem {
 		di, err := w.Landscaper.Get(ctx, w.Key(name))
@@ -27,14 +27,15 @@ func (w *World) Stored(ctx context.Context, name string) func(Gomega) *lsv1alpha
 	}
 }
 
-// Condition reads a condition of an item, for Eventually. It is nil if the item does not have it.
+// Condition returns a function for Eventually that reads a condition of an item. It returns nil if the item does not
+// have it.
 func (w *World) Condition(ctx context.Context, name string, t lsv1alpha1.ConditionType) func(Gomega) *lsv1alpha1.Condition {
 	return func(g Gomega) *lsv1alpha1.Condition {
 		return contract.GetCondition(w.Stored(ctx, name)(g).Status.Conditions, t)
 	}
 }
 
-// Data reads a ConfigMap, for Eventually. It is nil if the ConfigMap does not exist.
+// Data returns a function for Eventually that reads a ConfigMap. It returns nil if the ConfigMap does not exist.
 func (w *World) Data(ctx context.Context, name string) func(Gomega) *corev1.ConfigMap {
 	return func(g Gomega) *corev1.ConfigMap {
 		cm := &corev1.ConfigMap{}
@@ -47,7 +48,7 @@ func (w *World) Data(ctx context.Context, name string) func(Gomega) *corev1.Conf
 	}
 }
 
-// Read reads a ConfigMap once. It is nil if the ConfigMap does not exist.
+// Read reads a ConfigMap once. It returns nil if the ConfigMap does not exist.
 func (w *World) Read(ctx context.Context, name string) *corev1.ConfigMap {
 	w.t.Helper()
 	return w.Data(ctx, name)(NewWithT(w.t))
@@ -68,13 +69,13 @@ func (w *World) LoseProviderStatus(ctx context.Context, name string) {
 	w.must(w.Client.Status().Patch(ctx, di, client.RawPatch(types.MergePatchType, []byte(`{"status":{"providerStatus":null}}`))))
 }
 
-// Spent returns how many requests went through the Counter since a snapshot.
+// Spent returns the number of requests through the Counter since a snapshot.
 func (w *World) Spent(before faultnet.Counts) (reads, writes int) {
 	got := w.Counter.Snapshot().Since(before)
 	return got.Reads().Total(), got.Writes().Total()
 }
 
-// AwaitQuiet waits until no request has gone through the Counter for half a second.
+// AwaitQuiet waits until no request has passed the Counter for half a second.
 func (w *World) AwaitQuiet(ctx context.Context) {
 	w.t.Helper()
 	last, since := w.Counter.Snapshot(), time.Now()

@@ -12,12 +12,12 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// Revision is what the suites do and expect differently in a revision of the contract.
+// Revision is the part of the suites that differs between the revisions of the contract.
 type Revision struct {
 	Name contract.Revision
-	// Jobs is set if Landscaper hands out a job for each run. Otherwise a change of the item asks for one.
+	// Jobs is set if Landscaper hands out a job for each run. Otherwise a change of the item requests a run.
 	Jobs bool
-	// OperationWrites is how many writes more the deployer needs for a run that an annotation asked for.
+	// OperationWrites is the number of additional writes for a run that an annotation requests.
 	OperationWrites int
 
 	interrupt func(ctx context.Context, ls *landscapertest.Landscaper, item types.NamespacedName) error
@@ -32,7 +32,7 @@ var revisions = []Revision{
 	}},
 }
 
-// RevisionOf returns the row of a revision. It panics if there is none: a new revision needs one.
+// RevisionOf returns the entry of a revision. It panics if there is none, because a new revision needs one.
 func RevisionOf(name contract.Revision) Revision {
 	for _, r := range revisions {
 		if r.Name == name {
@@ -42,12 +42,13 @@ func RevisionOf(name contract.Revision) Revision {
 	panic(fmt.Sprintf("the suites do not know revision %q", name))
 }
 
-// Landscaper returns the options of a Landscaper. It marks its items where they would start before they get their job.
+// Landscaper returns the options of a Landscaper. It marks its items if they would otherwise start before they get a
+// job.
 func (r Revision) Landscaper() landscapertest.LandscaperOptions {
 	return landscapertest.LandscaperOptions{Revision: r.Name, DeployerType: r.Jobs}
 }
 
-// Request asks for the run that an update or a deletion needs, unless that itself asked for it.
+// Request requests the run that an update or a deletion needs, unless the update or deletion itself requests it.
 func (r Revision) Request(ctx context.Context, ls *landscapertest.Landscaper, item types.NamespacedName) error {
 	if !r.Jobs {
 		return nil
@@ -56,7 +57,7 @@ func (r Revision) Request(ctx context.Context, ls *landscapertest.Landscaper, it
 	return err
 }
 
-// Interrupt asks for the end of a run: with jobs Landscaper ends it itself, without them the deployer has to.
+// Interrupt requests the end of a run. With jobs Landscaper ends it itself; without jobs the deployer has to.
 func (r Revision) Interrupt(ctx context.Context, ls *landscapertest.Landscaper, item types.NamespacedName) error {
 	return r.interrupt(ctx, ls, item)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package world is the base of the suites below test/envtest. It runs a suite, starts its control plane, and gives each
-// spec a [World]: a namespace with a Landscaper, a Target and a deployer of its own.
+// Package world is the base of the suites below test/envtest. It runs a suite, starts its control plane, and provides
+// each spec with a [World]: a namespace with its own Landscaper, Target and deployer.
 package world
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// Patience is how long anything may take, also beside other builds: a spec that passes does not wait for it.
+// Patience is the time limit of everything, chosen for a loaded machine. A spec that passes does not wait for it.
 const Patience = 2 * time.Minute
 
-// Run runs the specs of a suite. The libraries log to the suite's output.
+// Run runs the specs of a suite. The libraries log to the output of the suite.
 func Run(t *testing.T, title string) { RunWithLog(t, title, GinkgoLogr) }
 
 // RunWithLog is Run with another destination for the logs of the libraries.
@@ -35,7 +35,8 @@ func RunWithLog(t *testing.T, title string, log logr.Logger) {
 	RunSpecs(t, title)
 }
 
-// StartControlPlane starts a control plane that stops when the caller's container of specs ends, or the suite.
+// StartControlPlane starts a control plane that is stopped at the end of the suite, or of the container of specs that
+// calls it.
 func StartControlPlane(ctx context.Context, o controlplane.Options) *controlplane.ControlPlane {
 	GinkgoHelper()
 	o.Progress = GinkgoWriter

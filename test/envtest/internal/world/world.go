@@ -25,42 +25,42 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// Cluster is the name of the Target that stands for the control plane.
+// Cluster is the name of the Target for the control plane.
 const Cluster = "cluster"
 
-// Options say what a World has.
+// Options configures a World.
 type Options struct {
-	// Name is the beginning of the names of the namespace and the item type.
+	// Name is the prefix of the names of the namespace and the item type.
 	Name string
-	// Landscaper is the Landscaper of the world.
+	// Landscaper configures the Landscaper of the world.
 	Landscaper landscapertest.LandscaperOptions
-	// NoTarget leaves out the Target, and items have none.
+	// NoTarget omits the Target, so that items have none.
 	NoTarget bool
-	// Patience is how long anything may take. Default: Patience.
+	// Patience is the time limit of everything. The default is the constant Patience.
 	Patience time.Duration
 }
 
-// World is what one spec, test or benchmark has for itself: a namespace with a Context and a Target for the control
-// plane, a Landscaper, and a type of items, so that the deployers of other specs leave its items alone. Its methods end
-// the spec when something fails that must not.
+// World is the environment of one spec, test or benchmark: a namespace with a Context and a Target for the control
+// plane, a Landscaper, and a type of items, so that the deployers of other specs ignore its items. Its methods fail the
+// spec on an error.
 type World struct {
 	Client     client.WithWatch
 	Landscaper *landscapertest.Landscaper
 	Namespace  string
 	// Type is the type of the items.
 	Type lsv1alpha1.DeployItemType
-	// Config is the access of the deployer that Start starts. Default: an administrator's.
+	// Config is the access of the deployer that Start starts. The default is administrator access.
 	Config *rest.Config
-	// Counter counts what goes through it: the requests to the Target, say.
+	// Counter counts the requests that pass it, for example those to the Target.
 	Counter *faultnet.Counter
-	// Manager is the one that Start started last.
+	// Manager is the manager that Start started last.
 	Manager *landscapertest.Manager
 
 	t       testing.TB
 	options Options
 }
 
-// New makes a world on a control plane.
+// New creates a world on a control plane.
 func New(ctx context.Context, t testing.TB, cp *controlplane.ControlPlane, o Options) *World {
 	t.Helper()
 	if o.Patience == 0 {
@@ -79,7 +79,7 @@ func New(ctx context.Context, t testing.TB, cp *controlplane.ControlPlane, o Opt
 	return w
 }
 
-// must ends the spec on an error.
+// must fails the spec on an error.
 func (w *World) must(err error) {
 	w.t.Helper()
 	NewWithT(w.t).Expect(err).NotTo(HaveOccurred())
@@ -96,19 +96,19 @@ func (w *World) CreateTarget(ctx context.Context, name string, kubeconfig []byte
 	}))
 }
 
-// Start runs a deployer for the items of the world until the spec ends, or the manager is stopped.
+// Start runs a deployer for the items of the world until the spec ends or the manager is stopped.
 func (w *World) Start(args deployerlib.DeployerArgs, options ...landscapertest.ManagerOption) {
 	w.t.Helper()
 	args.Type = w.Type
 	w.Manager = landscapertest.StartManager(w.t, w.Config, args, options...)
 }
 
-// Key is the name of an item, or of another object of the namespace.
+// Key returns the key of an item, or of another object of the namespace.
 func (w *World) Key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: w.Namespace, Name: name}
 }
 
-// Item makes an item in memory.
+// Item returns an item that has not been created yet.
 func (w *World) Item(name string, config any, changes ...func(*lsv1alpha1.DeployItem)) *lsv1alpha1.DeployItem {
 	di := w.Landscaper.Item(w.Namespace, name, w.Type, config)
 	if !w.options.NoTarget {
@@ -120,7 +120,7 @@ func (w *World) Item(name string, config any, changes ...func(*lsv1alpha1.Deploy
 	return di
 }
 
-// Create creates an item and asks for its first run.
+// Create creates an item and requests its first run.
 func (w *World) Create(ctx context.Context, name string, config any, changes ...func(*lsv1alpha1.DeployItem)) {
 	w.t.Helper()
 	w.must(w.Landscaper.Deploy(ctx, w.Item(name, config, changes...)))
@@ -141,7 +141,7 @@ func (w *World) Finished(ctx context.Context, name string) *lsv1alpha1.DeployIte
 	})
 }
 
-// Again asks for another run of an item and waits for its end.
+// Again requests another run of an item and waits for its end.
 func (w *World) Again(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	job, err := w.Landscaper.Trigger(ctx, w.Key(name))
@@ -156,12 +156,12 @@ func (w *World) Update(ctx context.Context, name string, config any) *lsv1alpha1
 	w.t.Helper()
 	w.must(w.Landscaper.Update(ctx, w.Key(name), config))
 	if !RevisionOf(w.options.Landscaper.Revision).Jobs {
-		return w.Finished(ctx, name) // the update itself asked for a run
+		return w.Finished(ctx, name) // the update itself requested a run
 	}
 	return w.Again(ctx, name)
 }
 
-// Delete deletes an item and waits until it is gone.
+// Delete deletes an item and waits until it no longer exists.
 func (w *World) Delete(ctx context.Context, name string) {
 	w.t.Helper()
 	w.await(ctx, func(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
@@ -175,7 +175,7 @@ func (w *World) Get(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	return w.Stored(ctx, name)(NewWithT(w.t))
 }
 
-// await bounds what is waited for.
+// await limits how long f may wait.
 func (w *World) await(ctx context.Context, f func(context.Context) (*lsv1alpha1.DeployItem, error)) *lsv1alpha1.DeployItem {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, w.options.Patience)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate writes the recorded results of the benchmark into a markdown file, between two markers:
+// Command generate writes the recorded results of the benchmark to a markdown file, between two markers:
 //
 //	go run ./test/landscaper/scenario/generate docs/benchmarks.md
 package main
@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/landscaper/scenario"
 )
 
-// The markers between which the table stands.
+// The markers around the table.
 const (
 	begin = "<!-- begin: scenarios with a real Landscaper -->\n"
 	end   = "<!-- end: scenarios with a real Landscaper -->\n"
