@@ -36,8 +36,8 @@ func ExampleTemplate_checkedBeforeARun() {
 	fmt.Println(err)
 	// Output:
 	// [service]
-	// build state graph: component "page": template: templates/page.yaml:4:18: NameOf: there is no component "servce" (did you mean "service"?)
-	// component "page": template: templates/page.yaml:4:60: Output: the component "service" has no output "adress" (did you mean "address"?)
+	// build state graph: component "page": template: templates/page.yaml:4:17: NameOf: there is no component "servce" (did you mean "service"?)
+	// component "page": template: templates/page.yaml:4:52: Output: the component "service" has no output "adress" (did you mean "address"?)
 }
 
 // Here kro leads: it checks each field of an expression against the schema of its kind. This package looks up fields when the
