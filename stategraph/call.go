@@ -154,6 +154,12 @@ func (c *call) next(ctx context.Context, r result, next time.Duration, thorough 
 // session is how a run reaches the target cluster and the inventory. The deployer around the graph implements it; one
 // session serves one run of one item. It is safe for concurrent use, and nothing in it waits.
 type session interface {
+	writer
+	reader
+}
+
+// writer changes the target cluster.
+type writer interface {
 	// Claim puts what a component is about to write into the inventory, and that it has something to undo into the status. It
 	// stores both if they grew, together with what others will write, as far as foresee knows, and not at all otherwise.
 	Claim(ctx context.Context, c claim, foresee func() []claim) error
@@ -162,6 +168,10 @@ type session interface {
 	Apply(ctx context.Context, of unit, desired []apply.Desired) ([]apply.Outcome, error)
 	// Delete deletes objects, by UID, and returns those that are not gone yet.
 	Delete(ctx context.Context, refs []apply.Ref) ([]apply.Waiting, error)
+}
+
+// reader looks at the target cluster.
+type reader interface {
 	// Ready tells why an object is not ready; "" when it is. judge nil: by the default rules. It is not asked again about
 	// a version of the object that it found ready.
 	Ready(ctx context.Context, ref apply.Ref, judge judge) (reason string, err error)

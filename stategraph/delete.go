@@ -56,14 +56,8 @@ func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]Componen
 
 // delete takes away everything.
 func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
-	if len(c.status.Inventory.Entries)+len(c.status.Inventory.Former) > 0 || target != nil && (len(c.status.Undo) > 0 || c.run.LostInventory()) {
-		if err := c.run.Connect(ctx, target); err != nil {
-			return err
-		}
-		if err := c.recover(ctx); err != nil {
-			return err
-		}
-		c.run.Cluster.Watcher().Forget(c.item.UID)
+	if err := c.connectToDelete(ctx, target); err != nil {
+		return err
 	}
 	c.memory.Forgotten()
 	r := &removing{call: c, refs: map[string][]apply.Ref{}, undo: map[string]bool{}}
@@ -97,6 +91,22 @@ func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 		}
 	}
 	c.keeper.Forget(c.item.UID)
+	return nil
+}
+
+// connectToDelete reaches the target if there may be something to delete in it.
+func (c *call) connectToDelete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
+	stored := len(c.status.Inventory.Entries)+len(c.status.Inventory.Former) > 0
+	if !stored && (target == nil || len(c.status.Undo) == 0 && !c.run.LostInventory()) {
+		return nil
+	}
+	if err := c.run.Connect(ctx, target); err != nil {
+		return err
+	}
+	if err := c.recover(ctx); err != nil {
+		return err
+	}
+	c.run.Cluster.Watcher().Forget(c.item.UID)
 	return nil
 }
 

@@ -18,26 +18,26 @@ func compared(template string) (*stategraph.Graph, error) {
 	service := func(context.Context) (*corev1.Service, error) { return &corev1.Service{}, nil }
 	return stategraph.NewGraph().
 		Add("page", stategraph.Template(files, "page.yaml")).
-		Add("service", stategraph.Object(service, stategraph.WithOutput("address", ".spec.clusterIP"))).
+		Add("service", stategraph.Object(service, stategraph.WithOutput("host", ".spec.clusterIP"))).
 		Build()
 }
 
 // As in kro, what a template uses is required, and a name that does not exist is found before anything runs. All such faults are
 // reported at once.
 func ExampleTemplate_checkedBeforeARun() {
-	graph, err := compared(`data: {address: '{{ .Output "service" "address" }}'}`)
+	graph, err := compared(`data: {address: '{{ .Output "service" "host" }}'}`)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println(graph.Requires("page"))
 
-	_, err = compared(`data: {name: '{{ .NameOf "servce" }}', address: '{{ .Output "service" "adress" }}'}`)
+	_, err = compared(`data: {name: '{{ .NameOf "servce" }}', address: '{{ .Output "service" "hots" }}'}`)
 	fmt.Println(err)
 	// Output:
 	// [service]
 	// build state graph: component "page": template: templates/page.yaml:4:17: NameOf: there is no component "servce" (did you mean "service"?)
-	// component "page": template: templates/page.yaml:4:52: Output: the component "service" has no output "adress" (did you mean "address"?)
+	// component "page": template: templates/page.yaml:4:52: Output: the component "service" has no output "hots" (did you mean "host"?)
 }
 
 // Here kro leads: it checks each field of an expression against the schema of its kind. This package looks up fields when the

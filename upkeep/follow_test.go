@@ -161,7 +161,6 @@ func TestFollowInterrupted(t *testing.T) {
 }
 
 func TestFollowerEvents(t *testing.T) {
-
 	type event struct {
 		version, label string
 		gone           bool
