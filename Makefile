@@ -31,11 +31,11 @@ help: ## Show this help
 
 .PHONY: demo
 demo: ## Show a deployer at work on a control plane of its own
-	go run ./cmd/deployerkit demo
+	@hack/run.sh demo
 
 .PHONY: demo-landscaper
 demo-landscaper: ## Show the deployers under the real Landscaper; the first run builds it (about 5 minutes)
-	go run ./cmd/deployerkit demo --landscaper
+	@hack/run.sh demo --landscaper
 
 .PHONY: test
 test: verify lint forget-reports test-unit test-envtest ## Run everything that must pass before a merge
@@ -56,7 +56,7 @@ test-unit: ## Run the tests that need no API server, with the race detector
 
 # Suites wait more than they compute: three at a time keep two cores busy.
 .PHONY: test-envtest
-test-envtest: ## Run the suites against a real API server and Landscaper; the first run builds them (about 13 minutes)
+test-envtest: ## Run the suites against a real API server and Landscaper; the first run builds them (about 12 minutes)
 	@$(ASSETS); $(LANDSCAPER); go run ./hack/gotest -reports $(REPORTS) -race -count=1 -p=3 -timeout=20m $(SUITES)
 
 .PHONY: test-systematic
