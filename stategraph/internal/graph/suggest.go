@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stategraph
+package graph
 
 import "fmt"
 
-// didYouMean is a hint with the name that is most like a misspelt one; "" when none is.
-func didYouMean(name string, names []string) string {
+// Suggest is a hint with the name that is most like a misspelt one; "" when none is.
+func Suggest(name string, names []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	for _, candidate := range names {
 		if d := distance(name, candidate); d < least {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stategraph
+package target
 
 import (
 	"encoding/json"
@@ -25,9 +25,9 @@ type look struct {
 	heard bool
 }
 
-// memory is what is known about the objects of one item between its runs. Losing it costs reads, nothing else. Notices of
+// Memory is what is known about the objects of one item between its runs. Losing it costs reads, nothing else. Notices of
 // a watch that tell nothing new, such as of our own writes, end here.
-type memory struct {
+type Memory struct {
 	mu      sync.Mutex
 	looks   map[watch.Object]look
 	held    map[watch.Object]*unstructured.Unstructured // whose content was asked for
@@ -44,24 +44,25 @@ type memory struct {
 	tellReference func(string) bool      // looks again at a component while a run goes on; false: it does not
 	lastReference time.Time              // when one of them woke the item
 
-	exports map[string]json.RawMessage // the stored exports, for calls only; nil if not known
+	// Exports are the stored exports; nil if they are not known. Only the call that is under way uses them.
+	Exports map[string]json.RawMessage
 }
 
 // memoryKey is the key of the memory among what upkeep keeps about an item.
 type memoryKey struct{}
 
-func newMemory() *memory {
-	return &memory{looks: map[watch.Object]look{}, held: map[watch.Object]*unstructured.Unstructured{}, references: map[string]*referenced{}}
+func newMemory() *Memory {
+	return &Memory{looks: map[watch.Object]look{}, held: map[watch.Object]*unstructured.Unstructured{}, references: map[string]*referenced{}}
 }
 
-// memoryOf returns the memory of the item of a run.
-func memoryOf(run *upkeep.Run) *memory {
-	return run.Value(memoryKey{}, func() any { return newMemory() }).(*memory)
+// MemoryOf returns the memory of the item of a run.
+func MemoryOf(run *upkeep.Run) *Memory {
+	return run.Value(memoryKey{}, func() any { return newMemory() }).(*Memory)
 }
 
-// begin notes that a run has begun, and sees to it that changes of the item's objects in the cluster (nil: there is none)
+// Begin notes that a run has begun, and sees to it that changes of the item's objects in the cluster (nil: there is none)
 // are heard from now on. wake is called when one comes while no run goes on.
-func (m *memory) begin(cluster *upkeep.Cluster, item types.UID, wake func()) {
+func (m *Memory) Begin(cluster *upkeep.Cluster, item types.UID, wake func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ran, m.running, m.changed = true, true, map[watch.Object]bool{}
@@ -80,15 +81,15 @@ func (m *memory) begin(cluster *upkeep.Cluster, item types.UID, wake func()) {
 	})
 }
 
-// hasRun tells whether the item had a run in this process.
-func (m *memory) hasRun() bool {
+// HasRun tells whether the item had a run in this process.
+func (m *Memory) HasRun() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.ran
 }
 
-// end notes that the run is over. It tells whether something changed while it ran that it did not see.
-func (m *memory) end() (again bool) {
+// End notes that the run is over. It tells whether something changed while it ran that it did not see.
+func (m *Memory) End() (again bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running = false
@@ -101,7 +102,7 @@ func (m *memory) end() (again bool) {
 }
 
 // Forgotten ends the listening: the item is gone, or on its way out.
-func (m *memory) Forgotten() {
+func (m *Memory) Forgotten() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.unfollow()
@@ -110,7 +111,7 @@ func (m *memory) Forgotten() {
 }
 
 // drop is called with the lock.
-func (m *memory) drop() {
+func (m *Memory) drop() {
 	m.looks, m.held = map[watch.Object]look{}, map[watch.Object]*unstructured.Unstructured{}
 	for _, one := range m.references {
 		one.follower.Stop()
@@ -119,7 +120,7 @@ func (m *memory) drop() {
 }
 
 // unfollow is called with the lock.
-func (m *memory) unfollow() {
+func (m *Memory) unfollow() {
 	if m.stop != nil {
 		m.stop()
 		m.stop = nil
@@ -127,7 +128,7 @@ func (m *memory) unfollow() {
 }
 
 // notice handles a change that a watch tells of. It tells whether the item should run now.
-func (m *memory) notice(o watch.Object) bool {
+func (m *Memory) notice(o watch.Object) bool {
 	m.mu.Lock()
 	if !m.running {
 		defer m.mu.Unlock()
@@ -145,15 +146,15 @@ func (m *memory) notice(o watch.Object) bool {
 	return false
 }
 
-// during sets what is called with news while a run goes on. Either may be nil.
-func (m *memory) during(tell func(watch.Object), tellReference func(component string) bool) {
+// During sets what is called with news while a run goes on. Either may be nil.
+func (m *Memory) During(tell func(watch.Object), tellReference func(component string) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tell, m.tellReference = tell, tellReference
 }
 
 // isNews tells whether an object is newer than the last run saw it. It is called with the lock.
-func (m *memory) isNews(o watch.Object) bool {
+func (m *Memory) isNews(o watch.Object) bool {
 	last, known := m.looks[o]
 	if !known || !last.heard || m.cluster == nil {
 		return false
@@ -168,7 +169,7 @@ func isNewer(a, b string) bool {
 }
 
 // saw notes at which version a run met an object, unless it met a newer one.
-func (m *memory) saw(o watch.Object, version string, heard bool) {
+func (m *Memory) saw(o watch.Object, version string, heard bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, known := m.looks[o]
@@ -179,7 +180,7 @@ func (m *memory) saw(o watch.Object, version string, heard bool) {
 }
 
 // judged notes that an object was found ready, or not, at a version.
-func (m *memory) judged(o watch.Object, version string, ready bool) {
+func (m *Memory) judged(o watch.Object, version string, ready bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last := m.looks[o]
@@ -188,7 +189,7 @@ func (m *memory) judged(o watch.Object, version string, ready bool) {
 }
 
 // wasReady tells whether an object is known to be ready still.
-func (m *memory) wasReady(o watch.Object) bool {
+func (m *Memory) wasReady(o watch.Object) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last := m.looks[o]
@@ -200,14 +201,14 @@ func (m *memory) wasReady(o watch.Object) bool {
 }
 
 // hold keeps the content of an object for the next run. It must not be changed any more.
-func (m *memory) hold(o watch.Object, live *unstructured.Unstructured) {
+func (m *Memory) hold(o watch.Object, live *unstructured.Unstructured) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.held[o] = live
 }
 
 // content is that of an object, if a watch knows that it did not change; else nil.
-func (m *memory) content(o watch.Object) *unstructured.Unstructured {
+func (m *Memory) content(o watch.Object) *unstructured.Unstructured {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	live := m.held[o]
@@ -221,8 +222,8 @@ func (m *memory) content(o watch.Object) *unstructured.Unstructured {
 	return live
 }
 
-// keep forgets all objects but those of the inventory.
-func (m *memory) keep(objects map[watch.Object]bool) {
+// Keep forgets all objects but those of the inventory.
+func (m *Memory) Keep(objects map[watch.Object]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	gone := func(o watch.Object) bool { return !objects[o] }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stategraph
+// Package target is what the run of an item does in its target: it keeps the objects of components and the inventory, and remembers
+// from run to run what it has seen.
+package target
 
 import (
 	"context"
@@ -16,12 +18,38 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// inTarget is the session of one call: the item's objects in its target, and its inventory.
-type inTarget struct {
+// Unit is a component as the inventory remembers it.
+type Unit struct {
+	Component string
+	// Requires are the components that must be there before this one, and go after it.
+	Requires []string
+}
+
+// Claim is what a component is about to write.
+type Claim struct {
+	Unit
+	Desired []apply.Desired
+	// Undo reports that the component has a Delete of its own.
+	Undo bool
+}
+
+// Judge returns why an object is not ready; it is empty when it is. It looks at nothing but the object.
+type Judge func(live *unstructured.Unstructured) (reason string, err error)
+
+// Undo is the record of the components of an item that have something to undo.
+type Undo interface {
+	// AddFinalizer notes that a component has something to undo. It reports whether that is new.
+	AddFinalizer(of Unit) bool
+	// RemoveFinalizer notes that a component has nothing to undo any more.
+	RemoveFinalizer(component string)
+}
+
+// Session is the session of one call: the item's objects in its target, and its inventory.
+type Session struct {
 	run     *upkeep.Run
-	graph   *Graph
-	status  *ProviderStatus
-	memory  *memory
+	undo    Undo
+	watches func(component string) bool
+	memory  *Memory
 	applier *apply.Session // nil: the item has no target
 
 	resources sync.Map // by GroupVersionKind: its resource
@@ -41,9 +69,9 @@ type inTarget struct {
 // maxInventory leaves room for the rest of the provider status, which may have 1 MiB.
 const maxInventory = 1<<20 - 256<<10
 
-// newInTarget begins a session. Take must have been called.
-func newInTarget(run *upkeep.Run, g *Graph, status *ProviderStatus, m *memory) *inTarget {
-	t := &inTarget{run: run, graph: g, status: status, memory: m, seen: map[apply.Ref]*unstructured.Unstructured{}, owners: map[watch.Object]string{}}
+// New begins a session of a run whose Take was called. watches reports whether a component listens to its objects.
+func New(run *upkeep.Run, undo Undo, watches func(component string) bool) *Session {
+	t := &Session{run: run, undo: undo, watches: watches, memory: MemoryOf(run), seen: map[apply.Ref]*unstructured.Unstructured{}, owners: map[watch.Object]string{}}
 	if run.Cluster == nil {
 		return t
 	}
@@ -65,20 +93,20 @@ func errNoTarget() error {
 
 // Claim stores what a component is about to write. If something of that is not stored yet, what is foreseen of others is stored
 // with it. What is foreseen and cannot be claimed is left to its own turn.
-func (t *inTarget) Claim(ctx context.Context, c claim, foresee func() []claim) error {
+func (t *Session) Claim(ctx context.Context, c Claim, foresee func() []Claim) error {
 	t.claiming.Lock()
 	defer t.claiming.Unlock()
 	t.stored, t.broken = false, nil
-	grows, owed := t.grows(c), t.owe(c)
+	grows, owed := t.grows(c), t.addFinalizer(c)
 	if !grows && !owed {
 		return t.claimObjects(ctx, c)
 	}
-	all, owing := []claim{c}, []claim{}
+	all, owing := []Claim{c}, []Claim{}
 	if owed {
 		owing = append(owing, c)
 	}
 	for _, other := range foresee() {
-		if t.owe(other) {
+		if t.addFinalizer(other) {
 			owing = append(owing, other)
 		}
 		if t.grows(other) {
@@ -103,14 +131,14 @@ func (t *inTarget) Claim(ctx context.Context, c claim, foresee func() []claim) e
 }
 
 // forgive notes that components have nothing to undo after all.
-func (t *inTarget) forgive(owing []claim) {
+func (t *Session) forgive(owing []Claim) {
 	for _, c := range owing {
-		t.undone(c.Component)
+		t.RemoveFinalizer(c.Component)
 	}
 }
 
 // claimObjects adds the objects of claims to the inventory.
-func (t *inTarget) claimObjects(ctx context.Context, claims ...claim) error {
+func (t *Session) claimObjects(ctx context.Context, claims ...Claim) error {
 	var all []apply.Desired
 	for _, c := range claims {
 		all = append(all, c.desired()...)
@@ -125,48 +153,48 @@ func (t *inTarget) claimObjects(ctx context.Context, claims ...claim) error {
 }
 
 // store stores the status of the item.
-func (t *inTarget) store(ctx context.Context) error {
-	if err := t.run.Note(t.inventory()); err != nil {
+func (t *Session) store(ctx context.Context) error {
+	if err := t.run.Note(t.Inventory()); err != nil {
 		return err
 	}
 	return deployerlib.Checkpoint(ctx)
 }
 
 // grows reports whether a claim has an object that the inventory does not.
-func (t *inTarget) grows(c claim) bool {
+func (t *Session) grows(c Claim) bool {
 	if t.names == nil {
 		t.names = map[apply.Ref]bool{}
 		for _, entry := range t.run.Inventory.Entries {
-			t.names[withoutVersion(entry.Ref())] = true
+			t.names[WithoutVersion(entry.Ref())] = true
 		}
 	}
 	grows := false
 	for _, d := range c.Desired {
-		ref := withoutVersion(apply.RefOf(d.Object))
+		ref := WithoutVersion(apply.RefOf(d.Object))
 		grows = grows || !t.names[ref]
 		t.names[ref] = true
 	}
 	return grows
 }
 
-// withoutVersion is what tells objects apart: versions of a group do not.
-func withoutVersion(ref apply.Ref) apply.Ref {
+// WithoutVersion is what tells objects apart: versions of a group do not.
+func WithoutVersion(ref apply.Ref) apply.Ref {
 	ref.APIVersion = ref.GVK().Group
 	return ref
 }
 
-// owe notes that a component has something to undo, if it has. It reports whether that is new.
-func (t *inTarget) owe(c claim) bool {
+// addFinalizer notes that a component has something to undo, if it has. It reports whether that is new.
+func (t *Session) addFinalizer(c Claim) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return c.Undo && t.status.owe(c.unit)
+	return c.Undo && t.undo.AddFinalizer(c.Unit)
 }
 
 // desired are the objects of a claim, as the inventory shall know them.
-func (c claim) desired() []apply.Desired { return c.own(c.Desired) }
+func (c Claim) desired() []apply.Desired { return c.own(c.Desired) }
 
 // own notes on objects what they belong to.
-func (u unit) own(desired []apply.Desired) []apply.Desired {
+func (u Unit) own(desired []apply.Desired) []apply.Desired {
 	out := make([]apply.Desired, len(desired))
 	for i, d := range desired {
 		d.Component, d.Requires = u.Component, u.Requires
@@ -176,7 +204,7 @@ func (u unit) own(desired []apply.Desired) []apply.Desired {
 }
 
 // Apply writes what is not known to be as desired.
-func (t *inTarget) Apply(ctx context.Context, of unit, desired []apply.Desired) ([]outcome, error) {
+func (t *Session) Apply(ctx context.Context, of Unit, desired []apply.Desired) ([]apply.Outcome, error) {
 	if t.applier == nil {
 		return nil, errNoTarget()
 	}
@@ -184,18 +212,16 @@ func (t *inTarget) Apply(ctx context.Context, of unit, desired []apply.Desired) 
 	if len(applied) < len(desired) {
 		return nil, err
 	}
-	heard := t.graph.watches(of.Component)
-	out := make([]outcome, len(applied))
-	for i, o := range applied {
-		t.met(of.Component, o, heard)
-		out[i] = outcome(o)
-		out[i].Live = nil // those who want it ask Get, so that it is known to be wanted
+	heard := t.watches(of.Component)
+	for i := range applied {
+		t.met(of.Component, applied[i], heard)
+		applied[i].Live = nil // those who want it ask Get, so that it is known to be wanted
 	}
-	return out, nil
+	return applied, nil
 }
 
 // Delete deletes objects of the inventory.
-func (t *inTarget) Delete(ctx context.Context, refs []apply.Ref) ([]apply.Waiting, error) {
+func (t *Session) Delete(ctx context.Context, refs []apply.Ref) ([]apply.Waiting, error) {
 	if t.applier == nil {
 		return nil, errNoTarget()
 	}
@@ -207,7 +233,7 @@ func (t *inTarget) Delete(ctx context.Context, refs []apply.Ref) ([]apply.Waitin
 }
 
 // awaitEnd listens to an object that is on its way out, whatever its component listened to.
-func (t *inTarget) awaitEnd(ref apply.Ref) {
+func (t *Session) awaitEnd(ref apply.Ref) {
 	object, known := t.object(ref)
 	if !known {
 		return
@@ -216,23 +242,23 @@ func (t *inTarget) awaitEnd(ref apply.Ref) {
 	t.memory.saw(object, seen.ResourceVersion, true)
 }
 
-// unclaimed are the entries of objects that no component of this walk wanted.
-func (t *inTarget) unclaimed() []apply.Entry {
+// Unclaimed are the entries of objects that no component of this walk wanted.
+func (t *Session) Unclaimed() []apply.Entry {
 	if t.applier == nil {
 		return t.run.Inventory.Entries
 	}
 	return t.applier.Unclaimed()
 }
 
-// undone notes that a component has nothing to undo any more.
-func (t *inTarget) undone(component string) {
+// RemoveFinalizer notes that a component has nothing to undo any more.
+func (t *Session) RemoveFinalizer(component string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.status.undone(component)
+	t.undo.RemoveFinalizer(component)
 }
 
-// done counts the objects that were written or deleted.
-func (t *inTarget) done() int {
+// Done counts the objects that were written or deleted.
+func (t *Session) Done() int {
 	if t.applier == nil {
 		return 0
 	}
@@ -240,10 +266,20 @@ func (t *inTarget) done() int {
 	return report.Applied + report.Deleted
 }
 
-// inventory is what the item has now.
-func (t *inTarget) inventory() apply.Inventory {
+// Inventory is what the item has now.
+func (t *Session) Inventory() apply.Inventory {
 	if t.applier == nil {
 		return t.run.Inventory
 	}
 	return t.applier.Inventory()
+}
+
+// Owned returns what the watches of the target are to expect.
+func (t *Session) Owned() []apply.Owned { return t.applier.Report().Owned }
+
+// Recheck returns when an object may be ready though it does not change; 0 means that there is none.
+func (t *Session) Recheck() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.recheck
 }

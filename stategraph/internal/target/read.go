@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stategraph
+package target
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // Get returns an object for those who want its content. It is kept from run to run, and only read again when a watch
 // tells of another version.
-func (t *inTarget) Get(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
+func (t *Session) Get(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
 	object, known := t.object(ref)
 	if known {
 		if live := t.memory.content(object); live != nil && t.seenAlready(ref) == nil {
@@ -31,7 +31,7 @@ func (t *inTarget) Get(ctx context.Context, ref apply.Ref) (*unstructured.Unstru
 }
 
 // read reads an object, once in a run.
-func (t *inTarget) read(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
+func (t *Session) read(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
 	if live := t.seenAlready(ref); live != nil {
 		return live, nil
 	}
@@ -47,7 +47,7 @@ func (t *inTarget) read(ctx context.Context, ref apply.Ref) (*unstructured.Unstr
 }
 
 // Ready judges an object by the answer to its write, or else reads it, unless it was ready and has not changed since.
-func (t *inTarget) Ready(ctx context.Context, ref apply.Ref, by judge) (string, error) {
+func (t *Session) Ready(ctx context.Context, ref apply.Ref, by Judge) (string, error) {
 	object, known := t.object(ref)
 	if t.seenAlready(ref) == nil && (by == nil && upkeep.ReadyAtOnce(ref.GVK().GroupKind()) || known && t.memory.wasReady(object)) {
 		return "", nil
@@ -70,24 +70,26 @@ func (t *inTarget) Ready(ctx context.Context, ref apply.Ref, by judge) (string, 
 }
 
 // byDefault judges by the default rules of package readiness.
-func (t *inTarget) byDefault(ctx context.Context, live *unstructured.Unstructured) (reason string, err error) {
+func (t *Session) byDefault(ctx context.Context, live *unstructured.Unstructured) (reason string, err error) {
 	result := t.run.Judge(ctx, live)
 	if result.State == readiness.StateFailed {
-		return "", &objectError{reason: result.Reason, final: neverRecovers[live.GroupVersionKind().GroupKind()]}
+		return "", &ObjectError{Reason: result.Reason, Final: neverRecovers[live.GroupVersionKind().GroupKind()]}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.recheck = shorter(t.recheck, result.RecheckAfter)
+	if after := result.RecheckAfter; t.recheck == 0 || after != 0 && after < t.recheck {
+		t.recheck = after
+	}
 	return result.Reason, nil
 }
 
-// objectError is the failure of an object by its own status.
-type objectError struct {
-	reason string
-	final  bool // it will not become ready any more
+// ObjectError is the failure of an object by its own status.
+type ObjectError struct {
+	Reason string
+	Final  bool // it will not become ready any more
 }
 
-func (e *objectError) Error() string { return e.reason }
+func (e *ObjectError) Error() string { return e.Reason }
 
 // neverRecovers are the kinds that stay failed: another object has to take the place of the failed one.
 var neverRecovers = map[schema.GroupKind]bool{
@@ -97,7 +99,7 @@ var neverRecovers = map[schema.GroupKind]bool{
 }
 
 // met notes what became of an object, so that what a watch tells of it later can be compared.
-func (t *inTarget) met(component string, o apply.Outcome, heard bool) {
+func (t *Session) met(component string, o apply.Outcome, heard bool) {
 	object, known := t.object(o.Ref)
 	if o.Err != nil || !known {
 		return
@@ -116,7 +118,7 @@ func (t *inTarget) met(component string, o apply.Outcome, heard bool) {
 }
 
 // object is how watches call an object; false: the target does not know its kind.
-func (t *inTarget) object(ref apply.Ref) (watch.Object, bool) {
+func (t *Session) object(ref apply.Ref) (watch.Object, bool) {
 	gvk := ref.GVK()
 	resource, known := t.resources.Load(gvk)
 	if !known {
@@ -134,35 +136,35 @@ func (t *inTarget) object(ref apply.Ref) (watch.Object, bool) {
 }
 
 // Changed forgets what this run has read of an object.
-func (t *inTarget) Changed(ref apply.Ref) {
+func (t *Session) Changed(ref apply.Ref) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.seen, ref)
 }
 
-// ownerOf is the component that listens to an object, if it was applied in this run.
-func (t *inTarget) ownerOf(o watch.Object) string {
+// OwnerOf is the component that listens to an object, if it was applied in this run.
+func (t *Session) OwnerOf(o watch.Object) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.owners[o]
 }
 
-func (t *inTarget) see(ref apply.Ref, live *unstructured.Unstructured) {
+func (t *Session) see(ref apply.Ref, live *unstructured.Unstructured) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.seen[ref] = live
 }
 
-func (t *inTarget) seenAlready(ref apply.Ref) *unstructured.Unstructured {
+func (t *Session) seenAlready(ref apply.Ref) *unstructured.Unstructured {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.seen[ref]
 }
 
-// objects are all that the inventory names.
-func (t *inTarget) objects() map[watch.Object]bool {
+// Objects are all that the inventory names.
+func (t *Session) Objects() map[watch.Object]bool {
 	out := map[watch.Object]bool{}
-	for _, entry := range t.inventory().Entries {
+	for _, entry := range t.Inventory().Entries {
 		if object, known := t.object(entry.Ref()); known {
 			out[object] = true
 		}
