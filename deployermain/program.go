@@ -33,8 +33,8 @@ type Program struct {
 	// Version is printed by --version. The default is the version of the build.
 	Version string
 
-	// Args are the arguments of the deployer. Flags and the configuration file change a copy of them. If a
-	// TracerProvider is set, the program also sends its own spans.
+	// Args are the arguments of the deployer. Flags and the configuration file change a copy of them. Without a
+	// TracerProvider, the program exports traces if the variables of OpenTelemetry (OTEL_EXPORTER_OTLP_ENDPOINT) say where to.
 	Args deployerlib.DeployerArgs
 	// NewArgs replaces Args if the deployer depends on flags or on the configuration file. It is called once, after
 	// both were read.
@@ -110,6 +110,14 @@ func run(ctx context.Context, p Program, f *flags) error {
 		return err
 	}
 	ctrl.SetLogger(log)
+	provider, end, err := traces(ctx, p.Name, log, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if provider != nil {
+		f.tracer = provider
+	}
 	args, noEffect, err := f.args(p)
 	if err != nil {
 		return err
@@ -160,6 +168,9 @@ func (f *flags) args(p Program) (args deployerlib.DeployerArgs, noEffect []strin
 	common.applyTo(&args)
 	if err := f.applyTo(&args); err != nil {
 		return args, nil, err
+	}
+	if args.TracerProvider == nil {
+		args.TracerProvider = f.tracer
 	}
 	args.Default()
 	return args, common.noEffect(), args.Validate()
