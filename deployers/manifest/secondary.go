@@ -29,7 +29,7 @@ type objects struct {
 
 // Get reads an object. The namespace of the reference is ignored for kinds that have none.
 func (o objects) Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
-	from, err := o.run.Target(ctx, o.path, o.name)
+	from, err := o.run.up.Target(ctx, o.path, o.name)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (o objects) Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		wanted.Namespace = ""
 	}
-	live, err := o.run.Read(ctx, from, wanted)
+	live, err := o.run.up.Read(ctx, from, wanted)
 	if err == nil {
 		o.run.sights = append(o.run.sights, upkeep.SightOf(from, mapping.Resource, wanted, live))
 	}
@@ -50,7 +50,7 @@ func (o objects) Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (
 
 // List reads the objects of a kind with all the labels, in all namespaces.
 func (o objects) List(ctx context.Context, gvk schema.GroupVersionKind, wanted map[string]string) ([]*unstructured.Unstructured, error) {
-	from, err := o.run.Target(ctx, o.path, o.name)
+	from, err := o.run.up.Target(ctx, o.path, o.name)
 	if err != nil {
 		return nil, err
 	}
