@@ -139,10 +139,7 @@ func (p *planning) object(ctx context.Context, o *object) error {
 	leave := o.Policy == Immutable || o.Policy == Fallback && !ours
 	shared := p.run.isSharedNow(o, live)
 	if !leave && !shared {
-		var mine bool
-		if mine, err = p.run.claimable(ctx, o, s, live); err == nil && !mine && live.GetUID() != s.UID && p.run.refuses(o) {
-			err = refusal(o.ref, live)
-		}
+		err = p.claim(ctx, o, s, live)
 	}
 	if err != nil {
 		return err
@@ -153,6 +150,15 @@ func (p *planning) object(ctx context.Context, o *object) error {
 	}
 	recreates := !shared && o.Strategy == Recreate && live.GetUID() == s.UID && p.run.isOwn(live, s) && s.Hash != ""
 	return p.compare(o, live, after, recreates, err)
+}
+
+// claim returns why the item cannot have an object.
+func (p *planning) claim(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) error {
+	mine, err := p.run.claimable(ctx, o, s, live)
+	if err == nil && !mine && live.GetUID() != s.UID && p.run.refuses(o) {
+		return refusal(o.ref, live)
+	}
+	return err
 }
 
 // outcome asks the API server what would come out.
