@@ -34,6 +34,32 @@ type Plan struct {
 	Changes []Change
 	// Unchanged is how many objects are as they shall be.
 	Unchanged int
+	// Moves are the clusters that the item has left, or leaves now: once it is deployed, its objects are deleted there.
+	Moves []Move
+}
+
+// Move is the end of an item's objects in a cluster that it leaves.
+type Move struct {
+	From    Cluster
+	Objects []Ref
+}
+
+// movesOf are those of an inventory.
+func movesOf(inv Inventory) []Move {
+	var out []Move
+	for _, former := range inv.Former {
+		if former.Cluster == nil {
+			continue
+		}
+		move := Move{From: *former.Cluster}
+		for _, entry := range former.Entries {
+			if policy := entry.policy(); policy != Keep && policy != Ignore {
+				move.Objects = append(move.Objects, entry.Ref())
+			}
+		}
+		out = append(out, move)
+	}
+	return out
 }
 
 // Change is what would be done with one object.
@@ -60,7 +86,7 @@ func (e *Engine) Plan(ctx context.Context, owner ownership.Owner, desired []Desi
 	}
 	r := e.newRun(owner, inv, hide)
 	r.dry = true
-	p := &planning{run: r}
+	p := &planning{run: r, plan: Plan{Moves: movesOf(inv)}}
 	wanted, uids := map[Ref]bool{}, map[types.UID]bool{}
 	for _, o := range objects {
 		s := r.book[o.ref.id()]
@@ -113,7 +139,10 @@ func (p *planning) object(ctx context.Context, o *object) error {
 	leave := o.Policy == Immutable || o.Policy == Fallback && !ours
 	shared := p.isSharedNow(o, live)
 	if !leave && !shared {
-		_, err = p.claimable(ctx, o, s, live)
+		var mine bool
+		if mine, err = p.claimable(ctx, o, s, live); err == nil && !mine && live.GetUID() != s.UID && p.refuses(o) {
+			err = refusal(o.ref, live)
+		}
 	}
 	if err != nil {
 		return err
@@ -168,7 +197,7 @@ func (p *planning) compare(o *object, live, after *unstructured.Unstructured, re
 
 // orphan plans the deletion of an object that is no longer desired.
 func (p *planning) orphan(ctx context.Context, s *slot) error {
-	if s.policy() == Keep || s.policy() == Ignore {
+	if s.isLetGo() || s.Adopted {
 		return nil
 	}
 	live, err := p.read(ctx, s.Ref())
@@ -184,13 +213,19 @@ func (p *planning) orphan(ctx context.Context, s *slot) error {
 	return nil
 }
 
-// String is for people: one line per object, and one per field.
+// String is for people: one line per object, one per field, and one per cluster that the item leaves.
 func (p Plan) String() string {
 	out := &strings.Builder{}
 	for _, c := range p.Changes {
 		fmt.Fprintf(out, "%s %s\n", c.Action, c.Ref)
 		for _, f := range c.Fields {
 			fmt.Fprintf(out, "  %s: %s -> %s\n", f.Path, orAbsent(f.Old), orAbsent(f.New))
+		}
+	}
+	for _, move := range p.Moves {
+		fmt.Fprintf(out, "leave the cluster %s of Target %s\n", move.From.UID, move.From.Target)
+		for _, ref := range move.Objects {
+			fmt.Fprintf(out, "  %s %s\n", ActionDelete, ref)
 		}
 	}
 	fmt.Fprintf(out, "%d to do, %d unchanged\n", len(p.Changes), p.Unchanged)

@@ -62,7 +62,12 @@ func (r *run) firstContact(ctx context.Context, o *object, s *slot) error {
 	case r.hasLeftovers(live):
 		return r.inherit(ctx, o, s, live)
 	case r.existedBefore(live) && live.GetDeletionTimestamp() == nil:
-		r.adopt(o, s, "existed already and belonged to nobody")
+		if r.refuses(o) {
+			return r.giveBack(ctx, o, live)
+		}
+		if err := r.adopt(ctx, o, s, live, "existed already and belonged to nobody"); err != nil {
+			return err
+		}
 	}
 	return r.landed(o, s, live)
 }
@@ -91,20 +96,26 @@ func (r *run) contested(ctx context.Context, o *object, s *slot, conflict error)
 	if o.Policy == Fallback {
 		return nil // somebody was faster
 	}
+	if r.refuses(o) {
+		live, err := r.read(ctx, o.ref)
+		if err != nil {
+			return err
+		}
+		if live == nil {
+			return waiting(o.ref, "went away just now")
+		}
+		return refusal(o.ref, live)
+	}
 	live, err := r.send(ctx, o, "", client.ForceOwnership)
 	if err != nil {
 		return err
 	}
 	if live.GetDeletionTimestamp() == nil {
-		r.adopt(o, s, "existed already and belonged to nobody; others had set some of its fields")
+		if err := r.adopt(ctx, o, s, live, "existed already and belonged to nobody; others had set some of its fields"); err != nil {
+			return err
+		}
 	}
 	return r.landed(o, s, live)
-}
-
-// adopt notes that the object is older than our interest in it.
-func (r *run) adopt(o *object, s *slot, message string) {
-	s.Adopted = true
-	r.event(o.ref, ReasonAdopted, message)
 }
 
 // send applies the object. uid: only if it is that object; empty: whatever has the name.

@@ -29,6 +29,7 @@ func New(handler Handler, o Options, hooks ...extension.ReconcileExtensionHookSe
 		handler: handler, options: o, stability: newStability(), memories: newMemories(nil), observers: map[*upkeep.Cluster]*observer{},
 		keeper: upkeep.New(upkeep.Options{
 			Name: o.Name, Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport, Fights: o.Fights,
+			CleanUpFirst: o.CleanUpFirst,
 		}),
 	}
 	d.finalizer, _ = handler.(Finalizer)
@@ -138,7 +139,7 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 			return err
 		}
 	}
-	if !d.options.OrphanChildren && len(r.up.Inventory.Entries) > 0 {
+	if !d.options.OrphanChildren && len(r.up.Inventory.Entries)+len(r.up.Inventory.Former) > 0 {
 		if err := r.connect(ctx, target); err != nil {
 			return err
 		}

@@ -103,8 +103,11 @@ func (r *run) sync(ctx context.Context) error {
 		return r.failed(err)
 	}
 	r.tellMissing(desired, req.Children)
+	if err := r.up.LeaveFirst(ctx, apply.Options{}, nil); err != nil {
+		return r.failed(err)
+	}
 	prints := r.prints(desired, req.Children)
-	report, err := r.up.Apply(ctx, r.skip(desired, prints), apply.Options{Concurrency: r.options.Concurrency, KeepGoing: true})
+	report, err := r.up.Apply(ctx, r.skip(desired, prints), apply.Options{Concurrency: r.options.Concurrency, KeepGoing: true, RefuseUnowned: true})
 	r.remember(report)
 	r.settle(prints, report, err)
 	r.again(response)
@@ -240,11 +243,23 @@ func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.
 		giveBack()
 		return err
 	}
+	cleaned, err := r.cleanUp(ctx)
+	if err != nil {
+		return err
+	}
 	r.up.Finished()
-	if !exported && r.wished && !thorough && report.Applied+report.Deleted == 0 {
+	if !exported && !cleaned && r.wished && !thorough && report.Applied+report.Deleted == 0 {
 		return deployerlib.ErrUnchanged
 	}
 	return nil
+}
+
+// cleanUp deletes the children in clusters that the item has left. It reports whether something changed.
+func (r *run) cleanUp(ctx context.Context) (bool, error) {
+	if r.options.OrphanChildren && len(r.up.Inventory.Former) > 0 {
+		return true, r.up.Abandon("the deployer leaves children where they are")
+	}
+	return r.up.CleanUp(ctx, apply.Options{}, nil)
 }
 
 // export stores what the handler exports, unless it is known to be stored. It reports whether it wrote something.

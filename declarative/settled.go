@@ -60,7 +60,8 @@ func (r *run) keepSkipped(inventory apply.Inventory) apply.Inventory {
 			entries[i] = before
 		}
 	}
-	return apply.Inventory{Entries: entries}
+	inventory.Entries = entries
+	return inventory
 }
 
 // settle remembers the versions that a run has brought to where they shall be. A child that the run changed gets another

@@ -63,6 +63,9 @@ func (c *call) reconcile(ctx context.Context) error {
 	if err == nil {
 		err = c.recover(ctx)
 	}
+	if err == nil {
+		err = c.run.LeaveFirst(ctx, apply.Options{}, nil)
+	}
 	if err != nil {
 		giveBack()
 		return err
@@ -89,7 +92,7 @@ func (c *call) reconcile(ctx context.Context) error {
 	if result.err != nil {
 		giveBack()
 	}
-	return c.next(result, next, thorough)
+	return c.next(ctx, result, next, thorough)
 }
 
 // openWalk prepares a walk. The objects of a target are held until settle: what a watch sees meanwhile is judged then.
@@ -122,7 +125,7 @@ func (c *call) settle(ctx context.Context, failure error) error {
 }
 
 // next says when the item comes back.
-func (c *call) next(r result, next time.Duration, thorough bool) error {
+func (c *call) next(ctx context.Context, r result, next time.Duration, thorough bool) error {
 	if next > 0 && (r.err != nil || r.waits == "") {
 		c.wakeIn(c.item.UID, next)
 	}
@@ -135,8 +138,12 @@ func (c *call) next(r result, next time.Duration, thorough bool) error {
 	case r.waits != "":
 		return deployerlib.WaitFor(r.waits, shorter(next, c.run.Poll()))
 	}
+	cleaned, err := c.run.CleanUp(ctx, apply.Options{}, nil)
+	if err != nil {
+		return err
+	}
 	c.run.Finished()
-	if done := c.target.done(); done == 0 && !thorough {
+	if done := c.target.done(); done == 0 && !thorough && !cleaned {
 		return deployerlib.ErrUnchanged
 	}
 	return nil

@@ -51,7 +51,7 @@ func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]Componen
 
 // delete takes away everything.
 func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
-	if len(c.status.Inventory.Entries) > 0 || target != nil && (len(c.status.Undo) > 0 || c.run.LostInventory()) {
+	if len(c.status.Inventory.Entries)+len(c.status.Inventory.Former) > 0 || target != nil && (len(c.status.Undo) > 0 || c.run.LostInventory()) {
 		if err := c.run.Connect(ctx, target); err != nil {
 			return err
 		}
@@ -82,6 +82,9 @@ func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 		return c.run.Wait("delete", 0, summary(left), lookAgain)
 	case len(left) > 0:
 		return deployerlib.WaitFor(summary(left), lookAgain)
+	}
+	if err := c.run.Leave(ctx, apply.Options{}, nil); err != nil {
+		return err
 	}
 	if len(c.graph.exports) > 0 {
 		if err := deployerlib.DeleteExport(ctx, c.keeper.Secrets(), c.item); err != nil {

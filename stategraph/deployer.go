@@ -48,6 +48,9 @@ type Options struct {
 	Targets targets.Policy
 	// TargetLimits bound what targets can cost. Zero: the defaults.
 	TargetLimits targets.Limits
+	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted. Off: it is
+	// deployed to the new cluster first.
+	CleanUpFirst bool
 	// Fights says when changes by others that come back count as a fight, and how long to wait before putting them right
 	// then. Zero: the defaults. The clock is that of the library.
 	Fights watch.GuardOptions
@@ -83,6 +86,7 @@ func New(g *Graph, o Options, hooks ...extension.ReconcileExtensionHookSetup) de
 	o = o.withDefaults()
 	keeper := upkeep.New(upkeep.Options{
 		Name: "state graph", Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport, Fights: o.Fights, StatusGrace: o.StatusGrace,
+		CleanUpFirst: o.CleanUpFirst,
 	})
 	d := &deployer{graph: g, options: o, keeper: keeper, hooks: keeper.Hooks(o.schedule()), metrics: newMetrics()}
 	for _, setup := range hooks {

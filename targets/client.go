@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/internal/rewatch"
 	"github.com/deployerkit/deployerkit/targets/internal/budget"
 	"github.com/deployerkit/deployerkit/targets/internal/pacer"
 )
@@ -128,6 +129,7 @@ func (p *Pool) newClient(m *clientConfig, namespace string) (*Client, error) {
 	if p.o.WrapTransport != nil {
 		c.cfg.Wrap(p.o.WrapTransport)
 	}
+	c.cfg.Wrap(rewatch.Wrap)
 	if err := c.build(); err != nil {
 		c.end()
 		return nil, fmt.Errorf("create client: %w", err)

@@ -104,7 +104,7 @@ func (s *clusters) add(c *targets.Client) (*Cluster, error) {
 func (s *clusters) start(open *Cluster, release func()) {
 	clk := s.keeper.rt.Clock
 	open.watcher = watch.New(open.metadata, watch.Options{Limit: s.limit, Clock: clk})
-	open.all, open.used, open.users = s, clk.Now(), map[types.UID]bool{}
+	open.all, open.used, open.users, open.identity = s, clk.Now(), map[types.UID]bool{}, newIdentity()
 	open.ctx, open.end = context.WithCancel(s.ctx)
 	open.watcher.Subscribe(s.drifted)
 	open.watcher.Start(open.ctx)
@@ -187,6 +187,18 @@ func (s *clusters) forgetIfGone(ctx context.Context, uid types.UID, key types.Na
 		return
 	}
 	s.keeper.Forget(uid)
+}
+
+// leave ends what all clusters but one expect for an item.
+func (s *clusters) leave(uid types.UID, except *Cluster) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, open := range s.open {
+		if open != except {
+			open.watcher.Forget(uid)
+			delete(open.users, uid)
+		}
+	}
 }
 
 // forget ends what all clusters expect for an item.

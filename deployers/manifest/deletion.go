@@ -5,6 +5,7 @@ package manifest
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/gardener/landscaper/apis/deployer/utils/managedresource"
 
@@ -26,6 +27,23 @@ func (r *run) groups(ctx context.Context, path string, definitions []managedreso
 		groups = append(groups, group)
 	}
 	return groups, nil
+}
+
+// formerGroups are the deletion groups for clusters that the item has left: those that only delete objects of the item, in
+// its own target.
+func (r *run) formerGroups(ctx context.Context) ([]apply.Group, error) {
+	if len(r.Inventory.Former) == 0 || r.config.DeletionGroups == nil {
+		return nil, nil
+	}
+	own := slices.DeleteFunc(slices.Clone(r.config.DeletionGroups), func(definition managedresource.DeletionGroupDefinition) bool {
+		custom := definition.CustomResourceGroup
+		return custom != nil && (custom.DeleteAllResources || custom.TargetName != nil)
+	})
+	groups, err := r.groups(ctx, "deletionGroups", own)
+	if groups == nil {
+		groups = []apply.Group{} // nil would stand for the default
+	}
+	return groups, err
 }
 
 // deletesAll tells whether a deletion has something to do although the item

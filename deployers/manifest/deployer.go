@@ -21,6 +21,7 @@ func New(opts Options, hooks ...extension.ReconcileExtensionHookSetup) deployerl
 		options: opts,
 		keeper: upkeep.New(upkeep.Options{
 			Name: "manifest", Targets: opts.Targets, TargetLimits: opts.TargetLimits, WrapTransport: opts.WrapTransport, Fights: opts.Fights,
+			CleanUpFirst: opts.CleanUpFirst,
 		}),
 	}
 	d.hooks = d.keeper.Hooks(continuousreconcile.ContinuousReconcileExtension(continuousreconcile.FromSpec(Schedule)))

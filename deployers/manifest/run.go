@@ -64,7 +64,7 @@ func (d *deployer) openRun(ctx context.Context, di *lsv1alpha1.DeployItem) (*run
 func (r *run) engineOptions(pruneGroups []apply.Group) apply.Options {
 	return apply.Options{
 		Strategy: apply.Strategy(r.strategy()), Recreate: r.options.Recreate, PruneGroups: pruneGroups, MaxInventory: maxInventory,
-		SharedKinds: r.options.SharedKinds,
+		SharedKinds: r.options.SharedKinds, Adoption: r.options.Adoption,
 	}
 }
 

@@ -23,6 +23,7 @@ func (r *run) reconcile(ctx context.Context) error {
 		r.awaitChecks,
 		r.export,
 		r.patchAfterDeployment,
+		r.cleanUp,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -45,7 +46,29 @@ func (r *run) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.leaveFirst(ctx); err != nil {
+		return err
+	}
 	_, err = r.Apply(ctx, desired, r.engineOptions(groups))
+	return err
+}
+
+// leaveFirst waits until the objects in former clusters are deleted, if the options want that.
+func (r *run) leaveFirst(ctx context.Context) error {
+	groups, err := r.formerGroups(ctx)
+	if err != nil {
+		return err
+	}
+	return r.LeaveFirst(ctx, r.engineOptions(nil), groups)
+}
+
+// cleanUp deletes the objects in former clusters, as far as that is possible now.
+func (r *run) cleanUp(ctx context.Context) error {
+	groups, err := r.formerGroups(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = r.CleanUp(ctx, r.engineOptions(nil), groups)
 	return err
 }
 
@@ -80,7 +103,7 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 		r.Event(nil, corev1.EventTypeWarning, "InvalidConfiguration", "deleted in the default order: "+oneLine(err.Error()))
 	}
 	recovers := r.config != nil && len(r.config.Manifests) > 0 && target != nil && r.LostInventory()
-	if len(r.Inventory.Entries) == 0 && !r.deletesAll() && !recovers {
+	if len(r.Inventory.Entries)+len(r.Inventory.Former) == 0 && !r.deletesAll() && !recovers {
 		r.Forget(di.UID)
 		return nil
 	}

@@ -55,6 +55,19 @@ var _ = Describe("a child that has to change [R15]", func() {
 		l.quiet(ctx)
 	}, SpecTimeout(5*time.Minute))
 
+	It("is not replaced after a restart, with what others added in it [F27]", func(ctx SpecContext) {
+		w := newEnv(ctx, withStrategy(declarative.Replace)).start(declarative.HandlerFunc(counting))
+		w.Deploy(ctx, "item", config(map[string]data{"a": {"key": "1"}}))
+		w.Edit(ctx, "a", func(cm *configMapObject) { cm.Data["more"] = "theirs" })
+		w.Manager.Stop()
+		before := w.Counter.Snapshot()
+		w.start(declarative.HandlerFunc(counting))
+		w.Again(ctx, "item")
+		_, writes := w.Spent(before)
+		Expect(writes).To(BeZero())
+		Expect(w.Read(ctx, "a").Data).To(Equal(data{"key": "1", "more": "theirs"}))
+	}, SpecTimeout(5*time.Minute))
+
 	It("is replaced, ever more slowly while somebody changes it each time, and after that as it should be [F23, F24]", func(ctx SpecContext) {
 		w := newEnv(ctx, withStrategy(declarative.Replace))
 		w.options.Fights = drift.GuardOptions{FirstDelay: 3 * time.Second, MaxDelay: 3 * time.Second}
