@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// The clusters that are told apart.
+// The clusters to which calls go.
 const (
 	Landscaper = "landscaper"
 	Target     = "target"
