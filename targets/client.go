@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/internal/calls"
+	"github.com/deployerkit/deployerkit/internal/rewatch"
 	"github.com/deployerkit/deployerkit/targets/internal/budget"
 	"github.com/deployerkit/deployerkit/targets/internal/pacer"
 )
@@ -129,6 +130,7 @@ func (p *Pool) newClient(m *clientConfig, namespace string) (*Client, error) {
 	if p.o.WrapTransport != nil {
 		c.cfg.Wrap(p.o.WrapTransport)
 	}
+	c.cfg.Wrap(rewatch.Wrap)
 	if err := c.build(); err != nil {
 		c.end()
 		return nil, fmt.Errorf("create client: %w", err)
