@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// The clusters to which calls go.
+// The clusters that are counted separately.
 const (
 	Landscaper = "landscaper"
 	Target     = "target"
