@@ -12,18 +12,18 @@ import (
 	"sync"
 )
 
-// The clusters that are told apart.
+// The clusters whose requests are counted separately.
 const (
 	Landscaper = "landscaper"
 	Target     = "target"
 )
 
-// maxKinds is how many kinds of requests are counted apart; the rest counts as "other".
+// maxKinds is the number of kinds of requests that are counted separately. The rest counts as "other".
 const maxKinds = 12
 
 const other = "other"
 
-// Count is how many requests of one kind were sent.
+// Count is the number of requests of one kind.
 type Count struct {
 	Cluster, Verb, Resource string
 	N                       int
@@ -44,7 +44,7 @@ func With(ctx context.Context) (context.Context, *Counter) {
 	return context.WithValue(ctx, contextKey{}, c), c
 }
 
-// Counts returns what was sent, sorted by cluster, resource and verb. A nil Counter has none.
+// Counts returns the counted requests, sorted by cluster, resource and verb. It returns none if c is nil.
 func (c *Counter) Counts() []Count {
 	if c == nil {
 		return nil
@@ -58,7 +58,7 @@ func (c *Counter) Counts() []Count {
 	return out
 }
 
-// Total returns how many requests were sent. A nil Counter has none.
+// Total returns the number of requests. It returns 0 if c is nil.
 func (c *Counter) Total() int {
 	if c == nil {
 		return 0
@@ -109,7 +109,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper returns the wrapped transport. client-go uses it.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // kindOf returns verb and resource of a request to an API server, such as "get" and "deployments.apps".
