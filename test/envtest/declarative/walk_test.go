@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/declarative"
 )
 
@@ -87,10 +88,11 @@ type walk struct {
 
 func newWalk(ctx context.Context) *walk {
 	GinkgoHelper()
-	secrets := secretKind
+	configMaps, secrets := configMapKind, secretKind
+	configMaps.Adopt = apply.AdoptAlways // of squatters
 	secrets.Update = declarative.Recreate
 	return &walk{
-		env: newEnv(ctx, configMapKind, secrets), seed: uint64(GinkgoRandomSeed()),
+		env: newEnv(ctx, configMaps, secrets), seed: uint64(GinkgoRandomSeed()),
 		wanted: map[string]map[string]data{}, busy: map[string]bool{}, hurt: map[string]int{},
 	}
 }

@@ -167,7 +167,7 @@ var _ = Describe("the manifest deployer promises", func() {
 		settled := func() { // the watches know the last write
 			Eventually(func() []int { return calls(func() { w.Again(ctx, "item") }) }).WithTimeout(patience).Should(Equal([]int{0, 0}))
 		}
-		Expect(calls(func() { w.Deploy(ctx, "item", config(nil, w.configMaps(10, "a")...)) })).To(Equal([]int{0, 10}), "install")
+		Expect(calls(func() { w.Deploy(ctx, "item", config(nil, w.configMaps(10, "a")...)) })).To(Equal([]int{1, 10}), "install, with the read that tells the cluster from others")
 		settled()
 		Expect(calls(func() { w.Update(ctx, "item", config(nil, append(w.configMaps(9, "a"), w.configMaps(10, "b")[9])...)) })).
 			To(Equal([]int{0, 1}), "one changed")
