@@ -12,14 +12,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// accessPoll is how often the kubeconfig files are read again.
+// accessPoll is the interval at which the kubeconfig files are read again.
 const accessPoll = 10 * time.Second
 
-// accessFiles are the kubeconfig files that flags name, with what they held when the process started. Clients are made
-// once: with new credentials, the process has to start again.
+// accessFiles holds the kubeconfig files in the flags, with their content at the start of the process. Clients are
+// created once, so the process has to be restarted for new credentials.
 type accessFiles map[string][sha256.Size]byte
 
-// readAccess reads the files; empty paths are left out. What cannot be read has no content.
+// readAccess reads the files. It ignores empty paths. A file that cannot be read has no content.
 func readAccess(paths ...string) accessFiles {
 	files := accessFiles{}
 	for _, path := range paths {
@@ -30,7 +30,7 @@ func readAccess(paths ...string) accessFiles {
 	return files
 }
 
-// endOnChange returns a context that ends when one of the files has other content than at the start.
+// endOnChange returns a context that is done when the content of one of the files differs from that at the start.
 func (a accessFiles) endOnChange(ctx context.Context, log logr.Logger, clk clock.WithTicker) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if len(a) == 0 {
@@ -54,7 +54,7 @@ func (a accessFiles) endOnChange(ctx context.Context, log logr.Logger, clk clock
 	return ctx, cancel
 }
 
-// changed returns the path of a file with other content, or "". A file that is missing, or empty, is being replaced.
+// changed returns the path of a file with different content, or "". A file that is missing or empty is being replaced.
 func (a accessFiles) changed() string {
 	for path, before := range a {
 		if now, ok := contentOf(path); ok && now != before {
@@ -64,7 +64,7 @@ func (a accessFiles) changed() string {
 	return ""
 }
 
-// contentOf returns a hash of what a file holds, and whether it holds anything.
+// contentOf returns a hash of the content of a file, and reports whether it has any.
 func contentOf(path string) ([sha256.Size]byte, bool) {
 	content, err := os.ReadFile(path) //nolint:gosec // the operator names the file
 	if err != nil || len(content) == 0 {

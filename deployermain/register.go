@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployermain/registration"
 )
 
-// registration is what the lease says about the deployer.
+// registration returns what the lease publishes about the deployer.
 func (o *Options) registration(args *deployerlib.DeployerArgs) registration.Registration {
 	r := registration.Registration{
 		Name: args.Name, Identity: args.Identity, Version: args.Version, Type: string(args.Type), TargetSelectors: args.TargetSelectors, Namespace: o.Namespace,
@@ -24,12 +24,12 @@ func (o *Options) registration(args *deployerlib.DeployerArgs) registration.Regi
 		r.ItemSelector = args.ItemSelector.String()
 	}
 	if _, port, err := net.SplitHostPort(o.HistoryBindAddress); err == nil {
-		r.HistoryPort, _ = strconv.Atoi(port) // a name of a port cannot be forwarded
+		r.HistoryPort, _ = strconv.Atoi(port) // a port with a name cannot be forwarded
 	}
 	return r
 }
 
-// registrar writes the registration of the deployer on each lease that goes through it.
+// registrar adds the registration of the deployer to each lease that it writes.
 type registrar struct {
 	coordinationv1client.LeasesGetter
 

@@ -16,11 +16,11 @@ import (
 	"github.com/deployerkit/deployerkit/internal/otlp"
 )
 
-// flushTimeout bounds the export of the last spans when the process ends.
+// flushTimeout limits the export of the last spans when the process ends.
 const flushTimeout = 5 * time.Second
 
-// traces returns what makes and exports spans, if the standard variables of OpenTelemetry name an endpoint, else nil. The caller must
-// call end before the process ends.
+// traces returns a TracerProvider that exports spans if the standard variables of OpenTelemetry contain an endpoint, and
+// nil otherwise. The caller must call end before the process ends.
 func traces(ctx context.Context, name string, log logr.Logger, env func(string) (string, bool)) (provider *sdktrace.TracerProvider, end func(), err error) {
 	settings, err := otlp.FromEnvironment(env)
 	if err != nil {

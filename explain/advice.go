@@ -23,7 +23,7 @@ const (
 	SymptomTarget       = "refused target"
 	SymptomPermissions  = "missing permissions"
 	SymptomNothingToDo  = "nothing to do"
-	settled             = 30 * time.Second // what is younger is not stuck
+	settled             = 30 * time.Second // a younger run is not stuck
 	operationAnnotation = lsv1alpha1.OperationAnnotation
 )
 
@@ -34,7 +34,7 @@ func Symptoms() []string {
 	}
 }
 
-// situation is what advice depends on.
+// situation is the input of a rule.
 type situation struct {
 	*Facts
 
@@ -49,7 +49,7 @@ type rule struct {
 	text    string
 }
 
-// rules are all rules. The advice is in their order.
+// rules lists all rules. The advice is in their order.
 var rules = []rule{
 	{SymptomNotPickedUp, func(s situation) bool { return s.d.Held }, "Remove the annotation deployerkit.dev/paused to let the run begin."},
 	{SymptomNotPickedUp, reason("Ignored"), "Remove the annotation landscaper.gardener.cloud/ignore to let the item run again."},
@@ -129,7 +129,7 @@ var rules = []rule{
 	{SymptomNothingToDo, func(s situation) bool { return s.d.Reason == "Finished" && !s.failed() && !s.d.Held }, "There is nothing to do. The next job starts when Landscaper hands it out."},
 }
 
-// advise says what to do.
+// advise returns the advice for an explanation.
 func advise(f *Facts, e *Explanation, d contract.Decision) []Advice {
 	s := situation{Facts: f, e: e, d: d}
 	var out []Advice
@@ -181,7 +181,7 @@ func (s situation) noneResponsible() bool {
 	return !slices.ContainsFunc(s.e.Responsible.Registrations, func(r Registration) bool { return r.Responsible != no })
 }
 
-// workers is how many deployers are responsible and work.
+// workers returns the number of responsible deployers that work.
 func (s situation) workers() (n int) {
 	for _, r := range s.e.Responsible.Registrations {
 		if r.Responsible == yes && r.Working {
@@ -198,7 +198,7 @@ func (s situation) stopped() bool {
 	return !s.works() && slices.ContainsFunc(s.e.Responsible.Registrations, func(r Registration) bool { return r.Responsible == yes })
 }
 
-// long reports whether the run was asked for a while ago.
+// long reports whether the run was requested a while ago.
 func (s situation) long() bool {
 	since := requested(s.Facts)
 	return since != nil && s.Now.Sub(since.Time) > settled
@@ -224,7 +224,7 @@ func (s situation) failsFor(code string) bool {
 	return false
 }
 
-// refusedTarget reports whether the kubeconfig of the Target is refused.
+// refusedTarget reports whether the kubeconfig of the Target was rejected.
 func (s situation) refusedTarget() bool {
 	return s.failureHas("kubeconfig") && (s.failsFor("ERR_CONFIGURATION_PROBLEM") || s.failureHas("not allowed"))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// sentences say what each reason of the contract means. A test fails if a reason has none.
+// sentences explains each reason of the contract. A test fails if a reason has no sentence.
 var sentences = map[contract.Reason]string{
 	"NoItem":           "There is no deploy item.",
 	"UnknownRevision":  "The revision of the contract is not known, so nothing runs.",
@@ -35,7 +35,7 @@ var sentences = map[contract.Reason]string{
 	"BackgroundForced": "The annotation force-reconcile asks for a background run of the finished job.",
 }
 
-// decision says what the contract wants of the item.
+// decision explains what has to be done with the item by the contract.
 func (f *Facts) decision(d contract.Decision) Decision {
 	out := Decision{Due: d.Due, Reason: string(d.Reason), Why: sentences[d.Reason], Action: string(d.Action)}
 	if out.Why == "" {
@@ -56,7 +56,7 @@ func (f *Facts) decision(d contract.Decision) Decision {
 	return out
 }
 
-// revision says which revision the item follows, and why.
+// revision explains which revision the item follows, and why.
 func revision(di *lsv1alpha1.DeployItem, r contract.Revision) Revision {
 	out := Revision{Name: string(r)}
 	_, marked := di.Annotations[lsv1alpha1.DeployerTypeAnnotation]
@@ -73,7 +73,7 @@ func revision(di *lsv1alpha1.DeployItem, r contract.Revision) Revision {
 	return out
 }
 
-// nextJob says what the next job, or the next operation, would do.
+// nextJob explains what the next job or operation would do.
 func nextJob(f *Facts, now contract.Decision) string {
 	next := f.Item.DeepCopy()
 	what := "The next job"
@@ -96,7 +96,7 @@ func nextJob(f *Facts, now contract.Decision) string {
 	return what + " " + effectOf(d)
 }
 
-// effectOf says what a decision would do.
+// effectOf explains what a decision would do.
 func effectOf(d contract.Decision) string {
 	switch {
 	case d.Action == contract.ActionNone:
@@ -118,7 +118,7 @@ func effectOf(d contract.Decision) string {
 	}[d.Action]
 }
 
-// lower makes a sentence a clause.
+// lower converts a sentence to a clause.
 func lower(sentence string) string {
 	if sentence == "" {
 		return "nothing is due."

@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Explain turns facts into an explanation. f.Item must not be nil.
+// Explain converts facts to an explanation. f.Item must not be nil.
 func Explain(f Facts) *Explanation {
 	di := f.Item
 	d := contract.Evaluate(di, contract.Options{Now: f.Now})
@@ -38,7 +38,7 @@ func Explain(f Facts) *Explanation {
 	return e
 }
 
-// outcome says how the last run ended.
+// outcome explains how the last run ended.
 func (f *Facts) outcome() Outcome {
 	s := &f.Item.Status
 	o := Outcome{Phase: word(string(s.Phase)), Started: timeRef(s.LastReconcileTime), FirstError: errorOf(s.FirstError), LastError: errorOf(s.LastError)}
@@ -48,7 +48,7 @@ func (f *Facts) outcome() Outcome {
 	return o
 }
 
-// hooks says which hooks acted, as far as the history or the status know.
+// hooks returns the hooks that had an effect, as far as the history or the status show.
 func (f *Facts) hooks() []HookEffect {
 	var out []HookEffect
 	if c := contract.GetCondition(f.Item.Status.Conditions, contract.ConditionBackground); c != nil && c.Reason == "HookFailed" {
@@ -72,7 +72,7 @@ func (f *Facts) hooks() []HookEffect {
 	return out
 }
 
-// waits says what the item waits for.
+// waits explains what the item waits for.
 func (f *Facts) waits(d contract.Decision) []Wait {
 	var out []Wait
 	di := f.Item
@@ -97,7 +97,7 @@ func (f *Facts) waits(d contract.Decision) []Wait {
 	return out
 }
 
-// requested is when the run that is due was asked for, as far as the item says.
+// requested returns when the due run was requested, as far as the item shows.
 func requested(f *Facts) *metav1.Time {
 	di := f.Item
 	switch {
@@ -111,7 +111,7 @@ func requested(f *Facts) *metav1.Time {
 	return nil
 }
 
-// deletedOr is when the item was deleted or, if it was not, created.
+// deletedOr returns when the item was deleted or, if it was not, created.
 func deletedOr(f *Facts) *metav1.Time {
 	if f.Item.DeletionTimestamp != nil {
 		return timeRef(f.Item.DeletionTimestamp)
@@ -129,15 +129,15 @@ func contextName(name string) string {
 	return name
 }
 
-// word is a name in one line.
+// word returns a name as one line.
 func word(s string) string { return contract.OneLine(s, maxName) }
 
-// line is a message in one line.
+// line returns a message as one line.
 func line(s string) string { return contract.OneLine(s, maxText) }
 
 func timeOf(t metav1.Time) *metav1.Time { return timeRef(&t) }
 
-// timeRef is a time in UTC, or nil.
+// timeRef returns a time in UTC, or nil.
 func timeRef(t *metav1.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil

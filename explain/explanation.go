@@ -8,14 +8,14 @@ import (
 	"github.com/deployerkit/deployerkit/history"
 )
 
-// The apiVersion and the kinds of the output. Fields are only added to a version.
+// The apiVersion and the kinds of the output. Within a version, fields are only added.
 const (
 	APIVersion      = "explain.deployerkit.dev/v1alpha1"
 	KindExplanation = "Explanation"
 	KindTree        = "Tree"
 )
 
-// Explanation is all that is known about a deploy item.
+// Explanation is everything that is known about a deploy item.
 type Explanation struct {
 	APIVersion string      `json:"apiVersion"`
 	Kind       string      `json:"kind"`
@@ -37,7 +37,7 @@ type Explanation struct {
 	Unknown     []Unknown           `json:"unknown,omitempty"`
 }
 
-// Item names the deploy item.
+// Item is the name of the deploy item.
 type Item struct {
 	Namespace          string       `json:"namespace"`
 	Name               string       `json:"name"`
@@ -55,52 +55,52 @@ type Revision struct {
 	Why  string `json:"why"`
 }
 
-// Decision is what the contract wants of the item now.
+// Decision is what has to be done with the item now by the contract.
 type Decision struct {
 	Due    bool   `json:"due"`
 	Reason string `json:"reason"`
 	Why    string `json:"why"`
-	// Action is what a run would do: reconcile, delete, force-reconcile, abort, or empty if nothing may run.
+	// Action is what a run would do: reconcile, delete, force-reconcile or abort. It is empty if nothing may run.
 	Action string `json:"action,omitempty"`
 	// Details are further facts about the decision.
 	Details []string `json:"details,omitempty"`
 }
 
-// Responsible says which deployer the item belongs to.
+// Responsible describes which deployer is responsible for the item.
 type Responsible struct {
-	// Deployer is the deployer that worked on the item last.
+	// Deployer is the deployer that last processed the item.
 	Deployer *Deployer `json:"deployer,omitempty"`
 	// Target is the Target of the item.
 	Target *Target `json:"target,omitempty"`
-	// Registrations are the deployers that are known.
+	// Registrations are the known deployers.
 	Registrations []Registration `json:"registrations,omitempty"`
-	// Summary is one sentence about who is responsible.
+	// Summary is one sentence about the responsible deployer.
 	Summary string `json:"summary"`
 }
 
-// Deployer names a deployer.
+// Deployer identifies a deployer.
 type Deployer struct {
 	Name     string `json:"name"`
 	Identity string `json:"identity,omitempty"`
 	Version  string `json:"version,omitempty"`
 }
 
-// Target is a Target as far as the item is concerned.
+// Target is the part of a Target that matters for the item.
 type Target struct {
 	Name  string `json:"name"`
 	Type  string `json:"type,omitempty"`
 	State string `json:"state"` // found, missing or unknown
 }
 
-// Registration is a deployer that is known, and whether it is responsible for the item.
+// Registration is a known deployer, and whether it is responsible for the item.
 type Registration struct {
-	// Source is where it is known from: a lease or a DeployerRegistration.
+	// Source is the source of the registration: a lease or a DeployerRegistration.
 	Source string `json:"source"`
 	Name   string `json:"name"`
-	// Responsible is yes, no or unknown. Why names the condition that fails or is not known.
+	// Responsible is yes, no or unknown. Why is the condition that is not met or not known.
 	Responsible string `json:"responsible"`
 	Why         string `json:"why,omitempty"`
-	// Holder is the replica that holds the lease, and Renewed when it renewed it.
+	// Holder is the replica that holds the lease. Renewed is when it last renewed it.
 	Holder  string       `json:"holder,omitempty"`
 	Renewed *metav1.Time `json:"renewed,omitempty"`
 	// Working is false if the lease has expired or has no holder.
@@ -113,16 +113,16 @@ type Wait struct {
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
-// Times says when something happens next.
+// Times has the times of the next events.
 type Times struct {
 	Deadline                *metav1.Time `json:"deadline,omitempty"`
 	NextReconcile           *metav1.Time `json:"nextReconcile,omitempty"`
 	NextContinuousReconcile *metav1.Time `json:"nextContinuousReconcile,omitempty"`
-	// Notes say what is known where no time is.
+	// Notes explain why a time is missing.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Outcome is how the last run ended, or how the current one goes.
+// Outcome describes how the last run ended, or the state of the current one.
 type Outcome struct {
 	Phase      string       `json:"phase,omitempty"`
 	Started    *metav1.Time `json:"started,omitempty"`
@@ -140,21 +140,21 @@ type Error struct {
 	Since     *metav1.Time `json:"since,omitempty"`
 }
 
-// HookEffect is a hook that acted on the item.
+// HookEffect is the effect of a hook on the item.
 type HookEffect struct {
 	Hook   string       `json:"hook"`
 	Effect string       `json:"effect"`
 	At     *metav1.Time `json:"at,omitempty"`
 }
 
-// Objects are the objects of the item by their state.
+// Objects has the objects of the item by their state.
 type Objects struct {
-	// Counts are the number of objects by state.
+	// Counts has the number of objects by state.
 	Counts map[string]int `json:"counts"`
-	// Listed are the objects, those that are not ready first. Omitted is how many more there are.
+	// Listed has the objects, starting with those that are not ready. Omitted is the number of further objects.
 	Listed  []Object `json:"listed,omitempty"`
 	Omitted int      `json:"omitted,omitempty"`
-	// Drift are changes by others, newest last.
+	// Drift has changes by other managers, the newest last.
 	Drift []string `json:"drift,omitempty"`
 }
 
@@ -182,7 +182,7 @@ type Node struct {
 	BlockedBy []string `json:"blockedBy,omitempty"`
 }
 
-// Advice is one thing to do about the state of an item.
+// Advice is one recommendation for the state of an item.
 type Advice struct {
 	// Symptom is the section of docs/troubleshooting.md.
 	Symptom string `json:"symptom"`

@@ -10,7 +10,7 @@ import (
 	"github.com/deployerkit/deployerkit/history"
 )
 
-// Bounds of what is shown.
+// Limits of what is shown.
 const (
 	maxText          = 1024 // bytes of a message
 	maxName          = 256  // bytes of a name
@@ -24,31 +24,32 @@ const (
 	maxErrorCodes    = 10
 )
 
-// Facts are what [Gather] found out. The zero value of a field means that there is none.
+// Facts is the result of [Gather]. A field that is zero means that there is none.
 type Facts struct {
 	Now  time.Time
 	Item *lsv1alpha1.DeployItem
-	// Target is the item's Target; nil if it names none or it could not be read. TargetMissing is whether it does not exist.
+	// Target is the item's Target. It is nil if the item names none or if it could not be read. TargetMissing reports
+	// that it does not exist.
 	Target        *lsv1alpha1.Target
 	TargetMissing bool
-	// ContextMissing is whether the Context that the item names does not exist.
+	// ContextMissing reports that the Context of the item does not exist.
 	ContextMissing bool
 	// Deployers are the known deployers.
 	Deployers []KnownDeployer
-	// Events are events about the item, oldest first.
+	// Events has the events about the item, oldest first.
 	Events []Event
-	// History are the last reconciles, oldest first.
+	// History has the last reconciles, oldest first.
 	History []history.Reconcile
-	// Unknown are the parts that could not be read.
+	// Unknown lists the parts that could not be read.
 	Unknown []Unknown
 }
 
-// KnownDeployer is a deployer that says which items are its own.
+// KnownDeployer is a deployer that publishes which items it is responsible for.
 type KnownDeployer struct {
-	// Source is where it is known from.
+	// Source is the source of the information.
 	Source string
 	Registered
-	// Lease is the lease of the deployer, nil if there is none.
+	// Lease is the lease of the deployer, or nil if there is none.
 	Lease *Lease
 }
 

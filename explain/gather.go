@@ -26,9 +26,10 @@ import (
 	"github.com/deployerkit/deployerkit/history"
 )
 
-// Options say where to look.
+// Options configures Gather.
 type Options struct {
-	// Host is the cluster that the deployers run in and hold their leases in. Default: the cluster of the deploy items.
+	// Host is the cluster in which the deployers run and hold their leases. The default is the cluster of the deploy
+	// items.
 	Host client.Reader
 	// History returns the last reconciles of an item. Optional.
 	History func(ctx context.Context, item types.NamespacedName) ([]history.Reconcile, error)
@@ -36,9 +37,8 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Gather reads what is known about a deploy item, with the rights of the client. The error of a part that cannot be read is in
-// Facts.Unknown.
-// Errors: only if the deploy item itself cannot be read.
+// Gather reads what is known about a deploy item, with the rights of the client. It returns an error only if the deploy
+// item itself cannot be read. Errors of other parts are in Facts.Unknown.
 func Gather(ctx context.Context, c client.Reader, key types.NamespacedName, o Options) (Facts, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -65,7 +65,7 @@ func Gather(ctx context.Context, c client.Reader, key types.NamespacedName, o Op
 	return f, nil
 }
 
-// unknown notes that a part could not be read.
+// unknown records that a part could not be read.
 func (f *Facts) unknown(part string, err error) {
 	why := err.Error()
 	if apierrors.IsForbidden(err) {
@@ -83,7 +83,7 @@ func (f *Facts) readTarget(ctx context.Context, c client.Reader) {
 	err := c.Get(ctx, types.NamespacedName{Namespace: f.Item.Namespace, Name: ref.Name}, target)
 	switch {
 	case err == nil:
-		target.Spec.Configuration = nil // it may hold a kubeconfig, and nothing here needs it
+		target.Spec.Configuration = nil // it may contain a kubeconfig, which is not needed here
 		f.Target = target
 	case apierrors.IsNotFound(err):
 		f.TargetMissing = true
@@ -185,7 +185,7 @@ func (f *Facts) readEvents(ctx context.Context, c client.Reader) {
 	slices.SortStableFunc(f.Events, func(a, b Event) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Message, b.Message)) })
 }
 
-// IsMissing reports whether an error of Gather or ReadTree says that there is no such object.
+// IsMissing reports whether an error of Gather or ReadTree says that the object does not exist.
 func IsMissing(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && apierrors.IsNotFound(err)

@@ -17,7 +17,7 @@ import (
 
 // The states of an object.
 const (
-	stateApplied   = "applied"     // written, and nothing says that it is not ready
+	stateApplied   = "applied"     // written, and not known to be unready
 	stateNotReady  = "not ready"   // the item waits for it
 	statePending   = "pending"     // written, but not usable yet
 	statePatchDue  = "patch due"   // a patch after the deployment is still to be sent
@@ -27,7 +27,8 @@ const (
 	stateListed    = "listed"      // Landscaper's own deployer lists it; nothing else is known
 )
 
-// providerStatus is what the provider statuses of the manifest deployer, of declarative deployers and of graphs have in common.
+// providerStatus has the common fields of the provider statuses of the manifest deployer, of declarative deployers and
+// of graphs.
 type providerStatus struct {
 	Inventory   apply.Inventory `json:"inventory"`
 	DeployerKit struct {

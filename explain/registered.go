@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// Registered is what a deployer says about itself.
+// Registered is what a deployer publishes about itself.
 type Registered = registration.Registration
 
 // decodeRegistered reads the annotation of a lease.
@@ -60,7 +60,7 @@ func judgeTarget(d *KnownDeployer, f *Facts) (answer, why string) {
 	case len(d.TargetSelectors) == 0 || f.Item.Spec.Target == nil:
 		return yes, ""
 	case f.TargetMissing && f.Item.Status.Deployer.Name == d.Name:
-		return yes, "" // it stays with the deployer that had it
+		return yes, "" // the deployer that was responsible before keeps the item
 	case f.TargetMissing:
 		return no, "it selects Targets, and the item's Target does not exist"
 	case f.Target == nil:

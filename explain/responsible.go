@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// responsible says who works on the item.
+// responsible explains which deployer processes the item.
 func (f *Facts) responsible() Responsible {
 	var out Responsible
 	if d := f.Item.Status.Deployer; d.Name != "" || d.Identity != "" {

@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Width is how many characters a line of text has at most.
+// Width is the maximum number of characters of a line.
 const Width = 80
 
-// Style says how text looks.
+// Style configures the text.
 type Style struct {
-	// Color is whether the text is for a terminal that shows colors.
+	// Color is set if the text is for a terminal that displays colors.
 	Color bool
 }
 
@@ -39,7 +39,7 @@ func (p *page) title(text string) {
 	}
 }
 
-// entry writes a text beside a label. Lines that do not fit are wrapped.
+// entry writes a text next to a label and wraps long lines.
 func (p *page) entry(label, text string) { p.painted(label, text, "") }
 
 func (p *page) painted(label, text, color string) {
@@ -80,7 +80,7 @@ func (p *page) paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// at says when something is, and how long from now.
+// at formats a time, and how far in the future it is.
 func (p *page) at(t *metav1.Time) string {
 	if t == nil {
 		return ""
@@ -88,7 +88,7 @@ func (p *page) at(t *metav1.Time) string {
 	return fmt.Sprintf("%s (%s)", t.UTC().Format("2006-01-02 15:04:05"), relative(t.Sub(p.now)))
 }
 
-// since says how long ago something was.
+// since formats how long ago a time was.
 func (p *page) since(t *metav1.Time) string {
 	if t == nil {
 		return ""
@@ -145,7 +145,7 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
-// Text writes the explanation for people, in lines of at most [Width] characters.
+// Text formats the explanation for users, in lines of at most [Width] characters.
 func (e *Explanation) Text(style Style) string {
 	p := &page{style: style, now: e.Time.Time}
 	p.title(fmt.Sprintf("DeployItem %s/%s", e.Item.Namespace, e.Item.Name))

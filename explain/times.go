@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// times says when something happens next.
+// times returns the times of the next events.
 func (f *Facts) times(d contract.Decision) Times {
 	var t Times
 	note := func(text string) { t.Notes = append(t.Notes, text) }
@@ -51,13 +51,14 @@ func (f *Facts) times(d contract.Decision) Times {
 	return t
 }
 
-// clockAt is a clock that stands still.
+// clockAt is a clock that always returns the same time.
 type clockAt time.Time
 
 func (c clockAt) Now() time.Time                  { return time.Time(c) }
 func (c clockAt) Since(t time.Time) time.Duration { return time.Time(c).Sub(t) }
 
-// nextContinuous returns when continuous reconciliation forces the next run, or why it does not. It is zero without a schedule.
+// nextContinuous returns when continuous reconciliation forces the next run, or why it does not. The time is zero
+// without a schedule.
 func nextContinuous(di *lsv1alpha1.DeployItem, now time.Time) (time.Time, string) {
 	spec := continuousSpec(di)
 	if spec == nil {

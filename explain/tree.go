@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Bounds of a tree.
+// Limits of a tree.
 const (
 	maxTreeNodes  = 2000
 	maxChildren   = 500
@@ -28,15 +28,15 @@ const (
 	kindItem      = "DeployItem"
 )
 
-// Tree is an Installation, an Execution or a deploy item with all that belongs to it.
+// Tree is an Installation, an Execution or a deploy item with everything that belongs to it.
 type Tree struct {
 	APIVersion string      `json:"apiVersion"`
 	Kind       string      `json:"kind"`
 	Time       metav1.Time `json:"time"`
 	Roots      []*TreeNode `json:"roots"`
-	// Omitted is how many nodes were left out because there are too many.
+	// Omitted is the number of nodes that were omitted because there are too many.
 	Omitted int `json:"omitted,omitempty"`
-	// Unknown are the parts that could not be read.
+	// Unknown lists the parts that could not be read.
 	Unknown []Unknown `json:"unknown,omitempty"`
 }
 
@@ -55,19 +55,20 @@ type TreeNode struct {
 	Children []*TreeNode  `json:"children,omitempty"`
 }
 
-// TreeOptions say what a tree shows.
+// TreeOptions configures ReadTree.
 type TreeOptions struct {
-	// Namespace is where to look. Name is the name of an Installation, an Execution or a deploy item; empty means all of the namespace.
+	// Namespace is the namespace. Name is the name of an Installation, an Execution or a deploy item; if it is empty,
+	// the tree shows the whole namespace.
 	Namespace, Name string
-	// Open opens the Target of an item, with the rights of the caller. Without it, objects are shown as the status of their item has
-	// them. close may be nil.
+	// Open opens the Target of an item with the rights of the caller. If Open is nil, objects are shown as in the
+	// status of their item. close may be nil.
 	Open func(ctx context.Context, target *lsv1alpha1.Target) (c client.Reader, close func(), err error)
 	// Clock returns the current time. The default is the real clock.
 	Clock clock.PassiveClock
 }
 
-// ReadTree reads a tree with the rights of the client. What cannot be read is in Tree.Unknown.
-// Errors: there is no object of the name, or the namespace cannot be listed.
+// ReadTree reads a tree with the rights of the client. Tree.Unknown lists what cannot be read. ReadTree returns an
+// error if no object has the name, or if the namespace cannot be listed.
 func ReadTree(ctx context.Context, c client.Reader, o TreeOptions) (*Tree, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer is how many bytes of a response are read.
 const maxAnswer = MaxReconciles*(MaxBytes+1) + 4<<10
 
 // Client reads histories from a deployer.
@@ -26,9 +26,9 @@ type Client struct {
 	http *http.Client
 }
 
-// NewClient returns a client for HOST:PORT with the token of cfg, which is the access to the cluster of the deploy items. ca is what the
-// certificate of the deployer is signed by. If it is nil, the certificate is not verified.
-// Errors: cfg has no token.
+// NewClient returns a client for HOST:PORT with the token of cfg, which is the access to the cluster of the deploy
+// items. ca is the certificate authority of the deployer's certificate. If it is nil, the certificate is not verified.
+// NewClient returns an error if cfg has no token.
 func NewClient(cfg *rest.Config, address string, ca []byte) (*Client, error) {
 	if cfg.BearerToken == "" && cfg.BearerTokenFile == "" && cfg.ExecProvider == nil && cfg.AuthProvider == nil {
 		return nil, errors.New("read history: the kubeconfig has no token that the deployer could review; give one with --token")
@@ -49,7 +49,8 @@ func NewClient(cfg *rest.Config, address string, ca []byte) (*Client, error) {
 	return &Client{base: base, http: c}, nil
 }
 
-// Get returns the last reconciles of an item, oldest first. All texts are short and in one line, whatever the server sends.
+// Get returns the last reconciles of an item, oldest first. All texts are short and one line, whatever the server
+// sends.
 func (c *Client) Get(ctx context.Context, item types.NamespacedName) (List, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath(Path, item.Namespace, item.Name).String(), nil)
 	if err != nil {
@@ -75,7 +76,7 @@ func (c *Client) Get(ctx context.Context, item types.NamespacedName) (List, erro
 	return list, nil
 }
 
-// clean bounds what came from a server.
+// clean limits what was received from a server.
 func (l *List) clean() {
 	l.Deployer = Deployer{Name: word(l.Deployer.Name), Identity: word(l.Deployer.Identity), Version: word(l.Deployer.Version), Type: word(l.Deployer.Type)}
 	l.Reconciles = l.Reconciles[max(0, len(l.Reconciles)-MaxReconciles):]

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Bounds of what is remembered.
+// Limits of what is recorded.
 const (
-	// MaxReconciles is how many reconciles of one item are kept.
+	// MaxReconciles is the number of reconciles that are kept per item.
 	MaxReconciles = 20
-	// MaxBytes is how large one reconcile may be, in bytes of JSON.
+	// MaxBytes is the maximum size of one reconcile, in bytes of JSON.
 	MaxBytes = 2048
-	// DefaultStoreBytes bounds the reconciles of all items together, in bytes of JSON.
+	// DefaultStoreBytes is the default limit for the reconciles of all items together, in bytes of JSON.
 	DefaultStoreBytes = 16 << 20
 
 	maxPhases = 16
@@ -26,18 +26,18 @@ const (
 // What triggers a reconcile.
 const (
 	TriggerStart = "start" // the first reconcile of the item in this process
-	TriggerTimer = "timer" // the time that the reconcile before asked for has come
-	TriggerEvent = "event" // the item or something that it depends on changed, or the deployer asked for a reconcile
+	TriggerTimer = "timer" // the requested delay has passed
+	TriggerEvent = "event" // the item or one of its dependencies changed, or the deployer requested a reconcile
 )
 
 // Reconcile is one reconcile of one item.
 type Reconcile struct {
-	// Began is when the reconcile began, and Micros how long it took, in microseconds.
+	// Began is when the reconcile began. Micros is its duration in microseconds.
 	Began  time.Time `json:"began"`
 	Micros int64     `json:"micros"`
 	// Trigger is what triggered the reconcile: start, timer or event.
 	Trigger string `json:"trigger"`
-	// Reason is why a run was due or was not, and Action what the run does.
+	// Reason is why a run was due or not. Action is what the run does.
 	Reason string `json:"reason,omitempty"`
 	Action string `json:"action,omitempty"`
 	// Result is done, waiting, failed, error, nothing or abandoned. Codes are those of the error.
@@ -51,7 +51,7 @@ type Reconcile struct {
 	Calls []Call `json:"calls,omitempty"`
 	// Next is when the next reconcile is due. It is absent if none was requested.
 	Next *Next `json:"next,omitempty"`
-	// Omitted is how many phases, hooks and calls were left out for their size.
+	// Omitted is the number of phases, hooks and calls that were omitted because of their size.
 	Omitted int `json:"omitted,omitempty"`
 }
 
@@ -82,12 +82,12 @@ type Call struct {
 	Count    int    `json:"count"`
 }
 
-// Next says when the next reconcile is due.
+// Next describes when the next reconcile is due.
 type Next struct {
 	At time.Time `json:"at"`
 }
 
-// List is what the endpoint serves for one item.
+// List is the response of the endpoint for one item.
 type List struct {
 	Deployer Deployer `json:"deployer"`
 	// Reconciles are in the order in which they began.
@@ -102,8 +102,8 @@ type Deployer struct {
 	Type     string `json:"type"`
 }
 
-// encode returns the reconcile as at most MaxBytes bytes of JSON. It leaves out calls, hooks and phases, the last ones first, until
-// the rest fits.
+// encode returns the reconcile as at most MaxBytes bytes of JSON. It omits calls, hooks and phases, the last ones
+// first, until the rest fits.
 func (r *Reconcile) encode() []byte {
 	for {
 		raw, err := json.Marshal(r)

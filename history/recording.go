@@ -20,7 +20,7 @@ type Recording struct {
 	r     Reconcile
 }
 
-// End is how a reconcile ended.
+// End describes how a reconcile ended.
 type End struct {
 	// Now is the time of the end.
 	Now time.Time
@@ -29,7 +29,7 @@ type End struct {
 	Codes                  []string
 	// Calls are the requests that were sent.
 	Calls []Call
-	// HasNext is whether another reconcile was requested, and After how long from now.
+	// HasNext is set if another reconcile was requested. After is its delay.
 	HasNext bool
 	After   time.Duration
 }
@@ -70,7 +70,7 @@ func (rec *Recording) add(do func(*Reconcile)) {
 	}
 }
 
-// End records how the reconcile ended and puts it into the store. What comes later is dropped.
+// End records how the reconcile ended and adds it to the store. Later calls have no effect.
 func (rec *Recording) End(e End) {
 	rec.add(func(r *Reconcile) {
 		rec.ended = true

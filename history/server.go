@@ -29,7 +29,7 @@ import (
 // Path is where the history of an item is served: Path + NAMESPACE/NAME.
 const Path = "/history/"
 
-// Bounds of the server.
+// Limits of the server.
 const (
 	requestsPerSecond = 5 // each costs two requests to the API server
 	requestsBurst     = 20
@@ -50,8 +50,9 @@ type Reviewer struct {
 	access authorizationv1client.SubjectAccessReviewsGetter
 }
 
-// NewReviewer returns a Reviewer that asks the API server of the deploy items: the token must be one of its users, by a TokenReview,
-// and that user must be allowed to get the deploy item, by a SubjectAccessReview.
+// NewReviewer returns a Reviewer that asks the API server of the deploy items. The token must belong to one of its
+// users, according to a TokenReview, and that user must be allowed to get the deploy item, according to a
+// SubjectAccessReview.
 func NewReviewer(cfg *rest.Config) (*Reviewer, error) {
 	tokens, err := authenticationv1client.NewForConfig(cfg)
 	if err != nil {
@@ -97,7 +98,7 @@ func (r *Reviewer) review(ctx context.Context, token string, item types.Namespac
 	return nil
 }
 
-// Handler serves the histories of a store, at [Path], to those that may get the deploy item.
+// Handler serves the histories of a store, at [Path], to users that may get the deploy item.
 func Handler(store *Store, deployer Deployer, reviewer *Reviewer) http.Handler {
 	return &handler{store: store, deployer: deployer, review: reviewer.review, limit: rate.NewLimiter(requestsPerSecond, requestsBurst)}
 }
@@ -149,7 +150,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = json.NewEncoder(w).Encode(list) // the client is gone
+	_ = json.NewEncoder(w).Encode(list) // the client has disconnected
 }
 
 // itemOf returns the item that a path names.
@@ -160,22 +161,21 @@ func itemOf(path string) (types.NamespacedName, bool) {
 		ok && found && namespace != "" && name != "" && !strings.Contains(name, "/") && len(rest) < 600
 }
 
-// Server serves a handler over TLS until its context ends. It is a Runnable of controller-runtime and works on every replica. An
-// address that is in use is logged and no error: the deployer works without its history.
+// Server serves a handler over TLS until its context is done. It is a Runnable of controller-runtime and runs on every
+// replica. If its address is in use, it logs that and returns no error, because the deployer works without its history.
 type Server struct {
-	// Address is where it listens: HOST:PORT.
+	// Address is the address of the server: HOST:PORT.
 	Address string
-	// CertFile and KeyFile are the certificate. Default: one that is signed by itself, for localhost.
+	// CertFile and KeyFile are the files of the certificate. The default is a self-signed certificate for localhost.
 	CertFile, KeyFile string
 	Handler           http.Handler
 	Log               logr.Logger
 }
 
-// NeedLeaderElection returns false: every replica has a history of its own.
+// NeedLeaderElection returns false, because every replica has its own history.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// Start implements manager.Runnable.
-// Errors: the certificate cannot be read or made.
+// Start implements manager.Runnable. It returns an error if the certificate cannot be read or created.
 func (s *Server) Start(ctx context.Context) error {
 	certificate, err := s.certificate()
 	if err != nil {
@@ -199,7 +199,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// certificate reads the certificate, or makes one.
+// certificate reads or creates the certificate.
 func (s *Server) certificate() (tls.Certificate, error) {
 	if s.CertFile != "" {
 		return tls.LoadX509KeyPair(s.CertFile, s.KeyFile)

@@ -14,14 +14,14 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Store keeps the last reconciles of many items. When they exceed its limit, the items that were not reconciled for the longest
-// time are forgotten first. It is safe for concurrent use; the methods of a nil Store do nothing.
+// Store keeps the last reconciles of many items. If they exceed its limit, those of the least recently reconciled items
+// are dropped. It is safe for concurrent use. The methods of a nil Store do nothing.
 type Store struct {
 	limit int
 
 	mu     sync.Mutex
 	items  map[types.NamespacedName]*list.Element // of *entry
-	recent list.List                              // the item that was reconciled last is in front
+	recent list.List                              // the most recently reconciled item first
 	bytes  int
 }
 
@@ -32,10 +32,10 @@ type entry struct {
 	next       time.Time
 }
 
-// entryBytes is what an entry costs beside its reconciles, roughly.
+// entryBytes is the approximate size of an entry without its reconciles.
 const entryBytes = 512
 
-// NewStore returns a store for at most limit bytes; zero means [DefaultStoreBytes].
+// NewStore returns a store for at most limit bytes. If limit is zero, it is [DefaultStoreBytes].
 func NewStore(limit int) *Store {
 	return &Store{limit: cmp.Or(limit, DefaultStoreBytes), items: map[types.NamespacedName]*list.Element{}}
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registration is what a deployer says about itself on its lease, so that others can tell which items are its own.
+// Package registration defines what a deployer publishes about itself on its lease, so that others can find out which
+// items it is responsible for.
 package registration
 
 import (
@@ -10,29 +11,29 @@ import (
 )
 
 const (
-	// Annotation of a lease holds the Registration as JSON.
+	// Annotation is the annotation of a lease with the Registration as JSON.
 	Annotation = "deployerkit.dev/registration"
-	// Label is on leases with the annotation. Its value is "true".
+	// Label is the label of leases with the annotation. Its value is "true".
 	Label = "deployerkit.dev/deployer"
-	// MaxBytes bounds the annotation. Longer selectors are left out.
+	// MaxBytes is the maximum size of the annotation. Longer selectors are omitted.
 	MaxBytes = 16 << 10
 )
 
-// Registration says which deploy items a deployer is responsible for.
+// Registration describes which deploy items a deployer is responsible for.
 type Registration struct {
 	Name     string `json:"name"`
 	Identity string `json:"identity,omitempty"`
 	Version  string `json:"version,omitempty"`
-	// Type is the type of its items; empty if the source does not say.
+	// Type is the type of its items. It is empty if the source does not contain it.
 	Type string `json:"type,omitempty"`
-	// TargetSelectors and ItemSelector restrict the items. Empty: all.
+	// TargetSelectors and ItemSelector restrict the items. If they are empty, there is no restriction.
 	TargetSelectors []lsv1alpha1.TargetSelector `json:"targetSelectors,omitempty"`
 	ItemSelector    string                      `json:"itemSelector,omitempty"`
-	// Namespace restricts the items to one namespace. Empty: all.
+	// Namespace restricts the items to one namespace. If it is empty, there is no restriction.
 	Namespace string `json:"namespace,omitempty"`
-	// Partial is whether selectors are left out because they are too long.
+	// Partial is set if selectors were omitted because they are too long.
 	Partial bool `json:"partial,omitempty"`
-	// HistoryPort is the port of the pod where its history is served; 0 if it is not.
+	// HistoryPort is the port of the pod where its history is served, or 0 if it is not served.
 	HistoryPort int `json:"historyPort,omitempty"`
 }
 

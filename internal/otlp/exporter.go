@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package otlp sends spans to an OpenTelemetry collector by OTLP over HTTP, encoded as JSON. It is much smaller than the exporter of
-// OpenTelemetry, which needs gRPC and Protobuf.
+// Package otlp sends spans to an OpenTelemetry collector by OTLP over HTTP, encoded as JSON. It is much smaller than
+// the exporter of OpenTelemetry, which needs gRPC and Protobuf.
 package otlp
 
 import (
@@ -16,7 +16,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer is how many bytes of a response are read.
 const maxAnswer = 64 << 10
 
 // Exporter sends spans. It is a SpanExporter of OpenTelemetry.
@@ -35,7 +35,7 @@ func New(s Settings) *Exporter {
 	}}
 }
 
-// ExportSpans sends spans once. The texts of its errors have neither the address nor a header.
+// ExportSpans sends spans once. Its errors contain neither the address nor a header.
 func (e *Exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	if len(spans) == 0 {
 		return nil
@@ -65,14 +65,14 @@ func (e *Exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 		return errors.New("send spans: the collector does not answer")
 	}
 	defer func() { _ = resp.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // so that the connection is reused
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("send spans: the collector answers with status %d", resp.StatusCode)
 	}
 	return nil
 }
 
-// Shutdown implements SpanExporter. There is nothing to send: the caller exports what is left before.
+// Shutdown implements SpanExporter. It does nothing, because the caller exports the remaining spans before.
 func (e *Exporter) Shutdown(context.Context) error {
 	e.client.CloseIdleConnections()
 	return nil

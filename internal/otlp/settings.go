@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Settings say where spans are sent.
+// Settings configures an Exporter.
 type Settings struct {
 	// Endpoint is the URL for traces.
 	Endpoint string
@@ -28,9 +28,10 @@ type Settings struct {
 // defaultTimeout is that of the specification of OpenTelemetry.
 const defaultTimeout = 10 * time.Second
 
-// FromEnvironment reads the standard variables of OpenTelemetry about the export of traces. It returns nil if they name no endpoint, or
-// switch traces off. A variable for traces, such as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, is preferred to the one for all signals.
-// Errors: a value is not valid or not supported. Their texts have no value of a header.
+// FromEnvironment reads the standard variables of OpenTelemetry about the export of traces. It returns nil if they
+// contain no endpoint, or disable traces. A variable for traces, such as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, takes
+// precedence over the one for all signals. It returns an error if a value is not valid or not supported. Errors contain
+// no value of a header.
 func FromEnvironment(env func(string) (string, bool)) (*Settings, error) {
 	get := func(name string) string {
 		value, _ := env(name)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain is `deployerkit explain`: it says why a deploy item is in its state, and what to do about it.
+// Package explain implements `deployerkit explain`, which explains why a deploy item is in its state, and what to do
+// about it.
 package explain
 
 import (
@@ -29,7 +30,7 @@ const example = `  deployerkit explain shop/web
   deployerkit explain -n shop web --watch
   kubectl deployer explain web -o yaml`
 
-// options are what the command line says.
+// options holds the values of the command line.
 type options struct {
 	clientflags.Flags
 
@@ -92,7 +93,7 @@ func (o *options) run(cmd *cobra.Command, arg string) error {
 	if err := o.once(cmd.Context(), cmd, c, key, gather); err != nil || !o.watch {
 		return err
 	}
-	progress.Stop() // it may be quiet for hours
+	progress.Stop() // from here on there may be no output for hours
 	return o.follow(cmd.Context(), cmd, c, key, gather)
 }
 
@@ -110,10 +111,10 @@ func (o *options) once(ctx context.Context, cmd *cobra.Command, c client.Reader,
 	return err
 }
 
-// refresh is how long --watch waits after a change: several come together.
+// refresh is how long --watch waits after a change, because several changes often come together.
 const refresh = 200 * time.Millisecond
 
-// follow explains the item after each change of it, until it is gone or ctx ends.
+// follow explains the item after each change, until it is deleted or ctx is done.
 func (o *options) follow(ctx context.Context, cmd *cobra.Command, c client.WithWatch, key types.NamespacedName, gather explain.Options) error {
 	for ctx.Err() == nil {
 		changes, err := c.Watch(ctx, &lsv1alpha1.DeployItemList{}, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name})
@@ -173,7 +174,7 @@ func drain(ctx context.Context, from <-chan watch.Event, d time.Duration) {
 	}
 }
 
-// maxCompletions is how many names the shell is offered.
+// maxCompletions is the maximum number of names for shell completion.
 const maxCompletions = 100
 
 // completeItems completes the names of deploy items.

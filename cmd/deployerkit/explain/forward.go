@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// defaultHistoryPort is that of a deployer without flags.
+	// defaultHistoryPort is the port of a deployer without flags.
 	defaultHistoryPort = "8082"
 	// forwardTimeout is how long a port-forward may take to begin.
 	forwardTimeout = 10 * time.Second

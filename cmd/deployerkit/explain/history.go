@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/history"
 )
 
-// historyFlags say where the history of the deployer is. Without one it is not read: the token of the user is sent there, so the user
-// has to name the place.
+// historyFlags holds the flags for the address of the deployer's history. There is no default, because the token of the
+// user is sent there.
 type historyFlags struct {
 	address  string
 	ca       string
@@ -30,7 +30,7 @@ func (f *historyFlags) addTo(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.insecure, "history-insecure", false, "do not verify the certificate of the deployer; for ports that you forwarded yourself")
 }
 
-// validate reports what does not go together.
+// validate returns an error for flags that exclude each other.
 func (f *historyFlags) validate() error {
 	switch {
 	case f.pod != "" && f.address != "":
@@ -46,7 +46,7 @@ func (f *historyFlags) validate() error {
 // source reads the history of an item. ls is the access to the cluster of the deploy items, host that to the deployer's pod.
 type source func(ctx context.Context, item types.NamespacedName) ([]history.Reconcile, error)
 
-// source returns what reads histories, or nil if no flag asks for it.
+// source returns a function that reads histories, or nil if no flag requests it.
 func (f *historyFlags) source(ls, host *rest.Config) (source, error) {
 	if err := f.validate(); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree is `deployerkit tree`: it shows what belongs to an Installation or a deploy item, down to the objects in the target.
+// Package tree implements `deployerkit tree`, which shows what belongs to an Installation or a deploy item, down to the
+// objects in the target.
 package tree
 
 import (
@@ -30,10 +31,10 @@ const example = `  deployerkit tree -n shop
   deployerkit tree shop/database --failed
   kubectl deployer tree database -o json`
 
-// patience is how long an answer of a target is waited for.
+// patience is how long the command waits for a response of a target.
 const patience = 10 * time.Second
 
-// options are what the command line says.
+// options holds the values of the command line.
 type options struct {
 	clientflags.Flags
 
@@ -97,7 +98,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// opener returns what opens Targets as a deployer does, with the restrictions of one.
+// opener returns a function that opens Targets as a deployer does, with the same restrictions.
 func (o *options) opener(cfg *rest.Config, c client.Client) (open func(context.Context, *lsv1alpha1.Target) (client.Reader, func(), error), done func()) {
 	resolver := targets.NewResolver(c, clock.RealClock{}, 0)
 	pool := targets.NewPool(targets.PoolOptions{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clientflags are the flags of commands that read clusters: those of kubectl about kubeconfigs, and the output format.
+// Package clientflags provides the flags of commands that read clusters: those of kubectl about kubeconfigs, and the
+// output format.
 package clientflags
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// Flags are what the command line says about the clusters.
+// Flags holds the flags about the clusters.
 type Flags struct {
 	rules         *clientcmd.ClientConfigLoadingRules
 	overrides     clientcmd.ConfigOverrides
@@ -38,7 +39,7 @@ func (f *Flags) AddTo(fs *pflag.FlagSet) {
 	clientcmd.BindOverrideFlags(&f.overrides, fs, clientcmd.RecommendedConfigOverrideFlags(""))
 }
 
-// Config returns the access to the cluster with the deploy items, and the namespace to look in.
+// Config returns the access to the cluster with the deploy items, and the namespace.
 func (f *Flags) Config() (*rest.Config, string, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.rules, &f.overrides)
 	namespace, _, err := loader.Namespace()
@@ -55,7 +56,7 @@ func (f *Flags) Config() (*rest.Config, string, error) {
 	return quiet(cfg), namespace, nil
 }
 
-// HostConfig returns the access to the cluster that the deployers run in, or nil if no flag names one.
+// HostConfig returns the access to the cluster in which the deployers run, or nil if no flag names one.
 func (f *Flags) HostConfig() (*rest.Config, error) {
 	if f.hostConfig == "" {
 		return nil, nil
@@ -74,7 +75,7 @@ func quiet(cfg *rest.Config) *rest.Config {
 	return cfg
 }
 
-// NewClient returns a client that reads live.
+// NewClient returns a client that reads from the API server.
 func NewClient(cfg *rest.Config) (client.WithWatch, error) {
 	scheme, err := deployerlib.Scheme()
 	if err != nil {
@@ -83,7 +84,7 @@ func NewClient(cfg *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(cfg, client.Options{Scheme: scheme})
 }
 
-// Name splits NAMESPACE/NAME. Without a namespace it returns the one of the kubeconfig.
+// Name splits NAMESPACE/NAME. Without a namespace it returns that of the kubeconfig.
 func Name(arg, namespace string) (ns, name string, err error) {
 	if before, after, found := strings.Cut(arg, "/"); found {
 		namespace, arg = before, after
@@ -118,7 +119,7 @@ func Print(w io.Writer, format string, value any) error {
 	return err
 }
 
-// ValidFormat reports an output format that does not exist.
+// ValidFormat returns an error for an unknown output format.
 func ValidFormat(format string, formats ...string) error {
 	if slices.Contains(formats, format) {
 		return nil
@@ -126,7 +127,7 @@ func ValidFormat(format string, formats ...string) error {
 	return fmt.Errorf("--output %q: want %s", format, strings.Join(formats[1:], " or "))
 }
 
-// IsTerminal reports whether the standard output is a terminal that shows colors.
+// IsTerminal reports whether the standard output is a terminal that displays colors.
 func IsTerminal() bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd()))
 }

@@ -62,7 +62,7 @@ func write(name, registry, version, dir string) error {
 	)
 }
 
-// pack makes an archive of one file; the same each time.
+// pack returns a reproducible archive of one file.
 func pack(name, content string) ([]byte, error) {
 	var out bytes.Buffer
 	compressed := gzip.NewWriter(&out)

@@ -60,7 +60,7 @@ func write(name string) error {
 	return os.WriteFile(filepath.Join(dir, name+".yaml"), out.Bytes(), 0o644) //nolint:gosec // of the repository
 }
 
-// clean takes away what is about Helm, and makes the configuration readable.
+// clean removes what is specific to Helm, and makes the configuration readable.
 func clean(object *unstructured.Unstructured) error {
 	labels := object.GetLabels()
 	delete(labels, "helm.sh/chart")

@@ -32,13 +32,13 @@ import (
 
 //go:generate go run ../generate
 
-// Timeout bounds an operation on a cluster.
+// Timeout limits an operation on a cluster.
 const Timeout = 2 * time.Minute
 
 // Kubernetes is the version of the API server of the tests.
 var Kubernetes = common.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
 
-// Rendered is what a chart says for some values.
+// Rendered is the output of a chart for some values.
 type Rendered struct {
 	Manifest string
 	Notes    string
@@ -51,8 +51,8 @@ func Values(text string) (map[string]any, error) {
 	return values, yaml.Unmarshal([]byte(text), &values)
 }
 
-// Render renders a chart as `helm template` does.
-// Errors: the values do not fit the schema, or a template fails.
+// Render renders a chart as `helm template` does. It returns an error if the values do not match the schema, or if a
+// template fails.
 func Render(dir, name, namespace, values string) (*Rendered, error) {
 	loaded, given, err := load(dir, values)
 	if err != nil {
