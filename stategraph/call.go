@@ -116,12 +116,12 @@ func (c *call) settle(ctx context.Context, failure error) error {
 	}
 	objects := c.target.Objects()
 	if c.memory.Keep(objects); len(objects) > 0 || c.memory.Refers() {
-		c.run.Cluster.Keep(c.item.UID) // or else nobody listens; a cluster that was just closed is opened by the next run
+		c.run.Cluster.Keep(c.item.UID) // or else its watches end; a cluster that was just closed is opened by the next run
 	}
 	owned := apply.Report{Owned: c.target.Owned()}
 	err := c.run.Settle(ctx, c.target.Inventory(), owned, failure)
 	if failure != nil {
-		return nil // it is told already
+		return nil // it is reported already
 	}
 	return err
 }

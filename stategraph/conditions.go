@@ -101,7 +101,7 @@ func isFinal(err error) bool {
 	return ok && failed.Final
 }
 
-// isRefused tells that a target refused the credentials.
+// isRefused reports that a target refused the credentials.
 func isRefused(err error) bool {
 	one, ok := errors.AsType[*apply.Error](err)
 	return ok && one.Status == metav1.StatusReasonUnauthorized
@@ -218,7 +218,7 @@ func (s *ProviderStatus) store(di *lsv1alpha1.DeployItem) error {
 	return nil
 }
 
-// addFinalizer notes that a component has something to undo. It tells whether that is new.
+// addFinalizer notes that a component has something to undo. It reports whether that is new.
 func (s *ProviderStatus) addFinalizer(of unit) bool {
 	i, found := slices.BinarySearchFunc(s.Undo, of.Component, func(e UndoEntry, name string) int { return strings.Compare(e.Name, name) })
 	if found {

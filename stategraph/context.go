@@ -82,7 +82,7 @@ func (n *Node) Item() *lsv1alpha1.DeployItem { return n.run.item.DeepCopy() }
 // errAhead ends a body that needs more than is known before its turn.
 var errAhead = errors.New("what the component requires is not ready")
 
-// Client is the client of the target cluster. Objects that shall go with the item are better kept by an Object or
+// Client is the client of the target cluster. Objects that should go with the item are better kept by an Object or
 // Template, for the inventory does not know what is created here.
 // Errors: the deploy item has no target.
 func (n *Node) Client() (client.Client, error) {
@@ -165,7 +165,7 @@ func Element[E any](ctx context.Context) (E, error) {
 	return none, fmt.Errorf("component %s: the element is a %T, not a %T", n.component, n.element, none)
 }
 
-// mayUse tells whether the component may ask for the output of another one: what it requires, directly or not.
+// mayUse reports whether the component may ask for the output of another one: what it requires, directly or not.
 func (n *Node) mayUse(component string) error {
 	place, found := n.run.graph.index[component]
 	switch {

@@ -228,7 +228,7 @@ func (r *removing) behind(left []ComponentStatus, waves [][]string) (blocked []C
 // lookAgain is when to look whether something is gone, if no watch said so before.
 const lookAgain = 2 * time.Second
 
-// prunable tells whether what a component of the graph no longer keeps may be deleted: it and all that require it, directly
+// prunable reports whether what a component of the graph no longer keeps may be deleted: it and all that require it, directly
 // or not, are ready without.
 func (w *walked) prunable(component string) bool {
 	place, found := w.graph.index[component]

@@ -55,7 +55,7 @@ type Options struct {
 	// Fights says when changes by others that come back count as a fight, and how long to wait before putting them right
 	// then. Zero: the defaults. The clock is that of the library.
 	Fights watch.GuardOptions
-	// WrapTransport sees every request to every target, without credentials. nil: nobody does.
+	// WrapTransport sees every request to every target, without credentials. It may be nil.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 

@@ -146,7 +146,7 @@ func hash(texts ...string) string {
 }
 
 // nameFor is the name of an object that has none: the same in each run, another one for each item, component and
-// instance. generateName is never sent to the API server, for a crash would leave objects that nobody remembers.
+// instance. generateName is never sent to the API server, for a crash would leave objects that are in no inventory.
 func (n *Node) nameFor(prefix string) string {
 	if prefix == "" {
 		prefix = n.component

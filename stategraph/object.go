@@ -19,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// Object keeps one object of any kind in the target cluster. body returns it as it shall be, in full; what it does not
+// Object keeps one object of any kind in the target cluster. body returns it as it should be, in full; what it does not
 // name is left to the API server and to others. T is a pointer to a Go type, or *unstructured.Unstructured.
 //
 //	Object(func(ctx context.Context) (*appsv1.StatefulSet, error) { … })

@@ -17,7 +17,7 @@ import (
 
 // objects is a Resource that keeps objects of the target cluster: all ready-made ones but External.
 type objects struct {
-	// render returns the objects as they shall be, which belong to the caller. nil in between: no such object.
+	// render returns the objects as they should be, which belong to the caller. nil in between: no such object.
 	render func(ctx context.Context) ([]*unstructured.Unstructured, error)
 	// kinds are those of the objects; nil: they are not known before a run.
 	kinds  []schema.GroupVersionKind
@@ -29,7 +29,7 @@ type objects struct {
 // check tells what is wrong with the resource.
 func (o *objects) check() []string { return append(o.faults, o.options.faults...) }
 
-// AlwaysReady tells that the objects are ready once they are applied.
+// AlwaysReady reports that the objects are ready once they are applied.
 func (o *objects) AlwaysReady() bool { return o.always }
 
 // Listeners are the changes of the objects, and those of WithListeners.
@@ -40,7 +40,7 @@ func (o *objects) Listeners() []Listener {
 	return append([]Listener{Watch()}, o.listeners...)
 }
 
-// Prepare returns the objects as they shall be.
+// Prepare returns the objects as they should be.
 func (o *objects) Prepare(ctx context.Context) ([]apply.Desired, error) {
 	rendered, err := o.render(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (o *objects) checkKind(obj *unstructured.Unstructured) error {
 // Reconcile applies the objects.
 func (o *objects) Reconcile(ctx context.Context) error { return ApplyPrepared(ctx) }
 
-// Ready tells whether all objects are.
+// Ready reports whether all objects are.
 func (o *objects) Ready(ctx context.Context) (Readiness, error) {
 	n, err := From(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ func withAdvice(err error) error {
 	return err
 }
 
-// ObjectsReady tells whether the objects that ApplyPrepared applied are ready, by the rules of package apply/readiness.
+// ObjectsReady reports whether the objects that ApplyPrepared applied are ready, by the rules of package apply/readiness.
 // For the Ready of a Resource with Prepare.
 func ObjectsReady(ctx context.Context) (Readiness, error) {
 	n, err := From(ctx)

@@ -14,9 +14,9 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// Resource is one node of a graph: something that shall exist for each deploy item. One Resource serves all items at
+// Resource is one node of a graph: something that must exist for each deploy item. One Resource serves all items at
 // once, so it must not hold anything about an item: what is known of the item that is being processed is in the context
-// (see From, Config, Output). Why a run takes place is told to nobody.
+// (see From, Config, Output). It does not learn why a run takes place.
 //
 // Most resources need not be written: Object, Template, Versioned, ForEach and External make them.
 type Resource interface {
@@ -24,11 +24,11 @@ type Resource interface {
 	// which all that the resource requires is ready, and must be cheap when nothing is to be done.
 	// Errors: the component has failed; what requires it is not touched. deployerlib.WaitFor: it is not ready yet.
 	Reconcile(ctx context.Context) error
-	// Ready tells whether reality matches the intent. It is called after a Reconcile without error, in the same run, and
+	// Ready reports whether reality matches the intent. It is called after a Reconcile without error, in the same run, and
 	// must not wait. What is not ready blocks all that requires it, and nothing else.
 	Ready(ctx context.Context) (Readiness, error)
 	// Listeners tells what brings the next run about, once the resource is not ready. It is called when the graph is
-	// built, without an item. A resource that may be unready needs at least one, or nobody would look at it again.
+	// built, without an item. A resource that may be unready needs at least one, or it would not be looked at again.
 	Listeners() []Listener
 }
 
@@ -43,7 +43,7 @@ type Deleter interface {
 // Preparer is a Resource that keeps objects of the target cluster. The inventory is stored before they are written; the resource
 // then calls ApplyPrepared from its Reconcile, and ObjectsReady from its Ready.
 type Preparer interface {
-	// Prepare returns the objects as they shall be. It must not change anything. It may also be called before what the resource
+	// Prepare returns the objects as they should be. It must not change anything. It may also be called before what the resource
 	// requires is ready, for the names of the objects alone: Output and Client are errors then. Labels that identify the objects are
 	// added by the library, and a name where there is none.
 	Prepare(ctx context.Context) ([]apply.Desired, error)
@@ -141,7 +141,7 @@ func (e *external) check() []string {
 	return nil
 }
 
-// AlwaysReady tells that there is no Ready.
+// AlwaysReady reports that there is no Ready.
 func (e *external) AlwaysReady() bool { return e.spec.Ready == nil }
 
 // Reconcile is the Reconcile of the spec.

@@ -32,7 +32,7 @@ type run struct {
 	mu      sync.Mutex
 	owners  map[apply.Ref]string // which component keeps an object
 	outputs [][]*output          // by place
-	after   time.Duration        // when somebody asked to look again; 0: nobody did
+	after   time.Duration        // when to look again; 0 if that was not asked for
 	config  any                  // of the item, for graphs that know its type
 	under   *walk                // nil: it has not begun
 	// By place: bodies that were asked, and what those left whose turn has not come.
@@ -212,7 +212,7 @@ func (r *run) own(place int) error {
 	return nil
 }
 
-// claimOf is what the inventory shall know before the node runs.
+// claimOf is what the inventory must know before the node runs.
 func (r *run) claimOf(place int) claim {
 	node := &r.graph.nodes[place]
 	c := claim{Unit: node.unit, Undo: node.deleter != nil}

@@ -24,7 +24,8 @@ type attendance struct {
 	log logr.Logger
 }
 
-// NeedLeaderElection is false: who is asked to run an item that nobody has seen yet does nothing.
+// NeedLeaderElection returns false, so the listeners run on every replica. On a replica that is not the leader they have no
+// effect, because it has no items.
 func (a *attendance) NeedLeaderElection() bool { return false }
 
 // Start returns when ctx has ended and nothing runs any more.
@@ -95,7 +96,7 @@ func (g *Graph) channels() []<-chan types.NamespacedName {
 	return out
 }
 
-// watches tells whether a component listens to its objects.
+// watches reports whether a component listens to its objects.
 func (g *Graph) watches(component string) bool {
 	place, found := g.index[component]
 	if !found {

@@ -140,7 +140,7 @@ func (g group) within(of reflect.StructField, t tag, path string) group {
 	return in
 }
 
-// asResource tells whether a field is meant to be a component. The resource may be nil.
+// asResource reports whether a field is meant to be a component. The resource may be nil.
 func asResource(value reflect.Value) (Resource, bool) {
 	wanted := reflect.TypeFor[Resource]()
 	switch {

@@ -54,7 +54,7 @@ type walked struct {
 }
 
 // walk visits all nodes, at most parallel at once: each when all that it requires are ready, whatever the others do. What is not
-// ready, or fails, blocks those behind it and nobody else. Nothing waits for anything but the calls.
+// ready, or fails, blocks those behind it and nothing else. Nothing waits for anything but the calls.
 func (g *Graph) walk(ctx context.Context, parallel int, do visitor) *walked {
 	return g.newWalk(do).run(ctx, parallel)
 }
@@ -235,7 +235,7 @@ func (w *walked) note(place int, readiness Readiness, err error) {
 	}
 }
 
-// block tells the nodes that were not visited who blocks them. When the walk was ended early, some are blocked by nobody:
+// block notes for the nodes that were not visited which ones block them. When the walk was ended early, some are not blocked:
 // they would have been next.
 func (w *walked) block() {
 	for _, place := range w.graph.order {
@@ -289,7 +289,7 @@ func (w *walked) moving() bool {
 	return slices.ContainsFunc(w.states, func(s ComponentStatus) bool { return s.State == StateProgressing })
 }
 
-// ready tells that all nodes are.
+// ready reports that all nodes are.
 func (w *walked) ready() bool {
 	return !slices.ContainsFunc(w.states, func(s ComponentStatus) bool { return s.State != StateReady })
 }

@@ -65,6 +65,8 @@
 // A deployer that applies step by step makes an engine or a Session of its own
 // with Run.Options, between Run.Take, Run.Hold and Run.Settle, which Apply
 // consists of. Run.LookOut waits for objects that are not the item's own.
+// Keeper.Follow watches such objects for as long as the deployer wants, with one
+// watch for all of a kind.
 // Cluster.Go runs goroutines that belong to a target, such as informers;
 // Cluster.Keep holds the target open for them.
 //

@@ -81,14 +81,14 @@ func (m *Memory) Begin(cluster *upkeep.Cluster, item types.UID, wake func()) {
 	})
 }
 
-// HasRun tells whether the item had a run in this process.
+// HasRun reports whether the item had a run in this process.
 func (m *Memory) HasRun() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.ran
 }
 
-// End notes that the run is over. It tells whether something changed while it ran that it did not see.
+// End notes that the run is over. It reports whether something changed while it ran that it did not see.
 func (m *Memory) End() (again bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,7 +127,7 @@ func (m *Memory) unfollow() {
 	}
 }
 
-// notice handles a change that a watch tells of. It tells whether the item should run now.
+// notice handles a change that a watch tells of. It reports whether the item should run now.
 func (m *Memory) notice(o watch.Object) bool {
 	m.mu.Lock()
 	if !m.running {
@@ -153,7 +153,7 @@ func (m *Memory) During(tell func(watch.Object), tellReference func(component st
 	m.tell, m.tellReference = tell, tellReference
 }
 
-// isNews tells whether an object is newer than the last run saw it. It is called with the lock.
+// isNews reports whether an object is newer than the last run saw it. It is called with the lock.
 func (m *Memory) isNews(o watch.Object) bool {
 	last, known := m.looks[o]
 	if !known || !last.heard || m.cluster == nil {
@@ -163,7 +163,7 @@ func (m *Memory) isNews(o watch.Object) bool {
 	return !there || isNewer(seen.ResourceVersion, last.version)
 }
 
-// isNewer tells whether a version is not b, and not surely before it.
+// isNewer reports whether a version is not b, and not surely before it.
 func isNewer(a, b string) bool {
 	return a != b && !version.Older(a, b)
 }
@@ -188,7 +188,7 @@ func (m *Memory) judged(o watch.Object, version string, ready bool) {
 	m.looks[o] = last
 }
 
-// wasReady tells whether an object is known to be ready still.
+// wasReady reports whether an object is known to be ready still.
 func (m *Memory) wasReady(o watch.Object) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -190,7 +190,7 @@ func (t *Session) addFinalizer(c Claim) bool {
 	return c.Undo && t.undo.AddFinalizer(c.Unit)
 }
 
-// desired are the objects of a claim, as the inventory shall know them.
+// desired are the objects of a claim, as the inventory must know them.
 func (c Claim) desired() []apply.Desired { return c.own(c.Desired) }
 
 // own notes on objects what they belong to.

@@ -134,7 +134,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// separator tells whether a line begins another document.
+// separator reports whether a line begins another document.
 func separator(line string) bool {
 	rest, found := strings.CutPrefix(line, "---")
 	return found && (strings.TrimSpace(rest) == "" || strings.HasPrefix(strings.TrimSpace(rest), "#"))
