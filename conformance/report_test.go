@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// check is one of the table.
+// check returns a check of the table.
 func check(t *testing.T, name string) conformance.Check {
 	t.Helper()
 	for _, c := range conformance.Checks() {

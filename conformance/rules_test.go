@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// good is an item in the middle of its job that breaks no rule.
+// good is an item in the middle of its job that violates no rule.
 func good() item {
 	at := metav1.NewTime(time.Unix(1, 0))
 	di := &lsv1alpha1.DeployItem{}

@@ -109,7 +109,7 @@ func TestNewErrorIsShort(t *testing.T) {
 	}
 }
 
-// TestCodesLeaveTheError: looking into joined errors does not change them.
+// TestCodesLeaveTheError checks that looking into joined errors does not change them.
 func TestCodesLeaveTheError(t *testing.T) {
 	t.Parallel()
 	joined := errors.Join(errors.New("first"), errors.New("second"), lserrors.NewError("o", "r", "third", "A"))

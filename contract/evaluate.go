@@ -124,8 +124,8 @@ func Evaluate(di *lsv1alpha1.DeployItem, o Options) Decision {
 	return d
 }
 
-// Force returns the decision after a hook has forced the run: it is due, is not skipped as unchanged, and begins anew
-// unless it is a background run. If d is not forceable, Force returns d unchanged.
+// Force returns the decision after a hook has forced the run: the run is due and not skipped as unchanged. A run that
+// was not due before starts now, unless it is a background run. If d is not forceable, Force returns d unchanged.
 func (d Decision) Force() Decision {
 	if !d.Forceable {
 		return d

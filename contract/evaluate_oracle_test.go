@@ -115,7 +115,8 @@ func (s state) expect(r contract.Revision) verdict {
 	return v
 }
 
-// wanted is the oracle of an item that is not paused: the contract as flat sentences, one after the other, in another shape than the code.
+// wanted is the oracle for an item that is not paused. It states the contract as independent rules, in another form
+// than the code.
 func (s state) wanted(r contract.Revision) verdict {
 	abort := s.op == contract.AbortOperation
 	late := abort && isDone(s.phase)
@@ -207,7 +208,7 @@ func TestEvaluateEveryState(t *testing.T) {
 	}
 }
 
-// checkDecision holds any decision to what is always true: exactly one action [L30], and flags that fit each other.
+// checkDecision checks what holds for every decision: exactly one action [L30], and flags that fit together.
 func checkDecision(t *testing.T, name any, d contract.Decision) {
 	t.Helper()
 	switch d.Action {

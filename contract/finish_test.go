@@ -139,7 +139,7 @@ func TestApplyBackground(t *testing.T) {
 	}
 }
 
-// TestApplyFinalWithoutPhase: an outcome that is final and has no final phase gets the one that fits.
+// TestApplyFinalWithoutPhase checks that a final outcome without a final phase gets the phase that fits.
 func TestApplyFinalWithoutPhase(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -162,7 +162,7 @@ func TestApplyFinalWithoutPhase(t *testing.T) {
 	}
 }
 
-// TestFinishDoesNotWriteThroughPointers: a copy of the status that shares its pointers stays what it was.
+// TestFinishDoesNotWriteThroughPointers checks that a copy of the status that shares its pointers is not changed.
 func TestFinishDoesNotWriteThroughPointers(t *testing.T) {
 	t.Parallel()
 	di := ran(phProgressing, job("b", "a", -6))

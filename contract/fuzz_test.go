@@ -75,7 +75,8 @@ func lead(t *testing.T, di *lsv1alpha1.DeployItem, d contract.Decision, now time
 	_ = contract.CheckProviderStatus(di.Status.ProviderStatus)
 }
 
-// checkFields: the annotation revision leaves alone what only jobs have [C10], and what is not the library's stays.
+// checkFields requires that the annotation revision does not change fields of jobs [C10], and that fields of others do
+// not change.
 func checkFields(t *testing.T, d contract.Decision, before, after *lsv1alpha1.DeployItemStatus) {
 	t.Helper()
 	type job struct {
@@ -98,7 +99,7 @@ func checkFields(t *testing.T, d contract.Decision, before, after *lsv1alpha1.De
 	}
 }
 
-// checkEnd: phase and jobIDFinished end together [C10], and a background run shows neither.
+// checkEnd requires that phase and jobIDFinished end together [C10], and that a background run changes neither.
 func checkEnd(t *testing.T, d contract.Decision, o contract.Outcome, before, after *lsv1alpha1.DeployItemStatus) {
 	t.Helper()
 	finished := after.JobIDFinished == after.JobID

@@ -12,7 +12,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// TestHookFailed: a hook that fails while nothing is due moves neither phase nor, under job ID, lastError.
+// TestHookFailed checks that a hook that fails while nothing is due changes neither the phase nor, under job ID,
+// lastError.
 func TestHookFailed(t *testing.T) {
 	t.Parallel()
 	background := func(s lsv1alpha1.ConditionStatus, since int) []lsv1alpha1.Condition {
@@ -84,7 +85,7 @@ func TestHookRecovered(t *testing.T) {
 	})
 }
 
-// TestHookRecoveredLeavesAnOwedRun: that the hooks work again does not mean that the background run took place.
+// TestHookRecoveredLeavesAnOwedRun checks that a pending background run stays pending when the hooks work again.
 func TestHookRecoveredLeavesAnOwedRun(t *testing.T) {
 	t.Parallel()
 	di := ran(phSucceeded, job("a", "a", -9), owed(-2))

@@ -224,7 +224,7 @@ func TestTimedOut(t *testing.T) {
 	}
 }
 
-// TestJudgeKeepPhase: the phase is the memory of a ported deployer.
+// TestJudgeKeepPhase tests the phase as the state of a ported deployer.
 func TestJudgeKeepPhase(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

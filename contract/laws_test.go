@@ -221,8 +221,8 @@ func (w *world) checkJob(d contract.Decision, before, after *lsv1alpha1.DeployIt
 	w.finished[after.JobIDFinished] = true
 }
 
-// TestLaws lets worlds run and checks every write: atomicity rules (a) to (d) [C10], closed lists, one action [L30].
-// At the end everybody behaves, and the item must come to rest: nothing strands it, nothing loops.
+// TestLaws runs worlds and checks every write: atomicity rules (a) to (d) [C10], closed lists, one action [L30]. In the
+// end all participants behave well, and the item must come to rest.
 func TestLaws(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(1000)
@@ -242,7 +242,7 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// settle: no more events, no crashes, a deployer that succeeds.
+// settle runs the world without events and crashes, with a deployer that succeeds.
 func (w *world) settle() {
 	w.kind = true
 	delete(w.di.Annotations, contract.PausedAnnotation)

@@ -111,7 +111,7 @@ func TestMaskJob(t *testing.T) {
 	}
 }
 
-// TestMaskSharesNothing: what is put back is a copy.
+// TestMaskSharesNothing checks that restored values are copies.
 func TestMaskSharesNothing(t *testing.T) {
 	t.Parallel()
 	for _, r := range []contract.Revision{contract.RevisionAnnotation, contract.RevisionJobID} {

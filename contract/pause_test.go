@@ -137,7 +137,7 @@ func (w *world) pause() {
 	paused(w.di)
 }
 
-// checkPause: on a paused item nothing begins but an abort [Yx2].
+// checkPause requires that on a paused item nothing begins except an abort [Yx2].
 func (w *world) checkPause(d contract.Decision) {
 	if contract.IsPaused(w.di) && d.Action != contract.ActionAbort && (d.New || d.Due && d.Background && w.owes() == nil) {
 		w.fail("a run begins on a paused item: %+v", d)

@@ -59,7 +59,7 @@ func TestRecordErrorHistory(t *testing.T) {
 	}
 }
 
-// TestRecordErrorAnnotation: classic CRDs prune the history; writing it would never be done.
+// TestRecordErrorAnnotation checks that the history is not written, because classic CRDs prune it.
 func TestRecordErrorAnnotation(t *testing.T) {
 	t.Parallel()
 	var s lsv1alpha1.DeployItemStatus
@@ -81,7 +81,7 @@ func TestRecordErrorCopies(t *testing.T) {
 	}
 }
 
-// TestRecordErrorTakesACopy: the error that was handed in stays the caller's.
+// TestRecordErrorTakesACopy checks that the caller's error is not changed.
 func TestRecordErrorTakesACopy(t *testing.T) {
 	t.Parallel()
 	e := lastErr("A", "one", 0, 0)

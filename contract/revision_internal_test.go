@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// third is a revision that only this test knows. Everything that it does can be told from the others.
+// third is a revision that only this test knows. All its results differ from those of the other revisions.
 type third struct{}
 
 const thirdRevision Revision = "third"

@@ -140,7 +140,7 @@ func TestStartWithoutTransitionTimes(t *testing.T) {
 	contract.Start(nil, d, info())
 }
 
-// TestStartRoundsTimes: what is stored equals what is in memory.
+// TestStartRoundsTimes checks that the status in memory equals the stored one.
 func TestStartRoundsTimes(t *testing.T) {
 	t.Parallel()
 	di := item(job("a", "", -1))

@@ -100,7 +100,7 @@ func FuzzNewError(f *testing.F) {
 	})
 }
 
-// TestOneLineIsCutAtACharacter: wherever the limit falls.
+// TestOneLineIsCutAtACharacter checks that a text is cut at a character, wherever the limit is.
 func TestOneLineIsCutAtACharacter(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("aäß語😀", 50)

@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// TestDefault: above all, the identity does not change from start to start [H-37].
+// TestDefault checks the defaults, in particular that the identity is the same after a restart [H-37].
 func TestDefault(t *testing.T) {
 	args := deployerlib.DeployerArgs{Type: testType, Deployer: landscapertest.NewFake()}
 	args.Default()

@@ -63,7 +63,7 @@ func DecodeConfigAs[T any](di *lsv1alpha1.DeployItem, kinds ...schema.GroupVersi
 	return config, nil
 }
 
-// typeFault names the field whose value has the wrong type, without the Go types of the configuration.
+// typeFault returns an error for a field whose value has the wrong type. It does not name Go types of the configuration.
 func typeFault(err error) error {
 	fault, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {
@@ -76,7 +76,7 @@ func typeFault(err error) error {
 	return ConfigError(path, "is %s, must be %s", withArticle(fault.Value), jsonTypeOf(fault.Type))
 }
 
-// withArticle is for the names of JSON types that package json uses, such as "number 1.5".
+// withArticle returns the name of a JSON type, as package json uses it, with its article.
 func withArticle(value string) string {
 	switch value {
 	case "object", "array":
@@ -85,7 +85,7 @@ func withArticle(value string) string {
 	return "a " + value
 }
 
-// jsonTypeOf is the JSON type that a Go type is decoded from.
+// jsonTypeOf returns the JSON type from which a Go type is decoded.
 func jsonTypeOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:

@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/extension"
 )
 
-// Engine drives a reconciler without a manager, for tests.
+// Engine runs a reconciler without a manager, for tests.
 type Engine struct{ r *reconciler }
 
 // Access is what an Engine works with. Items reads items as the cache would. If it is nil, Client does.
@@ -54,8 +54,8 @@ func (e *Engine) Reconcile(ctx context.Context, key types.NamespacedName) (recon
 	return e.r.Reconcile(ctx, reconcile.Request{NamespacedName: key})
 }
 
-// Ended is how a pass ended: Result and Err are those of the inner reconcile,
-// Queue is what the adapter tells the queue.
+// Ended is the result of a pass: Result and Err are those of the inner reconcile, and Queue is what the adapter returns
+// to the queue.
 type Ended struct {
 	Result reconcile.Result
 	Err    error
@@ -89,10 +89,10 @@ func (e *Engine) Trigger(key types.NamespacedName) { e.r.events.trigger(key) }
 // Queued returns what was added to the queue, which does not run, with the priorities.
 func (e *Engine) Queued() map[types.NamespacedName]int { return e.r.events.queue.early }
 
-// Known tells how many items the engine remembers.
+// Known returns the number of items that the engine tracks.
 func (e *Engine) Known() int { return e.r.tracker.Len() }
 
-// Quarantined reports whether a call of the item was given up and still runs.
+// Quarantined reports whether a call of the item was abandoned and is still running.
 func (e *Engine) Quarantined(key types.NamespacedName) bool {
 	return e.r.tracker.Get(key).Quarantined()
 }

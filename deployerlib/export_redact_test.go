@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestExportErrorsAreRedacted checks that a refusal may quote an export Secret.
+// TestExportErrorsAreRedacted checks that errors that quote an export Secret are redacted.
 func TestExportErrorsAreRedacted(t *testing.T) {
 	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "item", UID: "uid"}}
 	quoting := func(data []byte) error {

@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// TestDeletesOnceWhileTheCacheLags: the answer to the removal of the last
-// finalizer has the resourceVersion that the cache shows, so it does not look old.
+// TestDeletesOnceWhileTheCacheLags tests the response to the removal of the last finalizer: its resourceVersion is the
+// one in the cache, so the cached item does not look old.
 func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, items(finished(phases.Succeeded), deleted))
@@ -56,9 +56,8 @@ func TestDeletesOnceWhileTheCacheLags(t *testing.T) {
 	w.wantCalls(contract.ActionDelete)
 }
 
-// TestLostAnswerWhileTheCacheLags: the end of a job was stored but its answer
-// was lost. Once a live read has shown that, a cache from before must not be
-// acted on.
+// TestLostAnswerWhileTheCacheLags tests the end of a job that was stored but whose response was lost. After a live read
+// has shown that, the library must not act on an older cache.
 func TestLostAnswerWhileTheCacheLags(t *testing.T) {
 	t.Parallel()
 	for name, stored := range map[string]change{"annotation": nil, "job ID": job("1")} {
@@ -89,8 +88,8 @@ func TestLostAnswerWhileTheCacheLags(t *testing.T) {
 	}
 }
 
-// TestLostErrorWhileTheCacheLags: the error of an attempt was stored but the answer was lost, and the next attempt began
-// with a version from before. What it ends with must not keep that error, nor the sign of a wait.
+// TestLostErrorWhileTheCacheLags tests the error of an attempt that was stored but whose response was lost, so that the
+// next attempt begins with an older version. Its outcome must keep neither that error nor the condition of a wait.
 func TestLostErrorWhileTheCacheLags(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]error{"an error": errBoom, "a wait": deployerlib.WaitFor("a pod", time.Second)} {
@@ -127,8 +126,8 @@ func TestLostErrorWhileTheCacheLags(t *testing.T) {
 	}
 }
 
-// TestOldAnswers: a live read after a conflict that answers with the past proves nothing: neither that the item is gone,
-// nor that the run belongs to another deployer.
+// TestOldAnswers checks that a stale response to a live read after a conflict proves nothing: neither that the item is
+// gone, nor that the run belongs to another deployer.
 func TestOldAnswers(t *testing.T) {
 	t.Parallel()
 	for name, past := range map[string]change{
@@ -173,8 +172,7 @@ func TestOldAnswers(t *testing.T) {
 	}
 }
 
-// TestNoTimeoutIsNone: the bound on hooks does not cut a call short whose item
-// has no timeout [H-2].
+// TestNoTimeoutIsNone checks that the limit on hooks does not cancel the call for an item without a timeout [H-2].
 func TestNoTimeoutIsNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, items(job("1"), func(di *lsv1alpha1.DeployItem) { di.Spec.Timeout = &lsv1alpha1.Duration{} }))

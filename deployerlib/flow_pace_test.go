@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// live pops the item as a queue does: when it was told to, and at once after
-// each event. It returns the number of pops in a span of the fake clock.
+// live pops the item as a queue does: after the requested delay, and immediately after each event. It returns the
+// number of pops in a span of the fake clock.
 func (w *world) live(span time.Duration) int {
 	w.t.Helper()
 	pops, end := 0, w.clock.Now().Add(span)

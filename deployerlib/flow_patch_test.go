@@ -111,7 +111,7 @@ func TestRunningPatchIsAbsent(t *testing.T) {
 	}
 }
 
-// TestRunningPatchAfterErrors: what was noted goes out with the error, not instead of it [K14].
+// TestRunningPatchAfterErrors checks that recorded changes are written together with an error [K14].
 func TestRunningPatchAfterErrors(t *testing.T) {
 	fails := func(p *patch.Patch) landscapertest.Answer { return landscapertest.Fail(errBoom) }
 	tests := map[string]struct {
@@ -158,7 +158,7 @@ func TestRunningPatchAfterErrors(t *testing.T) {
 	})
 }
 
-// TestRunningPatchRefuses: what is not a user's to change is an error that names the path.
+// TestRunningPatchRefuses checks that a change of what does not belong to users is an error with the path.
 func TestRunningPatchRefuses(t *testing.T) {
 	tests := map[string]struct {
 		note func(*patch.Patch)

@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// TestItemsWithoutShare: an item for which there is no worker costs nothing, and is queued when there is one.
+// TestItemsWithoutShare checks that an item without a worker costs nothing, and is queued when there is a worker.
 func TestItemsWithoutShare(t *testing.T) {
 	second := types.NamespacedName{Namespace: ns, Name: "second"}
 	waiting := item(runningJob("1", -time.Minute), func(di *lsv1alpha1.DeployItem) { di.Name, di.UID = second.Name, "uid-2" })

@@ -71,7 +71,7 @@ var revisions = map[contract.Revision]struct{ begun, gone change }{
 	contract.RevisionAnnotation: {func(*lsv1alpha1.DeployItem) {}, func(di *lsv1alpha1.DeployItem) { finished(phases.Succeeded)(di); di.Generation++; deleted(di) }},
 }
 
-// TestPortContainer: a deployer that keeps its state in the phase.
+// TestPortContainer tests a deployer that keeps its state in the phase.
 func TestPortContainer(t *testing.T) {
 	port := func(c client.Client) deployerlib.Deployer {
 		return deployerlib.Port(&porting.Container{Host: c}, nil)
@@ -108,7 +108,7 @@ func TestPortContainer(t *testing.T) {
 	}
 }
 
-// TestPortHelm: a deployer that is done with the phase Deleting.
+// TestPortHelm tests a deployer that finishes a deletion with the phase Deleting.
 func TestPortHelm(t *testing.T) {
 	for revision, items := range revisions {
 		for name, helm := range map[string]func(c client.Client) *porting.Helm{
@@ -130,7 +130,7 @@ func TestPortHelm(t *testing.T) {
 	}
 }
 
-// TestPortMock: a deployer that asks the phase whether the run has just begun.
+// TestPortMock tests a deployer that derives from the phase whether the run has just begun.
 func TestPortMock(t *testing.T) {
 	port := func(c client.Client) deployerlib.Deployer {
 		mock := &porting.Mock{}
@@ -175,7 +175,7 @@ func TestPortMock(t *testing.T) {
 	})
 }
 
-// TestPortStatusWritten: a deployer that was ported, but for the writes of its status.
+// TestPortStatusWritten tests a deployer that still writes the status itself.
 func TestPortStatusWritten(t *testing.T) {
 	for revision, items := range revisions {
 		t.Run("ends the run with an explanation, under "+string(revision)+" [F44]", func(t *testing.T) {
@@ -247,7 +247,7 @@ func (writer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem
 	return nil
 }
 
-// TestPortBackground: the phase of a run that the item does not show.
+// TestPortBackground tests the phase of a run that the item does not show.
 func TestPortBackground(t *testing.T) {
 	t.Run("is kept from call to call, and after a restart [F44]", func(t *testing.T) {
 		w := portedWorld(t, func(c client.Client) deployerlib.Deployer {
@@ -272,7 +272,7 @@ func TestPortBackground(t *testing.T) {
 	})
 }
 
-// TestPortManifest: a deployer of the annotation era.
+// TestPortManifest tests a deployer for the annotation revision.
 func TestPortManifest(t *testing.T) {
 	var manifest *porting.Manifest
 	port := func(o deployerlib.ClassicOptions) func(client.Client) deployerlib.Deployer {
@@ -367,7 +367,7 @@ type refusing struct{ client.Client }
 
 func (refusing) Create(context.Context, client.Object, ...client.CreateOption) error { return errBoom }
 
-// TestPortHooks: hooks of all signatures, however they are registered.
+// TestPortHooks tests hooks of all signatures and all ways to register them.
 func TestPortHooks(t *testing.T) {
 	next := func(context.Context, time.Time, *lsv1alpha1.DeployItem) (*time.Time, error) { return new(t0), nil }
 	setup := continuousreconcile.ContinuousReconcileExtensionSetup(next)
@@ -420,7 +420,7 @@ func (h hooked) ExtensionHooks() deployerlib.PortedHooks {
 	return deployerlib.PortedHooks{}.RegisterHookSetup(h.setup)
 }
 
-// TestPortNil: without a deployer, Add reports what is missing.
+// TestPortNil checks that without a deployer, Add reports what is missing.
 func TestPortNil(t *testing.T) {
 	t.Run("is a fault, not a panic [F44]", func(t *testing.T) {
 		for _, d := range []deployerlib.Deployer{deployerlib.Port(nil, nil), deployerlib.PortClassic(nil, deployerlib.ClassicOptions{})} {
@@ -433,7 +433,7 @@ func TestPortNil(t *testing.T) {
 	})
 }
 
-// TestPortOptional: the optional methods of a ported deployer are its own.
+// TestPortOptional checks that the optional methods of a ported deployer are its own.
 func TestPortOptional(t *testing.T) {
 	t.Run("UseRuntime and Resume are called if they exist [F44]", func(t *testing.T) {
 		fake := landscapertest.NewFake()

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The cache still has an item that our own write let go: the answer carries
-// the old resourceVersion, so only memory tells.
+// An item that the deployer released is still in the cache. The response has the old resourceVersion, so only memory
+// shows that it is gone.
 func TestFetchPassesOverWhatIsGone(t *testing.T) {
 	terminating := func(uid types.UID, finalizers ...string) *lsv1alpha1.DeployItem {
 		di := finishedItem()

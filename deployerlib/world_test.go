@@ -94,7 +94,7 @@ func newWorld(t *testing.T, objects []client.Object, setups ...setup) *world {
 	return w
 }
 
-// restart gives the deployer a new memory, as a new process has it.
+// restart gives the deployer an empty memory, as in a new process.
 func (w *world) restart() {
 	w.t.Helper()
 	w.args.Registerer = prometheus.NewRegistry()

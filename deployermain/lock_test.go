@@ -22,7 +22,7 @@ var (
 	notFound  = apierrors.NewNotFound(leases, "x")
 )
 
-// fakeLease answers with what a test says.
+// fakeLease responds as a test defines.
 type fakeLease struct {
 	get, create, update error
 	held                *resourcelock.LeaderElectionRecord

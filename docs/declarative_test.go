@@ -14,7 +14,8 @@ import (
 // declarativeExamples are the deployers of declarative.md.
 var declarativeExamples = filepath.Join(root, "examples", "declarative")
 
-// TestDeclarativeDeployer: the guide begins with the whole of a deployer that is tested, but for its licence line, and it is short.
+// TestDeclarativeDeployer checks that the guide begins with a complete, tested deployer, except for its licence line,
+// and that it is short.
 func TestDeclarativeDeployer(t *testing.T) {
 	const limit = 60
 	_, code, _ := strings.Cut(read(t, filepath.Join(declarativeExamples, "echo", "main.go")), "\n\n")
@@ -28,7 +29,7 @@ func TestDeclarativeDeployer(t *testing.T) {
 	}
 }
 
-// TestDeclarativeExamples: a spec deploys each of the examples' items.
+// TestDeclarativeExamples checks that a spec deploys each of the examples' items.
 func TestDeclarativeExamples(t *testing.T) {
 	specs, items := "", 0
 	for _, path := range files(t, "_test.go") {

@@ -17,7 +17,7 @@ import (
 // root is the repository, seen from this package.
 const root = ".."
 
-// TestLinks: every relative link leads to a file and to a heading in it.
+// TestLinks checks that every relative link leads to a file and to a heading in it.
 func TestLinks(t *testing.T) {
 	for _, path := range files(t, ".md") {
 		broken, err := markdown.BrokenLinks(path)
@@ -30,7 +30,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestTablesOfContents: a guide with a table of contents lists all of its sections.
+// TestTablesOfContents checks that a guide with a table of contents lists all of its sections.
 func TestTablesOfContents(t *testing.T) {
 	t.Run("are complete [F50]", func(t *testing.T) {
 		for _, path := range files(t, ".md") {
@@ -41,7 +41,7 @@ func TestTablesOfContents(t *testing.T) {
 	})
 }
 
-// TestDefects: defects.md explains each ID of a defect of Landscaper's deployers that is cited anywhere.
+// TestDefects checks that defects.md explains each ID of a defect of Landscaper's deployers that is cited anywhere.
 func TestDefects(t *testing.T) {
 	t.Run("are explained [F50]", func(t *testing.T) {
 		cited := regexp.MustCompile(`\b[CH]-[0-9]+\b`)
@@ -56,7 +56,7 @@ func TestDefects(t *testing.T) {
 	})
 }
 
-// TestPaths: every Go file that a text names exists.
+// TestPaths checks that every Go file that a text names exists.
 func TestPaths(t *testing.T) {
 	named := regexp.MustCompile("`([a-z][a-zA-Z0-9_.-]*(?:/[a-zA-Z0-9_.-]+)+\\.go)`")
 	for _, path := range files(t, ".md") {
@@ -68,7 +68,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestGoCode: every Go block of a guide is copied from a Go file, so it compiles.
+// TestGoCode checks that every Go block of a guide is copied from a Go file, so it compiles.
 func TestGoCode(t *testing.T) {
 	sources := map[string]string{}
 	for _, path := range files(t, ".go") {
@@ -83,7 +83,7 @@ func TestGoCode(t *testing.T) {
 	}
 }
 
-// TestReadmeDeployer: the deployer of the README is the whole of the one that is tested, but for its licence line.
+// TestReadmeDeployer checks that the deployer in the README is the complete tested one, except for its licence line.
 func TestReadmeDeployer(t *testing.T) {
 	source := read(t, filepath.Join(root, "examples", "readme-deployer", "main.go"))
 	_, code, _ := strings.Cut(source, "\n\n")

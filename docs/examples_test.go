@@ -13,7 +13,7 @@ import (
 // manifestExamples are the deploy items of manifest-deployer.md.
 var manifestExamples = filepath.Join(root, "examples", "manifest-deployer")
 
-// TestManifestExamples: what the guide shows stands in a deploy item, and a spec deploys each of these.
+// TestManifestExamples checks that what the guide shows is in a deploy item, and that a spec deploys each of these.
 func TestManifestExamples(t *testing.T) {
 	items, specs := map[string]string{}, ""
 	for _, path := range files(t, ".yaml") {

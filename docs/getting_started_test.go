@@ -16,7 +16,8 @@ import (
 // gettingStartedItem is the deploy item that the guide creates by hand.
 var gettingStartedItem = filepath.Join(root, "examples", "readme-deployer", "item.yaml")
 
-// TestGettingStarted: what the guide shows stands in the files that a spec deploys, and the guide uses all of them.
+// TestGettingStarted checks that what the guide shows is in the files that a spec deploys, and that the guide uses all
+// of them.
 func TestGettingStarted(t *testing.T) {
 	guide := read(t, "getting-started.md")
 	t.Run("shows what a spec deploys [F48]", func(t *testing.T) {
@@ -51,7 +52,7 @@ func TestGettingStarted(t *testing.T) {
 	})
 }
 
-// TestDeployItems: each deploy item of the examples has a configuration that the API server accepts.
+// TestDeployItems checks that each deploy item of the examples has a configuration that the API server accepts.
 func TestDeployItems(t *testing.T) {
 	t.Run("name the kind of their configuration [F48]", func(t *testing.T) {
 		var types []string

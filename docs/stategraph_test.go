@@ -18,7 +18,8 @@ import (
 // galeraExample is the deployer of stategraph.md.
 var galeraExample = filepath.Join(root, "examples", "galera")
 
-// TestStateGraphDeployer: the guide begins with the whole graph, but for its licence line, and with its picture.
+// TestStateGraphDeployer checks that the guide begins with the complete graph, except for its licence line, and with
+// its diagram.
 func TestStateGraphDeployer(t *testing.T) {
 	_, code, _ := strings.Cut(read(t, filepath.Join(galeraExample, "galera.go")), "\n\n")
 	want := strings.Split(strings.TrimSuffix(code, "\n"), "\n")
@@ -47,7 +48,7 @@ func TestStateGraphDeployer(t *testing.T) {
 	}
 }
 
-// TestStateGraphTemplates: the templates that the guide shows are those of the example.
+// TestStateGraphTemplates checks that the templates that the guide shows are those of the example.
 func TestStateGraphTemplates(t *testing.T) {
 	templates := map[string]string{}
 	for _, path := range files(t, ".yaml") {

@@ -24,7 +24,7 @@ func noops(n int, named bool) extension.ReconcileExtensionHooks {
 	return hooks
 }
 
-// BenchmarkExecuteHooks: a hook may cost at most 2 µs and one allocation.
+// BenchmarkExecuteHooks measures hooks, which may take at most 2 µs and one allocation each.
 func BenchmarkExecuteHooks(b *testing.B) {
 	for _, n := range []int{0, 1, 10} {
 		for _, named := range []bool{false, true} {

@@ -17,7 +17,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// These compile only with the promised shapes.
+// These compile only with the promised types.
 var (
 	_ func(context.Context, logr.Logger, *lsv1alpha1.DeployItem, *lsv1alpha1.Target, extension.HookType) (*extension.HookResult, error) = extension.ReconcileExtensionHook(nil)
 

@@ -4,37 +4,37 @@ package extension
 
 import "fmt"
 
-// Merge says how AbortReconcile of several results of one hook type is merged.
+// Merge is how AbortReconcile of several results of one hook type is merged.
 type Merge string
 
 const (
-	// MergeAny says that one result that aborts is enough.
+	// MergeAny aborts if at least one result aborts.
 	MergeAny Merge = "any"
-	// MergeAll says that all results that are not nil must abort; one that continues wins.
+	// MergeAll aborts if all non-nil results abort.
 	MergeAll Merge = "all"
 )
 
-// Point describes a hook type: where it runs, what it is given and what its merged result and its error do. The table
-// in docs/hooks.md is made of these, and deployerlib tests that it wires each of them.
+// Point describes a hook type: where it runs, its arguments, and the effects of its merged result and of an error. The
+// table in docs/hooks.md is generated from the points, and a test of deployerlib checks that each of them is wired.
 type Point struct {
 	// Type is the hook type.
 	Type HookType
-	// Phase is the phase of deployerlib's flow that runs it: start, responsibility, contract, should-reconcile,
+	// Phase is the phase of deployerlib's flow that calls the hook: start, responsibility, contract, should-reconcile,
 	// operate or end.
 	Phase string
-	// When says at which moment, and how often in a pass.
+	// When describes at which moment, and how often per reconcile, the hook is called.
 	When string
-	// Item and Target say when the arguments are nil: "nil", "set" or "may be nil".
+	// Item and Target describe the arguments, each as "nil", "set" or "may be nil".
 	Item, Target string
 	// Merge is how AbortReconcile is merged.
 	Merge Merge
-	// OnAbort says what AbortReconcile=true does once merged.
+	// OnAbort describes the effect of a merged result with AbortReconcile=true.
 	OnAbort string
-	// OnContinue says what a result that is not nil and does not abort does. An empty result is one, too.
+	// OnContinue describes the effect of a non-nil result that does not abort. This includes an empty result.
 	OnContinue string
-	// OnError says where an error goes. The pass ends with an empty result in any case.
+	// OnError describes what happens with an error. The reconcile ends with an empty result in any case.
 	OnError string
-	// Caution is what to mind, "" if nothing.
+	// Caution describes what to watch out for. It is "" if there is nothing.
 	Caution string
 }
 
@@ -108,12 +108,12 @@ func before(t HookType, action string) Point {
 	}
 }
 
-// Points returns the table of hook points in the order of the flow; it is the caller's own.
+// Points returns a copy of the table of hook points, in the order of the flow.
 func Points() []Point {
 	return append([]Point(nil), points[:]...)
 }
 
-// PointOf returns the row of a hook type, false for an unknown one.
+// PointOf returns the point of a hook type. It returns false if the type is unknown.
 func PointOf(t HookType) (Point, bool) {
 	if p := find(t); p != nil {
 		return *p, true

@@ -102,8 +102,8 @@ func FuzzAggregate(f *testing.F) {
 	})
 }
 
-// checkMergeLaws: neither the order of results matters, nor how they are grouped, nor those without an opinion; and
-// what comes out is within what went in.
+// checkMergeLaws requires that order and grouping of results, and results without an opinion, do not matter, and that
+// the output is within the range of the inputs.
 func checkMergeLaws(t *testing.T, name string, merge func(...*result) *result, in []*result) {
 	t.Helper()
 	whole := merge(in...)
@@ -179,7 +179,7 @@ func FuzzExecute(f *testing.F) {
 	})
 }
 
-// mergesAll tells for which types everybody must abort.
+// mergesAll returns for which types all results must abort.
 func mergesAll(typ extension.HookType) bool {
 	return typ == extension.DuringResponsibilityCheckHook || typ == extension.ShouldReconcileHook
 }

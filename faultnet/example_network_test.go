@@ -24,7 +24,7 @@ func ExampleStart() {
 	_ = test
 }
 
-// Chaos lets requests fail at random. The same seed does the same again.
+// Chaos makes requests fail at random. The same seed has the same effect.
 func ExampleChaos() {
 	scenario := faultnet.Chaos(42, faultnet.Match{Resource: "deployitems"}, 0.05)
 	fmt.Println(scenario.Seed, len(scenario.Rules) > 0)

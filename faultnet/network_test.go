@@ -20,7 +20,8 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// TestFaults: what each fault does to three requests of a kind, and to the object, in the process and as a proxy.
+// TestFaults tests the effect of each fault on three requests of a kind, and on the object, in the process and with a
+// proxy.
 func TestFaults(t *testing.T) {
 	const refused = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"%s","reason":"%s","code":%d}`
 	said := func(code int, reason, message string) string {
@@ -60,7 +61,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestStale: reads see what they saw before, and only what they saw before.
+// TestStale checks that stale reads return only earlier responses.
 func TestStale(t *testing.T) {
 	for way, through := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -93,7 +94,7 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// TestWatchFaults: both forms of a watch, in both ways.
+// TestWatchFaults tests both formats of a watch, in the process and with a proxy.
 func TestWatchFaults(t *testing.T) {
 	tests := map[string]struct {
 		fault faultnet.Fault
@@ -128,7 +129,7 @@ func TestWatchFaults(t *testing.T) {
 	}
 }
 
-// TestWatchMissed: a watch that ends too early leaves the fault to the next one.
+// TestWatchMissed checks that a watch that ends too early leaves the fault to the next one.
 func TestWatchMissed(t *testing.T) {
 	server := newStandIn(t)
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.CutWatch(2)}}})
@@ -150,7 +151,7 @@ func (b *brokenBody) RoundTrip(*http.Request) (*http.Response, error) {
 func (b *brokenBody) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 func (b *brokenBody) Close() error             { b.closed = true; return nil }
 
-// TestBrokenAnswer: a transport returns an answer or an error, never both, and leaves no body open.
+// TestBrokenAnswer checks that a transport returns an answer or an error, never both, and leaves no body open.
 func TestBrokenAnswer(t *testing.T) {
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Stale(1), Optional: true}}})
 	body := &brokenBody{}
@@ -164,7 +165,7 @@ func TestBrokenAnswer(t *testing.T) {
 	}
 }
 
-// TestStallHitsAtOnce: a watch that ends while it is held back was held back.
+// TestStallHitsAtOnce checks that the fault hits a watch that ends while it is held back.
 func TestStallHitsAtOnce(t *testing.T) {
 	server := newStandIn(t)
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.StallWatch(0, faultnet.LongestDelay)}}})
@@ -195,7 +196,8 @@ func TestStallHitsAtOnce(t *testing.T) {
 	}
 }
 
-// TestRefusedIsNotLost: what had no effect is no lost answer, and a fault that has nothing to say lets through.
+// TestRefusedIsNotLost checks that LostAnswer misses a request that had no effect, and that a fault without a result
+// lets the request through.
 func TestRefusedIsNotLost(t *testing.T) {
 	server := newStandIn(t)
 	silent := faultnet.InPlace("silent", faultnet.Times(1, func(*http.Request) (*http.Response, error) { return nil, nil }))
@@ -212,7 +214,7 @@ func TestRefusedIsNotLost(t *testing.T) {
 	}
 }
 
-// TestDisarm: a disarmed network passes and counts nothing; a killed one stays dead.
+// TestDisarm checks that a disarmed network passes everything and counts nothing, and that a killed one stays killed.
 func TestDisarm(t *testing.T) {
 	server := newStandIn(t)
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict(), Times: faultnet.Always}}})
@@ -241,7 +243,7 @@ func TestDisarm(t *testing.T) {
 	}
 }
 
-// TestKubeconfig: a program reaches the proxy with the file.
+// TestKubeconfig checks that a program can use the proxy with the kubeconfig.
 func TestKubeconfig(t *testing.T) {
 	server := newStandIn(t)
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{{Fault: faultnet.Conflict()}}})

@@ -23,7 +23,7 @@ func story(u *user) []string {
 	return append(got, u.watch(3, ""))
 }
 
-// TestPoints: a surveyed run tells what can go wrong in it, and each of that hits its place in another run.
+// TestPoints checks that a surveyed run returns its points, and that each fault hits its point in another run.
 func TestPoints(t *testing.T) {
 	for way, through := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestPoints(t *testing.T) {
 	}
 }
 
-// TestPointOfAnotherNamespace: a point is the same request in a run that has a namespace of its own.
+// TestPointOfAnotherNamespace checks that a point is the same request in a run with another namespace.
 func TestPointOfAnotherNamespace(t *testing.T) {
 	p := faultnet.Point{Request: faultnet.Request{Verb: "create", Resource: "configmaps", Namespace: "one"}, Nth: 2}
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{p.Rule(faultnet.Conflict())}})
@@ -80,7 +80,7 @@ func TestPointOfAnotherNamespace(t *testing.T) {
 	}
 }
 
-// TestAlias: objects whose names differ from run to run are one and the same.
+// TestAlias checks that an object whose name differs between runs is found by its alias.
 func TestAlias(t *testing.T) {
 	begin := func(s faultnet.Scenario) (*faultnet.Network, *user) {
 		n := faultnet.Start(t, s)

@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// TestMatch: what a rule counts.
+// TestMatch tests which requests a rule counts.
 func TestMatch(t *testing.T) {
 	const (
 		item   = "GET /apis/g/v1/namespaces/ns/deployitems/a"
@@ -71,7 +71,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestOrder: the first rule that is due has the request, and all count it.
+// TestOrder checks that the first rule that is due handles the request, and that all rules count it.
 func TestOrder(t *testing.T) {
 	server := newStandIn(t)
 	network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
@@ -92,7 +92,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestSeed: the same seed does the same to the requests about an object, in whatever order those about others come.
+// TestSeed checks that the same seed has the same effect on the requests about an object, whatever the order of those
+// about others.
 func TestSeed(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	run := func(seed uint64, interleave bool) map[string]string {
@@ -122,7 +123,7 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestChaos: it hits, and in the end everything comes through.
+// TestChaos checks that faults hit, and that everything succeeds in the end.
 func TestChaos(t *testing.T) {
 	server := newStandIn(t)
 	network := faultnet.Start(t, faultnet.Chaos(1, faultnet.Match{Resource: "configmaps"}, 0.1))
@@ -138,7 +139,8 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// TestIdleFails: a scenario that did nothing fails the test; what it did is logged without what was sent.
+// TestIdleFails checks that a scenario that did nothing fails the test, and that its log contains no content of
+// requests.
 func TestIdleFails(t *testing.T) {
 	tests := map[string]struct {
 		scenario faultnet.Scenario
@@ -183,7 +185,7 @@ func TestIdleFails(t *testing.T) {
 	}
 }
 
-// TestMistakes: scenarios that make no sense fail the test at once.
+// TestMistakes checks that invalid scenarios fail the test immediately.
 func TestMistakes(t *testing.T) {
 	for name, rule := range map[string]faultnet.Rule{
 		"chance":           {Chance: 2},
@@ -205,7 +207,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestDelays: they go by the clock, are bounded, and end with the test.
+// TestDelays checks that delays use the clock, are limited, and end with the test.
 func TestDelays(t *testing.T) {
 	faults := map[string]struct {
 		fault faultnet.Fault
@@ -246,7 +248,7 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// awaitWaiter waits until somebody waits for the clock.
+// awaitWaiter waits until a goroutine waits for the clock.
 func awaitWaiter(t *testing.T, c *testingclock.FakeClock) {
 	t.Helper()
 	ticker := time.NewTicker(time.Millisecond)

@@ -176,7 +176,7 @@ func (u *user) watch(n int, accept string) string {
 	return strings.Join(got, " ")
 }
 
-// witness is a testing.TB whose failures are looked at, not had.
+// witness is a testing.TB that records failures.
 type witness struct {
 	testing.TB
 	mu       sync.Mutex

@@ -47,7 +47,7 @@ func ExampleLandscaper_Install() {
 	_ = install
 }
 
-// A Fake answers as a test tells it, for tests of hooks and of code around deployers.
+// A Fake behaves as a test defines, for tests of hooks and of code around deployers.
 func ExampleFake() {
 	fake := landscapertest.NewFake().
 		On(contract.ActionReconcile, landscapertest.Wait("disk d1", time.Minute), landscapertest.Done())

@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// listener hears what a failing test says.
+// listener records the output of a failing test.
 type listener struct {
 	testing.TB
 	said []string

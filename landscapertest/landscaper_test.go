@@ -87,7 +87,7 @@ func TestTrigger(t *testing.T) {
 	})
 }
 
-// A deployer may start an item of its own accord before the first job ID is there.
+// A deployer may start an item by itself before the first job ID is set.
 func TestTriggerKeepsWhatTheDeployerObserved(t *testing.T) {
 	scheme, err := landscapertest.Scheme()
 	if err != nil {

@@ -75,14 +75,14 @@ func isStart(s deployerlib.Step) bool {
 		s.Kind == deployerlib.StepHook && phaseOf(s.Name) == "start"
 }
 
-// phaseOf is the phase in which a hook runs, from the name of its step: "<Type> <name>".
+// phaseOf returns the phase in which a hook runs, from the name of its step: "<Type> <name>".
 func phaseOf(name string) string {
 	hookType, _, _ := strings.Cut(name, " ")
 	point, _ := extension.PointOf(extension.HookType(hookType))
 	return point.Phase
 }
 
-// lineOf writes one step.
+// lineOf returns one step as text.
 func lineOf(s deployerlib.Step) string {
 	line := ""
 	switch s.Kind {
@@ -103,7 +103,7 @@ func lineOf(s deployerlib.Step) string {
 	return line
 }
 
-// opinion is what a hook asked for.
+// opinion returns what a hook requested.
 func opinion(s deployerlib.Step) string {
 	switch {
 	case s.Err != nil:

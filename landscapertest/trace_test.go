@@ -42,7 +42,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// failures is a testing.TB that only notes failures.
+// failures is a testing.TB that records failures.
 type failures struct {
 	testing.TB
 

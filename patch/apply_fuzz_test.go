@@ -82,8 +82,8 @@ func change(r *rand.Rand, value any, depth int) any {
 	return value
 }
 
-// FuzzApply: after Apply the stored object is the one that Fold computes, whatever was mixed; and a second
-// Apply sends nothing.
+// FuzzApply checks that after Apply the stored object is the one that Fold computes, and that a second Apply sends
+// nothing.
 func FuzzApply(f *testing.F) {
 	for seed := range uint64(300) {
 		f.Add(seed, seed%3 != 0, seed%2 == 0)
@@ -147,8 +147,8 @@ func plain(t *testing.T, value any) any {
 	return out
 }
 
-// TestApplyListsOfTypedObjects: whatever happens to a list in Go, items keep what the Go type shows, and the
-// others are not touched.
+// TestApplyListsOfTypedObjects checks that changes of a list in Go keep what the Go type does not show, and do not
+// change other items.
 func TestApplyListsOfTypedObjects(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

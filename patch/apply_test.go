@@ -174,7 +174,7 @@ func TestApplyConflicts(t *testing.T) {
 	})
 }
 
-// TestApplyCarriesWhatIsLeft: the main resource is written, then the status meets a conflict.
+// TestApplyCarriesWhatIsLeft tests a status that meets a conflict after the main resource was written.
 func TestApplyCarriesWhatIsLeft(t *testing.T) {
 	increment := func(body map[string]any) error {
 		metadata, status := body["metadata"].(map[string]any), body["status"].(map[string]any)
@@ -312,7 +312,7 @@ func TestApplyLastFinalizer(t *testing.T) {
 	})
 }
 
-// TestApplyGoesByWhatWasNoted: what is noted while the patch is sent is for the next time.
+// TestApplyGoesByWhatWasNoted checks that changes that are added while the patch is sent wait for the next time.
 func TestApplyGoesByWhatWasNoted(t *testing.T) {
 	c, _, di := stored(t)
 	stale := asUnstructured(t, di)

@@ -54,7 +54,7 @@ func TestPermanent(t *testing.T) {
 	}
 }
 
-// TestApplyToAnotherObject: after a conflict there is another object of the same name, which the patch was not made for.
+// TestApplyToAnotherObject tests a conflict after which another object has the same name.
 func TestApplyToAnotherObject(t *testing.T) {
 	c, _, di := stored(t, func(di *lsv1alpha1.DeployItem) { di.UID = "first" })
 	if err := c.Delete(t.Context(), di.DeepCopy()); err != nil {
@@ -78,7 +78,8 @@ func TestApplyToAnotherObject(t *testing.T) {
 	})
 }
 
-// TestApplyToTerminating: an object is only gone if our patch let it go, and nothing else holds it.
+// TestApplyToTerminating checks that an object counts as gone only if the patch removed its last finalizer and nothing
+// else holds it.
 func TestApplyToTerminating(t *testing.T) {
 	for name, tc := range map[string]struct {
 		held  []string

@@ -89,7 +89,7 @@ func ExamplePatch_finalizer() {
 	other := &patch.Patch{}
 	other.Metadata().Set("finalizers", []string{"example.org/other"})
 	_, err := other.Apply(ctx, c, obj.DeepCopy())
-	fmt.Println("somebody else writes:", err)
+	fmt.Println("another client writes:", err)
 
 	p := &patch.Patch{}
 	p.Append(addFinalizer)
@@ -99,7 +99,7 @@ func ExamplePatch_finalizer() {
 	result, err = p.Apply(ctx, c, obj)
 	fmt.Println(obj.GetFinalizers(), "calls", len(result.Calls), "error", err)
 	// Output:
-	// somebody else writes: <nil>
+	// another client writes: <nil>
 	// [example.org/other example.org/cleanup] attempts 2 error <nil>
 	// [example.org/other example.org/cleanup] calls 0 error <nil>
 }

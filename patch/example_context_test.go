@@ -30,7 +30,7 @@ func ExampleFromContext() {
 	// Output: 1 map[example.org/team:blue] <nil>
 }
 
-// Locked refuses to overwrite what somebody else has written since the object was read.
+// Locked refuses to overwrite what another client has written since the object was read.
 func ExampleLocked() {
 	ctx := context.Background()
 	c, obj := newGreeting(ctx, map[string]any{"greeting": "hello"})

@@ -74,7 +74,7 @@ func large() map[string]string {
 	}
 }
 
-// TestReadingIsBounded: whatever a Target holds, reading it takes no more than a budget that does not depend on the content.
+// TestReadingIsBounded checks that reading a Target takes at most a fixed amount of memory, whatever it contains.
 func TestReadingIsBounded(t *testing.T) {
 	p := newPool(t, targets.PoolOptions{MinPause: time.Hour, MaxPause: time.Hour})
 	for name, text := range large() {
@@ -119,7 +119,7 @@ func allocates(f func() error) (uint64, error) {
 	return after.TotalAlloc - before.TotalAlloc, err
 }
 
-// TestDocumentIsStrict: a document that readers understand in different ways is refused, wherever it stands.
+// TestDocumentIsStrict checks that an ambiguous document is rejected wherever it occurs.
 func TestDocumentIsStrict(t *testing.T) {
 	good := kubeconfig(okCluster, okUser, "")
 	for name, text := range map[string]string{

@@ -23,8 +23,8 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// logs is all that this process logs, headers and bodies included. Only client-go's detailed timing (9) is left out: it
-// has a data race with dialers.
+// logs has everything that this process logs, including headers and bodies. Only client-go's detailed timing (9) is
+// excluded, because it has a data race with dialers.
 var logs = &recorder{}
 
 type recorder struct {
@@ -50,7 +50,7 @@ func (r *recorder) len() int {
 	return len(r.lines)
 }
 
-// TestMain sets the loggers before anything runs: klog's may not be changed later.
+// TestMain sets the loggers first, because klog's logger must not be changed later.
 func TestMain(m *testing.M) {
 	flags := flag.NewFlagSet("klog", flag.PanicOnError)
 	klog.InitFlags(flags)
@@ -63,8 +63,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestCanary: what stands in a Target, a secret, a token, or an answer that repeats a credential, is in no error, no log,
-// no metric and no configuration that is handed on.
+// TestCanary checks that no error, log, metric or returned configuration contains content of a Target, a secret, a
+// token, or a response that repeats a credential.
 func TestCanary(t *testing.T) {
 	from := logs.len()
 	ls, api := newLandscaper(), newAPI(t, canary, canary+"-1")

@@ -40,7 +40,7 @@ func getConfigMap(ctx context.Context, c client.Client) error {
 	return c.Get(ctx, types.NamespacedName{Namespace: "default", Name: "cm"}, &corev1.ConfigMap{})
 }
 
-// TestTricklingBodies: headers are no answer.
+// TestTricklingBodies checks that headers do not count as a response.
 func TestTricklingBodies(t *testing.T) {
 	t.Run("take the target down [F4]", func(t *testing.T) {
 		api := newAPI(t, "good")

@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// Limits bound what a target can cost the deployer, whatever it answers. Zero values stand for the defaults.
+// Limits limits what the responses of a target can cost the deployer. Fields that are zero have their defaults.
 func ExampleLimits() {
 	limits := targets.Limits{
 		Object:   1 << 20,  // the largest answer about one object, in bytes

@@ -69,7 +69,7 @@ func ExampleRESTConfig() {
 	// target configuration: clusters[0].cluster.server: is an address that only the deployer can reach (loopback, link-local, metadata or in-cluster), which the operator did not allow (AllowPrivateHosts, flag --allow-private-hosts)
 }
 
-// A client that is made of Client.Config tells how long it decodes.
+// A client that is created from Client.Config reports how long it decodes.
 func ExampleHold() {
 	ctx := context.Background()
 	pool := targets.NewPool(targets.PoolOptions{Limits: targets.Limits{Object: 16 << 20}})

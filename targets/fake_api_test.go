@@ -26,7 +26,7 @@ import (
 // loose is for servers of tests, which listen on loopback addresses.
 var loose = targets.Policy{AllowPrivateHosts: true}
 
-// fakeAPI is as much of an API server as a client needs to begin, and one ConfigMap in every namespace.
+// fakeAPI implements as much of an API server as a client needs to start, and one ConfigMap in every namespace.
 type fakeAPI struct {
 	*httptest.Server
 	mu       sync.Mutex

@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// hung accepts connections and never says a word.
+// hung accepts connections and never responds.
 func hung(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -47,7 +47,7 @@ func hung(t *testing.T) string {
 	return "https://" + listener.Addr().String()
 }
 
-// dead is the address of a port where nobody listens.
+// dead returns the address of a port on which nothing listens.
 func dead(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -74,7 +74,8 @@ func wantUnreachable(t *testing.T, p *targets.Pool, name, content string) *targe
 	return down
 }
 
-// TestDeadTargets: after the first answer, or none, every Get returns at once, and the pauses grow.
+// TestDeadTargets checks that after the first response, or none, every Get returns immediately, and that the pauses
+// grow.
 func TestDeadTargets(t *testing.T) {
 	for name, url := range map[string]string{"nobody listens": dead(t), "nobody answers": hung(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +120,7 @@ func await(t *testing.T, done func() bool) {
 	}
 }
 
-// TestGetTimeout: all callers together wait for a silent target only once.
+// TestGetTimeout checks that all callers together wait for a silent target only once.
 func TestGetTimeout(t *testing.T) {
 	p := newPool(t, targets.PoolOptions{GetTimeout: 300 * time.Millisecond, ConnectTimeout: 30 * time.Second})
 	content := at(t, hung(t))
@@ -142,7 +143,8 @@ func TestGetTimeout(t *testing.T) {
 	})
 }
 
-// TestTargetThatGoesDown: requests fail at once after three without an answer; one that comes back is found.
+// TestTargetThatGoesDown checks that requests fail immediately after three without a response, and that a target that
+// recovers is detected.
 func TestTargetThatGoesDown(t *testing.T) {
 	api := newAPI(t, "t")
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -184,7 +186,7 @@ func TestTargetThatGoesDown(t *testing.T) {
 	}
 }
 
-// TestCallerThatGivesUp: a cancelled request says nothing about the target.
+// TestCallerThatGivesUp checks that a cancelled request does not count against the target.
 func TestCallerThatGivesUp(t *testing.T) {
 	api := newAPI(t, "t")
 	p := newPool(t, targets.PoolOptions{})
@@ -201,7 +203,7 @@ func TestCallerThatGivesUp(t *testing.T) {
 	}
 }
 
-// TestNewCredentialsEndThePause: a target that refused the old ones is asked at once.
+// TestNewCredentialsEndThePause checks that a target that rejected the old credentials is tried immediately.
 func TestNewCredentialsEndThePause(t *testing.T) {
 	api := newAPI(t, "new")
 	p := newPool(t, targets.PoolOptions{MinPause: time.Hour, MaxPause: time.Hour})
@@ -211,7 +213,7 @@ func TestNewCredentialsEndThePause(t *testing.T) {
 	get(t, p, resolved("a", api.content(t, "new")))
 }
 
-// TestErrorsInsteadOfKinds: a target that answers, but with errors only, is not asked in a loop.
+// TestErrorsInsteadOfKinds checks that a target that returns only errors is not called in a loop.
 func TestErrorsInsteadOfKinds(t *testing.T) {
 	api := newAPI(t)
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))

@@ -28,7 +28,7 @@ func withContext[T any]() []string {
 	return out
 }
 
-// TestHeldUntilDecoded: each call gives back what its answer took when it returns, not before and not by a guess later.
+// TestHeldUntilDecoded checks that each call releases the memory of its response when it returns.
 func TestHeldUntilDecoded(t *testing.T) {
 	type call func(context.Context, *targets.Client) error
 	apply := func() *corev1ac.ConfigMapApplyConfiguration { return corev1ac.ConfigMap("a", "default") }

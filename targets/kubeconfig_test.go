@@ -95,7 +95,7 @@ func TestRESTConfigAccepts(t *testing.T) {
 	}
 }
 
-// mustBeSafe: nothing that can run, read a file, become somebody else or trust everybody.
+// mustBeSafe requires that a config cannot run a program, read a file, impersonate a user or trust every server.
 func mustBeSafe(t *testing.T, c *rest.Config, p targets.Policy) {
 	t.Helper()
 	switch {
@@ -205,7 +205,7 @@ func refusedKubeconfigs() map[string]struct{ text, field string } {
 	return cases
 }
 
-// bomb is small, but huge once its aliases are expanded.
+// bomb is small, but huge when its aliases are expanded.
 func bomb() string {
 	text := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
 	for i := 1; i < 12; i++ {
@@ -240,7 +240,7 @@ func mustHideCanary(t *testing.T, err error) {
 	}
 }
 
-// TestPolicyAllowsOneThing: an option lets through what it names, and what no option names stays refused.
+// TestPolicyAllowsOneThing checks that an option allows only what it names, and that the rest stays rejected.
 func TestPolicyAllowsOneThing(t *testing.T) {
 	all := targets.Policy{AllowInsecureTLS: true, AllowHTTP: true, AllowProxy: true, AllowPrivateHosts: true, AllowForeignSecrets: true, EnableOIDC: true, EnableSelf: true}
 	only := func(change func(*targets.Policy)) targets.Policy {
@@ -285,7 +285,7 @@ func TestPolicyAllowsOneThing(t *testing.T) {
 	}
 }
 
-// TestInClusterServer: the address that Kubernetes gives to pods counts as the deployer's own API server.
+// TestInClusterServer checks that the address that Kubernetes gives to pods counts as the deployer's own API server.
 func TestInClusterServer(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
 	if _, err := targets.RESTConfig([]byte(kubeconfig("server: https://10.96.0.1:443", okUser, "")), targets.Policy{}); err == nil {
@@ -301,7 +301,7 @@ func TestInClusterServer(t *testing.T) {
 	}
 }
 
-// FuzzRESTConfig: whatever is accepted is safe, and whatever is refused is not repeated.
+// FuzzRESTConfig checks that what is accepted is safe, and that errors do not repeat what is rejected.
 func FuzzRESTConfig(f *testing.F) {
 	for _, tc := range refusedKubeconfigs() {
 		if len(tc.text) < 1<<12 {

@@ -104,7 +104,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// TestHostileTogether: many answers at once, each within the limits, take no more memory than one.
+// TestHostileTogether checks that many concurrent responses within the limits take no more memory than one.
 func TestHostileTogether(t *testing.T) {
 	t.Run("the budget is one for all targets [F2]", func(t *testing.T) {
 		p := newPool(t, targets.PoolOptions{RequestTimeout: 5 * time.Minute}) // waits for the budget count, too
@@ -157,7 +157,7 @@ func sample(t *testing.T) (peak *atomic.Uint64, stop func()) {
 	return peak, func() { cancel(); <-done }
 }
 
-// TestLists: a list has all pages, and one page takes one request.
+// TestLists checks that a list has all pages, and one page takes one request.
 func TestLists(t *testing.T) {
 	s := hostileServer(t)
 	c := get(t, newPool(t, targets.PoolOptions{}), resolved("a", string(s.Kubeconfig("t"))))
@@ -203,7 +203,7 @@ func TestHostileDiscovery(t *testing.T) {
 	})
 }
 
-// TestFlood: a watch that brings too much ends, and takes its target down.
+// TestFlood checks that a watch with too many events ends and its target counts as down.
 func TestFlood(t *testing.T) {
 	for name, tc := range map[string]struct{ from, option string }{
 		"from the beginning [F3]": {"", "WatchObjects"},

@@ -9,7 +9,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// BenchmarkPoolGet is what each pass over a deploy item pays for a target that is known already.
+// BenchmarkPoolGet measures the cost of each reconcile of a deploy item for a known target.
 func BenchmarkPoolGet(b *testing.B) {
 	api := startAPI("token")
 	defer api.Close()

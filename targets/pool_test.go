@@ -252,7 +252,8 @@ func TestPoolKnowsKinds(t *testing.T) {
 	}
 }
 
-// TestPoolReadsRefusedSecretsAgain: at once after the first 401, then at most every ten seconds.
+// TestPoolReadsRefusedSecretsAgain checks that secrets are read again immediately after the first 401, and then at most
+// every ten seconds.
 func TestPoolReadsRefusedSecretsAgain(t *testing.T) {
 	api := newAPI(t, "old")
 	r, reader, clk := setup(map[string]string{"k": api.content(t, "old")})
@@ -290,7 +291,7 @@ func TestPoolReadsRefusedSecretsAgain(t *testing.T) {
 	}
 }
 
-// TestPoolReadsOldReferences: the form that Landscaper's own type no longer knows.
+// TestPoolReadsOldReferences tests the form that Landscaper's type no longer supports.
 func TestPoolReadsOldReferences(t *testing.T) {
 	api := newAPI(t, "old", "new")
 	bare := func(token string) string {
@@ -338,7 +339,7 @@ func wantFault(t *testing.T, p *targets.Pool, target *lsv1alpha1.ResolvedTarget,
 	mustHideCanary(t, err)
 }
 
-// TestPoolReadsContent: every form that Landscaper knows.
+// TestPoolReadsContent tests every form that Landscaper supports.
 func TestPoolReadsContent(t *testing.T) {
 	api := newAPI(t, "t")
 	bare := kubeconfig(fmt.Sprintf("server: %q, certificate-authority-data: %s", api.URL, api.ca()), "token: t", "")
@@ -370,7 +371,7 @@ func TestPoolReadsContent(t *testing.T) {
 	wantFault(t, p, resolved("case", `{"Kubeconfig":"`+canary+`"}`), "kubeconfig")
 }
 
-// TestOtherTargetTypesAreResolved: content of other types is none of our business until somebody asks for a client.
+// TestOtherTargetTypesAreResolved tests that the content of other types is checked only when a client is requested.
 func TestOtherTargetTypesAreResolved(t *testing.T) {
 	t.Run("no kubeconfig is looked for in other types [H-8]", func(t *testing.T) {
 		r, _, _ := setup(nil)
@@ -399,7 +400,7 @@ func TestClientConfigHoldsNoCredentials(t *testing.T) {
 	}
 }
 
-// TestHostileServer: what it sends back, and where it sends us to.
+// TestHostileServer tests responses and redirects of a hostile server.
 func TestHostileServer(t *testing.T) {
 	t.Run("sends the token back", func(t *testing.T) {
 		api := newAPI(t, canary)
@@ -458,7 +459,7 @@ func TestHostileServer(t *testing.T) {
 	})
 }
 
-// TestDialGuard: names are checked by what they resolve to.
+// TestDialGuard checks that names are checked by their addresses.
 func TestDialGuard(t *testing.T) {
 	api := newAPI(t)
 	cfg, err := targets.RESTConfig([]byte(kubeconfig(okCluster, okUser, "")), targets.Policy{})
@@ -485,7 +486,7 @@ func TestDialGuard(t *testing.T) {
 	}
 }
 
-// TestWatchesOutliveTheRequestTimeout: only the headers of a watch must come in time.
+// TestWatchesOutliveTheRequestTimeout checks that the timeout applies only to the headers of a watch.
 func TestWatchesOutliveTheRequestTimeout(t *testing.T) {
 	api := newAPI(t, "t")
 	c := get(t, newPool(t, targets.PoolOptions{RequestTimeout: 300 * time.Millisecond}), resolved("a", api.content(t, "t")))

@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// TestQuotedToken: however a server quotes the token in an error, the error does not show it, and stays what it is.
+// TestQuotedToken checks that an error does not contain a quoted token, in any quotation, and keeps its reason.
 func TestQuotedToken(t *testing.T) {
 	const token = "k4n4ry.of-the/token+UxYzMqvTsa=="
 	for name, quote := range hostile.Quotings() {

@@ -49,7 +49,8 @@ func exhaust(t *testing.T, p *targets.Pool, budget string) (release func()) {
 	return end
 }
 
-// TestWaitsForABudgetAreNobodysFault: a target that completed its part is healthy while its answer waits for its share.
+// TestWaitsForABudgetAreNobodysFault checks that a target stays healthy while its complete response waits for the
+// budget.
 func TestWaitsForABudgetAreNobodysFault(t *testing.T) {
 	limits := map[string]targets.Limits{"reading": {Reading: 350_000}, "decoding": {Decoding: 25_000_000}}
 	key := client.ObjectKey{Namespace: "default", Name: "a"}

@@ -170,7 +170,8 @@ func TestOIDC(t *testing.T) {
 
 var errBoom = errors.New("boom")
 
-// TestOIDCIsNoConfusedDeputy: no token that is good at the Landscaper goes to a server that a Target names.
+// TestOIDCIsNoConfusedDeputy checks that a token that is valid at the Landscaper is not sent to a server that a Target
+// names.
 func TestOIDCIsNoConfusedDeputy(t *testing.T) {
 	const audience = `,"audience":["x"]`
 	t.Run("off until enabled", func(t *testing.T) {
@@ -284,7 +285,8 @@ func TestSelf(t *testing.T) {
 	})
 }
 
-// TestClientCertificateStaysHome: the certificate of the deployer's own connection is not shown to a self target.
+// TestClientCertificateStaysHome checks that the certificate of the deployer's own connection is not sent to a self
+// target.
 func TestClientCertificateStaysHome(t *testing.T) {
 	t.Run("no client certificate is shown [H-26]", func(t *testing.T) {
 		ls, api := newLandscaper(), newAPI(t, canary+"-1")
@@ -304,7 +306,7 @@ func TestClientCertificateStaysHome(t *testing.T) {
 	})
 }
 
-// TestTokenCreationFails: the target is not asked, and the account is named.
+// TestTokenCreationFails checks that the target gets no request, and that the error names the account.
 func TestTokenCreationFails(t *testing.T) {
 	ls, api := newLandscaper(), newAPI(t)
 	ls.fails = apierrors.NewNotFound(corev1.Resource("serviceaccounts"), "robot")

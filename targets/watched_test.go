@@ -44,7 +44,7 @@ func TestWatchedEvent(t *testing.T) {
 	}
 }
 
-// TestLimitsOfWatches: the error of each limit names the option that raises it, and the flag.
+// TestLimitsOfWatches checks that the error of each limit names the option that raises it, and the flag.
 func TestLimitsOfWatches(t *testing.T) {
 	const added, modified = `{"type":"ADDED","object":{}}`, `{"type":"MODIFIED","object":{"k":"vvvv"}}`
 	for name, tc := range map[string]struct {

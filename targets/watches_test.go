@@ -25,7 +25,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets/internal/pacer"
 )
 
-// pipes is a network within a test: connections without addresses, which know the clock of a bubble.
+// pipes is a network within a test, with connections without addresses that use the clock of a bubble.
 type pipes struct {
 	open   chan net.Conn
 	closed chan struct{}
@@ -119,7 +119,7 @@ func requestsInAMinute(t *testing.T, behaviour hostile.Behaviour) (requests int)
 	hostile := behaviour(list)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if requests++; requests > 1000 {
-			cancel() // the minute would never end: without pauses no time passes
+			cancel() // the minute would never end, because without pauses no time passes
 		}
 		hostile.ServeHTTP(w, r)
 	})}

@@ -33,7 +33,7 @@ func testAnswers(l Limits) *answers {
 
 func testTurn() *turn { return (&health{}).begin(clock.RealClock{}) }
 
-// TestEndlessAnswers: no server can fill the memory of the deployer with one answer, with or without a token.
+// TestEndlessAnswers checks that a single response cannot fill the memory of the deployer, with or without a token.
 func TestEndlessAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		method, url string
@@ -78,7 +78,7 @@ func TestEndlessAnswers(t *testing.T) {
 	})
 }
 
-// TestDecodingIsHeld: an answer counts until the call has ended, not only until its body was read.
+// TestDecodingIsHeld checks that a response counts until the call has ended, and not only until its body was read.
 func TestDecodingIsHeld(t *testing.T) {
 	text := `{"kind":"ConfigMap","items":[` + strings.Repeat(`{"a":{}},`, 5000) + `{}]}`
 	read := func(ctx context.Context, a *answers) *http.Response {

@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// FuzzConfig runs items of any configuration on a fake cluster: one is refused in a single line with its path and code,
-// and then nothing is written; or it does what it says, and the same again when it is run again.
+// FuzzConfig runs items of any configuration on a fake cluster. A configuration is either rejected in a single line
+// with its path and code, without a write, or it has its effect, and the same effect when it is run again.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{
 		"", `"phase":"Succeeded"`, `"initialPhase":"Progressing"`, `"phase":"Failed","initialPhase":"Succeeded"`, `"phase":"Done"`,

@@ -6,7 +6,7 @@ package examples
 
 import "embed"
 
-// Items are the deploy items, each beside its deployer.
+// Items has the deploy items, each beside its deployer.
 //
 //go:embed */*.yaml
 var Items embed.FS

@@ -54,14 +54,14 @@ func (c *Cloud) Rent(id, region string, size int) (Disk, error) {
 	return disk, nil
 }
 
-// Return gives a disk back; one that does not exist is no error.
+// Return returns a disk to the cloud. A disk that does not exist is ignored.
 func (c *Cloud) Return(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.disks, id)
 }
 
-// Has tells whether there is a disk with this ID.
+// Has reports whether there is a disk with this ID.
 func (c *Cloud) Has(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +89,7 @@ func (c *Cloud) Finish() {
 // Lose loses all disks.
 func (c *Cloud) Lose() { c.change(func() { clear(c.disks) }) }
 
-// change makes a change and tells everybody about all disks that there were.
+// change makes a change and notifies the listeners about all disks that existed before.
 func (c *Cloud) change(change func()) {
 	before := c.Disks()
 	c.mu.Lock()

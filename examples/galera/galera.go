@@ -56,7 +56,8 @@ type Config struct {
 	Settings  map[string]string `json:"settings,omitempty"` // of the server
 }
 
-// configuration is the my.cnf of an item. Another content makes another ConfigMap, and the members are restarted with it.
+// configuration returns the my.cnf of an item. Different content results in another ConfigMap, and the members are
+// restarted with it.
 func configuration(ctx context.Context) (*corev1.ConfigMap, error) {
 	config, err := stategraph.Config[Config](ctx)
 	if err != nil {
@@ -71,7 +72,7 @@ func configuration(ctx context.Context) (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// file is the content of my.cnf.
+// file returns the content of my.cnf.
 func (c *Config) file() string {
 	lines := []string{"[mysqld]", "wsrep_on=ON", "binlog_format=row"}
 	for _, key := range slices.Sorted(maps.Keys(c.Settings)) {

@@ -6,7 +6,7 @@ package gettingstarted
 
 import "embed"
 
-// Files are the manifests.
+// Files has the manifests.
 //
 //go:embed *.yaml
 var Files embed.FS

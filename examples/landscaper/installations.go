@@ -11,7 +11,7 @@ package installations
 
 import "embed"
 
-// Files are the manifests of the Installations.
+// Files has the manifests of the Installations.
 //
 //go:embed *.yaml
 var Files embed.FS

@@ -6,7 +6,7 @@ package manifestdeployer
 
 import "embed"
 
-// Files are the deploy items, some to a file.
+// Files has the files with the deploy items.
 //
 //go:embed *.yaml
 var Files embed.FS

@@ -21,7 +21,7 @@ import (
 
 const pollInterval = 5 * time.Second
 
-// After has what docs/porting.md shows of a deployer after it was ported.
+// After has the code in docs/porting.md of a deployer after it was ported.
 type After struct {
 	Client client.Client // without a cache
 	Pool   *targets.Pool
@@ -30,17 +30,17 @@ type After struct {
 	IsDone func(context.Context, client.Client) (bool, error)
 }
 
-// Reconcile does the work.
+// Reconcile does nothing.
 func (d *After) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	return d.Work(ctx, d, di, target)
 }
 
-// Delete has nothing to remove.
+// Delete does nothing, because there is nothing to remove.
 func (d *After) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }
 
-// Abort has nothing to tidy up.
+// Abort does nothing, because there is nothing to clean up.
 func (d *After) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }
@@ -54,7 +54,7 @@ func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, deployer *After) error
 	})
 }
 
-// AddClassic adds a deployer of the annotation era.
+// AddClassic adds a deployer for the annotation revision.
 func AddClassic(log logr.Logger, lsMgr, hostMgr manager.Manager, deployer deployerlib.ClassicDeployer) error {
 	return deployerlib.Add(log, lsMgr, hostMgr, deployerlib.DeployerArgs{
 		Name:     "disk-deployer",
@@ -76,13 +76,13 @@ func (d *After) ExtensionHooks() deployerlib.PortedHooks {
 	return hooks
 }
 
-// Status leaves the write to the library.
+// Status changes the status in memory. The library writes it.
 func (d *After) Status(di *lsv1alpha1.DeployItem) error {
 	di.Status.Phase = lsv1alpha1.DeployItemPhases.Succeeded
 	return nil
 }
 
-// Annotate notes an annotation.
+// Annotate records an annotation.
 func (d *After) Annotate(ctx context.Context) {
 	patch.FromContext(ctx).Annotations().Set("example.org/disk", "d1")
 }
@@ -92,7 +92,7 @@ func (d *After) Export(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	return deployerlib.WriteExport(ctx, d.Client, di, map[string]string{"disk": "d1"})
 }
 
-// ProviderStatus stores what the deployer must remember.
+// ProviderStatus sets what the deployer must remember.
 func (d *After) ProviderStatus(di *lsv1alpha1.DeployItem, status any) error {
 	kind := schema.GroupVersionKind{Group: "disk.example.org", Version: "v1", Kind: "ProviderStatus"}
 	return deployerlib.SetProviderStatus(di, status, kind)

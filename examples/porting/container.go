@@ -21,12 +21,12 @@ const (
 
 var errPodRuns = errors.New("the pod has not finished")
 
-// Container runs a pod to deploy an item and another one to uninstall it. A ConfigMap stands for a pod, and its key "phase"
-// for the phase of the pod. The deployer keeps its state in the phase of the item: a pod runs since the phase is not Init
-// any more.
+// Container runs a pod to deploy an item and another one to uninstall it. A ConfigMap represents a pod, and its key
+// "phase" the phase of the pod. The deployer keeps its state in the phase of the item: a pod is running if the phase is
+// not Init.
 type Container struct{ Host client.Client }
 
-// Reconcile starts the pod, or looks at it.
+// Reconcile starts the pod, or checks it.
 func (c *Container) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
 	if shouldRunNewPod(di.Status.Phase) {
 		if err := c.start(ctx, di, "reconcile"); err != nil {
@@ -49,7 +49,7 @@ func (c *Container) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *ls
 	return nil
 }
 
-// Delete does the same with the pod that uninstalls. While that runs, it returns an error.
+// Delete does the same with the pod that uninstalls. While that is running, it returns an error.
 func (c *Container) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.ResolvedTarget) error {
 	if shouldRunNewPod(di.Status.Phase) {
 		di.Status.Phase = lsv1alpha1.DeployItemPhases.Deleting
@@ -76,7 +76,7 @@ func shouldRunNewPod(phase lsv1alpha1.DeployItemPhase) bool {
 	return phase == lsv1alpha1.DeployItemPhases.Init || phase == lsv1alpha1.DeployItemPhases.InitDelete
 }
 
-// start creates a pod, whether or not there is one.
+// start creates a pod, whether or not one exists.
 func (c *Container) start(ctx context.Context, di *lsv1alpha1.DeployItem, operation string) error {
 	return c.Host.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: di.Name + "-", Namespace: di.Namespace, Labels: podLabels(di, operation),

@@ -16,12 +16,13 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// Helm installs a release, for which a ConfigMap stands. Its Delete leaves the phase Deleting when it is done, and removes
-// the finalizer of the item itself.
+// Helm installs a release, which is represented by a ConfigMap. Its Delete leaves the phase Deleting when it is done,
+// and removes the finalizer of the item itself.
 type Helm struct {
 	// Target is the cluster of the release.
 	Target client.Client
-	// Landscaper is the cluster of the items. If it is set, Delete removes the finalizer with an update, else in memory.
+	// Landscaper is the cluster of the items. If it is set, Delete removes the finalizer with an update, and otherwise
+	// in memory.
 	Landscaper client.Client
 	// Next is the schedule of the items.
 	Next continuousreconcile.Next

@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// Manifest applies a ConfigMap with what the configuration of its Target says. It has a ForceReconcile, reads the Target
-// itself, and has hooks with a logger. Its Delete returns an error until there is nothing left.
+// Manifest applies a ConfigMap with the configuration of its Target. It has a ForceReconcile, reads the Target itself,
+// and has hooks with a logger. Its Delete returns an error until nothing is left.
 type Manifest struct {
 	Target client.Client
 	// Next is the schedule of the items.
@@ -59,7 +59,7 @@ func (m *Manifest) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 	return nil
 }
 
-// ForceReconcile applies the manifest anew.
+// ForceReconcile applies the manifest again.
 func (m *Manifest) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target) error {
 	m.Forced++
 	if err := client.IgnoreNotFound(m.Target.Delete(ctx, manifestOf(di))); err != nil {

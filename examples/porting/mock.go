@@ -16,14 +16,14 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// Mock brings an item into the phase that its configuration names. The initial phase counts only while the run has just
-// begun, which the deployer knows from the phase of the item.
+// Mock sets the phase of an item to the one in its configuration. The initial phase applies only if the run has just
+// begun, which the deployer derives from the phase of the item.
 type Mock struct {
 	// Status writes the status after each step, as deployers for Landscaper's library do. It must be nil for a ported deployer.
 	Status client.StatusClient
 }
 
-// Hooks are the hooks of the deployer.
+// Hooks returns the hooks of the deployer.
 func (m *Mock) Hooks() deployerlib.PortedHooks {
 	hooks := deployerlib.PortedHooks{}
 	return hooks.RegisterHookSetup(continuousreconcile.ContinuousReconcileExtensionSetup(m.NextReconcile))
@@ -69,7 +69,7 @@ func (m *Mock) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alp
 	return m.write(ctx, di)
 }
 
-// Delete has nothing to remove.
+// Delete does nothing, because there is nothing to remove.
 func (*Mock) Delete(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }

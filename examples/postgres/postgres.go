@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package postgres is a state graph. Each of its items is a PostgreSQL server with a certificate of an issuer that someone else
-// runs, and with users that a Job creates. It exports how the server is reached, for the items that use it.
+// Package postgres is a state graph. Each of its items is a PostgreSQL server with a certificate from an external
+// issuer, and with users that a Job creates. It exports the address of the server for the items that use it.
 package postgres
 
 import (
@@ -29,12 +29,12 @@ var templates embed.FS
 type Config struct {
 	Namespace string            `json:"namespace"` // in the target
 	Image     string            `json:"image"`
-	Issuer    string            `json:"issuer"`             // a ConfigMap of the namespace, which the issuer provides
-	Users     []string          `json:"users,omitempty"`    // besides postgres
+	Issuer    string            `json:"issuer"`             // name of a ConfigMap of the namespace, which the issuer provides
+	Users     []string          `json:"users,omitempty"`    // in addition to postgres
 	Settings  map[string]string `json:"settings,omitempty"` // of the server
 }
 
-// validate checks what decoding does not.
+// validate checks what decoding does not check.
 func (c *Config) validate() error {
 	for i, user := range c.Users {
 		if user == "" || strings.Trim(user, "abcdefghijklmnopqrstuvwxyz_") != "" {
@@ -44,13 +44,14 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// What Go functions use of other components is a value, so that it cannot be forgotten among the requirements.
+// The components that Go functions use are values, so that they cannot be forgotten among the requirements.
 var (
 	service  = stategraph.Require[*corev1.Service]("service")
 	database = stategraph.Require[*appsv1.StatefulSet]("database")
 )
 
-// Graph builds it. What a template asks for is required, so only the order of issuer and certificate needs to be said.
+// Graph builds the graph. What a template refers to is required automatically, so only the order of issuer and
+// certificate has to be declared.
 func Graph() (*stategraph.Graph, error) {
 	secrets := stategraph.WithKinds(corev1.SchemeGroupVersion.WithKind("Secret"))
 	configMaps := stategraph.WithKinds(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
@@ -70,18 +71,19 @@ func Graph() (*stategraph.Graph, error) {
 		Build()
 }
 
-// issuerOf names the issuer of an item.
+// issuerOf returns the name of the issuer of an item.
 func issuerOf(ctx stategraph.Context[Config]) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: ctx.Config.Namespace, Name: ctx.Config.Issuer}, nil
 }
 
-// issued reports whether the issuer has answered.
+// issued reports whether the issuer has responded.
 func issued(secret *corev1.Secret) (stategraph.Readiness, error) {
 	there := len(secret.Data[corev1.TLSCertKey]) > 0 && len(secret.Data[corev1.TLSPrivateKeyKey]) > 0
 	return stategraph.ReadyIf(there, "the issuer has not answered"), nil
 }
 
-// users is the Job that creates the users. The template of a Job is immutable: with other users the Job is made anew.
+// users returns the Job that creates the users. The template of a Job is immutable, so a change of the users recreates
+// the Job.
 func users(ctx stategraph.Context[Config]) (*batchv1.Job, error) {
 	host, err := service.Name(ctx)
 	if err != nil {

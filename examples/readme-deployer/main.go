@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command readme-deployer makes a password for each of its deploy items and exports it.
+// Command readme-deployer creates a password for each of its deploy items and exports it.
 package main
 
 import (
@@ -24,7 +24,7 @@ func (p *passwords) UseRuntime(rt deployerlib.Runtime) error {
 	return nil
 }
 
-// config is what spec.config of an item holds.
+// config is the content of spec.config of an item.
 type config struct {
 	Length int `json:"length"`
 }

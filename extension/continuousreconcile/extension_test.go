@@ -246,7 +246,7 @@ func TestJitter(t *testing.T) {
 	})
 }
 
-// FuzzDueTimeStays: whenever it is asked, the hook has the same opinion on when the item is due.
+// FuzzDueTimeStays checks that the due time of an item does not depend on when the hook is called.
 func FuzzDueTimeStays(f *testing.F) {
 	f.Add("uid", int64(0), uint32(3600), "", uint32(10), uint32(4000))
 	f.Add("", int64(1e9), uint32(1), "*/7 3 * * 1-5", uint32(0), uint32(1<<30))

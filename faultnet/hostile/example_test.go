@@ -19,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// A target that is fine, but for one ConfigMap of 120 MiB, and for watches that are always too old.
+// A healthy target, except for one ConfigMap of 120 MiB, and for watches that are always too old.
 func Example() {
 	server := hostile.New(
 		hostile.When(hostile.Watches, hostile.Expired()),
@@ -41,7 +41,7 @@ func Example() {
 	// the answer of the target has more than 8388608 bytes, the limit for one object (targets.Limits.Object or the flag --target-limit-object raises this limit)
 }
 
-// A server that quotes what it was sent, in all ways. The token of the Target is in no error.
+// A server that quotes its requests in all ways. No error contains the token of the Target.
 func ExampleEcho() {
 	const token = "a-very-secret-token"
 	pool := targets.NewPool(targets.PoolOptions{Policy: targets.Policy{AllowPrivateHosts: true}, GetTimeout: 10e9})

@@ -55,7 +55,7 @@ func text(t *testing.T, resp *http.Response) string {
 	return string(body)
 }
 
-// TestServer: without behaviours it keeps objects like an API server.
+// TestServer checks that a server without behaviours stores objects like an API server.
 func TestServer(t *testing.T) {
 	s, send := start(t)
 	if resp := send(http.MethodGet, secrets+"/a", ""); resp.StatusCode != http.StatusNotFound {
@@ -141,7 +141,7 @@ func TestBehaviours(t *testing.T) {
 	}
 }
 
-// TestEcho: what was sent comes back in the form that was asked for.
+// TestEcho checks that the request is quoted in the selected way.
 func TestEcho(t *testing.T) {
 	if n := len(hostile.Quotings()); n < 20 {
 		t.Errorf("%d quotings, want 20", n)
@@ -161,7 +161,8 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestEchoLater: an error about one object quotes what was sent for another one of the same name, and of no other name.
+// TestEchoLater checks that an error about one object quotes what was sent for another one of the same name, and of no
+// other name.
 func TestEchoLater(t *testing.T) {
 	configMaps := func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/configmaps/") }
 	_, send := start(t, hostile.EchoLater(configMaps, http.StatusForbidden, strings.ToUpper))
@@ -187,7 +188,7 @@ func TestForeignUIDs(t *testing.T) {
 	}
 }
 
-// TestEndless: what has no end of its own ends with the client, and with the server.
+// TestEndless checks that a response without an end ends with the client, and with the server.
 func TestEndless(t *testing.T) {
 	for name, behaviour := range map[string]hostile.Behaviour{
 		"Silent": hostile.Silent(), "Trickle": hostile.Trickle(time.Hour), "Flood": hostile.Flood(),

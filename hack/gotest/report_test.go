@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 func TestReports(t *testing.T) {
 	dir := t.TempDir()
-	// If it were printed, gotest would take the sum of the specs for that of this package.
+	// If it were printed, gotest would use the summary of the specs as that of this package.
 	ok, err := run(io.Discard, []string{"-reports", dir, "-count=1", "./testdata/suite"})
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,8 @@ const root = "../.."
 // core are the packages of which there must be enough mutants, and the names of whose files begin so.
 var core = []string{"contract", "extension", "patch", "apply", "stategraph"}
 
-// TestMutants requires that every patch still fits, is small, is in the archive of its package, and names packages that exist.
+// TestMutants requires that every patch still applies, is small, is in the archive of its package, and names existing
+// packages.
 func TestMutants(t *testing.T) {
 	mutants, err := load(".", regexp.MustCompile(""))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzOfSecret: any value gives either one JSON object or an error that shows nothing of it.
+// FuzzOfSecret checks that any value results either in one JSON object or in an error that contains nothing of it.
 func FuzzOfSecret(f *testing.F) {
 	for _, seed := range []string{"", "a: b", "[", "*x", "&a [*a]", "\xff", ".nan", "? [a]: b", "a: 1\na: 2", "!!binary x", "- - -", "{\"a\":1}"} {
 		f.Add([]byte(seed))

@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// leak is a part of a quoted value that a text shows. It does not use the code that is tested: it looks for six letters and
-// digits in a row, other than those that the quoting adds to any value.
+// leak returns a part of a quoted value that a text shows. It does not use the tested code: it searches for six
+// consecutive letters and digits, other than those that the quotation adds to any value.
 func leak(shown, value string, quote func(string) string) string {
 	const enough = 6
 	added := strings.Map(alphanumeric, quote(strings.Repeat("~", len(value)))+quote("\x01"))
@@ -92,7 +92,7 @@ func TestRedactWithoutValues(t *testing.T) {
 	}
 }
 
-// TestRedactCuts: where a text is cut, the beginning of a value may be left, in any quoting.
+// TestRedactCuts checks that a cut text does not end with the beginning of a value, in any quotation.
 func TestRedactCuts(t *testing.T) {
 	for canary, value := range canaries {
 		for quoting, quote := range quotings {
@@ -115,7 +115,7 @@ func TestRedactCuts(t *testing.T) {
 	}
 }
 
-// TestRedactParts: of a long value, a part is hidden too.
+// TestRedactParts checks that parts of a long value are hidden too.
 func TestRedactParts(t *testing.T) {
 	r := New(4, pem)
 	numbered := ""
@@ -198,7 +198,7 @@ func costly() (values []string, text string) {
 	return values, strings.Repeat("a webhook says at length that something is wrong: ", 1<<20/50)
 }
 
-// TestRedactIsCheap: what took half a minute takes less than half a second, however slow the machine is.
+// TestRedactIsCheap checks that a text that once took half a minute takes less than half a second, on any machine.
 func TestRedactIsCheap(t *testing.T) {
 	t.Run("many values and long errors [F7]", func(t *testing.T) {
 		values, text := costly()

@@ -36,7 +36,7 @@ var _ = Describe("the demo", func() {
 				Expect(out.String()).To(ContainSubstring("✓ " + p.String()))
 			}
 		}
-		Expect(out.String()).To(ContainSubstring("Everything came out as promised"))
+		Expect(out.String()).To(ContainSubstring("All checks succeeded"))
 		Expect(out.String()).NotTo(ContainSubstring("\x1b"), "no terminal, no escape sequences")
 	},
 		Entry("of deploy items", Options{}, scenario, SpecTimeout(10*time.Minute)),

@@ -70,7 +70,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestEveryOptionOfATargetHasAFlag: an option that is added to the policy or the limits gets a flag as well.
+// TestEveryOptionOfATargetHasAFlag checks that each option of the policy and the limits has a flag.
 func TestEveryOptionOfATargetHasAFlag(t *testing.T) {
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	Add(fs, &manifest.Options{})
@@ -81,7 +81,7 @@ func TestEveryOptionOfATargetHasAFlag(t *testing.T) {
 	}
 }
 
-// TestLimits: the flag that the error of a limit names sets this limit, and no other.
+// TestLimits checks that the flag in the error of a limit sets this limit and no other.
 func TestLimits(t *testing.T) {
 	for field := range reflect.TypeFor[targets.Limits]().Fields() {
 		t.Run(field.Name+" [F2]", func(t *testing.T) {

@@ -118,7 +118,7 @@ func TestBoundDoesNotWriteThroughPointers(t *testing.T) {
 	}
 }
 
-// TestBoundKeepsTheNewest: of a history that is too long the oldest errors go.
+// TestBoundKeepsTheNewest checks that the oldest errors of a long history are dropped.
 func TestBoundKeepsTheNewest(t *testing.T) {
 	t.Parallel()
 	s := lsv1alpha1.DeployItemStatus{}
@@ -131,7 +131,8 @@ func TestBoundKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// TestBoundKeepsOwnConditions: whatever a deployer fills the status with, the library still finds what it wrote there.
+// TestBoundKeepsOwnConditions checks that the library's conditions are kept, whatever else a deployer writes to the
+// status.
 func TestBoundKeepsOwnConditions(t *testing.T) {
 	t.Parallel()
 	own := contract.OwnConditions()
@@ -147,7 +148,7 @@ func TestBoundKeepsOwnConditions(t *testing.T) {
 	}
 }
 
-// TestBoundShowsControlCharacters: no text of a status changes how others are shown.
+// TestBoundShowsControlCharacters checks that no text in a status changes how other texts are displayed.
 func TestBoundShowsControlCharacters(t *testing.T) {
 	t.Run("as escapes, in errors and conditions [F12]", func(t *testing.T) {
 		const evil = "a\u202eb\nc\u2066d"

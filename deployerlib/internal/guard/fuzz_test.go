@@ -47,7 +47,7 @@ func FuzzGuards(f *testing.F) {
 	})
 }
 
-// checkBounds: what people read stays small, and bounding again changes nothing.
+// checkBounds requires that texts are small, and that Bound is idempotent.
 func checkBounds(t *testing.T, s *lsv1alpha1.DeployItemStatus) {
 	t.Helper()
 	body, err := json.Marshal([]any{s.LastError, s.FirstError, s.LastErrors, s.Conditions})

@@ -28,7 +28,7 @@ func TestProtect(t *testing.T) {
 	Protect(vandal(), nil)
 }
 
-// TestProtectConditions: each of the library's conditions is put back, removed or left away as it was.
+// TestProtectConditions checks that each of the library's conditions is restored.
 func TestProtectConditions(t *testing.T) {
 	t.Parallel()
 	for _, ours := range contract.OwnConditions() {
@@ -54,7 +54,8 @@ func TestProtectConditions(t *testing.T) {
 	}
 }
 
-// TestInsist: what an outcome decides is made so, whatever an earlier attempt left; the rest stays.
+// TestInsist checks that the parts of an outcome that the library decides are set, whatever an earlier attempt left,
+// and that the rest stays.
 func TestInsist(t *testing.T) {
 	told := func() *lsv1alpha1.DeployItemStatus {
 		return &lsv1alpha1.DeployItemStatus{

@@ -65,7 +65,8 @@ func TestTrespass(t *testing.T) {
 	}
 }
 
-// TestTrespassKnowsEveryField: a status field that is added to the API is either the user's or the contract's.
+// TestTrespassKnowsEveryField checks that a new status field of the API is assigned either to the user or to the
+// contract.
 func TestTrespassKnowsEveryField(t *testing.T) {
 	users := []string{"Conditions", "ProviderStatus", "ExportReference"}
 	if got, want := reflect.TypeFor[lsv1alpha1.DeployItemStatus]().NumField()-len(users), 12; got != want {

@@ -8,7 +8,7 @@ import (
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 )
 
-// TestChangesOnFresh: a writer makes its changes on a newer version and compares again.
+// TestChangesOnFresh checks that a writer makes its changes on a newer version and compares again.
 func TestChangesOnFresh(t *testing.T) {
 	wanted := item(both, func(di *lsv1alpha1.DeployItem) { di.Status.JobIDFinished = "job" })
 	changes := mustDiff(t, item(), wanted)

@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 )
 
-// FuzzDiff: what Diff produces, applied by an independent implementation of merge patches, makes the
-// wanted object out of the base; and equal objects give nothing.
+// FuzzDiff checks that the result of Diff, applied by an independent implementation of merge patches, converts base to
+// wanted, and that equal objects have no difference.
 func FuzzDiff(f *testing.F) {
 	seeds := [][3]string{
 		{`{}`, `{"a":1}`, `x/y`},

@@ -215,7 +215,7 @@ func TestSendSaysThatTheObjectIsTooLarge(t *testing.T) {
 	}
 }
 
-// TestWithoutTheRightToPatch: Landscaper's own role has update, but not patch.
+// TestWithoutTheRightToPatch tests the rights of Landscaper's own role, which has update but not patch.
 func TestWithoutTheRightToPatch(t *testing.T) {
 	refused := apierrors.NewForbidden(itemResource, "web", errors.New(`User "u" cannot patch resource "deployitems"`))
 	t.Run("changes and fences are updates of the stored version [F59]", func(t *testing.T) {

@@ -206,7 +206,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestHealthOverTime: what a target does while items wait and run is seen.
+// TestHealthOverTime checks that a change of a target's health has an effect while items wait and run.
 func TestHealthOverTime(t *testing.T) {
 	t.Run("a target that recovers gets its shares without an event [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
@@ -251,7 +251,7 @@ func TestHealthOverTime(t *testing.T) {
 	})
 }
 
-// TestNewTargets: what is known to be bad leaves workers to targets that are new.
+// TestNewTargets checks that unhealthy targets leave workers to new targets.
 func TestNewTargets(t *testing.T) {
 	bad := func(w *world, spaces ...string) {
 		for _, space := range spaces {
@@ -288,7 +288,7 @@ func TestNewTargets(t *testing.T) {
 	})
 }
 
-// TestHostileNamespaces: whatever the others do, an item of a good target that comes last runs at once.
+// TestHostileNamespaces checks that an item of a healthy target that comes last runs immediately, whatever others do.
 func TestHostileNamespaces(t *testing.T) {
 	t.Run("a target that is new, beside a namespace of targets that never finish [F4]", func(t *testing.T) {
 		w := newWorld(t, 10)
@@ -342,7 +342,7 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// TestWaits: who counts the items that wait hears of each change.
+// TestWaits checks that each change of the number of waiting items is reported.
 func TestWaits(t *testing.T) {
 	t.Run("the sum of all changes is the number of items that wait [F4]", func(t *testing.T) {
 		w := newWorld(t, 2)

@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/patch"
 )
 
-// TestPatchedRaw: the functions of hooks and deployers see more than the Go type shows.
+// TestPatchedRaw checks that the functions of hooks and deployers see more than the Go type shows.
 func TestPatchedRaw(t *testing.T) {
 	raw := map[string]any{
 		"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem",

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestErrorsQuoteNothing checks that a refusal may quote the item in any way.
+// TestErrorsQuoteNothing checks that errors contain nothing of the item, however a refusal quotes it.
 func TestErrorsQuoteNothing(t *testing.T) {
 	text := func(v any) string {
 		raw, err := json.Marshal(v)

@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// Action stands for the name of the action that failed (Reconcile, Delete, Abort or ForceReconcile).
+// Action is the placeholder for the name of the action that failed (Reconcile, Delete, Abort or ForceReconcile).
 const Action = "ACTION"
 
-// Error is one kind of error: all places in the code that give the same reason and operation.
+// Error is one kind of error: all places in the code with the same reason and operation.
 type Error struct {
 	Reason, Operation string
 	Codes, Messages   []string
 }
 
-// Find returns the errors of the packages in the directories and their subdirectories, sorted by reason. Test files
-// and testdata are left out. root is the directory of the module.
+// Find returns the errors of the packages in the directories and their subdirectories, sorted by reason. It ignores
+// test files and testdata. root is the directory of the module.
 func Find(root string, directories ...string) ([]Error, error) {
 	found := map[[2]string]*Error{}
 	sources := &sources{root: root, packages: map[string]*pkg{}}
@@ -72,14 +72,14 @@ func (s *sources) find(directory string, found map[[2]string]*Error) error {
 	return err
 }
 
-// site is a place in the code that makes an error.
+// site is a place in the code that creates an error.
 type site struct {
 	operation, reason, message ast.Expr
 	codes                      []ast.Expr
-	timeout                    bool // the function that is called adds ERR_TIMEOUT
+	timeout                    bool // the called function adds ERR_TIMEOUT
 }
 
-// site returns the error that a node makes: by a call of a constructor, or as a composite literal.
+// site returns the error that a node creates, with a call of a constructor or as a composite literal.
 func (s *scope) site(n ast.Node) (site, bool) {
 	switch n := n.(type) {
 	case *ast.CallExpr:
@@ -132,7 +132,7 @@ func literal(lit *ast.CompositeLit) (site, bool) {
 	return out, out.operation != nil && out.reason != nil
 }
 
-// add evaluates a site. A site whose reason is not constant passes on the error of another one and is left out.
+// add evaluates a site. It ignores a site whose reason is not constant, because that passes on another error.
 func (s *scope) add(made site, found map[[2]string]*Error) error {
 	operation := Action
 	if values := s.values(made.operation); len(values) == 1 {
@@ -167,7 +167,7 @@ func addNew(list []string, value string) []string {
 	return append(list, value)
 }
 
-// Cells are the columns of the table that the code decides: reason, operation, codes and messages.
+// Cells returns the columns of the table that the code determines: reason, operation, codes and messages.
 func (e Error) Cells() []string {
 	quote := func(values []string) string {
 		for i, value := range values {

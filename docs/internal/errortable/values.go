@@ -95,7 +95,7 @@ func constants(syntax *ast.File, into map[string]ast.Expr) {
 	}
 }
 
-// assignments returns what a declaration assigns to its local variables and to their fields.
+// assignments returns what a declaration assigns to its local variables and their fields.
 func assignments(decl ast.Decl) map[string][]ast.Expr {
 	out := map[string][]ast.Expr{}
 	ast.Inspect(decl, func(n ast.Node) bool {
@@ -112,7 +112,7 @@ func assignments(decl ast.Decl) map[string][]ast.Expr {
 	return out
 }
 
-// scope is where an expression stands.
+// scope is the context of an expression.
 type scope struct {
 	sources *sources
 	pkg     *pkg
@@ -120,7 +120,7 @@ type scope struct {
 	locals  map[string][]ast.Expr
 }
 
-// qualified returns the name of a function with that of its package.
+// qualified returns the name of a function with its package.
 func (s *scope) qualified(fun ast.Expr) string {
 	switch fun := fun.(type) {
 	case *ast.Ident:
@@ -133,7 +133,7 @@ func (s *scope) qualified(fun ast.Expr) string {
 	return ""
 }
 
-// values returns the constants that an expression may have, none if it is not constant.
+// values returns the possible constants of an expression, or none if it is not constant.
 func (s *scope) values(e ast.Expr) []string {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -160,7 +160,7 @@ func (s *scope) values(e ast.Expr) []string {
 	return nil
 }
 
-// appended returns the codes that a declaration appends to the error that n makes.
+// appended returns the codes that a declaration appends to the error of n.
 func (s *scope) appended(n ast.Node) []ast.Expr {
 	var out []ast.Expr
 	for name, values := range s.locals {
@@ -179,7 +179,7 @@ func (s *scope) appended(n ast.Node) []ast.Expr {
 func (s *scope) named(name string) []string {
 	if local, ok := s.locals[name]; ok {
 		var out []string
-		delete(s.locals, name) // a variable that is assigned to itself ends here
+		delete(s.locals, name) // stops at a variable that is assigned to itself
 		for _, e := range local {
 			out = append(out, s.values(e)...)
 		}
@@ -209,13 +209,13 @@ func (s *scope) imported(e *ast.SelectorExpr) []string {
 	return nil
 }
 
-// verb is a place in a format where a value goes.
+// verb matches a formatting verb.
 var verb = regexp.MustCompile(`%[-+# 0]*[0-9.]*[a-zA-Z]`)
 
-// Text is what a message has in the place of a value that is not constant.
+// Text replaces a value in a message that is not constant.
 const Text = "…"
 
-// message returns the form of a message, with [Text] for what is not constant.
+// message returns the form of a message, with [Text] for each part that is not constant.
 func (s *scope) message(e ast.Expr) string {
 	if call, ok := e.(*ast.CallExpr); ok && len(call.Args) > 0 {
 		if s.qualified(call.Fun) == "fmt.Sprintf" {

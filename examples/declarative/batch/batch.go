@@ -17,34 +17,34 @@ import (
 // Type is the type of the deploy items.
 const Type = "example.org/batch"
 
-// Options name the kinds of the children. A Job cannot be changed: another image makes it anew.
+// Options lists the kinds of the children. A Job cannot be changed, so another image recreates it.
 var Options = declarative.Options{
 	Children: []declarative.ChildKind{{APIVersion: "batch/v1", Kind: "Job", Update: declarative.Recreate}},
 }
 
-// Args is the deployer, for deployerlib.Add. policy is what the operator allows of Targets.
+// Args returns the arguments of deployerlib.Add. policy is what the operator allows in Targets.
 func Args(policy targets.Policy) deployerlib.DeployerArgs {
 	options := Options
 	options.Targets = policy
 	return declarative.Args("batch-deployer", Type, Handler{}, options)
 }
 
-// Config is what spec.config holds.
+// Config is the content of spec.config.
 type Config struct {
-	// Image is run once, to its end.
+	// Image is the image to run once.
 	Image string `json:"image"`
 }
 
 // Status is the provider status of an item.
 type Status struct {
-	// Job is how far the Job is: Missing, Outdated, Running, Complete or Failed.
+	// Job is the state of the Job: Missing, Outdated, Running, Complete or Failed.
 	Job string `json:"job"`
 }
 
-// How far a Job is.
+// The states of a Job.
 const (
 	missing  = "Missing"
-	outdated = "Outdated" // it is that of an earlier configuration
+	outdated = "Outdated" // the Job belongs to an earlier configuration
 	running  = "Running"
 	complete = "Complete"
 	failed   = "Failed"
@@ -58,7 +58,7 @@ var (
 	_ declarative.Finalizer = Handler{}
 )
 
-// Sync says what an item shall have: a Job. The item succeeds when the Job has ended.
+// Sync returns the Job of an item. The item succeeds when the Job has ended.
 func (Handler) Sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	config, err := declarative.Config[Config](req)
 	if err != nil {
@@ -85,7 +85,7 @@ func (Handler) Sync(_ context.Context, req *declarative.SyncRequest) (*declarati
 	return response.Response()
 }
 
-// Finalize waits for the end of the Job, good or bad. Then the library deletes it.
+// Finalize waits until the Job has ended, whether it succeeded or failed. Then the library deletes it.
 func (Handler) Finalize(_ context.Context, req *declarative.SyncRequest) (*declarative.FinalizeResponse, error) {
 	_, state, err := observed(req)
 	if err != nil {
@@ -98,7 +98,7 @@ func (Handler) Finalize(_ context.Context, req *declarative.SyncRequest) (*decla
 	return response, nil
 }
 
-// observed is the item's Job and how far it is.
+// observed returns the item's Job and its state.
 func observed(req *declarative.SyncRequest) (*batchv1.Job, string, error) {
 	job, found, err := declarative.Find[batchv1.Job](req.Children, "Job", req.Name("batch"))
 	if err != nil || !found {
@@ -113,7 +113,7 @@ func observed(req *declarative.SyncRequest) (*batchv1.Job, string, error) {
 	return job, running, nil
 }
 
-// imageOf is what a Job runs.
+// imageOf returns the image of a Job.
 func imageOf(job *batchv1.Job) string {
 	for _, container := range job.Spec.Template.Spec.Containers {
 		return container.Image
@@ -121,7 +121,7 @@ func imageOf(job *batchv1.Job) string {
 	return ""
 }
 
-// job runs an image once.
+// job returns a Job that runs an image once.
 func job(name, image string) *batchv1.Job {
 	job := &batchv1.Job{}
 	job.Name = name

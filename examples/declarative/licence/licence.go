@@ -16,34 +16,35 @@ import (
 // Type is the type of the deploy items.
 const Type = "example.org/licence"
 
-// Options name the kinds of the children.
+// Options lists the kinds of the children.
 var Options = declarative.Options{Children: []declarative.ChildKind{{APIVersion: "v1", Kind: "Secret"}}}
 
-// Args is the deployer, for deployerlib.Add. It asks the service at a URL. policy is what the operator allows of Targets.
+// Args returns the arguments of deployerlib.Add. url is the address of the licence service. policy is what the operator
+// allows in Targets.
 func Args(url string, policy targets.Policy) deployerlib.DeployerArgs {
 	options := Options
 	options.Targets = policy
 	return declarative.Args("licence-deployer", Type, declarative.Failable(New(url)), options)
 }
 
-// Config is what spec.config holds.
+// Config is the content of spec.config.
 type Config struct {
-	// Customer is whose licence it is: "acme-12".
+	// Customer is the owner of the licence, such as "acme-12".
 	Customer string `json:"customer"`
 }
 
 // Status is the provider status of an item.
 type Status struct {
-	// Customer is whose licence the target has. Empty: nobody's.
+	// Customer is the customer whose licence the target has. It is empty if there is no licence.
 	Customer string `json:"customer,omitempty"`
-	// Error is why there is none, or why it is not that of the configuration.
+	// Error is why there is no licence, or why the licence is not that of the configuration.
 	Error string `json:"error,omitempty"`
 }
 
-// Handler has a client for the service. Calls for several items use it at the same time.
+// Handler has a client for the service, which calls for several items use concurrently.
 type Handler struct{ service Service }
 
-// New makes a handler that asks the service at a URL.
+// New returns a handler that uses the service at a URL.
 func New(url string) *Handler { return &Handler{Service{url}} }
 
 var _ declarative.FailableHandler = (*Handler)(nil)
@@ -62,7 +63,7 @@ func (h *Handler) Validate(_ context.Context, req *declarative.SyncRequest) erro
 	return nil
 }
 
-// SyncChildren asks the service, and returns a Secret with the licence.
+// SyncChildren gets the licence from the service, and returns a Secret with it.
 func (h *Handler) SyncChildren(ctx context.Context, req *declarative.SyncRequest) ([]any, error) {
 	config, err := declarative.Config[Config](req)
 	if err != nil {
@@ -77,7 +78,7 @@ func (h *Handler) SyncChildren(ctx context.Context, req *declarative.SyncRequest
 	return []any{secret}, nil
 }
 
-// DetermineStatus tells what went wrong, and whose licence there is nevertheless.
+// DetermineStatus reports the error, and the customer of the licence that exists nevertheless.
 func (h *Handler) DetermineStatus(_ context.Context, req *declarative.SyncRequest, cause error) (any, error) {
 	secret, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", req.Name("licence"))
 	status := Status{Customer: string(secret.Data["customer"])}

@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// Service is the web service that knows the licences.
+// Service is the web service with the licences.
 type Service struct{ url string }
 
 const (
@@ -22,10 +22,10 @@ const (
 	maxLength = 4096
 )
 
-// Licence asks for the licence of a customer. Errors: a deployerlib.ConfigError when the service does not know the
-// customer, which ends the job; others are worth another try.
+// Licence gets the licence of a customer. If the service does not know the customer, the error is a
+// deployerlib.ConfigError, which ends the job. Other errors should be retried.
 func (s Service) Licence(ctx context.Context, customer string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience) // the item's own end counts too
+	ctx, cancel := context.WithTimeout(ctx, patience) // the deadline of the item applies too
 	defer cancel()
 	where, err := url.JoinPath(s.url, "licences", customer)
 	if err != nil {

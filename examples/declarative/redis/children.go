@@ -32,14 +32,15 @@ func readConfig(req *declarative.SyncRequest) (*Config, error) {
 	return config, nil
 }
 
-// service is in front of the Deployment.
+// service returns the Service for the Deployment.
 func service(name string) *corev1.Service {
 	service := &corev1.Service{Spec: corev1.ServiceSpec{Selector: labels(name), Ports: []corev1.ServicePort{{Port: port}}}}
 	service.Name = name
 	return service
 }
 
-// deployment runs one server. It leaves out whatever has a good default: that stays with the API server and with others.
+// deployment returns a Deployment of one server. It omits fields with suitable defaults, which belong to the API server
+// and other managers.
 func (c *Config) deployment(name string) *appsv1.Deployment {
 	server := corev1.Container{
 		Name: "redis", Image: "redis:" + c.Version, Args: []string{"--requirepass", "$(PASSWORD)"},

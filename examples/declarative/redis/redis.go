@@ -17,7 +17,7 @@ import (
 // Type is the type of the deploy items.
 const Type = "example.org/redis"
 
-// Options name the kinds of the children.
+// Options lists the kinds of the children.
 var Options = declarative.Options{
 	Children: []declarative.ChildKind{
 		{APIVersion: "v1", Kind: "Secret"},
@@ -27,34 +27,34 @@ var Options = declarative.Options{
 	Labels: map[string]string{"example.org/team": "data"},
 }
 
-// Args is the deployer, for deployerlib.Add. policy is what the operator allows of Targets.
+// Args returns the arguments of deployerlib.Add. policy is what the operator allows in Targets.
 func Args(policy targets.Policy) deployerlib.DeployerArgs {
 	options := Options
 	options.Targets = policy
 	return declarative.Args("redis-deployer", Type, declarative.HandlerFunc(Sync), options)
 }
 
-// Config is what spec.config holds.
+// Config is the content of spec.config.
 type Config struct {
-	// Version of Redis. Required.
+	// Version is the version of Redis. It is required.
 	Version string `json:"version"`
-	// Memory is how much it may use, such as "1Gi". Default: 256Mi.
+	// Memory is the memory limit, such as "1Gi". The default is 256Mi.
 	Memory string `json:"memory,omitempty"`
 }
 
 // Status is the provider status of an item.
 type Status struct {
-	// Address is where clients find the server.
+	// Address is the address of the server for clients.
 	Address string `json:"address"`
-	// Secret has the password, under the key "password".
+	// Secret is the name of the Secret with the password, under the key "password".
 	Secret string `json:"secret"`
-	// Ready tells that the server answers.
+	// Ready reports whether the server responds.
 	Ready bool `json:"ready"`
-	// Message is why it is not ready, as its Deployment puts it.
+	// Message is why it is not ready, in the words of its Deployment.
 	Message string `json:"message,omitempty"`
 }
 
-// Sync says what an item shall have.
+// Sync returns the objects that an item should have.
 func Sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	config, err := readConfig(req)
 	if err != nil {
@@ -76,7 +76,7 @@ func Sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncRes
 	return response.Response()
 }
 
-// password is a Secret with the password that there is, or with a new one.
+// password returns a Secret with the existing password, or with a new one.
 func password(req *declarative.SyncRequest, name string) (*corev1.Secret, error) {
 	now, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", name)
 	if err != nil {
@@ -91,7 +91,7 @@ func password(req *declarative.SyncRequest, name string) (*corev1.Secret, error)
 	return secret, nil
 }
 
-// statusOf reads the status off the Deployment.
+// statusOf derives the status from the Deployment.
 func statusOf(req *declarative.SyncRequest, name string) (Status, error) {
 	status := Status{Address: name + "." + req.Item.Namespace + ".svc:6379", Secret: name, Message: "it is not there yet"}
 	now, found, err := declarative.Find[appsv1.Deployment](req.Children, "Deployment", name)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package before has what docs/porting.md shows of deployers before they are ported. It is compiled against declarations
+// Package before has the code in docs/porting.md of deployers before they are ported. It is compiled with declarations
 // of Landscaper's library, and never run.
 package before
 

@@ -43,7 +43,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestGuideShowsExamples: each Go block is part of an example that runs as a test.
+// TestGuideShowsExamples checks that each Go block is part of an example that runs as a test.
 func TestGuideShowsExamples(t *testing.T) {
 	examples := flat(read(t, "../../example_test.go") + read(t, "../../continuousreconcile/example_test.go"))
 	_, rest, found := strings.Cut(read(t, guide), "```go\n")

@@ -12,8 +12,8 @@ import (
 
 const root = "../../.."
 
-// TestCommitted checks what can be seen without a run: the list of promises is well formed, and the committed evidence
-// fits it.
+// TestCommitted checks what can be checked without a run: the list of promises is well formed, and the committed
+// evidence matches it.
 func TestCommitted(t *testing.T) {
 	doc, err := os.ReadFile(root + "/docs/behaviours.md")
 	if err != nil {

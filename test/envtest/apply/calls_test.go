@@ -20,7 +20,7 @@ const (
 	waitPolling = 50 * time.Millisecond
 )
 
-// cost n calls, all of them writes.
+// writes matches counts of n calls, all of them writes.
 func writes(n int) types.GomegaMatcher {
 	return WithTransform(func(f interface{ Total() int }) int { return f.Total() }, Equal(n))
 }
@@ -31,7 +31,7 @@ var _ = Describe("the calls", func() {
 	It("are one per object at first, none when nothing changed, and one for each change [D8]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		desired := w.configMaps(n)
-		w.apply(ctx) // discovery of nothing: the first call of a client
+		w.apply(ctx) // an empty apply, because the first call of a client makes a discovery
 		install := w.calls(func() { w.apply(ctx, desired...) })
 		Expect(install).To(writes(n), install.String())
 		Expect(w.checkpoints).To(Equal(1))

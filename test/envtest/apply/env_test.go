@@ -27,7 +27,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// env is one item in a namespace of its own, seen by an engine that is counted.
+// env is one item in a namespace of its own, with an engine whose calls are counted.
 type env struct {
 	namespace string
 	owner     ownership.Owner
@@ -37,7 +37,7 @@ type env struct {
 
 	mu     sync.Mutex
 	events []apply.Event
-	// stored is the inventory as it would be found after a crash.
+	// stored is the inventory as a process would find it after a crash.
 	stored      apply.Inventory
 	checkpoints int
 }
@@ -63,7 +63,7 @@ func (w *env) event(e apply.Event) {
 	w.events = append(w.events, e)
 }
 
-// other is another item in the same namespace and cluster.
+// other returns another item in the same namespace and cluster.
 func (w *env) other() *env {
 	out := &env{namespace: w.namespace, wire: w.wire, client: w.client, options: w.options}
 	out.owner = ownership.Owner{UID: types.UID(uuid.NewString()), Landscape: "landscape", Namespace: "items", Name: "other"}
@@ -72,7 +72,7 @@ func (w *env) other() *env {
 	return out
 }
 
-// connect makes a new client; wrap may be nil.
+// connect creates a new client. wrap may be nil.
 func (w *env) connect(wrap func(http.RoundTripper) http.RoundTripper) {
 	wrapped := w.wire.Wrap(rest.CopyConfig(cfg))
 	if wrap != nil {
@@ -81,7 +81,7 @@ func (w *env) connect(wrap func(http.RoundTripper) http.RoundTripper) {
 	w.client = newClient(wrapped)
 }
 
-// store keeps the inventory the way a provider status does: as JSON.
+// store stores the inventory as JSON, as a provider status does.
 func (w *env) store(inv apply.Inventory) {
 	data, err := json.Marshal(inv)
 	Expect(err).NotTo(HaveOccurred())
@@ -93,14 +93,14 @@ func (w *env) engine() *apply.Engine {
 	return apply.New(w.client, w.client.RESTMapper(), w.options)
 }
 
-// try applies and stores what comes out.
+// try applies and stores the resulting inventory.
 func (w *env) try(ctx context.Context, desired ...apply.Desired) (apply.Report, error) {
 	inv, report, err := w.engine().Apply(ctx, w.owner, desired, w.stored)
 	w.store(inv)
 	return report, err
 }
 
-// apply succeeds, in as many calls as are needed.
+// apply requires success. It may take any number of calls.
 func (w *env) apply(ctx context.Context, desired ...apply.Desired) apply.Report {
 	GinkgoHelper()
 	var report apply.Report
@@ -115,7 +115,7 @@ func (w *env) apply(ctx context.Context, desired ...apply.Desired) apply.Report 
 	return report
 }
 
-// delete succeeds, in as many calls as are needed.
+// delete requires success. It may take any number of calls.
 func (w *env) delete(ctx context.Context, groups ...apply.Group) apply.Report {
 	GinkgoHelper()
 	var report apply.Report
@@ -129,14 +129,14 @@ func (w *env) delete(ctx context.Context, groups ...apply.Group) apply.Report {
 	return report
 }
 
-// calls counts what f costs.
+// calls returns the calls that f makes.
 func (w *env) calls(f func()) faultnet.Counts {
 	before := w.wire.Snapshot()
 	f()
 	return w.wire.Snapshot().Since(before)
 }
 
-// reasons of the events so far.
+// reasons returns the reasons of the events so far.
 func (w *env) reasons() []string {
 	out := []string{}
 	for _, e := range w.events {
@@ -145,7 +145,7 @@ func (w *env) reasons() []string {
 	return out
 }
 
-// names of the inventory.
+// names returns the names in the inventory.
 func (w *env) names() []string {
 	out := []string{}
 	for _, e := range w.stored.Entries {
@@ -154,7 +154,7 @@ func (w *env) names() []string {
 	return out
 }
 
-// configMap is a desired ConfigMap.
+// configMap returns a desired ConfigMap.
 func (w *env) configMap(name string, pairs ...string) apply.Desired {
 	data := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -177,7 +177,7 @@ func (w *env) manifest(apiVersion, kind, name string, body map[string]any) apply
 	return apply.Desired{Object: &unstructured.Unstructured{Object: object}}
 }
 
-// foreign creates a ConfigMap of somebody else.
+// foreign creates a ConfigMap of another field manager.
 func (w *env) foreign(ctx context.Context, name string, pairs ...string) *unstructured.Unstructured {
 	GinkgoHelper()
 	obj := w.configMap(name, pairs...).Object
@@ -185,7 +185,7 @@ func (w *env) foreign(ctx context.Context, name string, pairs ...string) *unstru
 	return obj
 }
 
-// get reads a ConfigMap; nil: it does not exist.
+// get reads a ConfigMap. It returns nil if the ConfigMap does not exist.
 func (w *env) get(ctx context.Context, name string) *corev1.ConfigMap {
 	GinkgoHelper()
 	out := &corev1.ConfigMap{}
@@ -204,7 +204,7 @@ func (w *env) edit(ctx context.Context, name, patch string) {
 	Expect(direct.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("hand"))).To(Succeed())
 }
 
-// lookup is a watch on objects with an owner label that is never late: it reads, uncounted.
+// lookup is a watch on objects with an owner label that is never late, because it reads, uncounted.
 type lookup struct {
 	w   *env
 	ctx context.Context // of the spec

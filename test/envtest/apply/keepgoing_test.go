@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// written notes the names of what f writes, in order.
+// written returns the names of the objects that f writes, in order.
 func (w *env) written(f func()) []string {
 	out := []string{}
 	w.wire.Inject(func(req *http.Request) (*http.Response, error) {

@@ -21,8 +21,8 @@ import (
 
 var errKilled = errors.New("killed")
 
-// killer lets n writes through, and then nothing any more, as if the process had been killed. lost: the last
-// write is done, but its answer does not arrive.
+// killer lets n writes through and nothing after that, as if the process had been killed. If lost is set, the last
+// write takes effect but its response does not arrive.
 type killer struct {
 	next http.RoundTripper
 	lost bool
@@ -54,8 +54,8 @@ func (k *killer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// untilKilled runs f with an engine that dies after n writes, and throws away all that was not checkpointed. false:
-// the engine was through before that.
+// untilKilled runs f with an engine that is killed after n writes, and drops everything that was not checkpointed. It
+// returns false if the engine finished before that.
 func (w *env) untilKilled(n int, lost bool, f func(*apply.Engine) (apply.Inventory, apply.Report, error)) bool {
 	GinkgoHelper()
 	k := &killer{left: n, lost: lost}
@@ -72,7 +72,7 @@ func (w *env) untilKilled(n int, lost bool, f func(*apply.Engine) (apply.Invento
 	return false
 }
 
-// scene is what must come out whenever the engine is killed.
+// scene is the required result whenever the engine is killed.
 type scene struct {
 	before, after []string
 	run           func(ctx context.Context, w *env, e *apply.Engine) (apply.Inventory, apply.Report, error)
@@ -122,7 +122,7 @@ var _ = Describe("after a kill", func() {
 					if n == 0 {
 						Expect(killed).To(BeTrue(), "the scene must write")
 					}
-					// Whatever exists and is ours is in the inventory.
+					// Everything that exists and belongs to the item is in the inventory.
 					Expect(w.names()).To(ContainElements(w.ours(ctx)))
 					if s.rest != nil {
 						s.rest(ctx, w)
@@ -155,7 +155,7 @@ var _ = Describe("after a kill", func() {
 		w := newEnv(ctx)
 		w.apply(ctx, w.some("a")...)
 		Expect(direct.Delete(ctx, w.get(ctx, "a"))).To(Succeed())
-		// The first write finds out that the object is gone, the second one creates it.
+		// The first write finds that the object does not exist, and the second one creates it.
 		w.untilKilled(2, true, func(e *apply.Engine) (apply.Inventory, apply.Report, error) {
 			return e.Apply(ctx, w.owner, w.some("a"), w.stored)
 		})
@@ -165,7 +165,7 @@ var _ = Describe("after a kill", func() {
 	})
 })
 
-// ours are the names of the ConfigMaps that are labelled for the item.
+// ours returns the names of the ConfigMaps that are labelled for the item.
 func (w *env) ours(ctx context.Context) []string {
 	GinkgoHelper()
 	all := &corev1.ConfigMapList{}
@@ -178,7 +178,7 @@ func (w *env) ours(ctx context.Context) []string {
 }
 
 var _ = Describe("a deletion that is refused", func() {
-	// refuse is what a webhook that denies deletions does.
+	// refuse does what a webhook that denies deletions does.
 	refuse := func(w *env) {
 		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
 			faultnet.Refuse(http.StatusForbidden, metav1.StatusReasonForbidden)))

@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// forge makes an inventory that claims a ConfigMap, as somebody who may write the status of the item can.
+// forge creates an inventory that claims a ConfigMap, as a user can who may write the status of the item.
 func (w *env) forge(uid types.UID, name string, change func(*apply.Entry)) {
 	entry := apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: w.namespace, Name: name, UID: uid, Hash: "h", Key: "k"}
 	change(&entry)

@@ -20,7 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// application is one object of each stage, the last first. id makes the cluster-scoped names the world's own.
+// application returns one object of each stage, the last first. id makes the cluster-scoped names unique.
 func (w *env) application() []apply.Desired {
 	id := strings.ReplaceAll(w.namespace, "-", "")
 	inside := w.manifest(id+".example.org/v1", "Thing", "thing", nil)
@@ -44,7 +44,7 @@ func (w *env) application() []apply.Desired {
 	}
 }
 
-// sequence notes the kinds of writes in their order.
+// sequence returns the kinds of writes in order.
 func (w *env) sequence(verb string, f func()) []string {
 	out := []string{}
 	w.wire.Inject(func(req *http.Request) (*http.Response, error) {
@@ -63,7 +63,7 @@ var _ = Describe("the order", func() {
 		w := newEnv(ctx)
 		w.options.Concurrency = 1
 		all := w.application()
-		// A definition that is not established stops everything behind it.
+		// A definition that is not established blocks everything after it.
 		report, err := w.try(ctx, all...)
 		Expect(err).NotTo(HaveOccurred())
 		if !report.Done() {

@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// plan plans, and makes sure that nothing is written.
+// plan plans and requires that nothing is written.
 func (w *env) plan(ctx context.Context, desired ...apply.Desired) (apply.Plan, error) {
 	GinkgoHelper()
 	w.wire.Inject(func(req *http.Request) (*http.Response, error) {

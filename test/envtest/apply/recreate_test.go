@@ -31,7 +31,7 @@ func (w *env) job(image string) apply.Desired {
 	}}}})
 }
 
-// waits tries once, and must have to wait.
+// waits tries once and requires that the engine waits.
 func (w *env) waits(ctx context.Context, reason string, desired ...apply.Desired) {
 	GinkgoHelper()
 	report, err := w.try(ctx, desired...)

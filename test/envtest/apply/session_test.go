@@ -14,10 +14,10 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// session begins with what is stored.
+// session begins with the stored inventory.
 func (w *env) session() *apply.Session { return w.engine().Session(w.owner, w.stored) }
 
-// in claims and applies waves one after the other, each in one go, and stores what comes out.
+// in claims and applies waves one after the other, each as a whole, and stores the resulting inventory.
 func (w *env) in(ctx context.Context, waves ...[]apply.Desired) []apply.Outcome {
 	GinkgoHelper()
 	s := w.session()

@@ -19,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// sharing makes two items that may share ConfigMaps, and have one strategy.
+// sharing returns two items that may share ConfigMaps and have the same strategy.
 func sharing(ctx context.Context, strategy apply.Strategy) (first, second *env) {
 	first = newEnv(ctx)
 	first.options.SharedKinds = []schema.GroupKind{{Kind: "ConfigMap"}}

@@ -16,7 +16,7 @@ import (
 )
 
 var _ = Describe("the strategy", func() {
-	// The object has both, hand adds more, the manifest comes with a new value and without old.
+	// The object has both, the user adds more, and the manifest has a new value and no old one.
 	for strategy, want := range map[apply.Strategy]map[string]string{
 		apply.Apply:          {"key": "new", "hand": "theirs", "added": "yes"},
 		apply.Update:         {"key": "new", "added": "yes"},

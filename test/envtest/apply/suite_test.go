@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apply_test proves package apply on a real API server, counting every request.
+// Package apply_test tests package apply with a real API server and counts every request.
 package apply_test
 
 import (

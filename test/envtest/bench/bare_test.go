@@ -17,13 +17,12 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/mock"
 )
 
-// bare is the loop that one would write by hand: it reads from the cache
-// and does the writes of a job, guarded by the resourceVersion, with the
-// condition of the mock deployer, because the API server takes longer for more. It knows
-// nothing of hooks, errors, timeouts, conflicts, aborts or restarts.
+// bare is a loop as one would write it by hand: it reads from the cache and makes the writes of a job, guarded by the
+// resourceVersion, with the condition of the mock deployer, because the API server takes longer for more. It does not
+// handle hooks, errors, timeouts, conflicts, aborts or restarts.
 type bare struct {
 	client client.Client
-	done   sync.Map // jobs that were finished, so that a stale cache does not start them again
+	done   sync.Map // finished jobs, so that a stale cache does not start them again
 }
 
 // add registers the loop.

@@ -43,7 +43,7 @@ func newHandled() *estate {
 	return e
 }
 
-// estateHandler wants a ConfigMap for each value, and tells how many there are.
+// estateHandler returns a ConfigMap for each value, and their number as status.
 func estateHandler(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	spec, err := declarative.Config[estateSpec](req)
 	if err != nil {
@@ -61,8 +61,9 @@ func plot(name, value string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"value": value}}
 }
 
-// newUnhandled is the loop that somebody would write by hand, with the requests of the library: it notes what it is about
-// to make, applies what it did not apply yet, and writes the outcome. It knows nothing of inventories, drift, deletion or errors.
+// newUnhandled returns a loop as one would write it by hand, with the requests of the library: it stores what it is
+// about to create, applies what it did not apply yet, and writes the outcome. It does not handle inventories, drift,
+// deletion or errors.
 func newUnhandled() *estate {
 	e := &estate{name: "bare", target: &faultnet.Counter{}, own: &faultnet.Counter{}}
 	e.add = func(mgr ctrl.Manager, e *estate) error {
@@ -102,7 +103,7 @@ func (u *unhandled) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return ctrl.Result{}, u.end(ctx, di)
 }
 
-// apply applies the children that are not as they shall be, one after the other.
+// apply applies the children that differ from the desired state, one after the other.
 func (u *unhandled) apply(ctx context.Context, di *lsv1alpha1.DeployItem) error {
 	spec := estateSpec{}
 	if err := json.Unmarshal(di.Spec.Configuration.Raw, &spec); err != nil {
@@ -134,7 +135,7 @@ func (u *unhandled) apply(ctx context.Context, di *lsv1alpha1.DeployItem) error 
 	return nil
 }
 
-// note stores the names of the children before they are made.
+// note stores the names of the children before they are created.
 func (u *unhandled) note(ctx context.Context, di *lsv1alpha1.DeployItem, children []map[string]any) error {
 	raw, err := json.Marshal(map[string]any{"apiVersion": "example.org/v1", "kind": "Status", "children": children})
 	if err != nil {

@@ -37,7 +37,7 @@ const (
 	estateLimit = 20 * time.Minute // for all
 )
 
-// legs are what the items go through: everything is new, nothing changed, one child of each item changed.
+// legs are the steps that the items go through: everything is new, nothing changed, one child of each item changed.
 var legs = []string{"install", "no-op", "one of 5 changed"}
 
 // estate is a contender with a namespace full of items, each of which wants some ConfigMaps.
@@ -59,8 +59,8 @@ type estate struct {
 	failed   error
 }
 
-// BenchmarkDeclarative runs 1000 items of 5 ConfigMaps through one handler with 10 workers, and through a bare loop that
-// sends the same requests. They take turns after each 100 items, so that what else the machine does hits both.
+// BenchmarkDeclarative runs 1000 items of 5 ConfigMaps with one handler and 10 workers, and with a bare loop that sends
+// the same requests. They take turns after each 100 items, so that other load on the machine affects both.
 func BenchmarkDeclarative(b *testing.B) {
 	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	must(b, err)
@@ -76,7 +76,7 @@ func BenchmarkDeclarative(b *testing.B) {
 	tell(b, ours, theirs)
 }
 
-// compete gives each contender n items, and lets them take turns, each first as often as the other.
+// compete gives each contender n items and lets them take turns. Each of them is first equally often.
 func compete(b *testing.B, cp *controlplane.ControlPlane, n int, contenders ...*estate) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), estateLimit)
@@ -107,7 +107,7 @@ func compete(b *testing.B, cp *controlplane.ControlPlane, n int, contenders ...*
 	}
 }
 
-// settle makes the namespace with its Target and the items.
+// settle creates the namespace with its Target and the items.
 func (e *estate) settle(ctx context.Context, cp *controlplane.ControlPlane, n int) error {
 	if err := e.plant(ctx, 0); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (e *estate) settle(ctx context.Context, cp *controlplane.ControlPlane, n in
 	return e.each(ctx, func(ctx context.Context, key types.NamespacedName) error {
 		di := e.ls.Item(key.Namespace, key.Name, estateType, estateConfig(0))
 		di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
-		return e.ls.Create(ctx, di) // without a job nothing happens to it
+		return e.ls.Create(ctx, di) // nothing happens to it without a job
 	})
 }
 
@@ -144,7 +144,7 @@ func estateConfig(leg int) map[string]any {
 	return map[string]any{"apiVersion": "example.org/v1", "kind": "Estate", "values": values}
 }
 
-// run is one turn of a leg: the jobs of some items, from the first that is handed out to the last that is finished.
+// run is one turn of a leg: the jobs of some items, from the first that is handed out to the last that finishes.
 func (e *estate) run(ctx context.Context, leg int, items []types.NamespacedName) error {
 	batch := field{client: e.client, ls: e.ls, namespace: e.namespace, items: items}
 	if leg == 2 {
@@ -172,7 +172,7 @@ func (e *estate) run(ctx context.Context, leg int, items []types.NamespacedName)
 // jobOf names the job of an item in a leg.
 func jobOf(item string, leg int) string { return fmt.Sprintf("%s-in-leg-%d", item, leg) }
 
-// await returns when the jobs of some items are finished.
+// await returns when the jobs of the items have finished.
 func (e *estate) await(ctx context.Context, leg int, items []types.NamespacedName) error {
 	for {
 		e.mu.Lock()
@@ -253,7 +253,7 @@ type contenderFunc func(mgr ctrl.Manager) error
 
 func (f contenderFunc) add(mgr ctrl.Manager) error { return f(mgr) }
 
-// tell prints the table and hands the numbers to the benchmark.
+// tell prints the table and reports the numbers to the benchmark.
 func tell(b *testing.B, ours, theirs *estate) {
 	b.Helper()
 	var text strings.Builder

@@ -59,7 +59,7 @@ func (r *result) perJob() float64 { return float64(r.calls) / float64(r.jobs) }
 
 func (r *result) cpuPerJob() float64 { return r.cpu.Seconds() * 1000 / float64(r.jobs) }
 
-// lane is one contender with what it took so far.
+// lane is one contender with its results so far.
 type lane struct {
 	contender
 	sum result
@@ -71,8 +71,8 @@ type size struct {
 	waves int // jobs per item
 }
 
-// BenchmarkJobs runs 500 items × 3 jobs, and the first jobs of 3000 and of 10 000 items, through the
-// library and through the bare loop. They take turns of a second, so that what else the machine does affects both.
+// BenchmarkJobs runs 500 items × 3 jobs, and the first jobs of 3000 and of 10 000 items, with the library and with the
+// bare loop. They take turns of one second, so that other load on the machine affects both.
 func BenchmarkJobs(b *testing.B) {
 	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	if err != nil {
@@ -84,7 +84,7 @@ func BenchmarkJobs(b *testing.B) {
 		}
 	})
 	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())                                                          // watches that end with their manager are no news
+	klog.SetLogger(logr.Discard())                                                          // watches that end with their manager are expected
 	race(b, cp.Config, size{50, 3}, &lane{contender: library{}}, &lane{contender: &bare{}}) // warms the API server up
 	for _, size := range []size{{500, 3}, {3000, 1}, {10_000, 1}} {
 		b.Run(fmt.Sprintf("items=%d", size.items), func(b *testing.B) {
@@ -115,8 +115,9 @@ func report(b *testing.B, size size, ours, theirs *result) {
 	b.ReportMetric(ours.perSecond()/theirs.perSecond(), "ratio")
 }
 
-// race gives each lane its items in a namespace of its own and lets the lanes work off wave after wave of jobs, in turn.
-// Jobs are handed out before a contender starts. Only its own work is measured, from its start to the last finished job.
+// race gives each lane its items in a namespace of its own and lets the lanes process wave after wave of jobs, in turn.
+// Jobs are handed out before a contender starts. Only its own work is measured, from its start to the last finished
+// job.
 func race(b *testing.B, cfg *rest.Config, size size, lanes ...*lane) {
 	b.Helper()
 	scheme, err := landscapertest.Scheme()
@@ -174,7 +175,7 @@ type field struct {
 	items     []types.NamespacedName
 }
 
-// plant makes the namespace, the Context and the items.
+// plant creates the namespace, the Context and the items.
 func (f *field) plant(ctx context.Context, n int) error {
 	ns := &corev1.Namespace{}
 	ns.GenerateName = "bench-"
@@ -193,7 +194,7 @@ func (f *field) plant(ctx context.Context, n int) error {
 	})
 }
 
-// each does something to all items, ten at a time.
+// each calls do for all items, ten at a time.
 func (f *field) each(ctx context.Context, do func(context.Context, types.NamespacedName) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(10)
@@ -203,7 +204,7 @@ func (f *field) each(ctx context.Context, do func(context.Context, types.Namespa
 	return group.Wait()
 }
 
-// wave hands out one job per item. The contender does not run yet.
+// wave hands out one job per item. The contender is not running yet.
 func (f *field) wave(ctx context.Context, cfg *rest.Config, c contender) (*wave, error) {
 	if err := f.each(ctx, func(ctx context.Context, key types.NamespacedName) error {
 		_, err := f.ls.Trigger(ctx, key)

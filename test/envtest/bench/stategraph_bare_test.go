@@ -24,9 +24,9 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// graphBare is the loop that somebody would write by hand for this one graph: wave by wave it notes in the status what
-// it is about to write, and then sends the objects of the wave at once. It looks at nothing, remembers
-// nothing, and knows no readiness, no errors and no removal.
+// graphBare is a loop as one would write it by hand for this one graph: wave by wave it stores in the status what it is
+// about to write, and then sends the objects of the wave concurrently. It reads nothing, remembers nothing, and does
+// not handle readiness, errors and removal.
 type graphBare struct {
 	bare
 

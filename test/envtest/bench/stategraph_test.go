@@ -31,7 +31,7 @@ import (
 
 const graphType lsv1alpha1.DeployItemType = "bench.deployerkit.dev/graph"
 
-// graphWaves are the components of the graph, each of which requires all of the wave before.
+// graphWaves are the components of the graph by wave. Each requires all components of the previous wave.
 var graphWaves = [][]string{{"base"}, {"left", "middle", "right"}, {"one", "two", "three"}, {"red", "green", "blue"}}
 
 // graphNodes is how many there are.
@@ -86,8 +86,8 @@ func graphObject(item *lsv1alpha1.DeployItem, component string) *corev1.ConfigMa
 	}
 }
 
-// BenchmarkStateGraph runs 500 items of a graph of 10 components through the library, and through a bare loop that sends
-// the same calls: first everything is new, then nothing is to be done. They take turns, twice.
+// BenchmarkStateGraph runs 500 items of a graph of 10 components with the library, and with a bare loop that sends the
+// same calls: first everything is new, then there is nothing to do. They take turns, twice.
 func BenchmarkStateGraph(b *testing.B) {
 	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	if err != nil {
@@ -191,7 +191,7 @@ func newGraphField(ctx context.Context, cp *controlplane.ControlPlane, n int) (*
 	})
 }
 
-// check tells whether all items succeeded and have their objects.
+// check returns an error unless all items succeeded and have their objects.
 func (f *field) check(ctx context.Context) error {
 	objects, list := &corev1.ConfigMapList{}, &lsv1alpha1.DeployItemList{}
 	if err := f.client.List(ctx, objects, client.InNamespace(f.namespace)); err != nil {

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// turn is how long one contender works before the other one does.
+	// turn is how long one contender works before the other one continues.
 	turn = time.Second
-	// waveTimeout bounds a wave of jobs.
+	// waveTimeout limits a wave of jobs.
 	waveTimeout = 20 * time.Minute
 )
 
@@ -111,7 +111,7 @@ func (w *wave) whole(ctx context.Context) (result, error) {
 	return w.result(), nil
 }
 
-// result is what the wave took, without the time in which it was held back.
+// result returns the result of the wave, without the time in which it was held back.
 func (w *wave) result() result {
 	calls := w.counter.Snapshot()
 	for r := range calls {

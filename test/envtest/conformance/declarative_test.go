@@ -19,7 +19,7 @@ import (
 func note(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	config, err := declarative.Config[struct {
 		Text string `json:"text"`
-		Mode string `json:"mode"` // "asking": it is ready when somebody says so in the ConfigMap
+		Mode string `json:"mode"` // "asking": it is ready when the ConfigMap says so
 	}](req)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func declarativeDeployer() conformance.Subject {
 	}
 }
 
-// declarativeExceptions are where declarative deployers cannot rest.
+// declarativeExceptions returns the checks that require items at rest, which declarative deployers do not have.
 func declarativeExceptions() []conformance.Exception {
 	var all []conformance.Exception
 	for _, check := range []string{"finished-rests", "abort-late", "restart-rests"} {

@@ -70,25 +70,25 @@ func configMap(key types.NamespacedName) any {
 	}
 }
 
-// sayReady puts what slow items of several subjects wait for into their ConfigMap.
+// sayReady writes to the ConfigMap what slow items of several subjects wait for.
 func sayReady(ctx context.Context, c client.Client, key types.NamespacedName) error {
 	cm := &corev1.ConfigMap{}
 	cm.Namespace, cm.Name = key.Namespace, key.Name
 	return c.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"ready":"true"}}`)))
 }
 
-// configMapStands tells whether there is a ConfigMap named like the item.
+// configMapStands reports whether there is a ConfigMap with the name of the item.
 func configMapStands(ctx context.Context, c client.Client, key types.NamespacedName) (bool, error) {
 	return stands(ctx, c, &corev1.ConfigMap{}, key.Namespace, key.Name)
 }
 
-// stands tells whether an object exists.
+// stands reports whether an object exists.
 func stands(ctx context.Context, c client.Client, object client.Object, namespace, name string) (bool, error) {
 	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, object)
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// clusterTarget is the content of a Target that is the cluster of the items itself.
+// clusterTarget returns the content of a Target for the cluster of the items itself.
 func clusterTarget(cfg *rest.Config) (lsv1alpha1.TargetSpec, error) {
 	file := clientcmdapi.NewConfig()
 	file.Clusters["c"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}

@@ -22,7 +22,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployers/mock"
 )
 
-// labels are those of the Targets that the subjects with selectors take, and of those that they don't.
+// The labels of the Targets that the subjects with selectors accept, and of those that they do not.
 var (
 	ourTargets   = map[string]string{"environment": "conformance"}
 	otherTargets = map[string]string{"environment": "other"}
@@ -79,7 +79,7 @@ func patchConfig(ctx context.Context, c client.Client, key types.NamespacedName,
 	return c.Patch(ctx, di, client.RawPatch(types.MergePatchType, body))
 }
 
-// exported tells whether the mock deployer has written the export of an item.
+// exported reports whether the mock deployer has written the export of an item.
 func exported(ctx context.Context, c client.Client, key types.NamespacedName) (bool, error) {
 	list := &corev1.SecretList{}
 	if err := c.List(ctx, list, client.InNamespace(key.Namespace)); err != nil && !apierrors.IsNotFound(err) {

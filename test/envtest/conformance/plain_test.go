@@ -40,8 +40,8 @@ type plainConfig struct {
 	Slow  bool   `json:"slow,omitempty"`
 }
 
-// plain is a deployer as somebody writes it in an hour, with controller-runtime alone: it deploys a ConfigMap. It works, and
-// it knows of the contract what a first look at Landscaper shows.
+// plain is a simple deployer written with controller-runtime alone: it deploys a ConfigMap. It works, and implements
+// only the part of the contract that is obvious from Landscaper.
 type plain struct{ client client.Client }
 
 func (d *plain) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -147,26 +147,26 @@ var _ = Describe("a deployer that knows little of the contract", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report.WriteTable(GinkgoWriter)).To(Succeed())
 		Expect(report.Failed(contract.RevisionJobID)).To(ConsistOf(
-			"pickup",            // [C5, C7, L27, L28] it writes at the end only
-			"deployer",          // [C11] it does not say who it is
-			"next-job",          // [C3, L27] the second run is not begun, only ended
+			"pickup",            // [C5, C7, L27, L28] it only writes at the end
+			"deployer",          // [C11] it does not write its identity
+			"next-job",          // [C3, L27] the second run is only ended
 			"spec-waits",        // [C3, C8] it does not observe the generation
 			"invalid-code",      // [C10] its error has no code
 			"error-length",      // [C10] nor an end
-			"recovers",          // [C7, C10] its error stays for ever
-			"timeout",           // [C10] it has all the time in the world
+			"recovers",          // [C7, C10] its error is never removed
+			"timeout",           // [C10] it has no deadline
 			"delete-phases",     // [C9] a deletion is not shown
 			"deletion-waits",    // [C3, C13] it does not wait for Landscaper
 			"without-uninstall", // [C12] it always uninstalls
-			"abort-deletion",    // [C4, C6, L30, L35] it deletes whatever is asked
-			"abort",             // [C4, C6, L31] it does not listen
+			"abort-deletion",    // [C4, C6, L30, L35] it deletes whatever is requested
+			"abort",             // [C4, C6, L31] it ignores the abort
 			"abort-late",        // [C6, L30, Lx7]
 			"force-reconcile",   // [L32, Lx8]
 			"ignore",            // [C8] it does not know the annotation
 			"test-reconcile",    // [C15]
 			"changed",           // [C15, L27] as next-job
-			"other-target",      // [C2, L24, L25] it takes what it can get
-			"target-missing",    // [C2, Lx9] and does not miss a Target
+			"other-target",      // [C2, L24, L25] it accepts every Target
+			"target-missing",    // [C2, Lx9] and does not need a Target
 			"one-write",         // [C10] phase and jobIDFinished are two writes
 			"says-who",          // [C5, C11] as pickup and deployer, at every moment
 		), "%v", report.Err())

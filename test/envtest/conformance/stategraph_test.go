@@ -27,7 +27,7 @@ type site struct {
 }
 
 type siteConfig struct {
-	Mode string `json:"mode"` // "asking": the settings are ready when somebody says so in them
+	Mode string `json:"mode"` // "asking": the settings are ready when they say so
 }
 
 // siteGraph builds the graph.
@@ -39,7 +39,7 @@ func siteGraph() (*stategraph.Graph, error) {
 	})
 }
 
-// accountOf is the account of an item; that it is a Secret is known to the functions of the component alone.
+// accountOf returns the account of an item. Only the functions of the component know that it is a Secret.
 func accountOf(ctx context.Context) (client.Client, *corev1.Secret, error) {
 	node, err := stategraph.From(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func settings(ctx context.Context) (*corev1.ConfigMap, error) {
 	return cm, err
 }
 
-// answered tells whether settings that ask have their answer.
+// answered reports whether settings that ask have their answer.
 func answered(cm *corev1.ConfigMap) (stategraph.Readiness, error) {
 	return stategraph.ReadyIf(cm.Data["mode"] != "asking" || cm.Data["ready"] == "true", "nobody has said yet that it is ready"), nil
 }

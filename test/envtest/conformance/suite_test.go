@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance_test holds the deployers of this module to the contract, and the conformance suite to its word.
+// Package conformance_test checks the deployers of this module against the contract, and tests the conformance suite.
 package conformance_test
 
 import (

@@ -26,7 +26,7 @@ type cleaning struct {
 	calls int
 	seen  []int // children at each call
 	done  int   // calls that it takes
-	fails int   // calls that fail first
+	fails int   // number of calls that fail first
 }
 
 // Finalize implements declarative.Finalizer.

@@ -22,7 +22,7 @@ import (
 
 var phases = lsv1alpha1.DeployItemPhases
 
-// patience is how long anything may take on a slow machine.
+// patience is the time limit of everything on a slow machine.
 const patience = world.Patience
 
 // env is a world with a declarative deployer of its own. The children lie in its namespace.

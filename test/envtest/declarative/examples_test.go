@@ -34,7 +34,7 @@ import (
 // local is what the operator of the specs allows: the target is on this machine.
 var local = targets.Policy{AllowPrivateHosts: true}
 
-// demo is the namespace of the examples; a spec puts its own in its place.
+// demo is the namespace of the examples. A spec replaces it by its own.
 var demo = regexp.MustCompile(`\bdemo\b`)
 
 // run runs the deployer of an example, for the items of this world only.
@@ -46,7 +46,7 @@ func (w *env) run(args deployerlib.DeployerArgs) *env {
 	return w
 }
 
-// example deploys an example's item, and does not wait.
+// example deploys an example's item without waiting.
 func (w *env) example(ctx context.Context, name string) {
 	GinkgoHelper()
 	files, err := fs.Glob(examples.Items, "*/item.yaml")
@@ -75,7 +75,7 @@ func (w *env) finished(ctx context.Context, name string) *lsv1alpha1.DeployItem 
 	return di
 }
 
-// change changes the configuration of an item and hands out a job; it does not wait.
+// change changes the configuration of an item and hands out a job, without waiting.
 func (w *env) change(ctx context.Context, name string, config any) {
 	GinkgoHelper()
 	raw, err := json.Marshal(config)
@@ -88,7 +88,7 @@ func (w *env) change(ctx context.Context, name string, config any) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// object polls an object of the target into obj; false when it is not there.
+// object returns a function that reads an object of the target into obj. It returns false if the object does not exist.
 func (w *env) object(ctx context.Context, name string, obj client.Object) func(Gomega) bool {
 	return func(g Gomega) bool {
 		err := w.Client.Get(ctx, w.Key(name), obj)
@@ -99,7 +99,7 @@ func (w *env) object(ctx context.Context, name string, obj client.Object) func(G
 	}
 }
 
-// play plays the kubelet: the pods with a label get a phase, and are ready when they run.
+// play plays the kubelet: it sets the phase of the pods with a label, which are ready when they are running.
 func (w *env) play(ctx context.Context, phase corev1.PodPhase, label, value string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

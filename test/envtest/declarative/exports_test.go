@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// exports reads what an item exports; nil if it exports nothing.
+// exports returns a function that reads what an item exports, or nil if it exports nothing.
 func (w *env) exports(ctx context.Context, name string) func(Gomega) map[string]any {
 	return func(g Gomega) map[string]any {
 		secret := &corev1.Secret{}

@@ -56,7 +56,7 @@ func children(req *declarative.SyncRequest) ([]any, error) {
 	return out, nil
 }
 
-// counting is a handler of ConfigMaps whose status tells what it observes.
+// counting is a handler of ConfigMaps whose status is what it observes.
 func counting(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	wanted, err := children(req)
 	if err != nil {
@@ -100,7 +100,7 @@ func (h *watched) Sync(ctx context.Context, req *declarative.SyncRequest) (*decl
 	return h.Handler.Sync(ctx, req)
 }
 
-// first is the first call for an item, or nil if there was none.
+// first returns the first call for an item, or nil if there was none.
 func (h *watched) first(item string) *declarative.SyncRequest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +110,7 @@ func (h *watched) first(item string) *declarative.SyncRequest {
 	return h.calls[item][0]
 }
 
-// count is how often the handler was called for an item.
+// count returns how often the handler was called for an item.
 func (h *watched) count(item string) func() int {
 	return func() int {
 		h.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/declarative"
 )
 
-// password returns a Secret whose content is made once.
+// password returns a Secret whose content is created once.
 func password(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	secret, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", "secret")
 	if err != nil {

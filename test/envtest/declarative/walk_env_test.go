@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// squatter marks what others made under the name of a child.
+// squatter marks objects of others that have the name of a child.
 const squatter = "example.com/squatter"
 
 // createItem creates an item and asks for its first run.
@@ -111,15 +111,15 @@ func (w *walk) disturbChild(ctx context.Context, random *rand.Rand) error {
 	case 3:
 		child.SetLabels(nil)
 	case 4:
-		child.SetAnnotations(map[string]string{"example.com/noticed": "true"}) // the library's own go
+		child.SetAnnotations(map[string]string{"example.com/noticed": "true"}) // the library's own ones continue
 	default:
 		return ignoreRaces(w.Client.Delete(ctx, child, client.Preconditions{UID: new(child.GetUID())}))
 	}
 	return ignoreRaces(w.Client.Update(ctx, child, client.FieldOwner("kubectl-edit")))
 }
 
-// mayDisturb allows two disturbances of a child: the third one in a short time is a fight, and the deployer would wait with
-// putting it right, longer each time, beyond the end of the walk.
+// mayDisturb allows two disturbances of a child. The third one in a short time is a fight, and the deployer would delay
+// the correction, longer each time, beyond the end of the walk.
 func (w *walk) mayDisturb(child client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,14 +128,14 @@ func (w *walk) mayDisturb(child client.Object) bool {
 	return w.hurt[name] <= 2
 }
 
-// forgive allows disturbances anew: a deployer that starts has seen no fights.
+// forgive allows disturbances again, because a deployer that starts has seen no fights.
 func (w *walk) forgive() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.hurt)
 }
 
-// squat makes a ConfigMap under the name of a child, which may be wanted or not.
+// squat creates a ConfigMap with the name of a child, which may be desired or not.
 func (w *walk) squat(ctx context.Context, random *rand.Rand) error {
 	cm := &corev1.ConfigMap{Data: data{"key": "squatted"}}
 	cm.Namespace, cm.Name = w.Namespace, w.item(random)+"-child-"+string(rune('0'+random.IntN(walkNames)))
@@ -143,7 +143,7 @@ func (w *walk) squat(ctx context.Context, random *rand.Rand) error {
 	return ignoreRaces(w.Client.Create(ctx, cm, client.FieldOwner("squatter")))
 }
 
-// ignoreRaces is nil when somebody was faster.
+// ignoreRaces returns nil for errors that mean that another writer was faster.
 func ignoreRaces(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return nil
@@ -151,7 +151,7 @@ func ignoreRaces(err error) error {
 	return err
 }
 
-// isAsWanted polls whether each item has what it is configured for, and nothing is left of others.
+// isAsWanted requires that each item has what it is configured for, and nothing is left of others.
 func (w *walk) isAsWanted(ctx context.Context) func(Gomega) {
 	return func(g Gomega) {
 		all, err := w.contents(ctx)

@@ -39,7 +39,7 @@ var _ = Describe("random walks", func() {
 
 		steps, cancel := context.WithTimeout(ctx, walkTime)
 		defer cancel()
-		context.AfterFunc(steps, w.repair) // those who still wait for an item must not wait for ever
+		context.AfterFunc(steps, w.repair) // so that waits for an item can end
 		group := &errgroup.Group{}
 		w.actor(steps, group, 2*walkPace, w.editItem)
 		w.actor(steps, group, 2*walkPace, w.editItem)
@@ -69,7 +69,7 @@ var _ = Describe("random walks", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// walk is a world in which several actors do what comes to their mind.
+// walk is a world in which several actors perform random actions.
 type walk struct {
 	*env
 
@@ -81,7 +81,7 @@ type walk struct {
 	mu     sync.Mutex
 	wanted map[string]map[string]data // what the items are configured for; an item that is absent is deleted
 	busy   map[string]bool            // items that an actor works on
-	hurt   map[string]int             // how often each child was disturbed in the life of the deployer that runs
+	hurt   map[string]int             // how often each child was disturbed during the life of the running deployer
 	over   bool                       // the handler fails no more
 }
 
@@ -95,7 +95,7 @@ func newWalk(ctx context.Context) *walk {
 	}
 }
 
-// sync wants a ConfigMap, which is changed, and a Secret, which is made anew, for each entry of the configuration.
+// sync returns a ConfigMap, which is changed, and a Secret, which is recreated, for each entry of the configuration.
 func (w *walk) sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	if item := w.broken.Load(); item != nil && *item == req.Item.Name {
 		return nil, errors.New("out of order")
@@ -113,7 +113,7 @@ func (w *walk) sync(_ context.Context, req *declarative.SyncRequest) (*declarati
 	return response.Response()
 }
 
-// actor does something again and again until ctx ends. An error ends it, and is told by the group.
+// actor calls act repeatedly until ctx is done. An error ends it, and the group returns it.
 func (w *walk) actor(ctx context.Context, group *errgroup.Group, pace time.Duration, act func(context.Context, *rand.Rand) error) {
 	w.actors++
 	random := rand.New(rand.NewPCG(w.seed, w.actors)) //nolint:gosec // a failure must be repeatable
@@ -148,7 +148,8 @@ func (w *walk) configuration(random *rand.Rand) map[string]data {
 	return out
 }
 
-// editItem creates, changes or deletes an item that nobody works on, as Landscaper does: one job after the other.
+// editItem creates, changes or deletes an item that no other actor is using, as Landscaper does, with one job after the
+// other.
 func (w *walk) editItem(ctx context.Context, random *rand.Rand) error {
 	name, wanted, remove := w.item(random), w.configuration(random), random.IntN(5) == 0
 	w.mu.Lock()

@@ -29,7 +29,7 @@ type workload struct {
 	before  faultnet.Counts
 }
 
-// run deploys children of their kinds, and waits for peace.
+// run deploys children of their kinds, and waits until the deployer is idle.
 func run(ctx context.Context, w *env, children ...any) *workload {
 	GinkgoHelper()
 	l := &workload{env: w}
@@ -41,7 +41,7 @@ func run(ctx context.Context, w *env, children ...any) *workload {
 	return l
 }
 
-// wants changes what the handler returns, and waits for peace.
+// wants changes what the handler returns, and waits until the deployer is idle.
 func (l *workload) wants(ctx context.Context, children ...any) {
 	GinkgoHelper()
 	l.answer.Store(children)
@@ -56,7 +56,7 @@ func (l *workload) peace(ctx context.Context) {
 	l.before = l.Counter.Snapshot()
 }
 
-// quiet sees to it that another call of the handler finds nothing to do.
+// quiet requires that another call of the handler finds nothing to do.
 func (l *workload) quiet(ctx context.Context) {
 	GinkgoHelper()
 	l.Again(ctx, "item")
@@ -110,7 +110,7 @@ func merged(a, b object) object {
 	return out
 }
 
-// others is what another controller wants of the Deployment.
+// others returns what another controller sets in the Deployment.
 func others(container, pod object) object {
 	return object{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web"},

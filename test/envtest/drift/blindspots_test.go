@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
-// Each of these changes something that the item applied, and the key stays. docs/drift.md lists them.
+// Each of these changes a field that the item applied, and the key stays the same. docs/drift.md lists them.
 var _ = DescribeTable("blind spots: a change that is not seen",
 	func(ctx SpecContext, kind schema.GroupVersionKind, body string, change edit) {
 		l := newLab(cp.Config)

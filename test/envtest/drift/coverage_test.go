@@ -40,7 +40,7 @@ var _ = Describe("coverage", func() {
 		grant(ctx, "namespaced", "three", "list")
 		l := newLab(user)
 		var coverage watch.Coverage
-		// To watch without the right to is found a moment after the first list.
+		// A missing right to watch is detected shortly after the first list.
 		Eventually(func() []string {
 			coverage, err = l.w.Watch(ctx, configMaps, "one", "two", "three")
 			Expect(err).NotTo(HaveOccurred())
@@ -103,7 +103,7 @@ var _ = Describe("coverage", func() {
 		Expect(l.w.Stats()).To(Equal(watch.Stats{Watches: 3, Objects: l.w.Stats().Objects, Items: 1}))
 		l.stop()
 		Expect(l.w.Stats()).To(Equal(watch.Stats{Items: 1}))
-		// Some of those before belong to watchers that have just ended; the connections are shared by all.
+		// Some of the earlier ones belong to watchers that have just ended. All share the connections.
 		Eventually(runtime.NumGoroutine).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(BeNumerically("<=", before+2))
 	})
 })

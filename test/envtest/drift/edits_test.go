@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
-// Every edit is made on a fresh object. field, if given, is named in the event together with the manager.
+// Every edit is made on a new object. If field is set, the event names it together with the manager.
 var _ = DescribeTable("an edit of an owned field is one drift, and one write puts it right",
 	func(ctx SpecContext, kind schema.GroupVersionKind, body string, change edit, field string) {
 		l := newLab(cp.Config)
@@ -102,7 +102,7 @@ var _ = DescribeTable("a write that takes nothing from the item is no drift",
 		Expect(l.key(ctx, obj)).To(Equal(before))
 		Expect(l.drifted(ctx, kind)).To(BeEmpty())
 
-		// Nor does the item have to write: an apply of the same changes nothing.
+		// The item need not write either, because an apply of the same content changes nothing.
 		version := read(ctx, obj).GetResourceVersion()
 		Expect(l.run(ctx, m)[0].GetResourceVersion()).To(Equal(version))
 		Expect(l.drifted(ctx, kind)).To(BeEmpty())

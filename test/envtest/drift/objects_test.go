@@ -24,7 +24,7 @@ func remove(ctx context.Context, obj *object) {
 	Expect(c.Delete(ctx, obj.DeepCopy())).To(Succeed())
 }
 
-// recreate makes an object of the same name, with labels and managedFields as a backup would have them.
+// recreate creates an object of the same name, with labels and managedFields as a backup would have them.
 func recreate(ctx context.Context, obj *object) {
 	GinkgoHelper()
 	backup := read(ctx, obj)
@@ -130,8 +130,8 @@ var _ = Describe("many writes", func() {
 })
 
 var _ = Describe("an edit of the key of a list item", func() {
-	// The item's apply puts its own port back beside the edited one, and the server refuses two of one name. Taking over
-	// the fields of the manager that the event names lets the apply remove them.
+	// The item's apply adds its own port beside the edited one, and the server rejects two ports with one name. Taking
+	// over the fields of the manager that the event names lets the apply remove them.
 	It("is seen, and healed after its fields are taken over", func(ctx SpecContext) {
 		l := newLab(cp.Config)
 		m := manifest(service, serviceBody)

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// random makes trees and edits from Ginkgo's seed, so that a failure can be repeated.
+// random creates trees and edits from Ginkgo's seed, so that a failure can be repeated.
 type random struct{ *rand.Rand }
 
 func newRandom() random { return random{rand.New(rand.NewSource(GinkgoRandomSeed()))} }
@@ -37,7 +37,7 @@ func (r random) grow(into map[string]any, place string, depth int, places map[st
 	if depth > 1 {
 		child, isMap := into[name].(map[string]any)
 		if into[name] != nil && !isMap {
-			return // a leaf is there already
+			return // there already is a leaf
 		}
 		if !isMap {
 			child = map[string]any{}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package drift_test proves packages ownership and watch on a real API server: which writes of others are seen as
+// Package drift_test tests packages ownership and watch with a real API server: which writes of others are seen as
 // drift, and which are not.
 package drift_test
 

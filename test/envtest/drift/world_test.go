@@ -69,7 +69,7 @@ func newLab(config *rest.Config) *lab {
 	return l
 }
 
-// send applies a manifest as the item does and gives what to expect of it. obj becomes the answer.
+// send applies a manifest as the item does and returns the expected state. obj is replaced by the response.
 func (l *lab) send(ctx context.Context, obj *object) watch.Expected {
 	GinkgoHelper()
 	l.owner.Stamp(obj)
@@ -82,7 +82,7 @@ func (l *lab) send(ctx context.Context, obj *object) watch.Expected {
 	}
 }
 
-// run is what an item's run does: hold, watch, apply, expect. It returns what is stored.
+// run does the same as an item's run: hold, watch, apply, expect. It returns what is stored.
 func (l *lab) run(ctx context.Context, manifests ...*object) []*object {
 	GinkgoHelper()
 	l.w.Hold(l.owner.UID)
@@ -100,7 +100,7 @@ func (l *lab) run(ctx context.Context, manifests ...*object) []*object {
 	return stored
 }
 
-// settle returns once the watch has dealt with everything that was written to a kind before.
+// settle returns when the watch has processed everything that was written to a kind before.
 func (l *lab) settle(ctx context.Context, kind schema.GroupVersionKind) {
 	GinkgoHelper()
 	s := l.sentinel[kind]
@@ -119,7 +119,7 @@ func (l *lab) settle(ctx context.Context, kind schema.GroupVersionKind) {
 	}).WithContext(ctx).WithTimeout(eventuallyTimeout).WithPolling(poll).Should(Equal(s.GetResourceVersion()))
 }
 
-// drifted gives the events since the last call, after everything was dealt with.
+// drifted returns the events since the last call, after everything was processed.
 func (l *lab) drifted(ctx context.Context, kind schema.GroupVersionKind) []watch.Event {
 	GinkgoHelper()
 	l.settle(ctx, kind)
@@ -138,7 +138,7 @@ func applyAs(ctx context.Context, obj *object, manager string) {
 	Expect(c.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner(manager), client.ForceOwnership)).To(Succeed())
 }
 
-// edit is what somebody does to an object.
+// edit is a change of an object by another client.
 type edit func(ctx context.Context, obj *object)
 
 // hand is the field manager of edits.

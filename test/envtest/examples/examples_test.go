@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package examples_test applies the deploy items of the examples as users do: the files as they are.
+// Package examples_test applies the deploy items of the examples as users do, with unchanged files.
 package examples_test
 
 import (
@@ -42,7 +42,7 @@ import (
 const (
 	// namespace is that of the examples.
 	namespace = "demo"
-	// patience is twice the usual one, because all deployers work at the same time.
+	// patience is twice the usual one, because all deployers run at the same time.
 	patience = world.Patience
 )
 
@@ -167,8 +167,8 @@ const (
 	failed    = lsv1alpha1.DeployItemPhase(lsv1alpha1.PhaseStringFailed)
 )
 
-// start runs all deployers of the examples that are libraries; readme-deployer, echo and galera-deployer are programs
-// and have suites of their own. Pods become ready at once, but for those of Jobs.
+// start runs all deployers of the examples that are libraries. readme-deployer, echo and galera-deployer are programs
+// and have their own suites. Pods become ready immediately, except those of Jobs.
 func start(cp *controlplane.ControlPlane, cloud *disks.Cloud) {
 	GinkgoHelper()
 	local := targets.Policy{AllowPrivateHosts: true}

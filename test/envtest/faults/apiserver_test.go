@@ -120,7 +120,7 @@ var _ = Describe("an API server", func() {
 		close(release)
 		Consistently(func() int { return len(w.fake.Calls(key)) }, outage).Should(Equal(1))
 		Expect(cp.StartAPIServer()).To(Succeed())
-		// Its watches may take another half minute to come back: the outcome does not wait for them.
+		// Its watches may need another half minute to reconnect. The outcome does not wait for them.
 		Expect(w.finished(ctx, key).Status.Phase).To(Equal(phases.Succeeded))
 		Expect(w.fake.Calls(key)).To(HaveLen(1))
 	}, SpecTimeout(8*time.Minute))

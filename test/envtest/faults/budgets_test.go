@@ -22,8 +22,8 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// spent fails unless what came since a snapshot is exactly so many reads and
-// writes, now and a moment later.
+// spent fails unless the requests since a snapshot are exactly the given number of reads and writes, both now and
+// shortly afterwards.
 func (w *env) spent(before faultnet.Counts, reads, writes int) {
 	GinkgoHelper()
 	check := func(g Gomega) {
@@ -35,8 +35,8 @@ func (w *env) spent(before faultnet.Counts, reads, writes int) {
 	Consistently(check).Should(Succeed())
 }
 
-// bare creates an item as a user does, without the finalizer that newer
-// Landscapers put on it, and asks for its first run.
+// bare creates an item as a user does, without the finalizer that newer versions of Landscaper add, and requests its
+// first run.
 func (w *env) bare(ctx context.Context, revision contract.Revision, change ...func(*lsv1alpha1.DeployItem)) types.NamespacedName {
 	GinkgoHelper()
 	if !world.RevisionOf(revision).Jobs {

@@ -38,7 +38,7 @@ func strict(_ context.Context, in landscapertest.Input) error {
 // body is a configuration with more members.
 func body(members string) string { return strings.TrimSuffix(config, "}") + "," + members + "}" }
 
-// refused holds a finished item to a clear error: Failed, the code, one line that begins with the path.
+// refused requires a clear error of a finished item: Failed, the code, and one line that begins with the path.
 func refused(di *lsv1alpha1.DeployItem, path string) {
 	GinkgoHelper()
 	Expect(di.Status.Phase).To(Equal(phases.Failed))
@@ -118,7 +118,7 @@ var _ = Describe("a bad spec.config", func() {
 		Expect(w.Landscaper.Delete(within(ctx, patience), key)).To(Succeed())
 	}, SpecTimeout(5*time.Minute))
 
-	// What never reaches a deployer: the API server says no.
+	// These never reach a deployer, because the API server rejects them.
 	DescribeTable("is refused by the API server", func(ctx SpecContext, raw string) {
 		w := newEnv(ctx, contract.RevisionJobID)
 		cfg := rest.CopyConfig(cp.Config)

@@ -118,7 +118,7 @@ var _ = Describe("conflicts", func() {
 			key := w.deploy(ctx, fmt.Sprintf("item-%d", i))
 			storm.Go(func() {
 				for n := 0; windy.Err() == nil; n++ {
-					_ = w.Landscaper.Annotate(windy, key, map[string]string{"gust": fmt.Sprint(n)}) // the end of the storm is no fault
+					_ = w.Landscaper.Annotate(windy, key, map[string]string{"gust": fmt.Sprint(n)}) // an error at the end of the storm is expected
 				}
 			})
 			jobs = append(jobs, w.trigger(ctx, key))

@@ -104,7 +104,7 @@ func (w *env) calls(ctx context.Context, key types.NamespacedName, action contra
 	return call
 }
 
-// wake asks for a pass.
+// wake requests a reconcile.
 func (w *env) wake(key types.NamespacedName) { w.fake.Runtime().Trigger(key) }
 
 // within bounds a context until the spec ends.

@@ -16,8 +16,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// history watches every version of the items of a namespace and holds them to
-// what must never happen: a job that ends twice, or goes on after its end.
+// history watches every version of the items of a namespace and records violations: a job that ends twice, or continues
+// after its end.
 type history struct {
 	mu     sync.Mutex
 	last   map[string]lsv1alpha1.DeployItemStatus
@@ -25,7 +25,7 @@ type history struct {
 	faults []string
 }
 
-// watchHistory begins before anything happens and lasts until the spec ends.
+// watchHistory must be called before anything happens. It lasts until the spec ends.
 func (w *env) watchHistory() *history {
 	GinkgoHelper()
 	h := &history{last: map[string]lsv1alpha1.DeployItemStatus{}, ended: map[string]int{}}
@@ -77,7 +77,7 @@ func (h *history) add(e watch.Event) {
 	}
 }
 
-// once fails unless each of the jobs ended once and nothing else went wrong.
+// once fails unless each of the jobs ended once and there were no other violations.
 func (h *history) once(jobs ...string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

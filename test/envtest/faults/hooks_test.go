@@ -37,7 +37,7 @@ func (w *env) withHook(t extension.HookType, do script) *env {
 	return w
 }
 
-// othersGoOn deploys an item that has nothing wrong.
+// othersGoOn deploys an item without faults.
 func (w *env) othersGoOn(ctx context.Context) {
 	GinkgoHelper()
 	Expect(w.finished(ctx, w.deploy(ctx, "good")).Status.Phase).To(Equal(phases.Succeeded))
@@ -158,7 +158,7 @@ var _ = Describe("a bad hook", func() {
 		}).start()
 		w.finished(ctx, w.deploy(ctx, "bad"))
 		Eventually(n.Load).Should(BeNumerically(">=", 9))
-		// Nine at once, then after 100, 200, 400, 800 ms and so on.
+		// Nine immediately, then after 100, 200, 400, 800 ms and so on.
 		Consistently(n.Load, 1400*time.Millisecond).Should(BeNumerically("<=", 16))
 	}, SpecTimeout(5*time.Minute))
 
@@ -176,7 +176,7 @@ var _ = Describe("a bad hook", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// timedOut holds a finished item to the end by its deadline.
+// timedOut requires that a finished item ended by its deadline.
 func timedOut(di *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	Expect(di.Status.Phase).To(Equal(phases.Failed))
@@ -184,9 +184,8 @@ func timedOut(di *lsv1alpha1.DeployItem) {
 	oneLine(di.Status.LastError.Message)
 }
 
-// givenUp holds an item whose user code hangs to its end: Failed, the only
-// worker is free, nothing else runs for the item until the code returns, and
-// then a next job works.
+// givenUp requires the end of an item whose user code hangs: Failed, the only worker is free, nothing else runs for the
+// item until the code returns, and then the next job works.
 func (w *env) givenUp(ctx context.Context, key types.NamespacedName, release chan struct{}) {
 	GinkgoHelper()
 	const quarantined = "deployerkit_quarantined_items"

@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// storeStatus puts something into the status of an item, as nobody should.
+// storeStatus writes to the status of an item what a client should not write.
 func (w *env) storeStatus(ctx SpecContext, key types.NamespacedName, status map[string]any) {
 	GinkgoHelper()
 	raw, err := json.Marshal(map[string]any{"status": status})

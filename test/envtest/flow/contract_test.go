@@ -257,7 +257,7 @@ var _ = flow("the contract of a job", func(e *cluster) {
 	}
 })
 
-// envHasField tells whether the resource definition knows a field of spec.
+// envHasField reports whether the resource definition has a field in its spec.
 func envHasField(ctx context.Context, e *cluster, field string) bool {
 	GinkgoHelper()
 	for _, crd := range e.crds() {

@@ -86,7 +86,7 @@ var _ = flow("force-reconcile and deletion", func(e *cluster) {
 		w.succeeds("a")
 		w.markDeleted("a")
 		if e.jobs() {
-			w.stays("a") // Landscaper deletes in the order of dependencies: the job comes when it is the item's turn
+			w.stays("a") // Landscaper deletes in the order of dependencies, so the job comes when it is the item's turn
 			Expect(w.calls("a")).To(HaveLen(1))
 			w.job("a")
 		}

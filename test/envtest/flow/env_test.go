@@ -23,8 +23,8 @@ import (
 // landscaperManager is the field manager of everything that the specs write.
 const landscaperManager = "landscaper"
 
-// env is what one spec has to itself: a namespace with a Context, a deploy
-// item type, a deployer and the history of all items.
+// env is the environment of one spec: a namespace with a Context, a deploy item type, a deployer and the history of all
+// items.
 type env struct {
 	*cluster
 	ctx     context.Context

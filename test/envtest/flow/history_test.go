@@ -18,13 +18,13 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// history is every version of every item of a spec, as the API server stored them.
+// history has every version of every item of a spec, as the API server stored them.
 type history struct {
 	mu       sync.Mutex
 	versions map[string][]*lsv1alpha1.DeployItem
 }
 
-// record watches the namespace of a spec and, at the end of the spec, holds all versions to the rules.
+// record watches the namespace of a spec and, at the end of the spec, checks all versions against the rules.
 func (w *env) record() *history {
 	GinkgoHelper()
 	h := &history{versions: map[string][]*lsv1alpha1.DeployItem{}}
@@ -132,7 +132,7 @@ func (h *history) faults(r contract.Revision) []string {
 	return faults
 }
 
-// faultsOf are the rules that a version breaks, in the light of the one before it.
+// faultsOf returns the rules that a version violates, given the previous version.
 func faultsOf(r contract.Revision, previous, di *lsv1alpha1.DeployItem) []string {
 	var faults []string
 	rule := func(ok bool, text string) {
@@ -163,7 +163,7 @@ func faultsOf(r contract.Revision, previous, di *lsv1alpha1.DeployItem) []string
 	return faults
 }
 
-// deployersFields are the fields that anybody but Landscaper owns.
+// deployersFields returns the fields that managers other than Landscaper own.
 func deployersFields(di *lsv1alpha1.DeployItem) string {
 	var fields strings.Builder
 	for _, entry := range di.ManagedFields {

@@ -53,7 +53,7 @@ func once(script landscapertest.Script) landscapertest.Script {
 // errTrouble is an error that is tried again.
 var errTrouble = errors.New("trouble")
 
-// slowBackoff makes retries after errors come too late to be taken for anything else.
+// slowBackoff delays retries after errors so much that they cannot be mistaken for other reconciles.
 func slowBackoff(args *deployerlib.DeployerArgs) {
 	args.Backoff = deployerlib.Backoff{Min: time.Hour, Max: 2 * time.Hour}
 }

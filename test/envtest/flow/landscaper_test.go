@@ -25,7 +25,7 @@ var phases = lsv1alpha1.DeployItemPhases
 // mod changes an item before it is created or updated.
 type mod func(*lsv1alpha1.DeployItem)
 
-// create makes an item as an Execution does, without asking for anything yet.
+// create creates an item as an Execution does, without requesting a run.
 func (w *env) create(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := w.bare(name, append([]mod{asManaged, w.asOfRevision}, mods...)...)
@@ -33,7 +33,7 @@ func (w *env) create(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// bare is an item as a person writes it.
+// bare creates an item as a user writes it.
 func (w *env) bare(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	di := &lsv1alpha1.DeployItem{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name},
@@ -51,7 +51,7 @@ func asManaged(di *lsv1alpha1.DeployItem) {
 	di.Labels = map[string]string{lsv1alpha1.ExecutionManagedByLabel: "execution"}
 }
 
-// asOfRevision puts on what Landscapers of the job-ID revision put on.
+// asOfRevision adds what Landscaper with the job-ID revision adds.
 func (w *env) asOfRevision(di *lsv1alpha1.DeployItem) {
 	if w.jobs() {
 		metav1.SetMetaDataAnnotation(&di.ObjectMeta, lsv1alpha1.DeployerTypeAnnotation, string(w.typ))
@@ -66,7 +66,7 @@ func withOperation(op lsv1alpha1.Operation) mod {
 	return withAnnotation(lsv1alpha1.OperationAnnotation, string(op))
 }
 
-// withFinalizer puts on what newer Landscapers put on.
+// withFinalizer adds the finalizer that newer versions of Landscaper add.
 func withFinalizer(di *lsv1alpha1.DeployItem) {
 	di.Finalizers = append(di.Finalizers, lsv1alpha1.LandscaperFinalizer)
 }
@@ -111,8 +111,8 @@ func (w *env) operate(name string, op lsv1alpha1.Operation) {
 	Expect(w.ls.Operate(w.ctx, w.key(name), op)).To(Succeed())
 }
 
-// delete deletes an item as Landscaper does. Under the job-ID revision the job follows the timestamp, unless one still
-// runs: that goes on with the deletion.
+// delete deletes an item as Landscaper does. Under the job-ID revision the job follows the timestamp, unless one is
+// still running, which continues with the deletion.
 func (w *env) delete(name string) {
 	GinkgoHelper()
 	before := w.get(name)
@@ -167,8 +167,7 @@ func (w *env) patchStatus(name string, status map[string]any) {
 	Expect(w.client.Status().Patch(w.ctx, di, client.RawPatch("application/merge-patch+json", body))).To(Succeed())
 }
 
-// interrupt ends the job under the deployer, as Landscaper does: with job IDs on behalf of a user, with annotations
-// after a timeout.
+// interrupt ends the job as Landscaper does: with job IDs on behalf of a user, with annotations after a timeout.
 func (w *env) interrupt(name string) {
 	GinkgoHelper()
 	if w.jobs() {
@@ -204,7 +203,7 @@ func (w *env) succeeds(name string, mods ...mod) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// until waits until an item is as wanted.
+// until waits until ok returns true for an item.
 func (w *env) until(name string, ok func(*lsv1alpha1.DeployItem) bool) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}
@@ -216,7 +215,7 @@ func (w *env) until(name string, ok func(*lsv1alpha1.DeployItem) bool) *lsv1alph
 	return di
 }
 
-// stays holds that an item is not written any more.
+// stays requires that an item is not written any more.
 func (w *env) stays(name string) {
 	GinkgoHelper()
 	before := w.get(name)
@@ -225,7 +224,7 @@ func (w *env) stays(name string) {
 	}).WithContext(w.ctx).Should(Succeed())
 }
 
-// gone waits until an item is not there any more.
+// gone waits until an item does not exist any more.
 func (w *env) gone(name string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

@@ -20,14 +20,13 @@ var pause = withAnnotation(contract.PausedAnnotation, "true")
 
 func resume(di *lsv1alpha1.DeployItem) { delete(di.Annotations, contract.PausedAnnotation) }
 
-// showsPause tells whether the item says that something is held back.
+// showsPause reports whether the item shows that something is held back.
 func showsPause(di *lsv1alpha1.DeployItem) bool {
 	c := contract.GetCondition(di.Status.Conditions, contract.ConditionPaused)
 	return c != nil && c.Status == lsv1alpha1.ConditionTrue
 }
 
-// holds waits until the item shows the pause and stays as it is, with nothing
-// written since before but the condition.
+// holds waits until the item shows the pause and does not change, with only the condition written since before.
 func (w *env) holds(name string, before *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	di := w.until(name, showsPause)
@@ -47,7 +46,7 @@ func (w *env) holds(name string, before *lsv1alpha1.DeployItem) {
 	Expect(shown).To(Equal(1), "a pause costs one write")
 }
 
-// passesAfter does something that wakes an item at rest, and waits for its pass.
+// passesAfter calls do, which wakes an item at rest, and waits for its reconcile.
 func (w *env) passesAfter(do func()) {
 	GinkgoHelper()
 	before := w.count(extension.StartHook)

@@ -45,7 +45,7 @@ func (w *env) replicas(name string) string {
 	return cm.Data["replicas"]
 }
 
-// editByHand is what an operator does who scales down at night and forgets to scale up.
+// editByHand does what an operator does who scales down at night and forgets to scale up.
 func (w *env) editByHand(name string) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{}
@@ -62,7 +62,7 @@ func every(d time.Duration) extension.ReconcileExtensionHookSetup {
 		}))
 }
 
-// keepsItsJob holds that a finished job-ID item showed nothing but its finished job since forget.
+// keepsItsJob requires that a finished job-ID item showed only its finished job since forget.
 func (w *env) keepsItsJob(name string) {
 	GinkgoHelper()
 	versions := w.versions(name)

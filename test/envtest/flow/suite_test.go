@@ -36,10 +36,10 @@ type cluster struct {
 	cp       *controlplane.ControlPlane
 	scheme   *runtime.Scheme
 	watcher  client.WithWatch
-	client   client.Client // what Landscaper and people do
+	client   client.Client // used by Landscaper and users
 }
 
-// container is one group of specs, made anew for each revision.
+// container is one group of specs, created for each revision.
 type container struct {
 	title string
 	body  func(e *cluster)
@@ -61,7 +61,7 @@ var _ = Describe("the flow under the job-ID revision", Ordered, ContinueOnFailur
 	underRevision(&cluster{revision: contract.RevisionJobID, crds: controlplane.CRDs})
 })
 
-// underRevision makes all groups of specs for one revision.
+// underRevision creates all groups of specs for one revision.
 func underRevision(e *cluster) {
 	BeforeAll(func(ctx context.Context) {
 		e.cp = world.StartControlPlane(ctx, controlplane.Options{CRDs: e.crds()})
@@ -74,8 +74,8 @@ func underRevision(e *cluster) {
 	}
 }
 
-// awaitWatches waits until the API server serves watches: after its start the first events take a while, and a spec that
-// sees to it that nothing happens would see nothing.
+// awaitWatches waits until the API server serves watches. After its start the first events take a while, and a spec
+// that requires that nothing happens would see nothing.
 func (e *cluster) awaitWatches(ctx context.Context) {
 	GinkgoHelper()
 	events, err := e.watcher.Watch(ctx, &lsv1alpha1.DeployItemList{})

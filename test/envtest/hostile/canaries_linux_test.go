@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet/hostile"
 )
 
-// canaries are the values of Secrets that must show nowhere.
+// canaries are the values of Secrets that must not appear anywhere.
 var canaries = map[string]string{
 	"word":        "k4n4ry-wordsecret1",
 	"ampersands":  "k4n&4ry2&&amper&sands&",
@@ -31,10 +31,10 @@ var canaries = map[string]string{
 
 const pemLine = "MIIEowIBAAKCAQEAk4n4ryu1kZp0x9Qv5r7T2mYb8cHs6dFjGkLzXoNiEaWtRyPu"
 
-// window is how many letters and digits of a quoted canary make a leak; those of shorter ones count as a whole.
+// window is how many letters and digits of a quoted canary count as a leak. Shorter canaries count as a whole.
 const window = 16
 
-// detector finds canaries, and halves of them, in all quotings.
+// detector finds canaries, and halves of them, in all quotations.
 type detector struct {
 	parts map[string]string // what has leaked, by some of its letters and digits
 	sizes map[int]bool      // of the parts

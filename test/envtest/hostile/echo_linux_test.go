@@ -25,14 +25,14 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet/hostile"
 )
 
-// echoing is the namespace of items whose targets quote what they are sent.
+// echoing is the namespace of items whose targets quote their requests.
 const echoing = "echoing"
 
-// token is what the deployer shows to these targets, which quote it too.
+// token is the token that the deployer sends to these targets, which quote it too.
 const token = "k4n4ry12.of-the-token.UxYzMqvTsa"
 
-// echo starts a server that quotes Secrets in one way: those named "now-…" when they are written, and those named "later-…" when
-// the ConfigMap beside them is written, when a plan asks what a write would do, and when they are deleted.
+// echo starts a server that quotes Secrets in one way: those named "now-…" when they are written, and those named
+// "later-…" when the ConfigMap beside them is written, when a plan is computed, and when they are deleted.
 func echo(quote func(string) string) *hostile.Server {
 	GinkgoHelper()
 	now := func(r *http.Request) bool { return hostile.Writes(r) && strings.Contains(r.URL.Path, "/secrets/now-") }
@@ -132,7 +132,7 @@ var _ = Describe("a secret that targets quote", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// everyThird keeps the time short. With 12 canaries, all canaries and quotings are among them.
+// everyThird keeps the duration short. With 12 canaries, all canaries and quotations are included.
 func everyThird(items []*lsv1alpha1.DeployItem) (out []*lsv1alpha1.DeployItem) {
 	for i := range items {
 		if (i+i/12)%3 == 0 {
@@ -183,7 +183,8 @@ func awaitDenied(ctx context.Context, count int, kind func(name string) string) 
 	}).WithContext(ctx).WithTimeout(2 * patience).WithPolling(time.Second).Should(Succeed())
 }
 
-// outputs looks at all that a deployer shows but its log, and returns the leaks and how many texts it looked at.
+// outputs checks everything that a deployer outputs except its log, and returns the leaks and the number of checked
+// texts.
 func outputs(ctx context.Context, detect *detector, metrics string) (found []string, texts int) {
 	GinkgoHelper()
 	items := echoItems(ctx, Default)

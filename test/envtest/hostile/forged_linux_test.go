@@ -18,10 +18,10 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// forged is the namespace of items with a status that names objects of others.
+// forged is the namespace of items whose status names objects of others.
 const forged = "forged"
 
-// forge changes the provider status of an item as someone may who is allowed to write it.
+// forge changes the provider status of an item as a user can who may write it.
 func forge(ctx SpecContext, di *lsv1alpha1.DeployItem, change func(status map[string]json.RawMessage)) {
 	GinkgoHelper()
 	got, err := ls.Get(ctx, client.ObjectKeyFromObject(di))
@@ -57,7 +57,7 @@ func addToInventory(objects ...*corev1.ConfigMap) func(map[string]json.RawMessag
 	}
 }
 
-// asLandscapers names objects in a status like that of Landscaper's own manifest deployer.
+// asLandscapers names objects in a status with the format of Landscaper's own manifest deployer.
 func asLandscapers(objects ...*corev1.ConfigMap) func(map[string]json.RawMessage) {
 	return func(status map[string]json.RawMessage) {
 		delete(status, "inventory")
@@ -108,7 +108,7 @@ var _ = Describe("an item whose status names objects of others", func() {
 	}, SpecTimeout(5*patience))
 })
 
-// get returns a ConfigMap of the target; nil if there is none.
+// get returns a ConfigMap of the target, or nil if it does not exist.
 func get(ctx SpecContext, name string) *corev1.ConfigMap {
 	GinkgoHelper()
 	out := &corev1.ConfigMap{}

@@ -20,11 +20,11 @@ const succeeded = lsv1alpha1.PhaseStringSucceeded
 // quiet is the namespace of the control items.
 const quiet = "quiet"
 
-// stopwatch measures how long items wait: from the moment at which they get their job to the first write of the deployer.
+// stopwatch measures how long items wait: from the time at which they get their job to the first write of the deployer.
 //
-// Each item has a twin, which gets its job right after it: a control item of the mock deployer, whose process has
-// nothing else to do. The time that the twin waits is what the machine, the API server and this test take at that moment,
-// for instance because other suites run. It is allowed in addition.
+// Each item has a twin, which gets its job right after it: a control item of the mock deployer, whose process is
+// otherwise idle. The time that the twin waits is due to the machine, the API server and this test, for example because
+// other suites are running. It is allowed in addition.
 type stopwatch struct {
 	mu              sync.Mutex
 	handed, started map[types.NamespacedName]time.Time

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostile_test runs the manifest deployer as a process, as it is shipped, next to API servers that do it harm.
+// Package hostile_test runs the manifest deployer as a process, as it is released, with hostile API servers.
 package hostile_test
 
 import (

@@ -128,7 +128,7 @@ var _ = Describe("a deployer with hostile targets", func() {
 })
 
 // besideBusy lets one namespace create very many items, and another one an item from time to time until those of the
-// first one are on their target. It returns how many these are.
+// first one are on their target. It returns their number.
 func besideBusy(ctx context.Context, watch *stopwatch, busy *hostile.Server) (count int) {
 	GinkgoHelper()
 	var creators sync.WaitGroup
@@ -166,7 +166,7 @@ func unfinished(g Gomega, ctx context.Context, namespace string) (out []string) 
 	return out
 }
 
-// check holds that no item of a namespace waited too long.
+// check requires that no item of a namespace waited too long.
 func check(watch *stopwatch, namespace, beside string) {
 	GinkgoHelper()
 	report(fmt.Sprintf("items of %s that finished well", namespace), "all", "all %d", watch.finished(namespace)[succeeded])
@@ -175,7 +175,7 @@ func check(watch *stopwatch, namespace, beside string) {
 	Expect(excess).To(BeNumerically("<=", mostWait), "from hand-out to start, more than a control item takes")
 }
 
-// requests holds that no target was asked too often for one watch.
+// requests requires that no target got too many requests for one watch.
 func requests(servers map[string]*hostile.Server, time time.Duration) {
 	GinkgoHelper()
 	for _, name := range slices.Sorted(maps.Keys(servers)) {

@@ -95,7 +95,7 @@ func isWorking(ctx SpecContext, di *lsv1alpha1.DeployItem) {
 
 var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// peak is the most memory that a process has had, in bytes, as the kernel knows it.
+// peak returns the peak memory of a process in bytes, as the kernel reports it.
 func peak(session *gexec.Session) (int, error) {
 	pid := session.Command.Process.Pid
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -67,7 +67,7 @@ func (n *network) patch(ctx context.Context, value string) error {
 	return err
 }
 
-// stored is the value in truth.
+// stored returns the stored value.
 func (n *network) stored(ctx context.Context) string {
 	GinkgoHelper()
 	cm, err := n.healthy.Get(ctx, "a", metav1.GetOptions{})
@@ -122,15 +122,15 @@ var _ = Describe("the faults of the network, seen by client-go", Ordered, func()
 		network := faultnet.Start(t, faultnet.Scenario{Rules: []faultnet.Rule{
 			// The first three status writes meet a conflict.
 			{Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Times: 3, Fault: faultnet.Conflict()},
-			// The next one is stored, but the deployer does not learn it.
+			// The next one is stored, but the deployer does not get the response.
 			{Match: faultnet.Match{Verb: "patch", Resource: "deployitems", Subresource: "status"}, Nth: 4, Fault: faultnet.LostAnswer()},
-			// The watch of deploy items breaks, and the next one repeats itself.
+			// The watch of deploy items breaks, and the next one repeats its events.
 			{Match: faultnet.Match{Resource: "deployitems"}, Fault: faultnet.CutWatch(1)},
 			{Match: faultnet.Match{Resource: "deployitems"}, Nth: 2, Fault: faultnet.ReplayWatch(2)},
 		}})
 		landscapertest.StartManager(t, network.Wrap(cfg), args)
 
-		// What the test itself does goes past the network.
+		// The test itself does not use the network.
 		scheme, err := landscapertest.Scheme()
 		Expect(err).NotTo(HaveOccurred())
 		c, err := client.New(cfg, client.Options{Scheme: scheme})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kit_test runs the test kit against a real API server.
+// Package kit_test tests the test kit with a real API server.
 package kit_test
 
 import (

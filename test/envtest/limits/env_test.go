@@ -40,7 +40,7 @@ type env struct {
 func newEnv(t tb, cp *controlplane.ControlPlane) *env {
 	t.Helper()
 	return &env{tb: t, World: world.New(t.Context(), t, cp, world.Options{
-		Name: "limits", Patience: patience, Landscaper: landscapertest.LandscaperOptions{Poll: 200 * time.Millisecond}, // each look takes a mebibyte
+		Name: "limits", Patience: patience, Landscaper: landscapertest.LandscaperOptions{Poll: 200 * time.Millisecond}, // each read takes a mebibyte
 	})}
 }
 

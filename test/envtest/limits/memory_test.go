@@ -67,7 +67,7 @@ func peak(ctx context.Context) (stop func() int64) {
 	}
 }
 
-// finished creates n items whose job is finished, so that a deployer only holds them.
+// finished creates n items whose job has finished, so that a deployer only caches them.
 func (w *env) finished(n int) {
 	w.Helper()
 	group, ctx := errgroup.WithContext(w.Context())
@@ -87,7 +87,7 @@ func (w *env) finished(n int) {
 	must(w, group.Wait())
 }
 
-// held is how many bytes a deployer gives back for each of n items when it ends.
+// held returns how many bytes per item a deployer releases when it ends.
 func (w *env) held(n int) (perItem int64) {
 	w.Helper()
 	m := w.mocksWithCache()

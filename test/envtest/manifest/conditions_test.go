@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// limited is a kubeconfig of a user who may do these things with ConfigMaps of the namespace, and nothing else.
+// limited returns a kubeconfig of a user who may do only these things with ConfigMaps of the namespace.
 func (w *env) limited(ctx context.Context, verbs ...string) []byte {
 	GinkgoHelper()
 	world.Grant(ctx, cp.Config, w.Namespace, w.Namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs})

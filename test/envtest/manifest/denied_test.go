@@ -22,7 +22,7 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// deny refuses deletes as a webhook can: with any code, and a text. It returns how they are allowed again.
+// deny makes a webhook deny deletes with the given code and text. It returns a function that allows them again.
 func (w *env) deny(code int, reason string) (allow func()) {
 	body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d,"reason":%q,"message":"admission webhook \"guard.example.com\" denied the request: not on Fridays"}`, code, reason)
 	w.Counter.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "delete" },
@@ -35,7 +35,7 @@ func (w *env) deny(code int, reason string) (allow func()) {
 	return func() { w.Counter.Inject(nil) }
 }
 
-// denyByPolicy has the API server itself refuse deletes in the namespace.
+// denyByPolicy makes the API server itself deny deletes in the namespace.
 func (w *env) denyByPolicy(ctx context.Context) (allow func()) {
 	GinkgoHelper()
 	name := "no-deletes-" + w.Namespace
@@ -67,7 +67,7 @@ func (w *env) denyByPolicy(ctx context.Context) (allow func()) {
 	return allow
 }
 
-// denials are ways to say no, and what they say.
+// denials are ways to deny deletes, and their messages.
 var denials = map[string]func(context.Context, *env) (allow func()){
 	"a webhook without a code": func(_ context.Context, w *env) func() { return w.deny(http.StatusBadRequest, "") },
 	"a webhook that forbids":   func(_ context.Context, w *env) func() { return w.deny(http.StatusForbidden, "Forbidden") },
@@ -78,7 +78,7 @@ var denials = map[string]func(context.Context, *env) (allow func()){
 	"a webhook with a conflict": func(_ context.Context, w *env) func() { return w.deny(http.StatusConflict, "Conflict") },
 }
 
-// complains waits until the item says why it does not get on.
+// complains waits until the item says why it makes no progress.
 func (w *env) complains(ctx context.Context, name string) *lsv1alpha1.DeployItem {
 	GinkgoHelper()
 	di := &lsv1alpha1.DeployItem{}

@@ -96,7 +96,7 @@ var _ = Describe("drift", func() {
 			w.heals(ctx, name, "a")
 		}
 		Eventually(w.notes(ctx, "Drift")).WithTimeout(patience).Should(ContainElement(ContainSubstring(": gone")))
-		for _, name := range []string{"cm-0", "cm-1", "cm-2"} { // one by one: a run that is on its way heals what it finds without a word
+		for _, name := range []string{"cm-0", "cm-1", "cm-2"} { // one by one, because a run in progress heals what it finds without an event
 			uid := w.Read(ctx, name).UID
 			Expect(w.Client.Delete(ctx, w.Read(ctx, name))).To(Succeed())
 			Eventually(w.Data(ctx, name)).WithTimeout(patience).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(uid)))))
@@ -211,7 +211,7 @@ var _ = Describe("drift", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// fight changes a ConfigMap again whenever it was put right, until the spec ends.
+// fight changes a ConfigMap again whenever it was healed, until the spec ends.
 func (w *env) fight(ctx context.Context, name string) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -76,7 +76,7 @@ func (w *env) remove(ctx context.Context, name string) {
 	Expect(w.Landscaper.Delete(ctx, w.Key(name))).To(Succeed())
 }
 
-// theirs makes a ConfigMap that belongs to nobody.
+// theirs creates a ConfigMap that does not belong to an item.
 func (w *env) theirs(ctx context.Context, name string, data map[string]string) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Data: data}
@@ -94,7 +94,7 @@ func (w *env) release(ctx context.Context, name string) {
 	w.Edit(ctx, name, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
 }
 
-// exists tells whether the world's namespace has an object.
+// exists reports whether an object exists in the namespace of the world.
 func (w *env) exists(ctx context.Context, obj client.Object, name string) bool {
 	GinkgoHelper()
 	err := w.Client.Get(ctx, w.Key(name), obj)
@@ -111,7 +111,7 @@ func (w *env) item(ctx context.Context, name string) func(Gomega) *lsv1alpha1.De
 	}
 }
 
-// waiting is what an item waits for, "" for nothing.
+// waiting returns what an item waits for, or "" if it does not wait.
 func waiting(di *lsv1alpha1.DeployItem) string {
 	if condition := contract.GetCondition(di.Status.Conditions, contract.ConditionWaiting); condition != nil {
 		return condition.Message

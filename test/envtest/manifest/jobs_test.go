@@ -62,7 +62,8 @@ func (s *jobsSeen) add(di *lsv1alpha1.DeployItem) {
 	}
 }
 
-// endedOnce fails unless a job ended once. A job that deletes an item ends with the item, and may say so before.
+// endedOnce fails unless a job ended exactly once. A job that deletes an item ends with the item, and may report its
+// end before.
 func (s *jobsSeen) endedOnce(job string, deletes bool) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

@@ -22,14 +22,14 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// killer is the network of one process, to Landscaper's cluster and to its targets. It kills the process at a write.
+// killer is the network of one process to Landscaper's cluster and to its targets. It kills the process at a write.
 type killer struct {
 	*faultnet.Network
-	at     int  // the write that is the last; 0: never
-	before bool // not even that one takes effect
+	at     int  // number of the last write, or 0 for none
+	before bool // not even the last write takes effect
 }
 
-// newKiller makes one for the writes that only wants; nil: all. They count from Arm on.
+// newKiller returns a killer that counts the writes for which only returns true, or all if only is nil, from Arm on.
 func newKiller(at int, before bool, only func(faultnet.Request) bool) *killer {
 	GinkgoHelper()
 	rule := faultnet.Rule{Match: faultnet.Match{Verb: faultnet.WriteVerb, Where: only}, Nth: at}
@@ -58,10 +58,10 @@ func (w *env) process(k *killer) *landscapertest.Manager {
 
 // job is a job that a process is killed in.
 type job struct {
-	before []any // the manifests that are there already; nil: the item is new
-	after  []any // the manifests that the job brings; nil: it deletes the item
+	before []any // the existing manifests; if it is nil, the item is new
+	after  []any // the manifests of the job; if it is nil, the job deletes the item
 	gone   []string
-	// calledOff: after the kill the item is deleted, so that nobody brings the manifests again.
+	// calledOff is set if the item is deleted after the kill, so that no process deploys the manifests again.
 	calledOff bool
 }
 
@@ -97,8 +97,8 @@ func (j job) end(ctx context.Context, w *env) error {
 	return err
 }
 
-// run does the job with a process that a killer may kill, and with a fresh one after that. It checks the outcome and
-// returns how many writes the first one made.
+// run runs the job with a process that a killer may kill, and with a new one after that. It checks the result and
+// returns how many writes the first process made.
 func (j job) run(ctx context.Context, manifests func(*env) job, k *killer) int {
 	GinkgoHelper()
 	w := newEnv(ctx, contract.RevisionJobID)
@@ -138,7 +138,7 @@ func (j job) run(ctx context.Context, manifests func(*env) job, k *killer) int {
 	return k.writes()
 }
 
-// check looks for what must be there, and for everything else that carries the item's label.
+// check requires the expected objects, and that nothing else has the item's label.
 func (j job) check(ctx context.Context, w *env, item *lsv1alpha1.DeployItem) {
 	GinkgoHelper()
 	wanted := map[string]map[string]string{}
@@ -172,7 +172,7 @@ func (j job) names() []string {
 	return out
 }
 
-// foreign makes objects that the item has no business with.
+// foreign creates objects that the item must not touch.
 func (w *env) foreign(ctx context.Context) []*corev1.ConfigMap {
 	GinkgoHelper()
 	out := []*corev1.ConfigMap{}
@@ -188,7 +188,7 @@ func (w *env) foreign(ctx context.Context) []*corev1.ConfigMap {
 	return out
 }
 
-// The jobs. Each writes, creates or deletes five objects, and the update does all of that.
+// The jobs. Each writes, creates or deletes five objects, and the update does all of these.
 var killedJobs = map[string]func(*env) job{
 	"an install":                    func(w *env) job { return job{after: w.configMaps(5, "a")} },
 	"an install that is called off": func(w *env) job { return job{after: w.configMaps(5, "a"), calledOff: true} },
@@ -238,7 +238,7 @@ var _ = Describe("a process that is killed", func() {
 	}, SpecTimeout(8*time.Minute))
 })
 
-// inParallel calls f for each, some at a time.
+// inParallel calls f for each element, some at a time.
 func inParallel[T any](workers int, all []T, f func(T)) {
 	GinkgoHelper()
 	todo := make(chan T, len(all))

@@ -31,7 +31,7 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// canary is what must not show. Each input has its own end, so that a leak says where it comes from.
+// canary is a text that must not appear. Each input has its own suffix, so that a leak shows its origin.
 const canary = "k4n4ry!secret-"
 
 func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
@@ -54,7 +54,7 @@ func (l *logbook) text() string {
 	return l.lines.String()
 }
 
-// verbosity leaves nothing out but the bodies of requests, which client-go logs from 8 on.
+// verbosity logs everything except the bodies of requests, which client-go logs from 8 on.
 const verbosity = 7
 
 // loggingProcess starts the deployer with a log of its own.
@@ -66,7 +66,7 @@ func (w *env) loggingProcess(log *logbook) {
 	w.Manager = landscapertest.StartManager(GinkgoTB(), cp.Config, args, landscapertest.WithLog(logger))
 }
 
-// kubeconfig is one that works, with canaries where nobody needs to look; change may break it.
+// kubeconfig returns a valid kubeconfig, with canaries in parts that are not needed. change may invalidate it.
 func kubeconfig(name string, change func(*clientcmdapi.Config)) []byte {
 	GinkgoHelper()
 	config, err := clientcmd.Load(cp.Kubeconfig())
@@ -97,15 +97,15 @@ func (w *env) secretManifest(name string, fields map[string]any) map[string]any 
 	return out
 }
 
-// leaky is an item that carries canaries, and fails or waits in a way that could show them.
+// leaky is an item that contains canaries, and fails or waits in a way that could reveal them.
 type leaky struct {
-	target string // "": one that works
+	target string // "" for a valid one
 	config map[string]any
-	// says is in lastError, or in what the item waits for; empty: it succeeds.
+	// says is a part of lastError, or of what the item waits for. If it is empty, the item succeeds.
 	says string
 }
 
-// leakyItems have each a canary that ends with the item's name.
+// leakyItems returns items with one canary each, which ends with the item's name.
 func (w *env) leakyItems() map[string]leaky {
 	of := func(name string, fields map[string]any, more ...any) map[string]any {
 		return config(nil, append([]any{w.secretManifest(name, fields)}, more...)...)
@@ -193,7 +193,8 @@ func (w *env) arrives(ctx context.Context, name string, l leaky) {
 	}).WithTimeout(patience).Should(Succeed())
 }
 
-// public is all that people see who may not see the items' configuration and the Secrets: by where it is.
+// public returns everything that users can see who may not see the items' configuration and the Secrets, by its
+// location.
 func (w *env) public(ctx context.Context, log *logbook) map[string]string {
 	GinkgoHelper()
 	out := map[string]string{"log": log.text()}
@@ -230,8 +231,8 @@ func (w *env) public(ctx context.Context, log *logbook) map[string]string {
 	return out
 }
 
-// leaks are the places where a canary shows. What is done to an object before it is deleted has to be known
-// then, whatever the configuration says by then: it is in the provider status.
+// leaks returns the locations of canaries. What is done to an object before it is deleted must be known at that time,
+// whatever the configuration then is, so it is in the provider status.
 func leaks(texts map[string]string, names []string) []string {
 	out := []string{}
 	for where, text := range texts {

@@ -21,8 +21,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// trickling is the kubeconfig of a cluster that tells its kinds, and answers everything else with headers and then a byte
-// from time to time.
+// trickling returns the kubeconfig of a cluster that responds to discovery, and to everything else with headers and
+// then one byte from time to time.
 func trickling() []byte {
 	GinkgoHelper()
 	transport, err := rest.TransportFor(cp.Config)

@@ -21,7 +21,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// tunnel is the way to an API server: until it opens, it takes connections and does not answer.
+// tunnel forwards to an API server. Until it opens, it accepts connections and does not respond.
 type tunnel struct {
 	listener net.Listener
 	to       string
@@ -213,7 +213,7 @@ func (w *env) createOn(ctx context.Context, target, name string) {
 	})
 }
 
-// allAgain tells how long another job of each of the items takes.
+// allAgain returns how long another job of each of the items takes.
 func (w *env) allAgain(ctx context.Context, names []string) time.Duration {
 	GinkgoHelper()
 	start := time.Now()

@@ -62,8 +62,8 @@ func (w *env) writesTo(resource string) int {
 	return writes
 }
 
-// workload is the manifest of a Deployment with two Pods, which says nothing of what has a default, and some of it in
-// another form than it is stored in.
+// workload returns the manifest of a Deployment with two Pods that sets no field with a default, and some fields in a
+// form other than the stored one.
 func (w *env) workload(name string) map[string]any {
 	labels := map[string]any{"app": name}
 	return map[string]any{
@@ -92,7 +92,7 @@ func (w *env) exportOf(key, kind, name, path string) map[string]any {
 	return map[string]any{"key": key, "jsonPath": path, "fromResource": map[string]any{"apiVersion": "v1", "kind": kind, "namespace": w.Namespace, "name": name}}
 }
 
-// lag measures how long items take to succeed after something has happened.
+// lag measures how long items take to succeed after an event.
 func (w *env) lag(ctx context.Context, items []string, happened func(g Gomega, item string) bool) map[string]time.Duration {
 	GinkgoHelper()
 	began, took := map[string]time.Time{}, map[string]time.Duration{}

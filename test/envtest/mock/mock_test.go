@@ -44,7 +44,7 @@ type env struct {
 	revision contract.Revision
 }
 
-// start runs a mock deployer that serves the given Landscapers' items only.
+// start runs a mock deployer for the items of the given Landscaper only.
 func start(revision contract.Revision, controller *mockv1alpha1.Configuration) *env {
 	GinkgoHelper()
 	w := &env{requests: &faultnet.Counter{}, prefix: string(revision) + "-", revision: revision}

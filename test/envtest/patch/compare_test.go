@@ -63,12 +63,12 @@ func newTypedClient() client.Client {
 	return out
 }
 
-// situation is something that a controller wants of an object while others write to it.
+// situation is a change that a controller makes to an object while others write to it.
 type situation struct {
 	name string
-	// change is the wish, in typed Go, as most controllers say it.
+	// change is the change in typed Go, as most controllers express it.
 	change func(*typedApart)
-	// raw is the same wish for tools that work on the stored body.
+	// raw is the same change for tools that work on the stored body.
 	raw func(body map[string]any) error
 	// others is what another client writes after the controller read the object.
 	others func(body map[string]any)
@@ -201,8 +201,8 @@ func withApply(ctx context.Context, c client.Client, obj *typedApart, s situatio
 	return c.Status().Patch(ctx, obj, apply, client.FieldOwner("compare"), client.ForceOwnership)
 }
 
-// asKopf sends what the documentation of kopf says: functions run on the raw body, and their effect is a JSON patch with the
-// resourceVersion that they saw. They run again after a conflict.
+// asKopf sends what the documentation of kopf describes: functions run on the raw body, and their effect is a JSON
+// patch with the resourceVersion that they saw. They run again after a conflict.
 func asKopf(ctx context.Context, c client.Client, obj *typedApart, s situation, between func()) error {
 	for _, subresource := range []string{"", "status"} {
 		for {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package patch_test proves package patch on a real API server, counting every request.
+// Package patch_test tests package patch with a real API server and counts every request.
 package patch_test
 
 import (
@@ -29,7 +29,7 @@ func TestPatch(t *testing.T) {
 	world.Run(t, "patch")
 }
 
-// Two kinds that are the same but for the status: Apart has it as a subresource, Whole in the body.
+// Two kinds that differ only in the status: Apart has it as a subresource, Whole in the body.
 const (
 	apart = "Apart"
 	whole = "Whole"

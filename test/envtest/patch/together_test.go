@@ -135,7 +135,7 @@ var _ = Describe("several writers", func() {
 	}, SpecTimeout(8*time.Minute))
 })
 
-// round removes and adds the own finalizer, and sees after each write that nobody took it away.
+// round removes and adds its own finalizer, and checks after each write that other writers did not remove it.
 func round(ctx context.Context, c client.Client, obj *unstructured.Unstructured, name string) error {
 	for _, step := range []struct {
 		change patch.Func

@@ -136,7 +136,7 @@ type counting struct {
 func (c counting) Reconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	select {
 	case c.calls <- di.Status.Phase:
-	default: // the spec has seen enough
+	default: // the spec has the calls that it needs
 	}
 	return c.Container.Reconcile(ctx, lsCtx, di, target)
 }

@@ -29,7 +29,7 @@ const (
 	reviews      = "deployerkit:manifest-deployer-token-reviews"
 )
 
-// readAndWrite is what a target user needs for the kinds of its manifests.
+// readAndWrite lists the verbs that a target user needs for the kinds of its manifests.
 var readAndWrite = []string{"get", "list", "watch", "create", "patch", "delete"}
 
 var _ = Describe("manifest-deployer", func() {

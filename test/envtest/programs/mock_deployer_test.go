@@ -184,7 +184,7 @@ func events(ctx SpecContext, name string) ([]string, error) {
 	return notes, nil
 }
 
-// grant gives a user the roles of a file, but for those that are granted otherwise.
+// grant grants a user the roles of a file, except those that are granted otherwise.
 func grant(ctx SpecContext, path, user string, but ...string) {
 	GinkgoHelper()
 	for _, role := range roles(ctx, path) {

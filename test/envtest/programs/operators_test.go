@@ -38,7 +38,8 @@ const (
 var (
 	everyVerb = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 
-	// openMCPRights are those of a deployer in openMCP, on the cluster with the deploy items, which is also its host.
+	// openMCPRights are the rights of a deployer in openMCP, on the cluster with the deploy items, which is also its
+	// host.
 	openMCPRights = []rbacv1.PolicyRule{
 		allowed(lsGroup, everyVerb, "*"),
 		allowed("apiextensions.k8s.io", everyVerb, "customresourcedefinitions"),
@@ -151,8 +152,8 @@ func restricted(ctx context.Context, name string, rules ...rbacv1.PolicyRule) st
 	return writeKubeconfig(access)
 }
 
-// startWith starts the manifest deployer with an environment, exactly these arguments, and what lets several of them run
-// on this machine.
+// startWith starts the manifest deployer with an environment, exactly these arguments, and what allows several of them
+// to run on this machine.
 func startWith(env map[string]string, args ...string) *gexec.Session {
 	GinkgoHelper()
 	cmd := exec.Command(manifestProgram, slices.Concat(args, []string{"--metrics-bind-address=0", "--health-probe-bind-address=0", "--allow-private-hosts"})...) //nolint:gosec // built here

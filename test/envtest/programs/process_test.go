@@ -73,7 +73,7 @@ func deploy(ctx context.Context, ls *landscapertest.Landscaper, name, fields str
 	return client.ObjectKeyFromObject(di)
 }
 
-// leader is who holds the lease of the mock deployer; "" if nobody does.
+// leader returns the holder of the lease of the mock deployer, or "" if there is none.
 func leader(ctx context.Context, c client.Client, name string) string {
 	lease := &coordinationv1.Lease{}
 	if err := c.Get(ctx, types.NamespacedName{Namespace: ns, Name: name}, lease); err != nil || lease.Spec.HolderIdentity == nil {
@@ -103,7 +103,7 @@ func writeFile(content string) string {
 	return path
 }
 
-// freeAddress is one that nobody listens on.
+// freeAddress returns an address on which nothing listens.
 func freeAddress() string {
 	GinkgoHelper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's

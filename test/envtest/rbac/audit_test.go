@@ -15,16 +15,16 @@ import (
 type call struct {
 	Verb string
 	User struct{ Username string }
-	// ObjectRef is nil for what is no resource, such as discovery.
+	// ObjectRef is nil for requests that are not about a resource, such as discovery.
 	ObjectRef *struct{ Resource, Namespace, Name, APIGroup, Subresource string }
-	// Annotations have the authorizer's decision.
+	// Annotations contain the authorizer's decision.
 	Annotations map[string]string
 }
 
-// decision of the authorizer: "allow" or "forbid".
+// decision returns the decision of the authorizer: "allow" or "forbid".
 func (c *call) decision() string { return c.Annotations["authorization.k8s.io/decision"] }
 
-// right that the request needs.
+// right returns the right that the request needs.
 func (c *call) right() right {
 	r := right{Verb: c.Verb, Group: c.ObjectRef.APIGroup, Resource: c.ObjectRef.Resource, Name: c.ObjectRef.Name, Namespace: c.ObjectRef.Namespace}
 	if c.ObjectRef.Subresource != "" {
@@ -83,7 +83,7 @@ func unused(user string, rights []right) func(Gomega) []string {
 // right is one verb for one resource.
 type right struct{ Verb, Group, Resource, Namespace, Name string }
 
-// String is "patch deployitems/status.landscaper.gardener.cloud".
+// String returns the right in the form "patch deployitems/status.landscaper.gardener.cloud".
 func (r right) String() string {
 	text := r.Verb + " " + r.Resource
 	if r.Group != "" {
@@ -92,7 +92,7 @@ func (r right) String() string {
 	return text
 }
 
-// covers tells that the right is enough for a request. Without namespace or name it is for all of them.
+// covers reports whether the right is sufficient for a request. Without namespace or name it applies to all of them.
 func (r right) covers(needed right) bool {
 	return r.String() == needed.String() && (r.Namespace == "" || r.Namespace == needed.Namespace) && (r.Name == "" || r.Name == needed.Name)
 }

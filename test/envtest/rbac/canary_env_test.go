@@ -32,7 +32,7 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// canary is what must not show: every secret begins with it. Its end says where it comes from.
+// canary is the prefix of every secret, which must not appear. The rest of a secret shows its origin.
 const canary = "k4n4ry!secret-"
 
 // encodedCanary is how everything begins that is a secret in base64.
@@ -63,7 +63,7 @@ const verbosity = 7
 
 func everything() logr.Logger { return funcr.New(logbook.add, funcr.Options{Verbosity: verbosity}) }
 
-// secretive are the deployers that bring a Secret to a target: by the name of each, the configuration that asks for it.
+// secretive has, by the name of the deployer, the configuration for deployers that create a Secret in a target.
 var secretive = map[string]func(ns, name, password string) map[string]any{
 	"manifest": func(ns, name, password string) map[string]any {
 		meta := map[string]any{"namespace": ns, "name": name}
@@ -148,7 +148,8 @@ func (w *env) through(ctx context.Context, network *faultnet.Network, token stri
 	Expect(w.Client.Update(ctx, secret)).To(Succeed())
 }
 
-// public is all that people see who may see neither the items' configurations nor Secrets: by where it is.
+// public returns everything that users can see who may see neither the items' configurations nor Secrets, by its
+// location.
 func (w *env) public(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	out := map[string]string{"log": logbook.text()}
@@ -178,7 +179,7 @@ func (w *env) public(ctx context.Context) map[string]string {
 	return out
 }
 
-// leaks are the places where a canary shows, with what is around it.
+// leaks returns the locations of canaries, with their context.
 func leaks(texts map[string]string) []string {
 	out := []string{}
 	for where, text := range texts {

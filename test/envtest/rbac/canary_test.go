@@ -27,7 +27,7 @@ type victim struct {
 	config               func(password string) map[string]any
 }
 
-// common are the forms that are tried on all deployers; what they share is tried on one of them with all forms.
+// common are the forms that are tried with all deployers. All forms are tried with one of them.
 var common = []string{"json", "decoded", "conflict"}
 
 // victims are forms for all deployers.
@@ -134,7 +134,7 @@ func (w *env) network(victims []victim, password string, more ...faultnet.Rule) 
 	return faultnet.Start(GinkgoTB(), faultnet.Scenario{Seed: 7, Rules: append(rules, more...), Log: GinkgoLogr, AtLeast: len(victims)})
 }
 
-// bystanders are secrets that nobody needs: of registries, and in the Secret of a Target.
+// bystanders creates secrets that the deployers do not need: of registries, and in the Secret of a Target.
 func (w *env) bystanders(ctx context.Context) {
 	GinkgoHelper()
 	registry := &corev1.Secret{Type: corev1.SecretTypeDockerConfigJson, StringData: map[string]string{
@@ -148,7 +148,7 @@ func (w *env) bystanders(ctx context.Context) {
 	Expect(w.Client.Update(ctx, lsCtx)).To(Succeed())
 }
 
-// arrive waits until all items are as they should be; what failed for good is asked for again.
+// arrive waits until all items are as they should be. It requests another run of items that failed permanently.
 func (w *env) arrive(ctx context.Context, victims []victim) {
 	GinkgoHelper()
 	for _, v := range victims {
@@ -165,7 +165,7 @@ func (w *env) arrive(ctx context.Context, victims []victim) {
 	}
 }
 
-// leave waits until all items are gone; who has no job gets one.
+// leave waits until all items are deleted. It creates a job for those that have none.
 func (w *env) leave(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

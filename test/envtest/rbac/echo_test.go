@@ -18,12 +18,12 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// echo makes an answer of what was sent, and of the credentials it was sent with; without an answer, the request goes on.
+// echo creates a response from the request and its credentials. If it returns false, the request is sent.
 type echo func(body map[string]any, raw []byte, credentials string) (metav1.Status, bool)
 
 const denied = `admission webhook "echo.example.com" denied the request: `
 
-// forms are the ways in which others repeat what they are not to repeat.
+// forms are the ways in which others repeat what they should not repeat.
 var forms = map[string]echo{
 	"json": text(403, func(_ map[string]any, raw []byte) string { return denied + string(raw) }),
 	"go":   text(403, func(body map[string]any, _ []byte) string { return denied + fmt.Sprint(body) }),

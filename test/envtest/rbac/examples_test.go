@@ -88,7 +88,7 @@ var _ = DescribeTable("an example needs all of its rbac.yaml in both revisions, 
 	}, SpecTimeout(8*time.Minute)),
 )
 
-// life is a whole life of an item.
+// life is the complete life of an item.
 func (e *example) life(ctx context.Context, w *env, name string) {
 	GinkgoHelper()
 	By("install, and the same drift twice while it waits")
@@ -125,8 +125,8 @@ func withKind(config any) map[string]any {
 	return out
 }
 
-// misdirect edits the selectors of all Services by hand. Each time somebody else does it: edits of the same field by the same one
-// are a fight, and what is fought about is put right ever more slowly.
+// misdirect edits the selectors of all Services by hand, each time as another manager. Repeated edits of a field by the
+// same manager are a fight, and the deployer corrects them with a growing delay.
 func (w *env) misdirect(ctx context.Context, g Gomega) {
 	list := &corev1.ServiceList{}
 	g.Expect(w.Client.List(ctx, list, client.InNamespace(w.Namespace))).To(Succeed())
@@ -151,7 +151,7 @@ func (w *env) succeeds(ctx context.Context, name string) {
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(100 * time.Millisecond).Should(Succeed())
 }
 
-// work says that all workloads run, and answers requests for certificates.
+// work marks all workloads as running, and responds to requests for certificates.
 func (w *env) work(ctx context.Context, g Gomega) {
 	deployments, sets, secrets := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.SecretList{}
 	for _, list := range []client.ObjectList{deployments, sets, secrets} {

@@ -145,7 +145,7 @@ func (w *env) manifestLife(ctx context.Context, name string) {
 	later["manifests"] = append(later["manifests"].([]any), map[string]any{"manifest": w.configMap(name+"-foreign", "1"), "policy": "fallback"})
 	w.update(ctx, name, later)
 	Eventually(func(g Gomega) []string {
-		w.merge(ctx, name+"-later", fmt.Appendf(nil, `{"metadata": {"labels": {"touched": %q}}}`, rand.Text())) // so it looks again
+		w.merge(ctx, name+"-later", fmt.Appendf(nil, `{"metadata": {"labels": {"touched": %q}}}`, rand.Text())) // so that it reads again
 		return w.events(ctx, name)(g)
 	}).WithTimeout(patience).WithPolling(200 * time.Millisecond).Should(ContainElement(And(ContainSubstring("leaves it alone"), HaveSuffix("repeated:true"))))
 	w.edit(ctx, name+"-later", "v")

@@ -29,8 +29,9 @@ func mockConfig(more map[string]any) map[string]any {
 	return out
 }
 
-// foreign is a conflict when the end of a run is stored: somebody else changed the item, so the deployer reads it anew. A write that
-// begins a run would not do: after a conflict it gives up without a read.
+// foreign returns a conflict when the end of a run is stored, as if another client had changed the item, so that the
+// deployer reads it again. A write that begins a run would not work, because the deployer gives up after a conflict
+// without reading.
 func foreign() faultnet.Rule {
 	conflict := faultnet.Times(1, faultnet.Refuse(http.StatusConflict, metav1.StatusReasonConflict))
 	return faultnet.Rule{
@@ -49,7 +50,7 @@ func foreign() faultnet.Rule {
 	}
 }
 
-// older is an API server that does not send lists as a stream of events: it is asked for lists.
+// older returns an API server that does not send lists as a stream of events, so that the client requests lists.
 func older() faultnet.Rule {
 	refuse := faultnet.Refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 	return faultnet.Rule{Match: faultnet.Match{Verb: "watch"}, Times: faultnet.Always, Fault: faultnet.InPlace(

@@ -77,7 +77,7 @@ func (r *role) without(gone string) role {
 	return out
 }
 
-// grant gives the role to a user, under a name of the user's own: several specs have roles of one file.
+// grant grants the role to a user, under a name that contains the user, because several specs have roles of one file.
 func (w *env) grant(ctx context.Context, r role, user string) {
 	GinkgoHelper()
 	name := strings.ReplaceAll(user, ":", ".") + "." + strings.ReplaceAll(r.Metadata.Name, ":", ".")

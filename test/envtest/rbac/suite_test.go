@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rbac_test runs each deployer with the rights of the rbac.yaml that comes with it, and with no others. The API server keeps an
-// audit log, so a spec sees every request as the authorizer saw it: which were refused, and which rights nobody used. Another spec
-// looks for secrets in all that the deployers tell, while everything that can fail does so and repeats what was sent.
+// Package rbac_test runs each deployer with only the rights of the rbac.yaml that comes with it. The API server keeps
+// an audit log, so a spec sees every request as the authorizer saw it: which were refused, and which rights were not
+// used. Another spec searches for secrets in all outputs of the deployers, while everything that can fail fails and
+// repeats its input.
 package rbac_test
 
 import (
@@ -28,7 +29,7 @@ var (
 // audited is the group of the users whose requests are in the audit log. It has no rights.
 const audited = "deployers-of-the-specs"
 
-// auditPolicy keeps who wanted to do what, and nothing of what was sent.
+// auditPolicy logs who wanted to do what, and no content.
 const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
 "rules": [{"level": "Metadata", "userGroups": ["` + audited + `"]}, {"level": "None"}]}`
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scaffold_test takes the repositories that `deployerkit init` writes through what their users do with them.
+// Package scaffold_test uses the repositories that `deployerkit init` creates as their users do.
 package scaffold_test
 
 import (

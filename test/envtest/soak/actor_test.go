@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// actors is how many there are. Each works on one of its items at a time, and mostly waits for it.
+	// actors is the number of actors. Each handles one of its items at a time, and mostly waits for it.
 	actors = 24
 	// pace is the time between two steps of an actor.
 	pace = 300 * time.Millisecond
@@ -49,7 +49,7 @@ var operations = []operation{
 	{"delete", 8, (*actor).remove},
 }
 
-// ends are what can be done with an item whose job does not end by itself.
+// ends are the operations for an item whose job does not end by itself.
 var ends = []operation{
 	{"release", 3, (*actor).release},
 	{"interrupt the open job", 2, (*actor).interruptNow},
@@ -73,8 +73,8 @@ func pick(random *rand.Rand, from []operation) operation {
 	return from[0]
 }
 
-// play creates all items and then does what comes to the actor's mind, until trouble ends. At the end no job is left
-// that does not end by itself.
+// play creates all items and then performs random operations until trouble ends. At the end no job is left that does
+// not end by itself.
 func (a *actor) play(ctx, trouble context.Context) error {
 	for _, it := range a.items {
 		if err := a.do(ctx, operation{name: "create", act: (*actor).create}, it); err != nil {
@@ -140,7 +140,7 @@ func (a *actor) create(ctx context.Context, it *item) error {
 			di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
 		}
 		return a.Landscaper.Create(ctx, di)
-	}, apierrors.IsAlreadyExists) // by an attempt before, whose answer was lost
+	}, apierrors.IsAlreadyExists) // from an earlier attempt whose response was lost
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (a *actor) abort(ctx context.Context, it *item) error {
 	return a.abortNow(ctx, it)
 }
 
-// abortNow asks for the end of the job, and waits until nothing of that is left: it must not meet the next job. A job
+// abortNow requests an abort of the job, and waits until it is complete, so that it does not meet the next job. A job
 // that has not begun cannot be aborted.
 func (a *actor) abortNow(ctx context.Context, it *item) error {
 	it.calledOff = true
@@ -263,7 +263,7 @@ func (a *actor) remove(ctx context.Context, it *item) error {
 			return err
 		}
 	}
-	if it.want.timeout > 0 { // it would end the deletion, too, and nobody asks for another one
+	if it.want.timeout > 0 { // it would end the deletion too, and no other one would be requested
 		it.want.timeout = 0
 		if err := a.setTimeout(ctx, it); err != nil {
 			return err

@@ -17,16 +17,16 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// isOver tells that the last job of an item ended.
+// isOver reports whether the last job of an item ended.
 func isOver(di *lsv1alpha1.DeployItem) bool {
 	return di != nil && di.Status.JobID != "" && di.Status.JobID == di.Status.JobIDFinished && contract.IsFinal(di.Status.Phase)
 }
 
-// isGone tells that an item does not exist.
+// isGone reports whether an item does not exist.
 func isGone(di *lsv1alpha1.DeployItem) bool { return di == nil }
 
-// await waits until an item is as wanted; nil is an item that does not exist. It looks at the history, which costs
-// nothing but may be late, and asks the API server when that says yes.
+// await waits until ok returns true for an item. The item is nil if it does not exist. It polls the history, which is
+// cheap but may be late, and confirms the result with the API server.
 func (w *env) await(ctx context.Context, it *item, ok func(*lsv1alpha1.DeployItem) bool) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -52,7 +52,7 @@ func (w *env) await(ctx context.Context, it *item, ok func(*lsv1alpha1.DeployIte
 	}
 }
 
-// stored shows what the API server has of an item, for errors: the history may have lost its watch.
+// stored returns the item at the API server for errors, because the history may have lost its watch.
 func (w *env) stored(ctx context.Context, it *item) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (w *env) setTimeout(ctx context.Context, it *item) error {
 	})
 }
 
-// drift edits or deletes an object of an item by hand, where the deployer has to put that right.
+// drift edits or deletes an object of an item by hand where the deployer has to heal it.
 func (a *actor) drift(ctx context.Context, it *item) error {
 	if !it.kind.objects || it.want.invalid || it.calledOff {
 		return a.again(ctx, it)
@@ -118,5 +118,5 @@ func (a *actor) drift(ctx context.Context, it *item) error {
 	}, apierrors.IsNotFound, apierrors.IsConflict)
 }
 
-// isExpired tells that a watch cannot go on from its version.
+// isExpired reports whether a watch cannot continue from its version.
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }

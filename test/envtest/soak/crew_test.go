@@ -22,7 +22,7 @@ type replica struct {
 	ended chan struct{} // closed when nothing of it is left
 	err   error         // why it ended
 	kill  func()
-	// killed: it did not end by itself.
+	// killed is set if it was killed.
 	killed atomic.Bool
 }
 
@@ -69,7 +69,8 @@ func (c *crew) keep(slot int) {
 	}
 }
 
-// next starts a replica, in the first slot in this process, in the second as a process. nil: no more.
+// next starts a replica: in the first slot in this process, in the second as a process. It returns nil if no more
+// replicas are needed.
 func (c *crew) next(slot int) *replica {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,8 +94,8 @@ func (c *crew) next(slot int) *replica {
 // restartDelay is how long nothing is tried after a replica could not start.
 const restartDelay = time.Second
 
-// note looks how a replica ended. One may always lose its lease, and cannot start without an API server: then note
-// returns false.
+// note checks how a replica ended. It may always lose its lease, and cannot start without an API server, in which case
+// note returns false.
 func (c *crew) note(r *replica) (started bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +111,7 @@ func (c *crew) note(r *replica) (started bool) {
 	return true
 }
 
-// leader is the replica that leads; nil when none does.
+// leader returns the replica that leads, or nil if none does.
 func (c *crew) leader() *replica {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +123,7 @@ func (c *crew) leader() *replica {
 	return nil
 }
 
-// leadsHere tells that the leader is the replica in this process.
+// leadsHere reports whether the leader is the replica in this process.
 func (c *crew) leadsHere() bool {
 	r := c.leader()
 	c.mu.Lock()
@@ -174,7 +175,7 @@ func (c *crew) end() {
 	c.running.Wait()
 }
 
-// healthy tells that both replicas run and one of them leads.
+// healthy returns an error unless both replicas run and one of them leads.
 func (c *crew) healthy() error {
 	if c.leader() == nil {
 		return errors.New("nobody leads")

@@ -29,7 +29,7 @@ type env struct {
 	seed    uint64
 	items   []*item // each belongs to one actor until all actors have ended
 	history *history
-	foreign []client.Object // objects and items that are nobody's
+	foreign []client.Object // objects and items of no deployer
 
 	operations, jobs atomic.Int64
 }
@@ -47,7 +47,7 @@ func newEnv(ctx context.Context, seed uint64, count int) *env {
 	return w
 }
 
-// makeForeign makes what the deployers have no business with: an object, one of another deployer, and an item.
+// makeForeign creates what the deployers must not touch: an object, one of another deployer, and an item.
 func (w *env) makeForeign(ctx context.Context) {
 	GinkgoHelper()
 	plain, others := &corev1.ConfigMap{}, &corev1.ConfigMap{}
@@ -67,8 +67,8 @@ func (w *env) dice(purpose uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(w.seed, purpose)) //nolint:gosec // a failure must be repeatable
 }
 
-// insist repeats a request until the API server has answered it, however long that takes.
-// ok are the answers that are none to complain about.
+// insist repeats a request until the API server has responded, however long that takes. Errors that one of ok accepts
+// are expected.
 func (w *env) insist(ctx context.Context, request func(context.Context) error, ok ...func(error) bool) error {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()

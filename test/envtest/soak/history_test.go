@@ -18,14 +18,14 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// history watches the items and holds each version to what must be true at every moment. Its watch begins anew when it
-// breaks; versions that it misses when the API server restarts are the only ones that nobody looks at.
+// history watches the items and checks each version against the rules that hold at every moment. Its watch is restarted
+// when it breaks. Only versions that it misses while the API server restarts are not checked.
 type history struct {
 	client client.WithWatch
 	ns     string
 
 	mu       sync.Mutex
-	items    map[string]*lsv1alpha1.DeployItem // by name, the last version; no entry: it does not exist
+	items    map[string]*lsv1alpha1.DeployItem // last version by name; an item without an entry does not exist
 	jobs     map[string]string                 // the item that a job was handed out to
 	finished map[types.UID]map[string]bool     // jobs that ended
 	faults   []string
@@ -46,7 +46,7 @@ func (h *history) handOut(item, job string) {
 	h.jobs[job] = item
 }
 
-// latest is the last version of an item that was seen; nil when it does not exist.
+// latest returns the last version of an item that was seen, or nil if the item does not exist.
 func (h *history) latest(item string) *lsv1alpha1.DeployItem {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,7 +72,7 @@ func (h *history) run(ctx context.Context) {
 	}
 }
 
-// list begins anew. It returns where to watch from; "" when there was no answer.
+// list starts over. It returns the version to watch from, or "" if there was no response.
 func (h *history) list(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -96,7 +96,8 @@ func (h *history) list(ctx context.Context) string {
 	return list.ResourceVersion
 }
 
-// watch goes on from a version and returns how far it came; "" when the API server does not know that version any more.
+// watch continues from a version and returns the last version. It returns "" if the API server does not know the
+// version any more.
 func (h *history) watch(ctx context.Context, version string) string {
 	options := &client.ListOptions{Namespace: h.ns, Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}}
 	w, err := h.client.Watch(ctx, &lsv1alpha1.DeployItemList{}, options)
@@ -130,7 +131,8 @@ func (h *history) event(t watch.EventType, di *lsv1alpha1.DeployItem) {
 	}
 }
 
-// add looks at a version of an item. gap: there may have been others since the last one that was seen. It needs the lock.
+// add checks a version of an item. gap reports that versions since the last one may have been missed. The caller holds
+// the lock.
 func (h *history) add(di *lsv1alpha1.DeployItem, gap bool) {
 	old := h.items[di.Name]
 	h.items[di.Name] = di
@@ -150,7 +152,7 @@ func (h *history) add(di *lsv1alpha1.DeployItem, gap bool) {
 	}
 }
 
-// checkJob holds the job that ended last to the contract.
+// checkJob checks the job that ended last against the contract.
 func (h *history) checkJob(old, di *lsv1alpha1.DeployItem) (faults []string) {
 	job := di.Status.JobIDFinished
 	if job == "" || job == old.Status.JobIDFinished {
@@ -174,12 +176,12 @@ func (h *history) checkJob(old, di *lsv1alpha1.DeployItem) (faults []string) {
 	return faults
 }
 
-// isFinished tells that the present job ended.
+// isFinished reports whether the current job ended.
 func isFinished(s lsv1alpha1.DeployItemStatus) bool {
 	return s.JobID != "" && s.JobID == s.JobIDFinished
 }
 
-// checkVersion holds a version to the contract.
+// checkVersion checks a version against the contract.
 func checkVersion(di *lsv1alpha1.DeployItem) (faults []string) {
 	if isFinished(di.Status) && !contract.IsFinal(di.Status.Phase) {
 		faults = append(faults, "is finished without a final phase")
@@ -193,7 +195,7 @@ func checkVersion(di *lsv1alpha1.DeployItem) (faults []string) {
 	return faults
 }
 
-// checkStep holds the step from one version to the next to the contract.
+// checkStep checks the change from one version to the next against the contract.
 func checkStep(old, di *lsv1alpha1.DeployItem) (faults []string) {
 	was, is, over := old.Status, di.Status, isFinished(di.Status)
 	if is.JobIDFinished != was.JobIDFinished && is.JobIDFinished != was.JobID {
@@ -215,7 +217,7 @@ func checkStep(old, di *lsv1alpha1.DeployItem) (faults []string) {
 	return faults
 }
 
-// isInterrupted tells that Landscaper ended the job. It does not look whether the deployer came before.
+// isInterrupted reports whether Landscaper ended the job. It does not check whether the deployer ended it before.
 func isInterrupted(di *lsv1alpha1.DeployItem) bool {
 	return di.Status.LastError != nil && di.Status.LastError.Operation == "InterruptOperation"
 }

@@ -28,9 +28,9 @@ type kind struct {
 	t    lsv1alpha1.DeployItemType
 	// config is the configuration of what is wanted.
 	config func(w *env, item string, want want) map[string]any
-	// objects: the items have objects in the target.
+	// objects is set if the items have objects in the target.
 	objects bool
-	// exports: the items export a value.
+	// exports is set if the items export a value.
 	exports bool
 }
 
@@ -40,24 +40,25 @@ var kinds = []kind{
 	{name: "children", t: childrenType, config: newChildrenConfig, objects: true},
 }
 
-// want is what the configuration of an item asks for.
+// want is what the configuration of an item requests.
 type want struct {
 	// value is exported; the last part of objects.
 	value string
 	// objects are the values of ConfigMaps by the end of their names.
 	objects map[string]string
-	// outcome is the phase that a job ends with; Progressing: it does not end by itself. Only for mock items.
+	// outcome is the phase with which a job ends. Progressing means that it does not end by itself. Only for mock
+	// items.
 	outcome lsv1alpha1.DeployItemPhase
-	// timeout ends a job that does not end by itself. Zero: Landscaper's.
+	// timeout ends a job that does not end by itself. If it is zero, Landscaper's default applies.
 	timeout time.Duration
-	// invalid: the configuration has a field that does not exist.
+	// invalid is set if the configuration has an unknown field.
 	invalid bool
 }
 
-// open tells that a job does not end by itself.
+// open reports whether a job does not end by itself.
 func (w want) open() bool { return w.outcome == phases.Progressing && w.timeout == 0 && !w.invalid }
 
-// deserves is the phase that a job ends with, and the error code that it shows then.
+// deserves returns the phase with which a job ends, and its error code.
 func (w want) deserves() (lsv1alpha1.DeployItemPhase, lsv1alpha1.ErrorCode) {
 	switch {
 	case w.invalid:
@@ -72,18 +73,18 @@ func (w want) deserves() (lsv1alpha1.DeployItemPhase, lsv1alpha1.ErrorCode) {
 type item struct {
 	name string
 	kind kind
-	// exists: it was created and not deleted since.
+	// exists is set if the item was created and not deleted since.
 	exists bool
 	want   want
-	// jobs are all that were handed out, the last one last.
+	// job is the last job that was handed out.
 	job string
-	// calledOff: the last job was interrupted or aborted, and may or may not have ended before.
+	// calledOff is set if the last job was interrupted or aborted, and may or may not have ended before.
 	calledOff bool
-	// made counts the configurations, so that each has a value of its own.
+	// made counts the configurations, so that each has its own value.
 	made int
 }
 
-// newWant makes up what an item shall be.
+// newWant returns a random configuration of an item.
 func (it *item) newWant(random *rand.Rand) want {
 	it.made++
 	out := want{value: fmt.Sprint(it.made), outcome: phases.Succeeded, objects: map[string]string{}}

@@ -41,7 +41,7 @@ const (
 	grace     = 5 * time.Second
 	// elected is what a replica writes to its standard output when it leads.
 	elected = "elected\n"
-	// cannotStart is what a replica says that finds no API server.
+	// cannotStart is a part of the output of a replica that finds no API server.
 	cannotStart = "create manager"
 	// childrenType is the type of the items of the declarative deployer.
 	childrenType lsv1alpha1.DeployItemType = "soak.deployerkit.dev/children"

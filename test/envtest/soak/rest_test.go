@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// snapshot is all that there is at a moment.
+// snapshot is the state of everything at one moment.
 type snapshot struct {
 	items      map[string]*lsv1alpha1.DeployItem
 	configMaps map[string]*corev1.ConfigMap
@@ -60,7 +60,7 @@ func (s *snapshot) versions() map[string]string {
 	return out
 }
 
-// problems are what is not as it was asked for.
+// problems lists what differs from what was requested.
 func (w *env) problems(ctx context.Context) ([]string, error) {
 	s, err := w.look(ctx)
 	if err != nil {
@@ -99,8 +99,8 @@ func (w *env) problems(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// isGarbage tells that a Secret belongs to an item that does not exist any more: Kubernetes' garbage collector, which does
-// not run here, would remove it.
+// isGarbage reports whether a Secret belongs to an item that no longer exists. Kubernetes' garbage collector, which
+// does not run here, would remove it.
 func (s *snapshot) isGarbage(name string) bool {
 	secret := s.secrets[name]
 	if secret == nil || len(secret.OwnerReferences) == 0 {
@@ -114,7 +114,7 @@ func (s *snapshot) isGarbage(name string) bool {
 	return true
 }
 
-// foreignProblems looks whether what belongs to nobody is untouched.
+// foreignProblems checks that what the deployers do not own was not changed.
 func (w *env) foreignProblems(s *snapshot) (problems []string) {
 	versions := s.versions()
 	for _, obj := range w.foreign {
@@ -129,7 +129,7 @@ func (w *env) foreignProblems(s *snapshot) (problems []string) {
 	return problems
 }
 
-// statusProblems looks at the end of the last job.
+// statusProblems checks the end of the last job.
 func (it *item) statusProblems(di *lsv1alpha1.DeployItem) (problems []string) {
 	s := di.Status
 	if s.JobID != it.job || s.JobIDFinished != it.job {
@@ -157,7 +157,7 @@ func (it *item) statusProblems(di *lsv1alpha1.DeployItem) (problems []string) {
 	return problems
 }
 
-// exportProblems looks at the export. An item that is not valid, or whose job was called off or timed out, may have any.
+// exportProblems checks the export. An item that is not valid, or whose job was called off or timed out, may have any.
 func (it *item) exportProblems(s *snapshot, di *lsv1alpha1.DeployItem) []string {
 	if !it.kind.exports || it.want.invalid || it.want.timeout > 0 || it.calledOff {
 		return nil
@@ -175,8 +175,8 @@ func (it *item) exportProblems(s *snapshot, di *lsv1alpha1.DeployItem) []string 
 	return nil
 }
 
-// objectProblems looks at the objects. Those of an item that is not valid, or whose job was called off, may be those of
-// any configuration before.
+// objectProblems checks the objects. Those of an item that is not valid, or whose job was called off, may be those of
+// any earlier configuration.
 func (it *item) objectProblems(s *snapshot, di *lsv1alpha1.DeployItem) (problems []string) {
 	if !it.kind.objects || it.want.invalid || it.calledOff {
 		return nil

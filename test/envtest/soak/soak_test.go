@@ -99,7 +99,8 @@ func (w *env) watch(ctx context.Context) func() {
 	}
 }
 
-// haveTrouble lets the actors play while things go wrong. When it returns all is asked for and nothing goes wrong any more.
+// haveTrouble lets the actors play while faults occur. When it returns, everything is requested and there are no more
+// faults.
 func (w *env) haveTrouble(ctx context.Context, c *crew, r *result) {
 	GinkgoHelper()
 	trouble, cancel := context.WithTimeout(ctx, *duration)
@@ -124,7 +125,7 @@ func (w *env) haveTrouble(ctx context.Context, c *crew, r *result) {
 	Expect(group.Wait()).To(Succeed(), "seed %d", w.seed)
 }
 
-// comeToRest waits until all is as it was asked for.
+// comeToRest waits until everything is as requested.
 func (w *env) comeToRest(ctx context.Context, c *crew) {
 	GinkgoHelper()
 	Eventually(func() (string, error) {
@@ -136,7 +137,7 @@ func (w *env) comeToRest(ctx context.Context, c *crew) {
 	}).WithTimeout(patience).WithPolling(500*time.Millisecond).Should(BeEmpty(), "seed %d", w.seed)
 }
 
-// stayAtRest looks whether anything is still written, or ends.
+// stayAtRest checks that nothing is written any more, and that no replica ends.
 func (w *env) stayAtRest(ctx context.Context, c *crew) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -153,7 +154,7 @@ func (w *env) stayAtRest(ctx context.Context, c *crew) {
 	Expect(c.healthy()).To(Succeed())
 }
 
-// isClean looks whether the stopped replicas left anything in this process.
+// isClean checks that the stopped replicas left nothing in this process.
 func (w *env) isClean(r *result) {
 	GinkgoHelper()
 	Eventually(func() int { r.after = runtime.NumGoroutine(); return r.after }).WithTimeout(patience).WithPolling(time.Second).

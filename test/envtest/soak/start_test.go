@@ -34,8 +34,8 @@ func (nopCloser) Close() error { return nil }
 // chance is how probable each fault is for a request of a replica in this process.
 const chance = 0.03
 
-// network is what lies between a replica in this process and its API servers. Some of its requests fail, until calm.
-// It needs the lock.
+// network returns the network between a replica in this process and its API servers. Some of its requests fail, until
+// calm. The caller holds the lock.
 func (c *crew) network() *faultnet.Network {
 	chaos := faultnet.Chaos(c.seed+uint64(c.started), faultnet.Match{}, chance) //nolint:gosec // not negative
 	chaos.AtLeast = 0                                                           // it may not live long
@@ -58,7 +58,7 @@ func (c *crew) calm() {
 	}
 }
 
-// startHere starts a replica in this process. Killed, its requests go nowhere from that moment on.
+// startHere starts a replica in this process. After a kill none of its requests takes effect.
 func (c *crew) startHere(r *replica) error {
 	out, err := c.output(r)
 	if err != nil {

@@ -31,7 +31,7 @@ func outages(total time.Duration) []outage {
 	return []outage{server, etcd, again}
 }
 
-// suffer lets the outages happen. It returns when all is back.
+// suffer injects the outages. It returns when everything is available again.
 func suffer(ctx context.Context, all []outage, began time.Time) error {
 	var errs []error
 	for _, o := range all {
@@ -47,8 +47,9 @@ func suffer(ctx context.Context, all []outage, began time.Time) error {
 	return errors.Join(errs...)
 }
 
-// killLeaders kills the leader every few seconds, but not in the last quarter of the time: a new leader looks at all
-// items, and heals what the old one forgot. So the last one is that whose requests fail, and it must not forget.
+// killLeaders kills the leader every few seconds, but not in the last quarter of the time. A new leader checks all
+// items and heals what the old one missed. The last leader is therefore the one whose requests fail, and it must not
+// miss anything.
 func (w *env) killLeaders(ctx context.Context, c *crew, began time.Time) {
 	random := w.dice(killerDice)
 	for time.Since(began) < *duration*3/4 {

@@ -20,7 +20,7 @@ func rule(verbs []string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: verbs, Resources: resources}
 }
 
-// account is the kubeconfig of a user with nothing but some rights, in the whole cluster.
+// account returns the kubeconfig of a user with only the given rights, in the whole cluster.
 func (w *env) account(ctx context.Context, name string, rules ...rbacv1.PolicyRule) []byte {
 	GinkgoHelper()
 	user := w.Namespace + "-" + name

@@ -134,7 +134,7 @@ func mergePatch(body map[string]any) client.Patch {
 	return client.RawPatch(types.MergePatchType, raw)
 }
 
-// value reads the value of a ConfigMap, for Eventually; "" when it does not exist.
+// value returns a function for Eventually that reads the value of a ConfigMap, or "" if it does not exist.
 func (w *env) value(ctx context.Context, name string) func(Gomega) string {
 	return func(g Gomega) string {
 		cm := &corev1.ConfigMap{}

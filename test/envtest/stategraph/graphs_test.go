@@ -93,7 +93,7 @@ func (p *probe) external(listeners ...stategraph.Listener) stategraph.Resource {
 	return stategraph.External(stategraph.ExternalSpec{Reconcile: p.note, Listeners: listeners})
 }
 
-// gate is a component that is ready once somebody opened it for the item, and tells nobody.
+// gate is a component that becomes ready when a spec opens it for the item, without a notification.
 type gate struct {
 	mu   sync.Mutex
 	open map[string]bool

@@ -17,17 +17,17 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// signed is a ConfigMap that is ready once somebody else signed it.
+// signed is a ConfigMap that is ready when another client has signed it.
 func signed(name string) stategraph.Resource {
 	return configMap(name, stategraph.ReadyWhen(func(live *corev1.ConfigMap) (stategraph.Readiness, error) {
 		return stategraph.ReadyIf(live.Annotations["signed"] == "true", "nobody signed it"), nil
 	}))
 }
 
-// isThere is ready at once, and looks at the object all the same.
+// isThere is ready immediately, and reads the object nevertheless.
 func isThere(*corev1.ConfigMap) (stategraph.Readiness, error) { return stategraph.Ready(), nil }
 
-// sign is what somebody else does.
+// sign signs the ConfigMap as another client.
 func (w *env) sign(ctx context.Context, name string, on bool) {
 	GinkgoHelper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}

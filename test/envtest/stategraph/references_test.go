@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// login is a Secret that someone else makes, and a ConfigMap made of it.
+// login is a Secret that another client creates, and a ConfigMap that is derived from it.
 func login(spec stategraph.ReferenceSpec) *stategraph.Graph {
 	GinkgoHelper()
 	spec.Kind = corev1.SchemeGroupVersion.WithKind("Secret")

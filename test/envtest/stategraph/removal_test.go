@@ -28,7 +28,7 @@ func (w *env) hold(ctx context.Context, obj client.Object, name string, on bool)
 	Expect(w.Client.Patch(ctx, obj, mergePatch(map[string]any{"metadata": map[string]any{"finalizers": finalizers}}))).To(Succeed())
 }
 
-// alive are those ConfigMaps that nobody asked to go.
+// alive returns those ConfigMaps that are not being deleted.
 func (w *env) alive(ctx context.Context, names ...string) func(Gomega) []string {
 	return func(g Gomega) []string {
 		out := []string{}

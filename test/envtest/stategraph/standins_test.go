@@ -16,10 +16,10 @@ import (
 	"github.com/deployerkit/deployerkit/controlplane"
 )
 
-// stuck is put on Pods (by their template) that shall not become ready while it is in the set.
+// stuck is set on Pods (by their template) that must not become ready while it is in the set.
 var stuck = &switches{on: map[string]bool{}}
 
-// switches are names that are on or off.
+// switches is a set of names that are on.
 type switches struct {
 	mu sync.Mutex
 	on map[string]bool
@@ -37,7 +37,7 @@ func (s *switches) is(name string) bool {
 	return s.on[name]
 }
 
-// startKubelet makes all Pods run and be ready, but for those of stuck namespaces. There are no nodes, so nobody else does.
+// startKubelet makes all Pods run and become ready, except those of stuck namespaces, because there are no nodes.
 func startKubelet(ctx context.Context) (stop func() error) {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}})

@@ -32,11 +32,10 @@ func (s *strangers) add(format string, args ...any) {
 	s.seen = append(s.seen, fmt.Sprintf(format, args...))
 }
 
-// byHand is what the spec adds to values; a run may see it before it puts it right.
+// byHand is what the spec appends to values. A run may see it before it corrects it.
 const byHand = " by hand"
 
-// spy looks at all that the context of a run has, and compares it with the item's name, which is also in its
-// configuration.
+// spy compares everything in the context of a run with the item's name, which is also in its configuration.
 func (s *strangers) spy(required string) stategraph.Resource {
 	return stategraph.External(stategraph.ExternalSpec{Reconcile: func(ctx context.Context) error {
 		item, err := stategraph.Item(ctx)
@@ -93,7 +92,7 @@ var _ = Describe("several items", func() {
 				Eventually(w.value(ctx, name+"-third")).WithTimeout(patience).Should(Equal(name))
 				w.sign(ctx, name+"-third", true)
 				w.succeeded(ctx, name)
-				for range 2 { // a third time would be a fight, which is slowed down
+				for range 2 { // a third time would be a fight, which delays the correction
 					w.edit(ctx, name+"-first", name+byHand)
 					Eventually(w.value(ctx, name+"-first")).WithTimeout(patience).Should(Equal(name))
 				}

@@ -23,7 +23,7 @@ type chronicle struct {
 	broken   error
 }
 
-// version is an object as it was stored, or as it went.
+// version is a stored version of an object, or its last one.
 type version struct {
 	event  watch.EventType
 	kind   string

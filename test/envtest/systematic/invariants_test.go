@@ -21,8 +21,8 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// asWanted tells what is not as a value wants it: every ConfigMap and Secret of the namespace, whoever made it, and the
-// account. No value: nothing shall be left.
+// asWanted returns an error unless every ConfigMap and Secret of the namespace, and the account, match a value. Without
+// a value, nothing must be left.
 func (r *run) asWanted(ctx context.Context, value string) error {
 	got, err := r.found(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *run) asWanted(ctx context.Context, value string) error {
 	return nil
 }
 
-// wanted are lines for all that shall be there.
+// wanted returns a line for each object that must exist.
 func (r *run) wanted(value string) []string {
 	lines := []string{}
 	if value != "" && r.subject.objects != nil {
@@ -62,7 +62,7 @@ func (r *run) wanted(value string) []string {
 	return lines
 }
 
-// found are lines for all ConfigMaps and Secrets but the foreign ones.
+// found returns a line for each ConfigMap and Secret except the foreign ones.
 func (r *run) found(ctx context.Context) ([]string, error) {
 	configMaps, secrets := &corev1.ConfigMapList{}, &corev1.SecretList{}
 	if err := c.List(ctx, configMaps, client.InNamespace(r.ns)); err != nil {
@@ -105,7 +105,7 @@ func exported(secret *corev1.Secret) string {
 	return content["value"]
 }
 
-// judge holds the whole history to the invariants.
+// judge checks the whole history against the invariants.
 func (r *run) judge(ctx context.Context) []string {
 	if err := r.synced(ctx); err != nil {
 		return []string{"the history is not whole: " + err.Error()}
@@ -122,7 +122,7 @@ func (r *run) judge(ctx context.Context) []string {
 	return append(faults, onePassword(objects)...)
 }
 
-// jobsEndedOnce: the item reached the end of each of its four jobs once; the fifth one took it away.
+// jobsEndedOnce requires that each of the four jobs of the item ended once. The fifth one deleted it.
 func (r *run) jobsEndedOnce() []string {
 	var faults []string
 	ends := map[string]int{}
@@ -150,7 +150,7 @@ func (r *run) jobsEndedOnce() []string {
 	return faults
 }
 
-// finalizerStayed: from the first object to the last one the item had its finalizer, and now it is gone.
+// finalizerStayed requires that the item had its finalizer from the first object to the last one, and no longer exists.
 func (r *run) finalizerStayed(ctx context.Context, objects []version) []string {
 	versions := r.history.Versions(itemName)
 	begin := slices.IndexFunc(versions, contract.HasOurFinalizer)
@@ -179,7 +179,7 @@ func (r *run) finalizerStayed(ctx context.Context, objects []version) []string {
 	return faults
 }
 
-// objectsWereKnown: when an object was made, the item's inventory named it already.
+// objectsWereKnown requires that the item's inventory contained an object before the object was created.
 func (r *run) objectsWereKnown(objects []version) []string {
 	var faults []string
 	versions := r.history.Versions(itemName)
@@ -200,7 +200,7 @@ func (r *run) objectsWereKnown(objects []version) []string {
 	return faults
 }
 
-// foreignUntouched: what was planted has the one version that it was planted with.
+// foreignUntouched requires that foreign objects have only their first version.
 func (r *run) foreignUntouched(objects []version) []string {
 	var faults []string
 	for _, v := range objects {
@@ -217,7 +217,7 @@ func (r *run) foreignUntouched(objects []version) []string {
 	return faults
 }
 
-// onePassword: the password never changed.
+// onePassword requires that the password never changed.
 func onePassword(objects []version) []string {
 	known := ""
 	for _, v := range objects {

@@ -9,14 +9,14 @@ import (
 	"github.com/deployerkit/deployerkit/faultnet"
 )
 
-// registry is a system beside the cluster that handlers keep accounts in: their side effects.
+// registry is a system outside of the cluster in which handlers keep accounts, which are their side effects.
 type registry struct {
 	mu            sync.Mutex
 	accounts      map[string]string
 	made, removed int
 }
 
-// line is the way of one process to the registry. It is cut when the process is killed.
+// line is the connection of one process to the registry. It is cut when the process is killed.
 type line struct {
 	registry *registry
 	network  *faultnet.Network

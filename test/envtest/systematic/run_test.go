@@ -28,7 +28,7 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 )
 
-// run is one telling of the story, in a namespace of its own.
+// run is one run of the scenario, in a namespace of its own.
 type run struct {
 	*episode
 	subject  *subject
@@ -80,7 +80,7 @@ func (e *episode) end() []string {
 	return e.faults
 }
 
-// try tells the story of a subject with a rule and returns what the network saw and all faults.
+// try runs the scenario of a subject with a rule and returns what the network saw and all faults.
 func (s *subject) try(ctx context.Context, scenario faultnet.Scenario) (faultnet.Report, []string) {
 	r := &run{episode: &episode{TB: GinkgoTB()}, subject: s, registry: &registry{accounts: map[string]string{}}}
 	var report faultnet.Report
@@ -105,7 +105,7 @@ func (s *subject) try(ctx context.Context, scenario faultnet.Scenario) (faultnet
 	return report, r.end()
 }
 
-// live tells the story with a process that the network may kill, and with a fresh one after that.
+// live runs the scenario with a process that the network may kill, and with a new one after that.
 func (r *run) live(ctx context.Context, network *faultnet.Network) error {
 	stop := landscapertest.Restarting(r, network, r.process)
 	defer stop()
@@ -157,7 +157,7 @@ func (r *run) target(ctx context.Context) error {
 // foreignItems belong to another deployer.
 var foreignItems = []string{"item-2", "items"}
 
-// plant makes objects and items that the deployer has no business with; some look as if.
+// plant creates objects and items that the deployer must not touch; some look as if they belonged to it.
 func (r *run) plant(ctx context.Context) error {
 	r.foreign = map[string]string{}
 	for name, labels := range map[string]map[string]string{
@@ -184,7 +184,7 @@ func (r *run) plant(ctx context.Context) error {
 	return nil
 }
 
-// isForeign tells that an object was not made by the deployer.
+// isForeign reports whether an object was not created by the deployer.
 func (r *run) isForeign(kind string, obj client.Object) bool {
 	_, planted := r.foreign[kind+" "+obj.GetName()]
 	return planted || obj.GetName() == "the-end"

@@ -22,7 +22,7 @@ var phases = lsv1alpha1.DeployItemPhases
 const (
 	// patience is how long a step may take on a slow machine.
 	patience = 60 * time.Second
-	// look is how often something is looked at.
+	// look is the poll interval.
 	look = 40 * time.Millisecond
 )
 
@@ -42,7 +42,7 @@ var story = []step{
 	{"delete", (*run).delete},
 }
 
-// tell lives through the story, up to the first step that goes wrong.
+// tell runs the steps up to the first one that fails.
 func (r *run) tell(ctx context.Context) error {
 	for _, s := range story {
 		ctx, cancel := context.WithTimeout(ctx, patience)
@@ -99,7 +99,7 @@ func (r *run) trigger(ctx context.Context) error {
 	return r.ls.TriggerAs(ctx, r.key, fmt.Sprintf("job-%d", r.jobs))
 }
 
-// drift deletes an object and then changes another, and waits each time until they are as they were.
+// drift deletes an object and then changes another one, and waits each time until they are restored.
 func (r *run) drift(ctx context.Context) error {
 	if r.subject.objects == nil {
 		return nil
@@ -136,7 +136,7 @@ func (r *run) healed(ctx context.Context, value string) error {
 	return nil
 }
 
-// abort begins a job that never ends and lets it be ended: by Landscaper, or by the deployer where it is asked to.
+// abort begins a job that never ends and has it ended: by Landscaper, or by the deployer if it is requested to.
 func (r *run) abort(ctx context.Context) error {
 	if err := r.update(ctx, interrupted, true); err != nil {
 		return err
@@ -154,8 +154,8 @@ func (r *run) abort(ctx context.Context) error {
 	return err
 }
 
-// delete deletes the item. Somebody holds an object for a while, and the item has to wait for that. Then nothing is left,
-// but for the Secret of its export, which the garbage collector takes.
+// delete deletes the item. A finalizer holds an object for a while, and the item has to wait for that. Then nothing is
+// left except the Secret of its export, which the garbage collector removes.
 func (r *run) delete(ctx context.Context) error {
 	if r.subject.objects != nil {
 		if err := r.hold(ctx, `["example.com/hold"]`); err != nil {

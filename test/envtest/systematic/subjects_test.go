@@ -20,17 +20,19 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// subject is a deployer, and what its item makes of a value.
+// subject is a deployer, and what its item deploys for a value.
 type subject struct {
 	name     string
 	revision contract.Revision
-	// args makes a process.
+	// args returns the arguments of a process.
 	args func(line) deployerlib.DeployerArgs
 	// config is a configuration with a value. A slow one never ends.
 	config func(ns, value string, slow bool) map[string]any
-	// objects are the names of the ConfigMaps; nil: it brings none to a target, and there is no drift.
+	// objects returns the names of the ConfigMaps. If it is nil, the deployer deploys nothing to a target, and there is
+	// no drift.
 	objects func(value string) []string
-	// login: there is a Secret with a password that never changes. exports: the value is exported. account: there is one.
+	// login: there is a Secret with a password that never changes. exports: the value is exported. account: there is an
+	// account.
 	login, exports, account bool
 }
 
@@ -88,7 +90,7 @@ func manifestArgs(l line) deployerlib.DeployerArgs {
 	return manifest.Args(nil, manifest.Options{Targets: allowed, WrapTransport: l.network.Transport})
 }
 
-// manifestConfig: a slow item waits for a field that nobody sets.
+// manifestConfig returns a configuration. A slow item waits for a field that is never set.
 func manifestConfig(ns, value string, slow bool) map[string]any {
 	manifests := []any{}
 	for _, name := range objectNames(value) {
@@ -216,7 +218,7 @@ func body(name string) func(context.Context) (*corev1.ConfigMap, error) {
 	}
 }
 
-// unlessInterrupted: with the value that is to be interrupted it never becomes ready.
+// unlessInterrupted makes the value that is to be interrupted never become ready.
 func unlessInterrupted(cm *corev1.ConfigMap) (stategraph.Readiness, error) {
 	return stategraph.ReadyIf(cm.Data["value"] != interrupted, "it is told to be slow"), nil
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package systematic_test lets each deployer of this repository live through the same story (install, update, drift, an
-// interrupted job, deletion) again and again, and each time something else goes wrong in it: the process is killed right
-// before or right after one of its writes, one of its reads gets an old answer, or one of its watches tells the past once
-// more. Whatever it is, the invariants hold, at the end and in every stored version of everything on the way.
+// Package systematic_test runs the same scenario (install, update, drift, an interrupted job, deletion) with each
+// deployer of this repository many times, each time with another fault: the process is killed right before or right
+// after one of its writes, one of its reads gets an old response, or one of its watches repeats its events. In each
+// case the invariants hold, at the end and in every stored version of everything.
 //
-// The deployers run in the process of the test. A killed one is cut off from its API servers and from the registry of
-// accounts, so that nothing it still does has any effect; its memory is not looked at again.
+// The deployers run in the process of the test. A killed deployer is disconnected from its API servers and from the
+// registry of accounts, so that nothing it still does has any effect. Its memory is not used again.
 //
-// Without further ado a fair sample of the points is tried. DEPLOYERKIT_SYSTEMATIC=all (make test-systematic) tries them
-// all, DEPLOYERKIT_SYSTEMATIC=<number> another sample.
+// By default a sample of the points is tried. DEPLOYERKIT_SYSTEMATIC=all (make test-systematic) tries all of them, and
+// DEPLOYERKIT_SYSTEMATIC=<number> another sample.
 package systematic_test
 
 import (
@@ -34,7 +34,7 @@ func TestSystematic(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	cp = world.StartControlPlane(ctx, controlplane.Options{ // the Secrets of exports are the garbage collector's
+	cp = world.StartControlPlane(ctx, controlplane.Options{ // the garbage collector deletes the Secrets of exports
 		ControllerManager: true, Controllers: []string{"garbage-collector-controller"},
 	})
 	c = world.NewClient(GinkgoTB(), cp.Config)

@@ -20,10 +20,10 @@ import (
 const (
 	// workers is how many runs go on at the same time.
 	workers = 8
-	// tries is how often a point is tried until the fault hits it: the number of requests may differ a little from run
-	// to run.
+	// tries is how often a point is tried until the fault hits it, because the number of requests may differ a little
+	// between runs.
 	tries = 4
-	// enough faults are found: the rest of the trials would show the same.
+	// enough is the number of faults after which the rest is skipped, because it would show the same.
 	enough = 10
 )
 
@@ -44,14 +44,14 @@ type result struct {
 	chosen                        int // of them
 	kills, stales, disturbed      int // faults that hit their point
 	runs                          int
-	vain                          int // runs that came by without their point
+	vain                          int // runs that did not reach their point
 	missed                        []string
 
 	mu     sync.Mutex
 	faults []string
 }
 
-// survey tells the story once, undisturbed, and returns all trials at its points.
+// survey runs the scenario once without faults, and returns all trials at its points.
 func (r *result) survey(ctx context.Context) []trial {
 	report, faults := r.subject.try(ctx, faultnet.Scenario{Survey: true, Alias: alias})
 	r.runs, r.faults = 1, faults
@@ -76,7 +76,8 @@ func (r *result) survey(ctx context.Context) []trial {
 	return trials
 }
 
-// alias: the end of the name of a versioned ConfigMap is made of its content and its item.
+// alias returns a stable name, because the end of the name of a versioned ConfigMap depends on its content and its
+// item.
 func alias(r faultnet.Request) string {
 	if strings.HasPrefix(r.Name, "item-settings-") {
 		return "item-settings-*"
@@ -84,7 +85,7 @@ func alias(r faultnet.Request) string {
 	return r.Name
 }
 
-// sample picks so many trials at random; all if there are not more.
+// sample returns n random trials, or all if there are not more.
 func sample(trials []trial, n int, seed uint64) []trial {
 	dice := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // it is to be repeatable, not secret
 	dice.Shuffle(len(trials), func(i, j int) { trials[i], trials[j] = trials[j], trials[i] })
@@ -112,14 +113,14 @@ func (r *result) sweep(ctx context.Context, trials []trial) {
 	r.took = time.Since(r.begin)
 }
 
-// make tells the story with the fault, again and again until it hits. Faults in runs that it misses count as well.
+// make runs the scenario with the fault repeatedly until the fault hits. Faults in runs that it misses count as well.
 func (r *result) make(ctx context.Context, t trial) {
 	for range tries {
 		if ctx.Err() != nil || r.failed() {
 			return
 		}
 		rule := t.point.Rule(t.fault)
-		rule.Optional = true // a miss is dealt with here
+		rule.Optional = true // a miss is handled here
 		report, faults := r.subject.try(ctx, faultnet.Scenario{Rules: []faultnet.Rule{rule}})
 		if hit := t.point.Hit(report); r.add(t, hit, faults) {
 			return
@@ -130,7 +131,7 @@ func (r *result) make(ctx context.Context, t trial) {
 	r.missed = append(r.missed, fmt.Sprintf("%s: %s", t.point, t.fault))
 }
 
-// failed tells that enough is known.
+// failed reports whether there are enough faults.
 func (r *result) failed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

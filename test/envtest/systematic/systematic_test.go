@@ -17,11 +17,11 @@ const (
 	sampled = 14
 	// seed is that of the sample.
 	seed = 1
-	// unreachable is how many points of a subject may be out of reach in all tries. They are told.
+	// unreachable is how many points of a subject may be missed in all tries. They are reported.
 	unreachable = 2
 )
 
-// TestSystematic's specs: one for each deployer, and a table of all at the end.
+// The specs of TestSystematic: one for each deployer, and finally a table of all.
 var _ = Describe("killed at any write and told the past at any read, leaving nothing that its item does not recover from,", Ordered, ContinueOnFailure, func() {
 	var results []*result
 	AfterAll(func() { Expect(printTable(os.Stdout, results)).To(Succeed()) })

@@ -104,7 +104,7 @@ var _ = Describe("targets of service accounts", func() {
 	}, SpecTimeout(5*time.Minute))
 })
 
-// tokens is a server of somebody else's, which notes the tokens that it gets.
+// tokens is a server outside of the cluster, which records the tokens that it gets.
 type tokens struct {
 	server *httptest.Server
 	mu     sync.Mutex

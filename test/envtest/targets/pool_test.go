@@ -115,7 +115,7 @@ var _ = Describe("the pool", func() {
 
 		secret.StringData = map[string]string{"config": content(tokenOf(ctx, second), "")}
 		Expect(admin.Update(ctx, secret)).To(Succeed())
-		Expect(admin.Delete(ctx, first)).To(Succeed()) // its tokens are worth nothing from now on
+		Expect(admin.Delete(ctx, first)).To(Succeed()) // its tokens are no longer valid
 		Eventually(func() bool { return apierrors.IsUnauthorized(c.Get(ctx, key, &corev1.ConfigMap{})) }).
 			WithContext(ctx).WithTimeout(30 * time.Second).Should(BeTrue())
 		Expect(get()).To(BeIdenticalTo(c), "the refusal makes the secret be read again, well before its hour is over")
@@ -170,7 +170,7 @@ func deadPort() string {
 	return "https://" + listener.Addr().String()
 }
 
-// silentPort accepts connections and never says a word.
+// silentPort accepts connections and never responds.
 func silentPort() string {
 	listener := listen()
 	var open []io.Closer

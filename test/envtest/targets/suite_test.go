@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package targets_test proves the pool of target clients on a real API server.
+// Package targets_test tests the pool of target clients with a real API server.
 package targets_test
 
 import (
@@ -138,7 +138,7 @@ func pool(o targets.PoolOptions) (*targets.Pool, *wire) {
 	return p, w
 }
 
-// landscaper is the access of a deployer with the rights that docs/targets.md names, and no other.
+// landscaper returns the access of a deployer with only the rights that docs/targets.md names.
 func landscaper(ctx context.Context, name string, reviews bool) (client.Client, *rest.Config) {
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}}
 	if reviews {

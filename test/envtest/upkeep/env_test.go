@@ -131,7 +131,7 @@ func newEnv(ctx context.Context) *env {
 	return w
 }
 
-// start runs a new deployer that knows nothing.
+// start runs a new deployer without any state.
 func (w *env) start() {
 	GinkgoHelper()
 	w.keeps = &keeps{keeper: upkeep.New(upkeep.Options{Name: "test", Targets: targets.Policy{AllowPrivateHosts: true}})}

@@ -36,8 +36,8 @@ var (
 // atOnce is how many scenarios run at the same time. They wait more than they compute.
 const atOnce = 4
 
-// BenchmarkLandscaper runs each scenario once per side. It fails if a scenario ends worse with our deployers than
-// with Landscaper's, or if they write deploy items more often.
+// BenchmarkLandscaper runs each scenario once per side. It fails if a scenario ends worse with the deployers of this
+// module than with Landscaper's, or if they write deploy items more often.
 func BenchmarkLandscaper(b *testing.B) {
 	ctrl.SetLogger(logr.Discard())
 	bed := newBed(b)

@@ -16,7 +16,7 @@ import (
 // atOnce is how many scenarios run at the same time. They wait more than they compute.
 const atOnce = 8
 
-// outcome is what came of a scenario that ran beside others.
+// outcome is the result of a scenario that ran at the same time as others.
 type outcome struct {
 	result scenario.Result
 	err    error

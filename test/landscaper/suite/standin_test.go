@@ -27,17 +27,17 @@ import (
 // playedType is a type of deploy items whose deployer the test plays.
 const playedType = "example.org/played"
 
-// master is what hands out the jobs: the real Landscaper, or the stand-in.
+// master hands out the jobs. It is the real Landscaper, or the stand-in.
 type master interface { //nolint:interfacebloat // of a test, with two implementations
-	// install creates the item with a value, or changes it, and asks for a job.
+	// install creates the item with a value, or changes it, and requests a job.
 	install(ctx context.Context, value string) error
-	// again asks for another job, also of a deletion.
+	// again requests another job, including one of a deletion.
 	again(ctx context.Context) error
 	interrupt(ctx context.Context) error
 	// expire fails a job that was not picked up.
 	expire(ctx context.Context) error
 	uninstall(ctx context.Context) error
-	// item is the item; its name may not be known from the start.
+	// item returns the item, whose name may not be known at first.
 	item(ctx context.Context) (*lsv1alpha1.DeployItem, error)
 }
 
@@ -171,7 +171,7 @@ func (s standIn) uninstall(ctx context.Context) error {
 
 func (s standIn) item(ctx context.Context) (*lsv1alpha1.DeployItem, error) { return s.Get(ctx, s.key) }
 
-// played is a step of both masters: what it does, and when its outcome can be looked at.
+// played is a step of both masters: what it does, and when its outcome can be checked.
 type played struct {
 	title string
 	do    func(ctx context.Context, m master) error
@@ -210,7 +210,7 @@ func ends(phase lsv1alpha1.DeployItemPhase) func(s *lsv1alpha1.DeployItemStatus)
 // begins starts the job.
 func begins(s *lsv1alpha1.DeployItemStatus) { s.Phase = lsv1alpha1.DeployItemPhases.Progressing }
 
-// play is what both masters go through.
+// play lists the steps that both masters go through.
 var play = []played{
 	{"install", func(ctx context.Context, m master) error { return m.install(ctx, "one") }, hasNewJob},
 	{"the deployer begins", deployer(begins), always},
@@ -229,7 +229,7 @@ var play = []played{
 	{"deletion once more", func(ctx context.Context, m master) error { return m.again(ctx) }, hasNewJob},
 }
 
-// history plays everything and returns the item after each step, without what differs from run to run.
+// history plays all steps and returns the item after each step, without what differs between runs.
 func history(ctx context.Context, m master) []string {
 	GinkgoHelper()
 	var out, jobs []string
@@ -239,7 +239,7 @@ func history(ctx context.Context, m master) []string {
 		if len(jobs) > 0 {
 			last = jobs[len(jobs)-1]
 		}
-		// Times in the status have no fractions: each job gets a second of its own.
+		// Times in the status have no fractions, so each job gets a second of its own.
 		Eventually(func() bool { return time.Since(begun) > 1100*time.Millisecond }, patience).Should(BeTrue())
 		Expect(step.do(ctx, m)).To(Succeed(), step.title)
 		var di *lsv1alpha1.DeployItem
@@ -255,7 +255,7 @@ func history(ctx context.Context, m master) []string {
 		}
 		out = append(out, "# "+step.title+"\n"+shown(di, jobs))
 	}
-	// The deployer lets the item go.
+	// The deployer removes the finalizer.
 	di, err := m.item(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(c.Patch(ctx, di, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())

@@ -91,7 +91,7 @@ func logFile(dir, name string) *os.File {
 	return f
 }
 
-// startKubelet makes Pods ready, when the scenarios want them to be.
+// startKubelet makes Pods ready when the scenarios want them to be.
 func startKubelet(ctx context.Context) {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})

@@ -13,10 +13,10 @@ import (
 	"github.com/deployerkit/deployerkit/test/envtest/bench/race"
 )
 
-// rounds: the best of so many counts.
+// rounds is the number of rounds, of which the best counts.
 const rounds = 3
 
-// BenchmarkPeers brings 20 items of 50 ConfigMaps to a cluster in four ways.
+// BenchmarkPeers deploys 20 items of 50 ConfigMaps to a cluster in four ways.
 func BenchmarkPeers(b *testing.B) {
 	cp, err := controlplane.Start(b.Context(), controlplane.Options{})
 	if err != nil {

@@ -22,7 +22,7 @@ type item = *lsv1alpha1.DeployItem
 
 var phases = lsv1alpha1.DeployItemPhases
 
-// poll is the time between two looks at a slow item.
+// poll is the interval at which a slow item is checked.
 const poll = 50 * time.Millisecond
 
 // configuration is what items of the deployer have.
@@ -33,8 +33,8 @@ type configuration struct {
 	Slow  bool   `json:"slow,omitempty"`
 }
 
-// deployer keeps the contract in both revisions: it deploys a ConfigMap named like the item. It reads live and remembers
-// nothing, so each pass depends on nothing but what is stored.
+// deployer is a conforming deployer for both revisions: it deploys a ConfigMap with the name of the item. It reads from
+// the API server and keeps no state, so each pass depends only on what is stored.
 type deployer struct {
 	client client.Client
 	kind   lsv1alpha1.DeployItemType
@@ -60,14 +60,15 @@ func (d *deployer) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: again}, err
 }
 
-// pass is one look at an item.
+// pass is one reconcile of an item.
 type pass struct {
 	*deployer
 	di, base item
-	lost     bool // its Target is not there
+	lost     bool // its Target does not exist
 }
 
-// ours tells whether the deployer is responsible for an item of its type: by its Target, or because it was.
+// ours reports whether the deployer is responsible for an item of its type: by its Target, or because it was
+// responsible before.
 func (p *pass) ours(ctx context.Context) (bool, error) {
 	ref := p.di.Spec.Target
 	if ref == nil {
@@ -81,7 +82,7 @@ func (p *pass) ours(ctx context.Context) (bool, error) {
 	return target.Labels["environment"] == "conformance", err
 }
 
-// do does what is due, and tells when to look again.
+// do does what is due, and returns when to check again.
 func (p *pass) do(ctx context.Context) (time.Duration, error) {
 	switch op := p.operation(); {
 	case p.di.Annotations[lsv1alpha1.IgnoreAnnotation] == "true" && p.final(), p.deleting() && !contract.HasOurFinalizer(p.di):
@@ -137,7 +138,7 @@ func (p *pass) install(ctx context.Context) error {
 	return client.IgnoreAlreadyExists(p.client.Create(ctx, p.configMap()))
 }
 
-// delete uninstalls, unless Landscaper says otherwise, and lets the item go.
+// delete uninstalls, unless Landscaper requests otherwise, and removes the finalizer.
 func (p *pass) delete(ctx context.Context) error {
 	if p.di.Annotations[lsv1alpha1.DeleteWithoutUninstallAnnotation] != "true" {
 		if p.lost {
@@ -155,7 +156,7 @@ func (p *pass) configMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.di.Namespace, Name: p.di.Name}}
 }
 
-// abort ends a run; one that ended before is left alone.
+// abort ends a run. It does not change one that has already ended.
 func (p *pass) abort(ctx context.Context) error {
 	if !p.final() {
 		if err := p.fail(ctx, "Aborted", "the run was aborted"); err != nil {
@@ -165,7 +166,7 @@ func (p *pass) abort(ctx context.Context) error {
 	return p.tidy(ctx)
 }
 
-// again deploys once more, outside of a job.
+// again deploys again, outside of a job.
 func (p *pass) again(ctx context.Context) error {
 	if err := p.install(ctx); err != nil {
 		return err

@@ -10,24 +10,24 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// seen is what checks say that fail, or a part of it.
+// seen maps failing checks to their message, or a part of it.
 type seen map[string]string
 
-// stillThere is what a check says whose item is not deleted in spite of its job.
+// stillThere is the message of a check whose item is not deleted by its job.
 const stillThere = "the job of the deletion ended, and the item is still there"
 
 // fault is a row of the table.
 type fault struct {
 	name  string
 	spoil newSpoiler
-	// fails are the checks that fail then, and passes are others that don't. No other check is tried.
+	// fails lists the checks that must fail, and passes other checks that must pass. No other check is run.
 	fails  seen
 	passes []string
-	// waits: it takes a bound to see that something does not happen.
+	// waits is set if a time limit must pass to see that something does not happen.
 	waits bool
 }
 
-// The parts of a spoiler, for faults with one of them.
+// Spoilers with a single part.
 
 func sees(f func(item)) newSpoiler {
 	return func(func(item) bool) *spoiler { return &spoiler{sees: f} }
@@ -51,7 +51,7 @@ func uninstalls(err error) newSpoiler {
 
 // What items look like.
 
-// done tells that the job of an item ended.
+// done reports whether the job of an item ended.
 func done(di item) bool {
 	return contract.IsFinal(di.Status.Phase) && di.Status.JobID == di.Status.JobIDFinished
 }
@@ -70,14 +70,14 @@ func interrupted(di item) bool {
 
 // What is done to items.
 
-// replace puts a phase in the place of another.
+// replace replaces a phase by another.
 func replace(di item, old, phase lsv1alpha1.DeployItemPhase) {
 	if di.Status.Phase == old {
 		di.Status.Phase = phase
 	}
 }
 
-// begins gives another phase to the begin of a run.
+// begins replaces the phase at the start of a run.
 func begins(phase lsv1alpha1.DeployItemPhase) func(item) {
 	return func(di item) {
 		replace(di, phases.Init, phase)
@@ -85,7 +85,7 @@ func begins(phase lsv1alpha1.DeployItemPhase) func(item) {
 	}
 }
 
-// blame gives an error to an item whose run ended.
+// blame sets an error on an item whose run ended.
 func blame(di item) {
 	if now := metav1.Now(); contract.IsFinal(di.Status.Phase) {
 		di.Status.LastError = &lsv1alpha1.Error{
@@ -101,7 +101,7 @@ func onError(di item, change func(*lsv1alpha1.Error)) {
 	}
 }
 
-// exchange puts an operation in the place of another.
+// exchange replaces an operation by another.
 func exchange(di item, old, op lsv1alpha1.Operation) {
 	if di.Annotations[lsv1alpha1.OperationAnnotation] == string(old) {
 		di.Annotations[lsv1alpha1.OperationAnnotation] = string(op)
@@ -112,7 +112,7 @@ func exchanges(old, op lsv1alpha1.Operation) func(item) {
 	return func(di item) { exchange(di, old, op) }
 }
 
-// hides takes the operation from items that fit.
+// hides removes the operation from items for which fits returns true.
 func hides(fits func(item) bool) func(item) {
 	return func(di item) {
 		if fits(di) {
@@ -121,7 +121,7 @@ func hides(fits func(item) bool) func(item) {
 	}
 }
 
-// undead takes items for living that were deleted before their first run.
+// undead hides the deletion of items that were deleted before their first run.
 func undead() func(item) {
 	living := map[types.UID]bool{}
 	return func(di item) {

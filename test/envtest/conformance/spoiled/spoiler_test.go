@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// spoiler stands between a deployer and the API server. What is nil is not spoiled.
+// spoiler stands between a deployer and the API server. Parts that are nil change nothing.
 type spoiler struct {
 	// sees changes an item that the deployer reads.
 	sees func(di item)
@@ -22,11 +22,11 @@ type spoiler struct {
 	stores func(di item)
 	// keeps changes the rest of an item that the deployer is about to write.
 	keeps func(di item)
-	// finds answers for a Target in place of the API server.
+	// finds replaces the response for a Target.
 	finds func(err error, target *lsv1alpha1.Target) error
-	// uninstalls answers the deletion of what is deployed; nothing is deleted then.
+	// uninstalls replaces the deletion of what is deployed. Nothing is deleted then.
 	uninstalls func() error
-	// halves makes two writes of the one that ends a job.
+	// halves splits the write that ends a job in two.
 	halves bool
 }
 
@@ -82,7 +82,7 @@ func (s *spoiler) patchStatus(ctx context.Context, c client.Client, sub string, 
 	return err
 }
 
-// firstHalf writes the phase of an item, and something that the second half takes back.
+// firstHalf writes the phase of an item, and something that the second half reverts.
 func firstHalf(ctx context.Context, c client.Client, di item) error {
 	body := []byte(`{"status":{"phase":"` + string(di.Status.Phase) + `","deployer":{"version":"0"}}}`)
 	return c.Status().Patch(ctx, di.DeepCopy(), client.RawPatch(types.MergePatchType, body))
@@ -95,7 +95,7 @@ func (s *spoiler) delete(ctx context.Context, c client.WithWatch, obj client.Obj
 	return c.Delete(ctx, obj, opts...)
 }
 
-// once is a lie that is told at the first look at an item that it fits, and not again.
+// once applies a lie to the first read of an item for which fits returns true, and not again.
 func once(fits func(di item) bool, lie func(di item)) func(item) {
 	told := map[types.UID]bool{}
 	return func(di item) {
@@ -106,7 +106,7 @@ func once(fits func(di item) bool, lie func(di item)) func(item) {
 	}
 }
 
-// atFirst spoils with a lie that is told at the first look at an item after the start, if it fits then.
+// atFirst applies a lie to the first read of an item after the start, if fits returns true for it.
 func atFirst(fits func(di item) bool, lie func(di item)) newSpoiler {
 	return func(func(item) bool) *spoiler {
 		seen := map[types.UID]bool{}

@@ -24,24 +24,24 @@ func (p *pass) deleting() bool { return p.di.DeletionTimestamp != nil }
 
 func (p *pass) final() bool { return contract.IsFinal(p.di.Status.Phase) }
 
-// jobs tells that the item follows the job-ID revision.
+// jobs reports whether the item follows the job-ID revision.
 func (p *pass) jobs() bool {
 	return p.di.Status.JobID != "" || p.di.Annotations[lsv1alpha1.DeployerTypeAnnotation] != ""
 }
 
-// pending tells that a job is not finished.
+// pending reports whether a job is not finished.
 func (p *pass) pending() bool {
 	return p.di.Status.JobID != "" && p.di.Status.JobID != p.di.Status.JobIDFinished
 }
 
 func (p *pass) changed() bool { return p.di.Generation != p.di.Status.ObservedGeneration }
 
-// asked tells that an operation asks for a run under the annotation revision.
+// asked reports whether an operation requests a run under the annotation revision.
 func (p *pass) asked() bool {
 	return p.operation() == lsv1alpha1.ReconcileOperation || p.operation() == lsv1alpha1.ForceReconcileOperation
 }
 
-// due tells that a run is to begin or to go on. Deletion makes a new generation.
+// due reports whether a run has to begin or to continue. Deletion increases the generation.
 func (p *pass) due() bool {
 	if p.jobs() {
 		return p.pending()
@@ -49,7 +49,7 @@ func (p *pass) due() bool {
 	return p.asked() || p.changed() || !p.final()
 }
 
-// fresh tells that a run that is due was not begun yet.
+// fresh reports whether a due run has not begun yet.
 func (p *pass) fresh() bool {
 	s := p.di.Status
 	if p.final() || s.Phase == "" || s.LastReconcileTime == nil {
@@ -61,7 +61,7 @@ func (p *pass) fresh() bool {
 	return p.asked() || p.changed()
 }
 
-// unchanged tells that a job asks for what was done.
+// unchanged reports whether a job requests what has already been done.
 func (p *pass) unchanged() bool {
 	return p.jobs() && p.di.Spec.UpdateOnChangeOnly && !p.deleting() && !p.changed() && p.di.Status.Phase == phases.Succeeded
 }
@@ -71,13 +71,13 @@ func (p *pass) timedOut() bool {
 	return timeout != nil && time.Since(p.di.Status.LastReconcileTime.Time) > timeout.Duration
 }
 
-// newJob makes a job without Landscaper.
+// newJob creates a job without Landscaper.
 func (p *pass) newJob() {
 	p.di.Status.JobID = uuid.NewString()
 	p.di.Status.JobIDGenerationTime = new(metav1.Now())
 }
 
-// fill writes into the status what the begin of a run shows, except its phase.
+// fill sets the fields of the status that the start of a run writes, except its phase.
 func (p *pass) fill() {
 	s := &p.di.Status
 	now := metav1.Now()
@@ -88,7 +88,7 @@ func (p *pass) fill() {
 	s.Deployer = lsv1alpha1.DeployerInformation{Name: string(p.kind), Identity: "only", Version: "1"}
 }
 
-// begin begins a run: one write of the status, then one of the rest if there is need.
+// begin begins a run: one write of the status, then one of the rest if necessary.
 func (p *pass) begin(ctx context.Context) error {
 	p.fill()
 	p.di.Status.Phase = phases.Init
@@ -101,7 +101,7 @@ func (p *pass) begin(ctx context.Context) error {
 	return p.tidy(ctx)
 }
 
-// fail ends a run badly.
+// fail ends a run with an error.
 func (p *pass) fail(ctx context.Context, reason, message string, codes ...lsv1alpha1.ErrorCode) error {
 	now := metav1.Now()
 	phase := phases.Failed
@@ -122,7 +122,7 @@ func (p *pass) end(ctx context.Context, phase lsv1alpha1.DeployItemPhase, e *lsv
 	return p.save(ctx)
 }
 
-// tidy adds the finalizer, and removes annotations that were obeyed.
+// tidy adds the finalizer, and removes annotations that have taken effect.
 func (p *pass) tidy(ctx context.Context) error {
 	if !p.deleting() {
 		controllerutil.AddFinalizer(p.di, lsv1alpha1.LandscaperFinalizer)
@@ -133,7 +133,7 @@ func (p *pass) tidy(ctx context.Context) error {
 	return p.saveMeta(ctx)
 }
 
-// save writes the status if it changed, and only over what was read.
+// save writes the status if it changed, and only to the version that was read.
 func (p *pass) save(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.base.Status, p.di.Status) {
 		return nil

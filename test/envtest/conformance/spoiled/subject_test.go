@@ -21,7 +21,8 @@ import (
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
-// newSpoiler makes the spoiler of a process; found tells whether an item was there when it started. nil: nothing is spoiled.
+// newSpoiler returns the spoiler of a process. found reports whether an item existed when the process started. A nil
+// newSpoiler spoils nothing.
 type newSpoiler func(found func(di item) bool) *spoiler
 
 // start runs a deployer, spoiled or not.
@@ -57,7 +58,7 @@ func start(kind lsv1alpha1.DeployItemType, spoil newSpoiler) func(context.Contex
 	}
 }
 
-// itemsOf lists the items of now.
+// itemsOf returns a function that reports whether an item exists now.
 func itemsOf(ctx context.Context, c client.Client) (func(di item) bool, error) {
 	list := &lsv1alpha1.DeployItemList{}
 	if err := c.List(ctx, list); err != nil {
@@ -70,7 +71,7 @@ func itemsOf(ctx context.Context, c client.Client) (func(di item) bool, error) {
 	return func(di item) bool { return uids[di.UID] }, nil
 }
 
-// subjects counts those that were made, for types of their own on one cluster.
+// subjects counts the created subjects, so that each gets its own type on one cluster.
 var subjects = 0
 
 // newSubject makes a deployer with a type of its own a subject.

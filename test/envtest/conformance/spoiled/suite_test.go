@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// busy is how many subjects are at work at a time, beside those that wait.
+	// busy is the number of subjects that run at a time, not counting those that wait.
 	busy = 4
-	// notHappening is the bound of a check that sees that something does not happen.
+	// notHappening is the time limit of a check that requires that something does not happen.
 	notHappening = 15 * time.Second
 	// patience is how long a check waits for a write that a faulty deployer makes and a good one does not.
 	patience = 3 * time.Second
@@ -30,7 +30,7 @@ func TestSpoiled(t *testing.T) {
 	world.RunWithLog(t, "spoiled", logr.Discard())
 }
 
-// clusters are one for each revision, shared by all subjects.
+// clusters has the cluster of each revision, which all subjects share.
 var clusters = map[contract.Revision]string{}
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -56,7 +56,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 })
 
-// trial is a subject on its way through the checks.
+// trial is a subject whose checks are running.
 type trial struct {
 	subject  conformance.Subject
 	revision contract.Revision
@@ -67,7 +67,7 @@ type trial struct {
 	ended  chan struct{}
 }
 
-// trials are all, in the order in which they begin. They begin before the first spec and run beside each other.
+// trials are all trials in the order in which they begin. They begin before the first spec and run concurrently.
 var trials []*trial
 
 // try makes a trial.

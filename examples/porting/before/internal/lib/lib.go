@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lib has declarations in the form of those of Landscaper's own deployer library, which cannot be imported, so that
-// code that was written for it compiles. Nothing here does anything.
+// Package lib has declarations like those of Landscaper's own deployer library, which cannot be imported, so that code
+// for that library compiles. The functions do nothing.
 package lib
 
 import (
@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// ErrDeclared is returned by everything that exists only to be compiled against.
+// ErrDeclared is returned by all functions that exist only to be compiled.
 var ErrDeclared = errors.New("only declared")
 
 // DeployerArgs are the arguments of Add.
@@ -26,20 +26,20 @@ type DeployerArgs struct {
 	TargetSelectors         []lsv1alpha1.TargetSelector
 }
 
-// Add is declared only.
+// Add is only a declaration.
 func Add(logr.Logger, manager.Manager, manager.Manager, DeployerArgs) error { return ErrDeclared }
 
-// CreateOrUpdateExport is declared only.
+// CreateOrUpdateExport is only a declaration.
 func CreateOrUpdateExport(context.Context, client.Client, *lsv1alpha1.DeployItem, any) error {
 	return ErrDeclared
 }
 
-// SetProviderStatus is declared only.
+// SetProviderStatus is only a declaration.
 func SetProviderStatus(*lsv1alpha1.DeployItem, runtime.Object, *runtime.Scheme) error {
 	return ErrDeclared
 }
 
-// GetTargetClient is declared only.
+// GetTargetClient is only a declaration.
 func GetTargetClient(context.Context, *lsv1alpha1.ResolvedTarget) (client.Client, error) {
 	return nil, ErrDeclared
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package extension declares hooks as Landscaper's library has them since v0.28: without a logger.
+// Package extension declares hooks as in Landscaper's library since v0.28, without a logger.
 package extension
 
 import (

@@ -12,13 +12,13 @@ import (
 	"github.com/deployerkit/deployerkit/examples/porting/before/internal/lib"
 )
 
-// Checker looks at the item.
+// Checker checks the item.
 type Checker struct{}
 
-// NewStandardInterruptionChecker is declared only.
+// NewStandardInterruptionChecker is only a declaration.
 func NewStandardInterruptionChecker(*lsv1alpha1.DeployItem, client.Client) *Checker {
 	return &Checker{}
 }
 
-// Check is declared only.
+// Check is only a declaration.
 func (*Checker) Check(context.Context) error { return lib.ErrDeclared }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package timeout declares how deployers ask Landscaper's library whether their time is over.
+// Package timeout declares how deployers ask Landscaper's library whether their timeout has passed.
 package timeout
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/examples/porting/before/internal/lib"
 )
 
-// TimeoutExceeded is declared only.
+// TimeoutExceeded is only a declaration.
 func TimeoutExceeded(context.Context, *lsv1alpha1.DeployItem, string) (time.Duration, error) {
 	return 0, lib.ErrDeclared
 }
