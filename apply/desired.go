@@ -55,6 +55,8 @@ type Desired struct {
 	Policy Policy
 	// Strategy: empty is Options.Strategy.
 	Strategy Strategy
+	// Adoption is for an object that exists already and belongs to no item. Empty: Options.Adoption.
+	Adoption Adoption
 	// Component names the part of the caller's code that the object belongs to, and Requires what that part needs. Both go
 	// to the Entry as they are, for callers that delete in an order of their own after that code is gone. Empty: nothing.
 	Component string

@@ -38,6 +38,11 @@ type Options struct {
 	Concurrency int
 	// Strategy is for objects that name none; empty is Apply.
 	Strategy Strategy
+	// Adoption is for objects that name none. Empty: AdoptNever for kinds that hold data, which are Namespace,
+	// PersistentVolume, PersistentVolumeClaim and CustomResourceDefinition, and AdoptIfUnowned for all others.
+	Adoption Adoption
+	// RefuseUnowned makes AdoptNever an error that names who made the object. Off: the object gets the manifest's fields.
+	RefuseUnowned bool
 	// Checkpoint stores an inventory. It is called before a write that the stored inventory does not cover; its
 	// error stops the call before that write. nil: nothing survives a crash.
 	Checkpoint func(context.Context, Inventory) error

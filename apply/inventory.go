@@ -20,6 +20,19 @@ import (
 // only when it is known to be gone, or is to be kept. Inventories are values: the engine returns new ones.
 type Inventory struct {
 	Entries []Entry `json:"entries,omitempty"`
+	// Cluster is where the objects are. It is nil if that is not known. The engine does not use it.
+	Cluster *Cluster `json:"cluster,omitempty"`
+	// Former are the inventories of clusters that the item has left, until their objects are deleted there. The engine
+	// does not use them.
+	Former []Inventory `json:"former,omitempty"`
+}
+
+// Cluster names the cluster of an Inventory.
+type Cluster struct {
+	// UID is that of the cluster's namespace kube-system.
+	UID types.UID `json:"uid"`
+	// Target is the name of the Target that led there.
+	Target string `json:"target,omitempty"`
 }
 
 // Entry is one object of an Inventory.
@@ -39,7 +52,7 @@ type Entry struct {
 	Norm string `json:"m,omitempty"`
 	// Policy decides what happens when the object is no longer wanted; empty is Manage.
 	Policy Policy `json:"p,omitempty"`
-	// Adopted: it existed before us.
+	// Adopted: it existed before us, and is released instead of deleted.
 	Adopted bool `json:"a,omitempty"`
 	// PatchDue: PatchAfterDeployment was not sent since the last write.
 	PatchDue bool `json:"w,omitempty"`
@@ -51,12 +64,16 @@ type Entry struct {
 	OnDelete bool `json:"l,omitempty"`
 	// Shared: another item owns the object as well, and the object's label names that one.
 	Shared bool `json:"s,omitempty"`
-	// Component and Requires are as in Desired.
-	Component string   `json:"c,omitempty"`
-	Requires  []string `json:"q,omitempty"`
+	Part
 	// AnnotateBeforeDelete and PatchBeforeDelete are as in Desired.
 	AnnotateBeforeDelete map[string]string `json:"annotateBeforeDelete,omitempty"`
 	PatchBeforeDelete    map[string]any    `json:"patchBeforeDelete,omitempty"`
+}
+
+// Part is the part of the caller's code that an object belongs to, and what that part needs; see Desired.
+type Part struct {
+	Component string   `json:"c,omitempty"`
+	Requires  []string `json:"q,omitempty"`
 }
 
 // Ref names the entry's object.

@@ -93,6 +93,9 @@ func (r *run) removeOne(ctx context.Context, s *slot, force bool) error {
 	if s.Deleting {
 		return r.confirm(ctx, s, force)
 	}
+	if s.Adopted && !s.anyones {
+		return r.releaseAdopted(ctx, s)
+	}
 	if !s.anyones && !r.showsAsOurs(s) {
 		if ours, err := r.find(ctx, s); err != nil || !ours {
 			return err
@@ -204,9 +207,6 @@ func whyStillThere(live metav1.Object) string {
 func (r *run) gone(s *slot) {
 	s.gone = true
 	r.count(&r.report.Deleted)
-	if s.Adopted {
-		r.event(s.Ref(), ReasonAdoptedDeleted, "existed before this item, and was deleted with it")
-	}
 }
 
 // strip removes the finalizers.

@@ -71,10 +71,9 @@ func (r *run) mayReplace(ctx context.Context, o *object, s *slot, live *unstruct
 	switch {
 	case owned && owner.UID == r.owner.UID || s.UID != "":
 	case mine:
-		s.Adopted = true
 		r.event(o.ref, ReasonTakenOver, "belonged to an earlier owner and is ours now")
 	default:
-		r.adopt(o, s, "existed already and belonged to nobody")
+		return r.adopt(ctx, o, s, live, "existed already and belonged to nobody")
 	}
 	return nil
 }

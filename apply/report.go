@@ -80,11 +80,9 @@ const (
 	ReasonAdopted = "Adopted"
 	// ReasonTakenOver: the object belonged to an earlier life of this item, or to Landscaper's own deployer.
 	ReasonTakenOver = "TakenOver"
-	// ReasonAdoptedDeleted: an adopted object was deleted.
-	ReasonAdoptedDeleted = "AdoptedDeleted"
 	// ReasonShared: the object belongs to another item, and to this one as well now.
 	ReasonShared = "Shared"
-	// ReasonReleased: the object is kept, because other items own it too.
+	// ReasonReleased: the object is kept, because other items own it too, or because it existed before the item.
 	ReasonReleased = "Released"
 	// ReasonLeftAlone: the policy forbids touching an object of somebody else, or an object that was to be deleted has no mark
 	// of the item.

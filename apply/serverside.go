@@ -62,30 +62,21 @@ func (r *run) firstContact(ctx context.Context, o *object, s *slot) error {
 	case r.hasLeftovers(live):
 		return r.inherit(ctx, o, s, live)
 	case r.existedBefore(live) && live.GetDeletionTimestamp() == nil:
-		r.adopt(o, s, "existed already and belonged to nobody")
+		if r.refuses(o) {
+			return r.giveBack(ctx, o, live)
+		}
+		if err := r.adopt(ctx, o, s, live, "existed already and belonged to nobody"); err != nil {
+			return err
+		}
 	}
 	return r.landed(o, s, live)
 }
 
 // contested goes on after others turned out to own fields that we want. Those of another item are never taken.
 func (r *run) contested(ctx context.Context, o *object, s *slot, conflict error) error {
-	if r.mayBeOwned(conflict) {
-		live, err := r.read(ctx, o.ref)
-		if err != nil {
+	if r.mayBeOwned(conflict) || r.refuses(o) {
+		if done, err := r.meet(ctx, o, s); done || err != nil {
 			return err
-		}
-		if live == nil {
-			return waiting(o.ref, "went away just now")
-		}
-		if r.isSharedNow(o, live) {
-			return r.share(ctx, o, s, live)
-		}
-		mine, err := r.claimable(ctx, o, s, live)
-		if err != nil {
-			return err
-		}
-		if mine {
-			return r.inherit(ctx, o, s, live)
 		}
 	}
 	if o.Policy == Fallback {
@@ -96,15 +87,34 @@ func (r *run) contested(ctx context.Context, o *object, s *slot, conflict error)
 		return err
 	}
 	if live.GetDeletionTimestamp() == nil {
-		r.adopt(o, s, "existed already and belonged to nobody; others had set some of its fields")
+		if err := r.adopt(ctx, o, s, live, "existed already and belonged to nobody; others had set some of its fields"); err != nil {
+			return err
+		}
 	}
 	return r.landed(o, s, live)
 }
 
-// adopt notes that the object is older than our interest in it.
-func (r *run) adopt(o *object, s *slot, message string) {
-	s.Adopted = true
-	r.event(o.ref, ReasonAdopted, message)
+// meet looks whose an object is that has fields of others. It reports whether that object needs nothing more.
+func (r *run) meet(ctx context.Context, o *object, s *slot) (done bool, err error) {
+	live, err := r.read(ctx, o.ref)
+	switch {
+	case err != nil:
+		return false, err
+	case live == nil:
+		return false, waiting(o.ref, "went away just now")
+	case r.isSharedNow(o, live):
+		return true, r.share(ctx, o, s, live)
+	}
+	mine, err := r.claimable(ctx, o, s, live)
+	switch {
+	case err != nil:
+		return false, err
+	case mine:
+		return true, r.inherit(ctx, o, s, live)
+	case o.Policy != Fallback && r.refuses(o):
+		return false, refusal(o.ref, live)
+	}
+	return false, nil
 }
 
 // send applies the object. uid: only if it is that object; empty: whatever has the name.

@@ -120,6 +120,7 @@ func (r *run) landedShared(o *object, s *slot, live *unstructured.Unstructured) 
 	}
 	s.Key = ""
 	if owner, _ := ownership.OwnerOf(live); !before {
+		s.Adopted = live.GetAnnotations()[annotationAdopted] != ""
 		r.event(o.ref, ReasonShared, fmt.Sprintf("belongs to deploy item %s, and to this one as well now", owner))
 	}
 	return err

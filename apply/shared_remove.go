@@ -38,6 +38,8 @@ func (r *run) removeShared(ctx context.Context, s *slot, force bool) error {
 		}
 		if others := r.others(live); len(others) > 0 {
 			err = r.resign(ctx, s, live, others)
+		} else if s.Adopted {
+			return r.unmark(ctx, s)
 		} else if prepared || !s.hasBeforeDelete() {
 			err = r.deleteLast(ctx, s, live, force)
 		} else if err = r.beforeDelete(ctx, s); err == nil {

@@ -105,7 +105,6 @@ func (r *run) inherit(ctx context.Context, o *object, s *slot, live *unstructure
 		return err
 	}
 	if s.UID == "" {
-		s.Adopted = true
 		r.event(o.ref, ReasonTakenOver, "belonged to an earlier owner and is ours now")
 	}
 	return r.landed(o, s, after)

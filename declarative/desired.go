@@ -3,6 +3,7 @@
 package declarative
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,7 +97,7 @@ func (s *shaping) object(at string, m objects.Object) {
 	s.fillNamespace(object)
 	f.ref = apply.RefOf(object)
 	s.checkPlace(f)
-	d := apply.Desired{Object: object, Strategy: strategyOf[kind.Update]}
+	d := apply.Desired{Object: object, Strategy: strategyOf[kind.Update], Adoption: cmp.Or(kind.Adopt, apply.AdoptNever)}
 	minimal := isMinimal(m)
 	if minimal && (m.Source == nil || !s.wrote(f.ref)) {
 		d.Policy = apply.Retain

@@ -49,7 +49,7 @@ func (r *run) finalize(ctx context.Context) error {
 		}
 		return deployerlib.WaitFor(contract.OneLine(reason, maxReason), response.Retry)
 	}
-	if r.status.finalize(); len(r.up.Inventory.Entries) > 0 {
+	if r.status.finalize(); len(r.up.Inventory.Entries)+len(r.up.Inventory.Former) > 0 {
 		return r.status.store(r.item) // told once, however long the children take to go
 	}
 	return nil
@@ -59,7 +59,7 @@ func (r *run) finalize(ctx context.Context) error {
 func (r *run) askFinalizer(ctx context.Context, req *SyncRequest) (*FinalizeResponse, error) {
 	c := r.call(ctx, functionFinalize)
 	defer c.end()
-	response, err := r.finalizer.Finalize(ctx, req)
+	response, err := r.deployer.finalizer.Finalize(ctx, req)
 	if response == nil {
 		response = &FinalizeResponse{}
 	}

@@ -46,7 +46,6 @@ type observer struct {
 	mu       sync.Mutex
 	observed map[place]*observation
 	refusals map[place]refusal
-	uid      *types.UID // of the target's namespace kube-system; nil: nobody asked
 }
 
 // place is what one informer covers. An empty namespace is the whole cluster.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/targets"
@@ -55,6 +56,9 @@ type ChildKind struct {
 	APIVersion, Kind string
 	// Update says how children of this kind are changed; empty is [Apply].
 	Update UpdateStrategy
+	// Adopt says what is done with a child that exists already and belongs to no item. Empty: it is an error, as with
+	// [apply.AdoptNever].
+	Adopt apply.Adoption
 }
 
 // Tracking puts well-known labels on each child, for people and other tools. The library itself does not need them: it knows
@@ -103,6 +107,9 @@ type Options struct {
 	Targets targets.Policy
 	// TargetLimits bound what targets can cost. Zero: the defaults.
 	TargetLimits targets.Limits
+	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted. Off: it is
+	// deployed to the new cluster first.
+	CleanUpFirst bool
 	// Fights says when changes by others that come back count as a fight, and how long to wait before putting them right
 	// then. Zero: the defaults.
 	Fights watch.GuardOptions
@@ -175,6 +182,9 @@ func (o *Options) validateChildren(fault func(path, format string, args ...any))
 		}
 		if !slices.Contains([]UpdateStrategy{Apply, Replace, Recreate, OnDelete}, child.Update) {
 			fault(path+".Update", "%q is none of Apply, Replace, Recreate, OnDelete", child.Update)
+		}
+		if child.Adopt != "" && !slices.Contains(apply.Adoptions(), child.Adopt) {
+			fault(path+".Adopt", "%q is none of %q", child.Adopt, apply.Adoptions())
 		}
 		kind := schema.FromAPIVersionAndKind(child.APIVersion, child.Kind).GroupKind()
 		if seen[kind] {

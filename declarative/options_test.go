@@ -33,7 +33,7 @@ func TestOptionsDefault(t *testing.T) {
 func TestOptionsValidate(t *testing.T) {
 	o := Options{
 		Children: []ChildKind{
-			{APIVersion: "", Kind: ""}, {APIVersion: "apps/v1", Kind: "Deployment", Update: "Merge"}, {APIVersion: "apps/v2", Kind: "Deployment"}, {APIVersion: "a/b/c", Kind: "K"},
+			{APIVersion: "", Kind: ""}, {APIVersion: "apps/v1", Kind: "Deployment", Update: "Merge", Adopt: "sometimes"}, {APIVersion: "apps/v2", Kind: "Deployment"}, {APIVersion: "a/b/c", Kind: "K"},
 		},
 		Name: "no label!", Namespaces: []string{"a", "A", "a", "*"}, Resync: -1, MinInterval: -1,
 		Labels:   map[string]string{"deployerkit.dev/x": "y", "ok": "not ok"},
@@ -50,7 +50,7 @@ func TestOptionsValidate(t *testing.T) {
 		got = append(got, path)
 	}
 	want := []string{
-		"Children[0].APIVersion", "Children[0].Kind", "Children[1].Update", "Children[2]", "Children[3].APIVersion",
+		"Children[0].APIVersion", "Children[0].Kind", "Children[1].Adopt", "Children[1].Update", "Children[2]", "Children[3].APIVersion",
 		"Labels[deployerkit.dev/x]", "Labels[ok]", "MinInterval", "Namespaces[1]", "Namespaces[2]", "Resync",
 		"Tracking.ManagedByLabel", "Tracking.ManagedByLabel",
 	}

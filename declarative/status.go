@@ -155,7 +155,7 @@ func (s *providerStatus) body() (map[string]json.RawMessage, error) {
 		own = map[string]json.RawMessage{}
 	}
 	var err error
-	if len(s.inventory.Entries) > 0 {
+	if len(s.inventory.Entries)+len(s.inventory.Former) > 0 {
 		if own[fieldInventory], err = json.Marshal(s.inventory); err != nil {
 			return nil, err
 		}

@@ -9,11 +9,7 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/contract"
@@ -37,7 +33,7 @@ func (r *run) condition(t lsv1alpha1.ConditionType, reason, message string) {
 		*conditions = contract.RemoveCondition(*conditions, t)
 		return
 	}
-	*conditions = contract.SetCondition(*conditions, t, lsv1alpha1.ConditionTrue, reason, contract.OneLine(message, maxReason), r.now())
+	*conditions = contract.SetCondition(*conditions, t, lsv1alpha1.ConditionTrue, reason, contract.OneLine(message, maxReason), r.deployer.now())
 }
 
 // named lists some names.
@@ -87,10 +83,10 @@ func (r *run) tellUnstable(found unstable) bool {
 
 // owns tells which children get a reference to the item: those in its own cluster and namespace. nil: none does.
 func (r *run) owns(ctx context.Context) (func(apply.Ref) bool, error) {
-	if r.options.Tracking == nil || !r.options.Tracking.OwnerReference {
+	if r.deployer.options.Tracking == nil || !r.deployer.options.Tracking.OwnerReference {
 		return nil, nil
 	}
-	cluster, err := r.observer.cluster(ctx, r.up.Cluster)
+	cluster, err := r.up.Cluster.UID(ctx)
 	if err != nil || cluster != r.up.Owner.Landscape {
 		return nil, err
 	}
@@ -99,24 +95,4 @@ func (r *run) owns(ctx context.Context) (func(apply.Ref) bool, error) {
 		namespaced := err == nil && mapping != nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
 		return namespaced && ref.Namespace == r.item.Namespace
 	}, nil
-}
-
-// cluster tells clusters apart, by the UID of their namespace kube-system, which is read once. Empty: the target does not tell.
-func (o *observer) cluster(ctx context.Context, c client.Reader) (types.UID, error) {
-	o.mu.Lock()
-	uid := o.uid
-	o.mu.Unlock()
-	if uid != nil {
-		return *uid, nil
-	}
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err := c.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, namespace)
-	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
-		return "", fmt.Errorf("identify the target: %w", err)
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.uid = &namespace.UID
-	return namespace.UID, nil
 }

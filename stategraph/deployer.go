@@ -20,6 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
+	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 	"github.com/deployerkit/deployerkit/targets"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
@@ -48,6 +49,9 @@ type Options struct {
 	Targets targets.Policy
 	// TargetLimits bound what targets can cost. Zero: the defaults.
 	TargetLimits targets.Limits
+	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted. Off: it is
+	// deployed to the new cluster first.
+	CleanUpFirst bool
 	// Fights says when changes by others that come back count as a fight, and how long to wait before putting them right
 	// then. Zero: the defaults. The clock is that of the library.
 	Fights watch.GuardOptions
@@ -83,6 +87,7 @@ func New(g *Graph, o Options, hooks ...extension.ReconcileExtensionHookSetup) de
 	o = o.withDefaults()
 	keeper := upkeep.New(upkeep.Options{
 		Name: "state graph", Targets: o.Targets, TargetLimits: o.TargetLimits, WrapTransport: o.WrapTransport, Fights: o.Fights, StatusGrace: o.StatusGrace,
+		CleanUpFirst: o.CleanUpFirst,
 	})
 	d := &deployer{graph: g, options: o, keeper: keeper, hooks: keeper.Hooks(o.schedule()), metrics: newMetrics()}
 	for _, setup := range hooks {
@@ -169,7 +174,7 @@ func (d *deployer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.Deplo
 }
 
 // Resume watches what the item has in its target, and owes it one run: the graph may be another one since it ran last.
-func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, resolved *lsv1alpha1.ResolvedTarget) error {
 	status, err := decodeStatus(di)
 	if err != nil {
 		return err
@@ -178,10 +183,10 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target
 	if err != nil {
 		return err
 	}
-	if err := run.Resume(ctx, target); err != nil {
+	if err := run.Resume(ctx, resolved); err != nil {
 		return err
 	}
-	if memoryOf(run).hasRun() {
+	if target.MemoryOf(run).HasRun() {
 		return nil // in this process
 	}
 	within := d.options.StartWithin

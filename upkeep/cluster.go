@@ -24,6 +24,7 @@ type Cluster struct {
 	ended    <-chan struct{} // closed when the client leaves the pool
 	watcher  *watch.Watcher
 	statuses sync.Map // by GroupVersionKind: whether somebody writes a status
+	identity identity
 
 	all  *clusters
 	ctx  context.Context //nolint:containedctx // the life of the cluster

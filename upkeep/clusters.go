@@ -26,6 +26,7 @@ type clusters struct {
 	limit  *watch.Limit
 	guard  *watch.Guard
 	seen   *prometheus.CounterVec // drift
+	kinds  *kinds                 // of objects that others own
 
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -36,11 +37,29 @@ type clusters struct {
 func newClusters(k *Keeper, pool *targets.Pool) *clusters {
 	fights := k.options.Fights
 	fights.Clock = k.rt.Clock
-	return &clusters{
+	s := &clusters{
 		keeper: k, pool: pool,
 		limit: watch.NewLimit(watch.DefaultMaxWatches), guard: watch.NewGuard(fights),
 		seen: newDriftCounter(), open: map[*targets.Client]*Cluster{},
 	}
+	s.kinds = newKinds(k.rt.Clock, s.whileOpen)
+	return s
+}
+
+// whileOpen runs f in a goroutine, as long as a cluster is open; the Landscaper cluster is open until the manager ends. false: it
+// is not open.
+func (s *clusters) whileOpen(at *Cluster, f func(context.Context)) bool {
+	if at.all != nil {
+		return at.Go(f)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx == nil || s.ctx.Err() != nil {
+		return false
+	}
+	ctx := s.ctx
+	s.running.Go(func() { f(ctx) })
+	return true
 }
 
 // Start keeps clients and watches until ctx ends.
@@ -104,7 +123,7 @@ func (s *clusters) add(c *targets.Client) (*Cluster, error) {
 func (s *clusters) start(open *Cluster, release func()) {
 	clk := s.keeper.rt.Clock
 	open.watcher = watch.New(open.metadata, watch.Options{Limit: s.limit, Clock: clk})
-	open.all, open.used, open.users = s, clk.Now(), map[types.UID]bool{}
+	open.all, open.used, open.users, open.identity = s, clk.Now(), map[types.UID]bool{}, newIdentity()
 	open.ctx, open.end = context.WithCancel(s.ctx)
 	open.watcher.Subscribe(s.drifted)
 	open.watcher.Start(open.ctx)
@@ -187,6 +206,18 @@ func (s *clusters) forgetIfGone(ctx context.Context, uid types.UID, key types.Na
 		return
 	}
 	s.keeper.Forget(uid)
+}
+
+// leave ends what all clusters but one expect for an item.
+func (s *clusters) leave(uid types.UID, except *Cluster) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, open := range s.open {
+		if open != except {
+			open.watcher.Forget(uid)
+			delete(open.users, uid)
+		}
+	}
 }
 
 // forget ends what all clusters expect for an item.

@@ -91,6 +91,7 @@ type item struct {
 	wants   wants                 // the queue of what the next runs are for
 	alarm   alarm                 // for the first of them
 	follow  func()                // ends the following of changes; nil when nobody waits
+	cleanUp time.Duration         // the last pause between two attempts to clean up former clusters
 	lookout *lookout              // watches what a waiting step looked at; nil when nobody waits
 
 	valuesMu sync.Mutex

@@ -37,6 +37,9 @@ type Options struct {
 	// Fights says when changes by others that come back count as a fight, and how long to wait before putting them right
 	// then. Zero: the defaults. The clock is that of the library.
 	Fights watch.GuardOptions
+	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted. Off: it is
+	// deployed to the new cluster first.
+	CleanUpFirst bool
 	// WrapTransport sees every request to every target, without credentials. nil: nobody does.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 	// StatusGrace is how long after its creation an object without a status is not ready, if its kind has a status of which

@@ -77,6 +77,9 @@ func (r *Run) resources() map[schema.GroupVersionResource]map[string]bool {
 // nothing. Without target or inventory there is nothing to do.
 // Errors: those of Connect and Observe.
 func (r *Run) Resume(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
+	if len(r.Inventory.Former) > 0 {
+		r.item.wake(r.rt.Clock.Now())
+	}
 	if target == nil || len(r.Inventory.Entries) == 0 {
 		return nil
 	}

@@ -27,7 +27,7 @@ const maxRestored = 10_000
 // labels. An item that never had objects looks the same; it is looked at once per process.
 func (r *Run) LostInventory() bool {
 	ran := r.background || r.Item.DeletionTimestamp != nil || r.Item.Status.JobIDFinished != ""
-	return ran && len(r.Inventory.Entries) == 0 && !r.item.searched.Load()
+	return ran && len(r.Inventory.Entries) == 0 && len(r.Inventory.Former) == 0 && !r.item.searched.Load()
 }
 
 // Recover lists the objects of some kinds that carry the item's label, and puts them into the inventory if that was lost. The

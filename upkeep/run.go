@@ -5,6 +5,7 @@ package upkeep
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,6 +61,7 @@ func (k *Keeper) Begin(ctx context.Context, di *lsv1alpha1.DeployItem, inv apply
 		return nil, err
 	}
 	phase := deployerlib.StoredPhase(ctx)
+	inv.Former = slices.DeleteFunc(slices.Clone(inv.Former), func(former apply.Inventory) bool { return former.Cluster == nil })
 	r := &Run{Keeper: k, Item: di, Inventory: inv, item: k.items.get(di), store: note, background: phase.IsFinal()}
 	r.Owner = ownership.Owner{UID: di.UID, Landscape: landscape, Namespace: di.Namespace, Name: di.Name, Alias: alias}
 	r.item.begin(runID(di, r.background))
@@ -87,8 +89,21 @@ func (r *Run) Connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 		return deployerlib.ConfigError("spec.target", "required: the objects need a cluster to go to")
 	}
 	var err error
-	r.Cluster, err = r.Keeper.Cluster(ctx, target)
-	return connectError("spec.target", err)
+	if r.Cluster, err = r.Keeper.Cluster(ctx, target); err != nil {
+		return connectError("spec.target", err)
+	}
+	return r.arrive(ctx, nameOf(target, r.Item))
+}
+
+// nameOf is the name of an item's own Target.
+func nameOf(target *lsv1alpha1.ResolvedTarget, di *lsv1alpha1.DeployItem) string {
+	switch {
+	case target.Target != nil:
+		return target.Name
+	case di.Spec.Target != nil:
+		return di.Spec.Target.Name
+	}
+	return ""
 }
 
 // Target opens another Target of the item's namespace; name "" is the item's
@@ -119,6 +134,9 @@ func (r *Run) Options(o apply.Options) apply.Options { return r.optionsFor(r.Clu
 
 func (r *Run) optionsFor(to *Cluster, o apply.Options) apply.Options {
 	o.Seen, o.Watch, o.Checkpoint, o.Applied = r.lookup(to), to.watch, r.checkpoint, r.item.appliedInRun()
+	if len(r.Inventory.Former) > 0 {
+		o.MaxInventory = roomFor(o.MaxInventory, r.Inventory.Former)
+	}
 	if to == r.Cluster && o.MayHeal == nil {
 		o.MayHeal = r.mayHeal
 	}
@@ -153,10 +171,15 @@ func (r *Run) checkpoint(ctx context.Context, inventory apply.Inventory) error {
 	return deployerlib.Checkpoint(ctx)
 }
 
-// Note puts an inventory into the item's status, in memory.
+// Note puts an inventory into the item's status, in memory. The entries are those of the item's own cluster: what is known
+// about clusters stays as it is.
 // Errors: those of Begin's note.
 func (r *Run) Note(inventory apply.Inventory) error {
+	inventory.Cluster, inventory.Former = r.Inventory.Cluster, r.Inventory.Former
 	r.Inventory = inventory
+	if len(inventory.Entries) == 0 && len(inventory.Former) == 0 {
+		inventory.Cluster = nil
+	}
 	if len(inventory.Entries) > 0 {
 		r.item.searched.Store(false)
 	}

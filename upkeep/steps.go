@@ -4,6 +4,7 @@ package upkeep
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,7 +79,7 @@ func (r *Run) AfterDeployment(ctx context.Context, desired []apply.Desired, o ap
 // Delete removes the item's objects, group by group; nil groups: the default. A
 // deletion that takes longer than bound fails, 0 is no bound. nil: all are gone
 // but those that no group names, which an event tells, and the item is
-// forgotten. Errors are as with Apply.
+// forgotten. After them it deletes what is left in former clusters; see Leave. Errors are as with Apply.
 func (r *Run) Delete(ctx context.Context, o apply.Options, groups []apply.Group, bound time.Duration) error {
 	r.Cluster.watcher.Forget(r.Item.UID)
 	inventory, report, err := r.Engine(r.Cluster, o).Delete(ctx, r.Owner, r.Inventory, groups)
@@ -94,8 +95,16 @@ func (r *Run) Delete(ctx context.Context, o apply.Options, groups []apply.Group,
 	for _, left := range report.Left {
 		r.Event(related(left), corev1.EventTypeWarning, "Left", left.String()+" stays: no deletion group names it")
 	}
+	if err := r.Leave(ctx, o, ownGroups(groups)); err != nil {
+		return err
+	}
 	r.Forget(r.Item.UID)
 	return nil
+}
+
+// ownGroups are the groups that only delete objects of the item, in its own target.
+func ownGroups(groups []apply.Group) []apply.Group {
+	return slices.DeleteFunc(slices.Clone(groups), func(g apply.Group) bool { return g.DeleteAll || g.Cluster != nil })
 }
 
 // Times after which a waiting item is looked at although no watch said so.

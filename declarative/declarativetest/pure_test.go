@@ -85,7 +85,7 @@ func TestImpurities(t *testing.T) {
 			calls = 0
 			o := options()
 			o.Children[3].Update = declarative.Apply
-			got := impurities(t, tc.handler, o, Item(t, "shop", "web", nil), []any{service("a", "ClusterIP"), service("b", "ClusterIP")})
+			got := impurities(t, tc.handler, o, Item(t, "shop", "web", map[string]any{}), []any{service("a", "ClusterIP"), service("b", "ClusterIP")})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -105,7 +105,7 @@ func TestCheckPureTakesValuesThatAreGeneratedOnce(t *testing.T) {
 		}
 		return declarative.Respond(nil).Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: req.Name("login")}, Data: map[string][]byte{"password": password}}).Response()
 	})
-	item := Item(t, "shop", "web", nil)
+	item := Item(t, "shop", "web", map[string]any{})
 	first, err := Run(t.Context(), handler, options(), item)
 	if err != nil {
 		t.Fatal(err)

@@ -21,12 +21,16 @@ import (
 	"github.com/deployerkit/deployerkit/declarative/internal/objects"
 )
 
-// Item makes a deploy item of generation 1 whose configuration is config as JSON. Its UID is made of its name.
+// Item makes a deploy item of generation 1 whose configuration is config as JSON. Its UID is made of its name. It ends the
+// test if config is no JSON object, which an API server refuses.
 func Item(t testing.TB, namespace, name string, config any) *lsv1alpha1.DeployItem {
 	t.Helper()
 	raw, err := json.Marshal(config)
 	if err != nil {
 		t.Fatalf("encode the configuration: %v", err)
+	}
+	if len(raw) == 0 || raw[0] != '{' {
+		t.Fatalf("the configuration is %s, want an object: an API server refuses it", raw)
 	}
 	return &lsv1alpha1.DeployItem{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name), Generation: 1},
@@ -48,6 +52,33 @@ func Run(ctx context.Context, handler declarative.Handler, options declarative.O
 		return nil, err
 	}
 	return c.plan(ctx, req)
+}
+
+// Finalize calls Finalize once, as the deployer does when the item is deleted. children are as in Run. It never returns nil
+// without an error: a handler that is done may return nothing.
+// Errors: the handler has no Finalize, its own error, a fault of options, or a child that cannot be read.
+func Finalize(ctx context.Context, handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children ...any) (*declarative.FinalizeResponse, error) {
+	finalizer, ok := handler.(declarative.Finalizer)
+	if !ok {
+		return nil, fmt.Errorf("a %T has no method Finalize", handler)
+	}
+	b, err := prepare(handler, options, item, children)
+	if err != nil {
+		return nil, err
+	}
+	req, err := b.request()
+	if err != nil {
+		return nil, err
+	}
+	response, err := finalizer.Finalize(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if response == nil {
+		response = &declarative.FinalizeResponse{}
+	}
+	_, err = declarative.EncodeStatus(item, response.Status)
+	return response, err
 }
 
 // bench is a handler with an input.

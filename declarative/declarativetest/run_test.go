@@ -80,7 +80,7 @@ func TestRun(t *testing.T) {
 		"a list that lost an element":         {[]any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"args":["a"]}}`}, []any{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"args":["a","b"]}}`}, []string{"recreate Pod p .spec.args"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			item := Item(t, "shop", "web", nil)
+			item := Item(t, "shop", "web", map[string]any{})
 			handler := returns(tc.wants...)
 			plan, err := Run(t.Context(), handler, options(), item, tc.observed...)
 			if err != nil {
@@ -151,7 +151,7 @@ func TestStatusFollowsTheObservedChildren(t *testing.T) {
 		if observed != "" {
 			children = append(children, observed)
 		}
-		plan, err := Run(t.Context(), handler, options(), Item(t, "shop", "web", nil), children...)
+		plan, err := Run(t.Context(), handler, options(), Item(t, "shop", "web", map[string]any{}), children...)
 		if err != nil || string(plan.Status) != want {
 			t.Errorf("[R7, R8] got %+v, %v, want %s", plan, err, want)
 		}
@@ -183,7 +183,7 @@ func TestRunFails(t *testing.T) {
 			if tc.observed == nil {
 				observed = nil
 			}
-			plan, err := Run(t.Context(), tc.handler, tc.options, Item(t, "shop", "web", nil), observed...)
+			plan, err := Run(t.Context(), tc.handler, tc.options, Item(t, "shop", "web", map[string]any{}), observed...)
 			if plan != nil || err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %+v, %v, want %q", plan, err, tc.want)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/gardener/landscaper/apis/deployer/utils/managedresource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 	"github.com/deployerkit/deployerkit/apply/readiness"
 	"github.com/deployerkit/deployerkit/apply/watch"
@@ -38,6 +39,12 @@ type Options struct {
 	Targets targets.Policy
 	// TargetLimits bound what targets can cost. Zero: the defaults.
 	TargetLimits targets.Limits
+	// Adoption is for objects that exist already and belong to no item. Empty: apply.AdoptNever for kinds that hold data,
+	// else apply.AdoptIfUnowned.
+	Adoption apply.Adoption
+	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted. Off: it is
+	// deployed to the new cluster first.
+	CleanUpFirst bool
 	// Fights says when changes by others that come back count as a fight, and
 	// how long to wait before putting them right then. Zero: the defaults.
 	Fights watch.GuardOptions
@@ -57,6 +64,9 @@ func (o Options) Validate() error {
 	var faults []error
 	if o.Strategy != "" && !slices.Contains(strategies, o.Strategy) {
 		faults = append(faults, fmt.Errorf("default strategy: is %q, want one of %q", o.Strategy, strategies))
+	}
+	if o.Adoption != "" && !slices.Contains(apply.Adoptions(), o.Adoption) {
+		faults = append(faults, fmt.Errorf("adoption: is %q, want one of %q", o.Adoption, apply.Adoptions()))
 	}
 	if o.ExportTimeout < 0 {
 		faults = append(faults, fmt.Errorf("export timeout: is %s, must not be negative", o.ExportTimeout))

@@ -5,6 +5,7 @@ package manifest
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/gardener/landscaper/apis/deployer/utils/managedresource"
 
@@ -17,15 +18,32 @@ func (r *run) groups(ctx context.Context, path string, definitions []managedreso
 	for i := range definitions {
 		group := groupOf(&definitions[i])
 		if name := targetOf(&definitions[i]); name != "" {
-			other, err := r.Target(ctx, fmt.Sprintf("spec.config.%s[%d].customResourceGroup.targetName", path, i), name)
+			other, err := r.up.Target(ctx, fmt.Sprintf("spec.config.%s[%d].customResourceGroup.targetName", path, i), name)
 			if err != nil {
 				return nil, err
 			}
-			group.Cluster = r.Engine(other, r.engineOptions(nil))
+			group.Cluster = r.up.Engine(other, r.engineOptions(nil))
 		}
 		groups = append(groups, group)
 	}
 	return groups, nil
+}
+
+// formerGroups are the deletion groups for clusters that the item has left: those that only delete objects of the item, in
+// its own target.
+func (r *run) formerGroups(ctx context.Context) ([]apply.Group, error) {
+	if len(r.up.Inventory.Former) == 0 || r.config.DeletionGroups == nil {
+		return nil, nil
+	}
+	own := slices.DeleteFunc(slices.Clone(r.config.DeletionGroups), func(definition managedresource.DeletionGroupDefinition) bool {
+		custom := definition.CustomResourceGroup
+		return custom != nil && (custom.DeleteAllResources || custom.TargetName != nil)
+	})
+	groups, err := r.groups(ctx, "deletionGroups", own)
+	if groups == nil {
+		groups = []apply.Group{} // nil would stand for the default
+	}
+	return groups, err
 }
 
 // deletesAll tells whether a deletion has something to do although the item

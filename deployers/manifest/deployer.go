@@ -21,6 +21,7 @@ func New(opts Options, hooks ...extension.ReconcileExtensionHookSetup) deployerl
 		options: opts,
 		keeper: upkeep.New(upkeep.Options{
 			Name: "manifest", Targets: opts.Targets, TargetLimits: opts.TargetLimits, WrapTransport: opts.WrapTransport, Fights: opts.Fights,
+			CleanUpFirst: opts.CleanUpFirst,
 		}),
 	}
 	d.hooks = d.keeper.Hooks(continuousreconcile.ContinuousReconcileExtension(continuousreconcile.FromSpec(Schedule)))
@@ -80,5 +81,5 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target
 	if err != nil {
 		return err
 	}
-	return r.Resume(ctx, target)
+	return r.up.Resume(ctx, target)
 }

@@ -22,7 +22,9 @@ const unborn types.UID = "00000000-0000-0000-0000-000000000000"
 // its target, and writes nothing; see [apply.Engine.Plan]. The item is taken as
 // it is: its UID says which objects are its own (empty: none), its provider
 // status which objects are there to be deleted. ls is the cluster with the
-// deploy items; of it, the namespace kube-system is read.
+// deploy items; of it, the namespace kube-system is read, as of the target.
+// A plan for an item that moves to another cluster names the objects that are
+// deleted in the old one.
 //
 // Readiness, exports, patchAfterDeployment and groups with deleteAllResources
 // are not part of a plan.
@@ -45,9 +47,14 @@ func Plan(ctx context.Context, ls client.Reader, target client.Client, di *lsv1a
 	if err != nil {
 		return apply.Plan{}, err
 	}
+	if di.Spec.Target != nil {
+		if inventory, err = upkeep.Relocated(ctx, target, di.Spec.Target.Name, inventory); err != nil {
+			return apply.Plan{}, err
+		}
+	}
 	owner := ownership.Owner{UID: cmp.Or(di.UID, unborn), Namespace: di.Namespace, Name: di.Name}
 	if owner.Landscape, err = upkeep.LandscapeID(ctx, ls); err != nil {
 		return apply.Plan{}, err
 	}
-	return apply.New(target, target.RESTMapper(), apply.Options{Recreate: opts.Recreate, SharedKinds: opts.SharedKinds}).Plan(ctx, owner, desired, inventory)
+	return apply.New(target, target.RESTMapper(), apply.Options{Recreate: opts.Recreate, SharedKinds: opts.SharedKinds, Adoption: opts.Adoption}).Plan(ctx, owner, desired, inventory)
 }

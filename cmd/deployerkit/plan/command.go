@@ -104,14 +104,14 @@ func (f *flags) run(ctx context.Context, cmd *cobra.Command) error {
 	if fault, ok := errors.AsType[lserrors.LsError](err); ok {
 		return errors.New(fault.LandscaperError().Message) // without the parts that only Landscaper needs
 	}
-	if err != nil && len(plan.Changes)+plan.Unchanged == 0 {
+	if err != nil && len(plan.Changes)+len(plan.Moves)+plan.Unchanged == 0 {
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "DeployItem %s/%s on %s\n%s", item.Namespace, item.Name, to.name, plan)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the plan is not complete: %w", err)
-	case len(plan.Changes) > 0:
+	case len(plan.Changes)+len(plan.Moves) > 0:
 		return ErrToDo
 	}
 	return nil

@@ -24,6 +24,11 @@ func Add(fs *pflag.FlagSet, o *manifest.Options) {
 	fs.Var((*kinds)(&o.SharedKinds), "shared-kinds",
 		"kinds whose objects may be in several deploy items, such as Namespace,Issuer.cert-manager.io: "+
 			"each item applies its own fields, and the last one deletes the object; empty for none")
+	fs.StringVar((*string)(&o.Adoption), "adoption", "",
+		"what to do with objects that exist already and belong to no deploy item: never (apply, and do not delete), ifUnowned (adopt, and release), "+
+			"or always (adopt, and delete with the item); the default is never for kinds that hold data, and ifUnowned for the others")
+	fs.BoolVar(&o.CleanUpFirst, "clean-up-first", false,
+		"delete the objects in the old cluster before an item is deployed to another one, instead of afterwards")
 	p := &o.Targets
 	fs.BoolVar(&p.AllowInsecureTLS, "allow-insecure-tls", false, "accept targets with insecure-skip-tls-verify")
 	fs.BoolVar(&p.AllowHTTP, "allow-http", false, "accept targets without TLS")

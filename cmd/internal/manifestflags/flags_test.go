@@ -46,9 +46,9 @@ func TestFlags(t *testing.T) {
 			args: []string{
 				"--default-strategy=update", "--recreate", "--allow-insecure-tls", "--allow-http", "--allow-proxy", "--allow-private-hosts",
 				"--allow-foreign-secrets", "--enable-oidc-targets", "--enable-self-targets", "--landscaper-audiences=a,b",
-				"--shared-kinds=Namespace,Issuer.cert-manager.io",
+				"--shared-kinds=Namespace,Issuer.cert-manager.io", "--adoption=always", "--clean-up-first",
 			},
-			want: manifest.Options{Strategy: "update", Recreate: true, SharedKinds: []schema.GroupKind{{Kind: "Namespace"}, {Group: "cert-manager.io", Kind: "Issuer"}}, Targets: targets.Policy{
+			want: manifest.Options{Strategy: "update", Recreate: true, Adoption: apply.AdoptAlways, CleanUpFirst: true, SharedKinds: []schema.GroupKind{{Kind: "Namespace"}, {Group: "cert-manager.io", Kind: "Issuer"}}, Targets: targets.Policy{
 				AllowInsecureTLS: true, AllowHTTP: true, AllowProxy: true, AllowPrivateHosts: true, AllowForeignSecrets: true,
 				EnableOIDC: true, EnableSelf: true, LandscaperAudiences: []string{"a", "b"},
 			}},
@@ -76,8 +76,8 @@ func TestEveryOptionOfATargetHasAFlag(t *testing.T) {
 	Add(fs, &manifest.Options{})
 	flags := 0
 	fs.VisitAll(func(*pflag.Flag) { flags++ })
-	if want := reflect.TypeFor[targets.Policy]().NumField() + reflect.TypeFor[targets.Limits]().NumField() + 3; flags != want {
-		t.Errorf("want %d flags, three of them not about targets, have %d", want, flags)
+	if want := reflect.TypeFor[targets.Policy]().NumField() + reflect.TypeFor[targets.Limits]().NumField() + 5; flags != want {
+		t.Errorf("want %d flags, five of them not about targets, have %d", want, flags)
 	}
 }
 

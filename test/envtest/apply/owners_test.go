@@ -62,8 +62,33 @@ var _ = Describe("ownership", func() {
 		Expect(w.calls(func() { w.apply(ctx, w.configMap("a", "key", "value"), w.configMap("b", "key", "value")) })).To(writes(0))
 
 		w.delete(ctx)
+		Expect(w.get(ctx, "a").Labels).NotTo(HaveKey(ownership.LabelItem), "it was there before the item, and stays")
+		Expect(w.get(ctx, "b").Data).To(HaveKeyWithValue("key", "value"))
+		Expect(w.reasons()).To(ContainElements(apply.ReasonReleased, apply.ReasonReleased))
+	})
+
+	It("of nobody is deleted with the item that adopts it always [F29]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		w.foreign(ctx, "a", "key", "theirs")
+		wanted := w.configMap("a", "key", "value")
+		wanted.Adoption = apply.AdoptAlways
+		w.apply(ctx, wanted)
+		w.delete(ctx)
 		Expect(w.get(ctx, "a")).To(BeNil())
-		Expect(w.reasons()).To(ContainElement(apply.ReasonAdoptedDeleted))
+	})
+
+	It("of nobody is an error that names who wrote it, and stays as it was, if it must not be adopted [F29]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		w.options.RefuseUnowned, w.options.Adoption = true, apply.AdoptNever
+		for name, value := range map[string]string{"a": "theirs", "b": "value"} {
+			w.foreign(ctx, name, "key", value)
+			before := w.get(ctx, name)
+			_, err := w.try(ctx, w.configMap(name, "key", "value"))
+			Expect(err).To(MatchError(ContainSubstring("exists already, belongs to the field manager")))
+			after := w.get(ctx, name)
+			Expect(after.Data).To(Equal(before.Data))
+			Expect(after.Labels).To(Equal(before.Labels))
+		}
 	})
 
 	It("of an earlier life of the item is taken over, with its fields", func(ctx SpecContext) {

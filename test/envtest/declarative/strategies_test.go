@@ -21,6 +21,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	drift "github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/internal/testtime"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
@@ -53,6 +54,19 @@ var _ = Describe("a child that has to change [R15]", func() {
 		l.wants(ctx, configMap("a", data{"key": "2"}))
 		Expect(l.Read(ctx, "a")).To(And(HaveField("UID", uid), HaveField("Data", data{"key": "2"})))
 		l.quiet(ctx)
+	}, SpecTimeout(5*time.Minute))
+
+	It("is not replaced after a restart, with what others added in it [F27]", func(ctx SpecContext) {
+		w := newEnv(ctx, withStrategy(declarative.Replace)).start(declarative.HandlerFunc(counting))
+		w.Deploy(ctx, "item", config(map[string]data{"a": {"key": "1"}}))
+		w.Edit(ctx, "a", func(cm *configMapObject) { cm.Data["more"] = "theirs" })
+		w.Manager.Stop()
+		before := w.Counter.Snapshot()
+		w.start(declarative.HandlerFunc(counting))
+		w.Again(ctx, "item")
+		_, writes := w.Spent(before)
+		Expect(writes).To(BeZero())
+		Expect(w.Read(ctx, "a").Data).To(Equal(data{"key": "1", "more": "theirs"}))
 	}, SpecTimeout(5*time.Minute))
 
 	It("is replaced, ever more slowly while somebody changes it each time, and after that as it should be [F23, F24]", func(ctx SpecContext) {
@@ -177,7 +191,7 @@ var _ = Describe("a target that does not allow everything", func() {
 		w.AwaitQuiet(ctx)
 		before := w.Counter.Snapshot()
 		w.set(ctx, "b", "here")
-		Eventually(w.status(ctx, "item")).WithTimeout(5 * time.Second).Should(HaveKeyWithValue("seen", object{"a": "", "b": "here"}))
+		Eventually(w.status(ctx, "item")).WithTimeout(testtime.Stretch(5 * time.Second)).Should(HaveKeyWithValue("seen", object{"a": "", "b": "here"}))
 		w.Again(ctx, "item")
 		reads, writes := w.Spent(before)
 		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))

@@ -47,7 +47,7 @@ var _ = Describe("the examples of objects", func() {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("have policies for what was there before [D8, H-18]", func(ctx SpecContext) {
+	It("have policies for what was there before, which is never deleted [D8, H-18, F29]", func(ctx SpecContext) {
 		w := newEnv(ctx, contract.RevisionJobID).start()
 		for _, name := range []string{"managed", "fallback", "kept", "ignored", "immutable"} {
 			w.theirs(ctx, name, map[string]string{"level": "theirs"})
@@ -61,10 +61,10 @@ var _ = Describe("the examples of objects", func() {
 			Eventually(w.events(ctx, "policies")).WithTimeout(patience).Should(ContainElement(HavePrefix(want)))
 		}
 		w.remove(ctx, "policies")
-		for name, there := range map[string]bool{"managed": false, "fallback": true, "kept": true, "ignored": true, "immutable": true} {
+		for name, there := range map[string]bool{"managed": true, "fallback": true, "kept": true, "ignored": true, "immutable": true} {
 			Expect(w.Read(ctx, name) != nil).To(Equal(there), name)
 		}
-		Eventually(w.events(ctx, "policies")).WithTimeout(patience).Should(ContainElement(HavePrefix("AdoptedDeleted: ")))
+		Eventually(w.events(ctx, "policies")).WithTimeout(patience).Should(ContainElement(HavePrefix("Released: ")))
 	}, SpecTimeout(5*time.Minute))
 
 	// What is there: {level: theirs, format: "", more: theirs}. The manifest: {level: info, format: json}.

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarativetest
+
+import (
+	"encoding/json"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deployerkit/deployerkit/apply/readiness"
+	"github.com/deployerkit/deployerkit/declarative/internal/objects"
+)
+
+// WithStatus returns a copy of a child with a status, as its controller would write it. The child has one of the forms that
+// declarative.SyncResponse.Children may have, such as an element of Plan.Observed, and so has the status. It ends the test
+// if one of them cannot be read.
+func WithStatus(t testing.TB, child, status any) *unstructured.Unstructured {
+	t.Helper()
+	out := one(t, child)
+	raw, err := json.Marshal(status)
+	if err != nil {
+		t.Fatalf("encode the status: %v", err)
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		t.Fatalf("the status of %s is no object: %v", out.GetName(), err)
+	}
+	out.Object["status"] = fields
+	return out
+}
+
+// Ready returns a copy of a child with a status that makes it ready by the rules of package readiness, which is what its
+// controller would write in the end. The forms of a child are those of WithStatus. It ends the test if the child
+// cannot become ready this way, for which WithStatus is there.
+func Ready(t testing.TB, child any) *unstructured.Unstructured {
+	t.Helper()
+	object := one(t, child)
+	out := WithStatus(t, object, statusOf(object))
+	if result := readiness.Of(out); !result.Ready() {
+		t.Fatalf("it is not known what makes a %s ready, use WithStatus: %s", out.GetKind(), result.Reason)
+	}
+	return out
+}
+
+// one reads a child.
+func one(t testing.TB, child any) *unstructured.Unstructured {
+	t.Helper()
+	if object, ok := child.(*unstructured.Unstructured); ok {
+		return object.DeepCopy()
+	}
+	read, err := objects.Read(child)
+	if err != nil {
+		t.Fatalf("the child %v", err)
+	}
+	if len(read) != 1 {
+		t.Fatalf("want one child, got %d", len(read))
+	}
+	read[0].FillKind(nil, func(schema.GroupVersionKind) bool { return true })
+	return (&unstructured.Unstructured{Object: read[0].Body}).DeepCopy()
+}
+
+type fields = map[string]any
+
+// statusOf is the status of an object that is ready.
+func statusOf(object *unstructured.Unstructured) fields {
+	replicas := number64(object, 1, "spec", "replicas")
+	ready := []any{fields{"type": "Ready", "status": "True"}}
+	status := fields{"observedGeneration": object.GetGeneration(), "conditions": ready}
+	switch object.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
+		status["conditions"] = []any{
+			fields{"type": "Available", "status": "True"}, fields{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+		}
+		fill(status, replicas, "replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
+		status["currentRevision"], status["updateRevision"] = "1", "1"
+		fill(status, replicas, "replicas", "currentReplicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}:
+		fill(status, replicas, "replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+	case schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
+		fill(status, 1, "desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady")
+	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+		status = fields{"startTime": "2026-01-01T00:00:00Z", "conditions": []any{fields{"type": "Complete", "status": "True"}}}
+		fill(status, number64(object, 1, "spec", "completions"), "succeeded")
+	case schema.GroupKind{Kind: "Pod"}:
+		status["phase"] = "Running"
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		status = fields{"phase": "Bound"}
+	case schema.GroupKind{Kind: "Namespace"}:
+		status = fields{"phase": "Active"}
+	case schema.GroupKind{Kind: "Service"}:
+		status = fields{"loadBalancer": fields{"ingress": []any{fields{"ip": "192.0.2.1"}}}}
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		status = fields{"conditions": []any{fields{"type": "NamesAccepted", "status": "True"}, fields{"type": "Established", "status": "True"}}}
+	}
+	return status
+}
+
+func fill(status fields, value int64, names ...string) {
+	for _, name := range names {
+		status[name] = value
+	}
+}
+
+// number64 is a whole number in an object, or the default.
+func number64(object *unstructured.Unstructured, or int64, path ...string) int64 {
+	value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
+	if err != nil || !found {
+		return or
+	}
+	switch n := value.(type) {
+	case int64:
+		return n
+	case float64:
+		return int64(n)
+	}
+	return or
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarativetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deployerkit/deployerkit/apply/readiness"
+	"github.com/deployerkit/deployerkit/declarative"
+)
+
+func TestReady(t *testing.T) {
+	for _, of := range []string{
+		"apps/v1 Deployment", "apps/v1 StatefulSet", "apps/v1 ReplicaSet", "apps/v1 DaemonSet", "batch/v1 Job", "v1 Pod", "v1 PersistentVolumeClaim",
+		"v1 Namespace", "apiextensions.k8s.io/v1 CustomResourceDefinition", "example.com/v1 Anything", "v1 ConfigMap",
+	} {
+		version, kind := of[:len(of)-len(kindIn(of))-1], kindIn(of)
+		child := map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": "a", "generation": 3}, "spec": map[string]any{"replicas": 2}}
+		t.Run(of+" [F31]", func(t *testing.T) {
+			if result := readiness.Of(Ready(t, child)); !result.Ready() {
+				t.Error(result.Reason)
+			}
+			if child["status"] != nil {
+				t.Error("the child itself was changed")
+			}
+		})
+	}
+	t.Run("a Service with a load balancer [F31]", func(t *testing.T) {
+		service := map[string]any{
+			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{"type": "LoadBalancer", "clusterIP": "10.0.0.1"},
+		}
+		if result := readiness.Of(Ready(t, service)); !result.Ready() {
+			t.Error(result.Reason)
+		}
+	})
+}
+
+func kindIn(of string) string {
+	for i := range of {
+		if of[i] == ' ' {
+			return of[i+1:]
+		}
+	}
+	return of
+}
+
+func TestWithStatus(t *testing.T) {
+	handler := declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
+		pod, _, err := declarative.Find[corev1.Pod](req.Children, "Pod", "p")
+		if err != nil {
+			return nil, err
+		}
+		return declarative.Respond(map[string]any{"phase": pod.Status.Phase}).Response()
+	})
+	pod := WithStatus(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`, corev1.PodStatus{Phase: corev1.PodRunning})
+	plan, err := Run(t.Context(), handler, options(), Item(t, "shop", "web", map[string]any{}), pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"apiVersion":"declarative.deployerkit.dev/v1alpha1","kind":"ProviderStatus","observedGeneration":1,"phase":"Running"}`; string(plan.Status) != want {
+		t.Errorf("[F31] got %s", plan.Status)
+	}
+}
+
+// ending is a handler that cleans up until no child is left.
+type ending struct{ declarative.Handler }
+
+func (ending) Finalize(_ context.Context, req *declarative.SyncRequest) (*declarative.FinalizeResponse, error) {
+	if len(req.Children) > 0 {
+		return &declarative.FinalizeResponse{Retry: time.Second}, nil
+	}
+	return nil, nil
+}
+
+func TestFinalize(t *testing.T) {
+	item := Item(t, "shop", "web", map[string]any{})
+	child := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p"}}}
+	for name, tc := range map[string]struct {
+		handler  declarative.Handler
+		children []any
+		want     time.Duration
+		fails    bool
+	}{
+		"is not done [F31]":            {ending{returns()}, []any{child}, time.Second, false},
+		"is done [F31]":                {ending{returns()}, nil, 0, false},
+		"needs a Finalizer [F31]":      {returns(), nil, 0, true},
+		"needs children to read [F31]": {ending{returns()}, []any{"a: b: c"}, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response, err := Finalize(t.Context(), tc.handler, options(), item, tc.children...)
+			if (err != nil) != tc.fails || err == nil && response.Retry != tc.want {
+				t.Errorf("got %+v, %v", response, err)
+			}
+		})
+	}
+}

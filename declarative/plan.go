@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/upkeep"
+)
+
+// unborn is the UID of an item that was not created yet.
+const unborn types.UID = "00000000-0000-0000-0000-000000000000"
+
+// Plan calls the handler once and reports what the deployer would create, change and delete in the target. It writes
+// nothing; see [apply.Engine.Plan]. The item is taken as it is: its UID says which children are its own, and its provider
+// status which of them are there to be deleted. ls is the cluster with the deploy items. Of both clusters, the namespace
+// kube-system is read, and of the target all children of the item.
+// Errors: that of the handler, the faults of its response and of the options, or what cannot be planned; the plan then
+// holds the rest.
+func Plan(ctx context.Context, ls client.Reader, target client.Client, handler Handler, o Options, di *lsv1alpha1.DeployItem) (apply.Plan, error) {
+	o.Default()
+	if err := o.Validate(); err != nil {
+		return apply.Plan{}, fmt.Errorf("options: %w", err)
+	}
+	status, err := decodeStatus(di.Status.ProviderStatus)
+	if err != nil {
+		return apply.Plan{}, err
+	}
+	owner := ownership.Owner{UID: cmp.Or(di.UID, unborn), Namespace: di.Namespace, Name: di.Name}
+	if owner.Landscape, err = upkeep.LandscapeID(ctx, ls); err != nil {
+		return apply.Plan{}, err
+	}
+	inventory := status.inventory
+	if di.Spec.Target != nil {
+		if inventory, err = upkeep.Relocated(ctx, target, di.Spec.Target.Name, inventory); err != nil {
+			return apply.Plan{}, err
+		}
+	}
+	desired, err := o.ask(ctx, target, handler, di, owner, inventory)
+	if err != nil {
+		return apply.Plan{}, err
+	}
+	return apply.New(target, target.RESTMapper(), apply.Options{RefuseUnowned: true}).Plan(ctx, owner, desired, inventory)
+}
+
+// ask calls the handler with the children that are there now.
+func (o *Options) ask(
+	ctx context.Context, target client.Client, handler Handler, di *lsv1alpha1.DeployItem, owner ownership.Owner, inventory apply.Inventory,
+) ([]apply.Desired, error) {
+	var children []*unstructured.Unstructured
+	for _, kind := range o.Children {
+		found, err := listChildren(ctx, target, schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind), owner.UID)
+		if err != nil {
+			return nil, err
+		}
+		children = append(children, found...)
+	}
+	req, err := NewRequest(di, nil, children...)
+	if err != nil {
+		return nil, err
+	}
+	response, err := handler.Sync(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if response == nil {
+		return nil, errors.New("the handler returned neither a response nor an error")
+	}
+	var owns func(apply.Ref) bool
+	if tracking := o.Tracking; tracking != nil && tracking.OwnerReference && inventory.Cluster != nil && inventory.Cluster.UID == owner.Landscape {
+		owns = func(ref apply.Ref) bool {
+			mapping, err := target.RESTMapper().RESTMapping(ref.GVK().GroupKind(), ref.GVK().Version)
+			return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && ref.Namespace == di.Namespace
+		}
+	}
+	return o.Desired(di, response, owns)
+}
+
+// listChildren lists the children of a kind. A kind that the target does not know has none.
+func listChildren(ctx context.Context, target client.Client, gvk schema.GroupVersionKind, item types.UID) ([]*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	err := target.List(ctx, list, client.InNamespace(metav1.NamespaceAll), client.MatchingLabels{ownership.LabelItem: string(item)})
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", gvk.GroupKind(), err)
+	}
+	var out []*unstructured.Unstructured
+	for i := range list.Items {
+		if owner, marked := ownership.OwnerOf(&list.Items[i]); marked && owner.UID == item {
+			out = append(out, &list.Items[i])
+		}
+	}
+	return out, nil
+}

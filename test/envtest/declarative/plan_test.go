@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deployerkit/deployerkit/declarative"
+)
+
+var _ = Describe("a plan", func() {
+	It("says against a cluster what the next call does, and writes nothing [F31]", func(ctx SpecContext) {
+		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
+		w.Deploy(ctx, "item", config(map[string]data{"a": {"key": "1"}, "b": {"key": "1"}, "c": {"key": "1"}}))
+		di := w.Get(ctx, "item")
+		plan, err := declarative.Plan(ctx, w.Client, w.Client, declarative.HandlerFunc(counting), w.options, di)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(plan.String()).To(Equal("0 to do, 3 unchanged\n"))
+
+		next := w.Item("item", config(map[string]data{"a": {"key": "2"}, "b": {"key": "1"}, "d": {"key": "1"}}))
+		di.Spec.Configuration = next.Spec.Configuration
+		plan, err = declarative.Plan(ctx, w.Client, w.Client, declarative.HandlerFunc(counting), w.options, di)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(plan.String()).To(And(
+			ContainSubstring("change ConfigMap "+w.Namespace+"/a\n  .data.key: \"1\" -> \"2\"\n"),
+			ContainSubstring("delete ConfigMap "+w.Namespace+"/c\n"),
+			ContainSubstring("create ConfigMap "+w.Namespace+"/d\n"),
+			HaveSuffix("3 to do, 1 unchanged\n"),
+		))
+		Expect(w.Read(ctx, "a").Data).To(HaveKeyWithValue("key", "1"))
+		Expect(w.Read(ctx, "c")).NotTo(BeNil())
+		Expect(w.Read(ctx, "d")).To(BeNil())
+	}, SpecTimeout(5*time.Minute))
+
+	It("and the deployer refuse a child that existed before, and name who wrote it [F29]", func(ctx SpecContext) {
+		w := newEnv(ctx, configMapKind).start(declarative.HandlerFunc(counting))
+		theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "a"}, Data: map[string]string{"key": "theirs"}}
+		Expect(w.Client.Create(ctx, theirs)).To(Succeed())
+		w.Create(ctx, "item", config(map[string]data{"a": {"key": "1"}}))
+		Eventually(func(g Gomega) {
+			di := w.Stored(ctx, "item")(g)
+			g.Expect(di.Status.LastError).NotTo(BeNil())
+			g.Expect(di.Status.LastError.Message).To(ContainSubstring("exists already, belongs to the field manager"))
+			_, err := declarative.Plan(ctx, w.Client, w.Client, declarative.HandlerFunc(counting), w.options, di)
+			g.Expect(err).To(MatchError(ContainSubstring("is not adopted")))
+		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		Expect(w.Read(ctx, "a").Data).To(Equal(map[string]string{"key": "theirs"}))
+	}, SpecTimeout(5*time.Minute))
+
+	It("of a kind that may be adopted goes on, and the child stays when the item goes [F29]", func(ctx SpecContext) {
+		kind := configMapKind
+		kind.Adopt = "ifUnowned"
+		w := newEnv(ctx, kind).start(declarative.HandlerFunc(counting))
+		theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "a"}, Data: map[string]string{"key": "theirs"}}
+		Expect(w.Client.Create(ctx, theirs)).To(Succeed())
+		w.Deploy(ctx, "item", config(map[string]data{"a": {"key": "1"}}))
+		Expect(w.Read(ctx, "a").Data).To(Equal(map[string]string{"key": "1"}))
+		w.Delete(ctx, "item")
+		Expect(w.Read(ctx, "a")).NotTo(BeNil())
+	}, SpecTimeout(5*time.Minute))
+})

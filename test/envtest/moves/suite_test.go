@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package moves_test moves the items of all kinds of deployers between two clusters.
+package moves_test
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
+)
+
+// here is the cluster of Landscaper, and the first target. there is another cluster.
+var here, there *controlplane.ControlPlane
+
+// inThere is a client of the other cluster.
+var inThere client.Client
+
+func TestMoves(t *testing.T) {
+	world.Run(t, "moves between clusters")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	here = world.StartControlPlane(ctx, controlplane.Options{})
+	there = world.StartControlPlane(ctx, controlplane.Options{})
+	inThere = world.NewClient(GinkgoTB(), there.Config)
+	for _, cp := range []*controlplane.ControlPlane{here, there} {
+		awaitKubeSystem(ctx, world.NewClient(GinkgoTB(), cp.Config))
+	}
+})
+
+// awaitKubeSystem waits for the namespace that tells clusters apart, which an API server creates soon after its start.
+func awaitKubeSystem(ctx context.Context, c client.Client) {
+	GinkgoHelper()
+	Eventually(func() error {
+		return c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{})
+	}).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upkeep
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/deployerkit/deployerkit/apply"
+)
+
+// entries are ConfigMaps.
+func entries(names ...string) []apply.Entry {
+	var out []apply.Entry
+	for _, name := range names {
+		out = append(out, apply.Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: name})
+	}
+	return out
+}
+
+func TestRelocate(t *testing.T) {
+	oldOne, newOne := apply.Cluster{UID: "1", Target: "old"}, apply.Cluster{UID: "2", Target: "new"}
+	unknown := apply.Cluster{Target: "new"}
+	former := apply.Inventory{Cluster: &oldOne, Entries: entries("a")}
+	for name, tc := range map[string]struct {
+		inv  apply.Inventory
+		at   apply.Cluster
+		want relocation
+	}{
+		"the first cluster": {at: oldOne, want: relocation{inventory: apply.Inventory{Cluster: &oldOne}}},
+		"an inventory without a cluster does not move": {
+			inv: apply.Inventory{Entries: entries("a")}, at: newOne,
+			want: relocation{inventory: apply.Inventory{Entries: entries("a"), Cluster: &newOne}},
+		},
+		"the same cluster": {inv: former, at: oldOne, want: relocation{inventory: former}},
+		"the same cluster by another Target": {
+			inv: former, at: apply.Cluster{UID: "1", Target: "new"},
+			want: relocation{inventory: apply.Inventory{Entries: entries("a"), Cluster: &apply.Cluster{UID: "1", Target: "new"}}},
+		},
+		"another cluster": {
+			inv: former, at: newOne,
+			want: relocation{inventory: apply.Inventory{Cluster: &newOne, Former: []apply.Inventory{former}}, moved: true},
+		},
+		"another cluster, with nothing in the old one": {
+			inv: apply.Inventory{Cluster: &oldOne}, at: newOne,
+			want: relocation{inventory: apply.Inventory{Cluster: &newOne}, moved: true},
+		},
+		"back, before the clean-up": {
+			inv: apply.Inventory{Cluster: &newOne, Entries: entries("b"), Former: []apply.Inventory{former}}, at: oldOne,
+			want: relocation{
+				inventory: apply.Inventory{Cluster: &oldOne, Entries: entries("a"), Former: []apply.Inventory{{Cluster: &newOne, Entries: entries("b")}}},
+				moved:     true,
+			},
+		},
+		"the same Target with another cluster": {
+			inv: former, at: apply.Cluster{UID: "2", Target: "old"},
+			want: relocation{inventory: apply.Inventory{Cluster: &apply.Cluster{UID: "2", Target: "old"}}, moved: true, released: entries("a")},
+		},
+		"a cluster that does not say which one it is": {inv: former, at: unknown, want: relocation{inventory: apply.Inventory{Entries: entries("a")}}},
+		"the same Target does not say it any more":    {inv: former, at: apply.Cluster{Target: "old"}, want: relocation{inventory: former}},
+	} {
+		t.Run(name+" [F13]", func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, relocate(tc.inv, tc.at), cmp.AllowUnexported(relocation{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRemovable(t *testing.T) {
+	entry := func(component string, requires ...string) apply.Entry {
+		return apply.Entry{Name: component, Part: apply.Part{Component: component, Requires: requires}}
+	}
+	for name, tc := range map[string]struct{ entries, want []apply.Entry }{
+		"all without components":       {entries("a", "b"), entries("a", "b")},
+		"what nothing requires":        {[]apply.Entry{entry("a"), entry("b", "a"), entry("c", "b")}, []apply.Entry{entry("c", "b")}},
+		"what requires each other":     {[]apply.Entry{entry("a", "b"), entry("b", "a")}, []apply.Entry{entry("a", "b"), entry("b", "a")}},
+		"what requires its own others": {[]apply.Entry{entry("a", "a")}, []apply.Entry{entry("a", "a")}},
+	} {
+		t.Run(name+" [F13]", func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, removable(tc.entries)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
