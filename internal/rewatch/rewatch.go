@@ -19,6 +19,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,11 +58,11 @@ func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	query := req.URL.Query()
-	from := query.Get("resourceVersion")
-	if !continues(query) {
+	query, ok := continued(req)
+	if !ok {
 		return t.next.RoundTrip(req)
 	}
+	from := query.Get("resourceVersion")
 	current, refusal, err := t.current(req, query)
 	if err != nil || refusal != nil {
 		return refusal, err
@@ -73,10 +74,14 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return expired(req, from, current)
 }
 
-// continues reports whether a request continues a watch.
-func continues(query url.Values) bool {
+// continued returns the query of a request that continues a watch. It returns false for all other requests.
+func continued(req *http.Request) (url.Values, bool) {
+	if req.Method != http.MethodGet || !strings.Contains(req.URL.RawQuery, "watch=") {
+		return nil, false
+	}
+	query := req.URL.Query()
 	watch, from := query.Get("watch"), query.Get("resourceVersion")
-	return (watch == "true" || watch == "1") && from != "" && from != "0" && query.Get("sendInitialEvents") != "true"
+	return query, (watch == "true" || watch == "1") && from != "" && from != "0" && query.Get("sendInitialEvents") != "true"
 }
 
 // current returns the version that the API server has now. The version is empty if the server does not tell it, as where
