@@ -64,12 +64,16 @@ type Entry struct {
 	OnDelete bool `json:"l,omitempty"`
 	// Shared: another item owns the object as well, and the object's label names that one.
 	Shared bool `json:"s,omitempty"`
-	// Component and Requires are as in Desired.
-	Component string   `json:"c,omitempty"`
-	Requires  []string `json:"q,omitempty"`
+	Part
 	// AnnotateBeforeDelete and PatchBeforeDelete are as in Desired.
 	AnnotateBeforeDelete map[string]string `json:"annotateBeforeDelete,omitempty"`
 	PatchBeforeDelete    map[string]any    `json:"patchBeforeDelete,omitempty"`
+}
+
+// Part is the part of the caller's code that an object belongs to, and what that part needs; see Desired.
+type Part struct {
+	Component string   `json:"c,omitempty"`
+	Requires  []string `json:"q,omitempty"`
 }
 
 // Ref names the entry's object.

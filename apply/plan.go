@@ -108,14 +108,14 @@ func (e *Engine) Plan(ctx context.Context, owner ownership.Owner, desired []Desi
 
 // planning is one call of Plan.
 type planning struct {
-	*run
+	run *run
 
 	plan Plan
 }
 
 func (p *planning) add(c Change) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.run.mu.Lock()
+	defer p.run.mu.Unlock()
 	p.plan.Changes = append(p.plan.Changes, c)
 }
 
@@ -123,7 +123,7 @@ func (p *planning) object(ctx context.Context, o *object) error {
 	if o.untouched() {
 		return nil
 	}
-	live, err := p.read(ctx, o.ref)
+	live, err := p.run.read(ctx, o.ref)
 	switch {
 	case live == nil && err == nil, meta.IsNoMatchError(err) && o.kind.fromItem:
 		p.add(Change{Action: ActionCreate, Ref: o.ref})
@@ -131,18 +131,15 @@ func (p *planning) object(ctx context.Context, o *object) error {
 	case err != nil:
 		return err
 	}
-	s := p.book[o.ref.id()]
+	s := p.run.book[o.ref.id()]
 	if s == nil {
 		s = &slot{}
 	}
-	ours := live.GetUID() == s.UID || p.isOurs(live)
+	ours := live.GetUID() == s.UID || p.run.isOurs(live)
 	leave := o.Policy == Immutable || o.Policy == Fallback && !ours
-	shared := p.isSharedNow(o, live)
+	shared := p.run.isSharedNow(o, live)
 	if !leave && !shared {
-		var mine bool
-		if mine, err = p.claimable(ctx, o, s, live); err == nil && !mine && live.GetUID() != s.UID && p.refuses(o) {
-			err = refusal(o.ref, live)
-		}
+		err = p.claim(ctx, o, s, live)
 	}
 	if err != nil {
 		return err
@@ -151,25 +148,34 @@ func (p *planning) object(ctx context.Context, o *object) error {
 	if !leave && (o.Strategy != OnDelete || !ours) {
 		after, err = p.outcome(ctx, o, s, live)
 	}
-	recreates := !shared && o.Strategy == Recreate && live.GetUID() == s.UID && p.isOwn(live, s) && s.Hash != ""
+	recreates := !shared && o.Strategy == Recreate && live.GetUID() == s.UID && p.run.isOwn(live, s) && s.Hash != ""
 	return p.compare(o, live, after, recreates, err)
+}
+
+// claim returns why the item cannot have an object.
+func (p *planning) claim(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) error {
+	mine, err := p.run.claimable(ctx, o, s, live)
+	if err == nil && !mine && live.GetUID() != s.UID && p.run.refuses(o) {
+		return refusal(o.ref, live)
+	}
+	return err
 }
 
 // outcome asks the API server what would come out.
 func (p *planning) outcome(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if p.isSharedNow(o, live) {
-		return p.sendShared(ctx, o, live)
+	if p.run.isSharedNow(o, live) {
+		return p.run.sendShared(ctx, o, live)
 	}
 	switch o.Strategy {
 	case Apply, Recreate, OnDelete:
-		return p.send(ctx, o, live.GetUID(), client.ForceOwnership)
+		return p.run.send(ctx, o, live.GetUID(), client.ForceOwnership)
 	case Update, Patch, Merge, MergeOverwrite:
 	}
 	after := o.becomes(s, live)
 	if equality.Semantic.DeepEqual(after.Object, live.Object) {
 		return live, nil
 	}
-	return after, p.put(ctx, o, live, after)
+	return after, p.run.put(ctx, o, live, after)
 }
 
 // compare plans what leads from one version to the other. recreates: that cannot be a change.
@@ -183,9 +189,9 @@ func (p *planning) compare(o *object, live, after *unstructured.Unstructured, re
 	case err != nil:
 		return err
 	}
-	change.Fields = p.fields(o.ref, live, after)
+	change.Fields = p.run.fields(o.ref, live, after)
 	if len(change.Fields) == 0 {
-		p.count(&p.plan.Unchanged)
+		p.run.count(&p.plan.Unchanged)
 		return nil
 	}
 	if recreates && differ(live, after) {
@@ -200,14 +206,14 @@ func (p *planning) orphan(ctx context.Context, s *slot) error {
 	if s.isLetGo() || s.Adopted {
 		return nil
 	}
-	live, err := p.read(ctx, s.Ref())
+	live, err := p.run.read(ctx, s.Ref())
 	switch {
 	case isGone(err), err == nil && live == nil:
 		return nil
 	case err != nil:
 		return err
-	case p.isShared(s.Ref()) && len(p.others(live)) > 0: // it is only released
-	case p.isOwn(live, s):
+	case p.run.isShared(s.Ref()) && len(p.run.others(live)) > 0: // it is only released
+	case p.run.isOwn(live, s):
 		p.add(Change{Action: ActionDelete, Ref: s.Ref()})
 	}
 	return nil

@@ -74,37 +74,13 @@ func (r *run) firstContact(ctx context.Context, o *object, s *slot) error {
 
 // contested goes on after others turned out to own fields that we want. Those of another item are never taken.
 func (r *run) contested(ctx context.Context, o *object, s *slot, conflict error) error {
-	if r.mayBeOwned(conflict) {
-		live, err := r.read(ctx, o.ref)
-		if err != nil {
+	if r.mayBeOwned(conflict) || r.refuses(o) {
+		if done, err := r.meet(ctx, o, s); done || err != nil {
 			return err
-		}
-		if live == nil {
-			return waiting(o.ref, "went away just now")
-		}
-		if r.isSharedNow(o, live) {
-			return r.share(ctx, o, s, live)
-		}
-		mine, err := r.claimable(ctx, o, s, live)
-		if err != nil {
-			return err
-		}
-		if mine {
-			return r.inherit(ctx, o, s, live)
 		}
 	}
 	if o.Policy == Fallback {
 		return nil // somebody was faster
-	}
-	if r.refuses(o) {
-		live, err := r.read(ctx, o.ref)
-		if err != nil {
-			return err
-		}
-		if live == nil {
-			return waiting(o.ref, "went away just now")
-		}
-		return refusal(o.ref, live)
 	}
 	live, err := r.send(ctx, o, "", client.ForceOwnership)
 	if err != nil {
@@ -116,6 +92,29 @@ func (r *run) contested(ctx context.Context, o *object, s *slot, conflict error)
 		}
 	}
 	return r.landed(o, s, live)
+}
+
+// meet looks whose an object is that has fields of others. It reports whether that object needs nothing more.
+func (r *run) meet(ctx context.Context, o *object, s *slot) (done bool, err error) {
+	live, err := r.read(ctx, o.ref)
+	switch {
+	case err != nil:
+		return false, err
+	case live == nil:
+		return false, waiting(o.ref, "went away just now")
+	case r.isSharedNow(o, live):
+		return true, r.share(ctx, o, s, live)
+	}
+	mine, err := r.claimable(ctx, o, s, live)
+	switch {
+	case err != nil:
+		return false, err
+	case mine:
+		return true, r.inherit(ctx, o, s, live)
+	case o.Policy != Fallback && r.refuses(o):
+		return false, refusal(o.ref, live)
+	}
+	return false, nil
 }
 
 // send applies the object. uid: only if it is that object; empty: whatever has the name.

@@ -134,16 +134,8 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 			return err
 		}
 	}
-	if !d.options.OrphanChildren && target != nil && r.up.LostInventory() {
-		if err := r.recover(ctx, target); err != nil {
-			return err
-		}
-	}
-	if !d.options.OrphanChildren && len(r.up.Inventory.Entries)+len(r.up.Inventory.Former) > 0 {
-		if err := r.connect(ctx, target); err != nil {
-			return err
-		}
-		if err := r.up.Delete(ctx, apply.Options{}, nil, 0); err != nil {
+	if !d.options.OrphanChildren {
+		if err := r.deleteChildren(ctx, target); err != nil {
 			return err
 		}
 	}
@@ -152,6 +144,22 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 	}
 	d.forget(di.UID)
 	return nil
+}
+
+// deleteChildren deletes all children, which are looked for by label if the inventory was lost.
+func (r *run) deleteChildren(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
+	if target != nil && r.up.LostInventory() {
+		if err := r.recover(ctx, target); err != nil {
+			return err
+		}
+	}
+	if len(r.up.Inventory.Entries)+len(r.up.Inventory.Former) == 0 {
+		return nil
+	}
+	if err := r.connect(ctx, target); err != nil {
+		return err
+	}
+	return r.up.Delete(ctx, apply.Options{}, nil, 0)
 }
 
 // resumeSpread is the time over which the items of a process that has just started are looked at.

@@ -59,7 +59,7 @@ func (r *run) finalize(ctx context.Context) error {
 func (r *run) askFinalizer(ctx context.Context, req *SyncRequest) (*FinalizeResponse, error) {
 	c := r.call(ctx, functionFinalize)
 	defer c.end()
-	response, err := r.finalizer.Finalize(ctx, req)
+	response, err := r.deployer.finalizer.Finalize(ctx, req)
 	if response == nil {
 		response = &FinalizeResponse{}
 	}

@@ -55,7 +55,7 @@ func (d *deployer) observerOf(c *upkeep.Cluster) (*observer, error) {
 func (r *run) look(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	r.unobserved = map[schema.GroupKind]bool{}
-	for _, kind := range r.options.Children {
+	for _, kind := range r.deployer.options.Children {
 		gvk := schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind)
 		mapping, err := r.up.Cluster.Mapping(gvk)
 		if err != nil {
@@ -64,7 +64,7 @@ func (r *run) look(ctx context.Context) ([]*unstructured.Unstructured, error) {
 		if mapping == nil {
 			continue // nobody can have one
 		}
-		entries := r.entries(gvk.GroupKind())
+		entries := entriesOf(r.up.Inventory, gvk.GroupKind())
 		v, err := r.observer.view(ctx, mapping.Resource, r.placesOf(entries))
 		if err != nil {
 			return nil, err
@@ -78,10 +78,10 @@ func (r *run) look(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// entries are those of the inventory that are of a kind.
-func (r *run) entries(kind schema.GroupKind) []apply.Entry {
+// entriesOf are those of an inventory that are of a kind.
+func entriesOf(inventory apply.Inventory, kind schema.GroupKind) []apply.Entry {
 	var out []apply.Entry
-	for _, entry := range r.up.Inventory.Entries {
+	for _, entry := range inventory.Entries {
 		if entry.Ref().GVK().GroupKind() == kind {
 			out = append(out, entry)
 		}
@@ -97,7 +97,7 @@ func (r *run) placesOf(entries []apply.Entry) []string {
 			places[entry.Namespace] = true
 		}
 	}
-	allowed := r.options.Namespaces
+	allowed := r.deployer.options.Namespaces
 	if allowed == nil {
 		allowed = []string{r.item.Namespace}
 	}
@@ -209,9 +209,9 @@ func (r *run) isOurs(obj *unstructured.Unstructured) bool {
 }
 
 // remember notes what the item wrote, so that no later call sees anything older.
-func (r *run) remember(report apply.Report) {
-	refs := make(map[types.UID]apply.Ref, len(r.up.Inventory.Entries))
-	for _, entry := range r.up.Inventory.Entries {
+func (m *memory) remember(inventory apply.Inventory, report apply.Report) {
+	refs := make(map[types.UID]apply.Ref, len(inventory.Entries))
+	for _, entry := range inventory.Entries {
 		refs[entry.UID] = entry.Ref()
 	}
 	written := make(map[apply.Ref]string, len(refs))
@@ -220,5 +220,5 @@ func (r *run) remember(report apply.Report) {
 			written[ref] = owned.ResourceVersion
 		}
 	}
-	r.memory.written = written
+	m.written = written
 }

@@ -86,7 +86,7 @@ func TestAnInformerThatLagsIsWaitedFor(t *testing.T) {
 func TestWhatIsRememberedOfAWrite(t *testing.T) {
 	r := lookAs(observe(t, nil), map[string]string{"old": "3"})
 	r.up.Inventory = apply.Inventory{Entries: []apply.Entry{entry("one"), entry("two")}}
-	r.remember(apply.Report{Owned: []apply.Owned{{UID: "xone", ResourceVersion: "8"}, {UID: "xtwo"}, {UID: "unknown", ResourceVersion: "9"}}})
+	r.memory.remember(r.up.Inventory, apply.Report{Owned: []apply.Owned{{UID: "xone", ResourceVersion: "8"}, {UID: "xtwo"}, {UID: "unknown", ResourceVersion: "9"}}})
 	if diff := cmp.Diff(map[apply.Ref]string{entry("one").Ref(): "8"}, r.memory.written); diff != "" {
 		t.Error(diff)
 	}
@@ -116,7 +116,7 @@ func TestEntriesOfAKindInAnyVersion(t *testing.T) {
 	old := apply.Entry{APIVersion: "extensions/v1beta1", Kind: "Deployment", Name: "a"}
 	other := apply.Entry{APIVersion: "extensions/v1", Kind: "Deployment", Name: "b"}
 	r := &run{up: &upkeep.Run{Inventory: apply.Inventory{Entries: []apply.Entry{old, entry("one"), other}}}}
-	if diff := cmp.Diff([]apply.Entry{old, other}, r.entries(old.Ref().GVK().GroupKind())); diff != "" {
+	if diff := cmp.Diff([]apply.Entry{old, other}, entriesOf(r.up.Inventory, old.Ref().GVK().GroupKind())); diff != "" {
 		t.Error(diff)
 	}
 }

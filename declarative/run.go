@@ -22,7 +22,7 @@ import (
 
 // run is one call for one item.
 type run struct {
-	*deployer
+	deployer *deployer
 
 	item     *lsv1alpha1.DeployItem
 	up       *upkeep.Run
@@ -72,7 +72,7 @@ func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	r.memory.cluster = r.up.Cluster
 	r.target = target.Target
 	var err error
-	r.observer, err = r.observerOf(r.up.Cluster)
+	r.observer, err = r.deployer.observerOf(r.up.Cluster)
 	return err
 }
 
@@ -106,10 +106,10 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.up.LeaveFirst(ctx, apply.Options{}, nil); err != nil {
 		return r.failed(err)
 	}
-	prints := r.prints(desired, req.Children)
-	report, err := r.up.Apply(ctx, r.skip(desired, prints), apply.Options{Concurrency: r.options.Concurrency, KeepGoing: true, RefuseUnowned: true})
-	r.remember(report)
-	r.settle(prints, report, err)
+	prints := printsOf(desired, req.Children)
+	report, err := r.up.Apply(ctx, r.skip(desired, prints), apply.Options{Concurrency: r.deployer.options.Concurrency, KeepGoing: true, RefuseUnowned: true})
+	r.memory.remember(r.up.Inventory, report)
+	r.memory.settle(prints, report, err)
 	r.again(response)
 	if err != nil {
 		return err
@@ -121,15 +121,18 @@ func (r *run) sync(ctx context.Context) error {
 func (r *run) ask(ctx context.Context, req *SyncRequest) (response *SyncResponse, desired []apply.Desired, err error) {
 	c := r.call(ctx, functionSync)
 	defer c.end()
-	if response, c.err = r.handler.Sync(ctx, req); c.err != nil {
-		return nil, nil, errors.Join(c.err, r.keepStatus(response))
+	if response, c.err = r.deployer.handler.Sync(ctx, req); c.err != nil {
+		if response != nil {
+			return nil, nil, errors.Join(c.err, r.setStatus(response.Status)) // c.err stays what the handler said
+		}
+		return nil, nil, c.err
 	}
 	desired, c.err = r.take(ctx, response)
 	if c.err != nil {
 		c.result = resultRefused
 		return nil, nil, c.err
 	}
-	if found := r.stability.observe(req, desired); r.tellUnstable(found) {
+	if found := r.deployer.stability.observe(req, desired); r.tellUnstable(found) {
 		c.result = resultUnstable
 	}
 	return response, desired, nil
@@ -144,19 +147,11 @@ func (r *run) take(ctx context.Context, response *SyncResponse) ([]apply.Desired
 	if err != nil {
 		return nil, err
 	}
-	desired, err := r.options.Desired(r.item, response, owns)
+	desired, err := r.deployer.options.Desired(r.item, response, owns)
 	if err != nil {
 		return nil, r.up.ApplyError(err)
 	}
 	return desired, r.setStatus(response.Status)
-}
-
-// keepStatus takes over the status that a handler returned beside an error.
-func (r *run) keepStatus(response *SyncResponse) error {
-	if response == nil {
-		return nil
-	}
-	return r.setStatus(response.Status)
 }
 
 // setStatus puts a handler's status into the item, in memory; nil leaves the one that is there.
@@ -187,7 +182,7 @@ var errPanicked = errors.New("the handler panicked")
 
 // call begins a call of the handler. Whoever ends it without a word (a panic) has failed.
 func (r *run) call(ctx context.Context, function string) *call {
-	return &call{r: r, log: logr.FromContextOrDiscard(ctx), function: function, began: r.now(), err: errPanicked}
+	return &call{r: r, log: logr.FromContextOrDiscard(ctx), function: function, began: r.deployer.now(), err: errPanicked}
 }
 
 // end counts a call. To wait is no failure.
@@ -206,20 +201,20 @@ func (c *call) end() {
 	default:
 		c.result = resultOK
 	}
-	c.r.metrics.called(c.function, c.result, c.r.now().Sub(c.began))
+	c.r.deployer.metrics.called(c.function, c.result, c.r.deployer.now().Sub(c.began))
 }
 
 // again asks for the next call that no change brings about.
 func (r *run) again(response *SyncResponse) {
 	after := response.ResyncAfter
-	if every := r.options.Resync; every > 0 && (after <= 0 || every < after) {
+	if every := r.deployer.options.Resync; every > 0 && (after <= 0 || every < after) {
 		after = every
 	}
 	if r.partly() && (after <= 0 || after > pollUnobserved) {
 		after = pollUnobserved
 	}
 	if after > 0 {
-		r.wake(r.memory, r.now().Add(after))
+		r.deployer.wake(r.memory, r.deployer.now().Add(after))
 	}
 }
 
@@ -256,7 +251,7 @@ func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.
 
 // cleanUp deletes the children in clusters that the item has left. It reports whether something changed.
 func (r *run) cleanUp(ctx context.Context) (bool, error) {
-	if r.options.OrphanChildren && len(r.up.Inventory.Former) > 0 {
+	if r.deployer.options.OrphanChildren && len(r.up.Inventory.Former) > 0 {
 		return true, r.up.Abandon("the deployer leaves children where they are")
 	}
 	return r.up.CleanUp(ctx, apply.Options{}, nil)
@@ -275,9 +270,9 @@ func (r *run) export(ctx context.Context, response *SyncResponse, thorough bool)
 		return false, nil
 	}
 	if len(response.Exports) == 0 {
-		err = deployerlib.DeleteExport(ctx, r.keeper.Secrets(), r.item)
+		err = deployerlib.DeleteExport(ctx, r.deployer.keeper.Secrets(), r.item)
 	} else {
-		err = deployerlib.WriteExport(ctx, r.keeper.Secrets(), r.item, json.RawMessage(raw))
+		err = deployerlib.WriteExport(ctx, r.deployer.keeper.Secrets(), r.item, json.RawMessage(raw))
 	}
 	if err == nil {
 		r.memory.exports = raw

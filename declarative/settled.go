@@ -8,9 +8,9 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// prints are of children with a strategy that would read them each time: what is wanted, and the version that was
+// printsOf are of children with a strategy that would read them each time: what is wanted, and the version that was
 // observed. The engine itself knows about server-side apply only when there is nothing to do.
-func (r *run) prints(desired []apply.Desired, children Children) map[apply.Ref]fingerprint {
+func printsOf(desired []apply.Desired, children Children) map[apply.Ref]fingerprint {
 	versions := map[apply.Ref]string{}
 	for _, child := range children {
 		versions[child.Ref()] = string(child.content().GetUID()) + "/" + child.content().GetResourceVersion()
@@ -67,13 +67,13 @@ func (r *run) keepSkipped(inventory apply.Inventory) apply.Inventory {
 // settle remembers the versions that a run has brought to where they shall be. A child that the run changed gets another
 // version, and is looked at once more. One that keeps its version although it was written (a replacement that says
 // nothing of what the API server fills in) has become what it can become.
-func (r *run) settle(prints map[apply.Ref]fingerprint, report apply.Report, err error) {
-	r.memory.settled = nil
+func (m *memory) settle(prints map[apply.Ref]fingerprint, report apply.Report, err error) {
+	m.settled = nil
 	if err != nil {
 		return
 	}
 	for _, ref := range report.Postponed {
 		delete(prints, ref)
 	}
-	r.memory.settled = prints
+	m.settled = prints
 }

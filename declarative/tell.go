@@ -33,7 +33,7 @@ func (r *run) condition(t lsv1alpha1.ConditionType, reason, message string) {
 		*conditions = contract.RemoveCondition(*conditions, t)
 		return
 	}
-	*conditions = contract.SetCondition(*conditions, t, lsv1alpha1.ConditionTrue, reason, contract.OneLine(message, maxReason), r.now())
+	*conditions = contract.SetCondition(*conditions, t, lsv1alpha1.ConditionTrue, reason, contract.OneLine(message, maxReason), r.deployer.now())
 }
 
 // named lists some names.
@@ -83,7 +83,7 @@ func (r *run) tellUnstable(found unstable) bool {
 
 // owns tells which children get a reference to the item: those in its own cluster and namespace. nil: none does.
 func (r *run) owns(ctx context.Context) (func(apply.Ref) bool, error) {
-	if r.options.Tracking == nil || !r.options.Tracking.OwnerReference {
+	if r.deployer.options.Tracking == nil || !r.deployer.options.Tracking.OwnerReference {
 		return nil, nil
 	}
 	cluster, err := r.up.Cluster.UID(ctx)

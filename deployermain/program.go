@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -125,7 +126,7 @@ func run(ctx context.Context, p Program, f *flags) error {
 	if len(noEffect) > 0 {
 		log.Info("these fields of the configuration file have no effect on this deployer", "fields", noEffect)
 	}
-	options := f.options
+	options, access := f.options, readAccess(f.kubeconfig, f.landscaperKubeconfig)
 	if options.Host, options.Landscaper, err = f.clusters(os.LookupEnv); err != nil {
 		return err
 	}
@@ -138,6 +139,8 @@ func run(ctx context.Context, p Program, f *flags) error {
 		return err
 	}
 	log.Info("starting", "deployer", args.Name, "type", string(args.Type), "version", args.Version)
+	ctx, stop := access.endOnChange(ctx, log, clock.RealClock{})
+	defer stop()
 	if err := ls.Start(ctx); err != nil {
 		return fmt.Errorf("run %s: %w", p.Name, err)
 	}

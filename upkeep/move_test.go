@@ -70,7 +70,7 @@ func TestRelocate(t *testing.T) {
 
 func TestRemovable(t *testing.T) {
 	entry := func(component string, requires ...string) apply.Entry {
-		return apply.Entry{Name: component, Component: component, Requires: requires}
+		return apply.Entry{Name: component, Part: apply.Part{Component: component, Requires: requires}}
 	}
 	for name, tc := range map[string]struct{ entries, want []apply.Entry }{
 		"all without components":       {entries("a", "b"), entries("a", "b")},

@@ -18,11 +18,11 @@ func (r *run) groups(ctx context.Context, path string, definitions []managedreso
 	for i := range definitions {
 		group := groupOf(&definitions[i])
 		if name := targetOf(&definitions[i]); name != "" {
-			other, err := r.Target(ctx, fmt.Sprintf("spec.config.%s[%d].customResourceGroup.targetName", path, i), name)
+			other, err := r.up.Target(ctx, fmt.Sprintf("spec.config.%s[%d].customResourceGroup.targetName", path, i), name)
 			if err != nil {
 				return nil, err
 			}
-			group.Cluster = r.Engine(other, r.engineOptions(nil))
+			group.Cluster = r.up.Engine(other, r.engineOptions(nil))
 		}
 		groups = append(groups, group)
 	}
@@ -32,7 +32,7 @@ func (r *run) groups(ctx context.Context, path string, definitions []managedreso
 // formerGroups are the deletion groups for clusters that the item has left: those that only delete objects of the item, in
 // its own target.
 func (r *run) formerGroups(ctx context.Context) ([]apply.Group, error) {
-	if len(r.Inventory.Former) == 0 || r.config.DeletionGroups == nil {
+	if len(r.up.Inventory.Former) == 0 || r.config.DeletionGroups == nil {
 		return nil, nil
 	}
 	own := slices.DeleteFunc(slices.Clone(r.config.DeletionGroups), func(definition managedresource.DeletionGroupDefinition) bool {

@@ -81,5 +81,5 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target
 	if err != nil {
 		return err
 	}
-	return r.Resume(ctx, target)
+	return r.up.Resume(ctx, target)
 }

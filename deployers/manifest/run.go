@@ -23,7 +23,7 @@ const ConditionDriftDetection = upkeep.ConditionDriftDetection
 
 // run is one call for one item.
 type run struct {
-	*upkeep.Run
+	up *upkeep.Run
 
 	options Options
 	config  *Config // nil when it cannot be read, which only a deletion survives
@@ -42,7 +42,7 @@ func (d *deployer) newRun(ctx context.Context, di *lsv1alpha1.DeployItem, target
 		return nil, err
 	}
 	r.config = config
-	return r, r.Connect(ctx, target)
+	return r, r.up.Connect(ctx, target)
 }
 
 // openRun reads the provider status.
@@ -56,7 +56,7 @@ func (d *deployer) openRun(ctx context.Context, di *lsv1alpha1.DeployItem) (*run
 		return nil, err
 	}
 	r := &run{options: d.options, status: status}
-	r.Run, err = d.keeper.Begin(ctx, di, inventory, func(inventory apply.Inventory) error { return r.status.note(di, inventory) })
+	r.up, err = d.keeper.Begin(ctx, di, inventory, func(inventory apply.Inventory) error { return r.status.note(di, inventory) })
 	return r, err
 }
 

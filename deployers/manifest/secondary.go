@@ -29,7 +29,7 @@ type objects struct {
 
 // Get reads an object. The namespace of the reference is ignored for kinds that have none.
 func (o objects) Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
-	from, err := o.run.Target(ctx, o.path, o.name)
+	from, err := o.run.up.Target(ctx, o.path, o.name)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (o objects) Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		wanted.Namespace = ""
 	}
-	live, err := o.run.Read(ctx, from, wanted)
+	live, err := o.run.up.Read(ctx, from, wanted)
 	if err == nil {
 		o.run.sights = append(o.run.sights, upkeep.SightOf(from, mapping.Resource, wanted, live))
 	}
@@ -50,7 +50,7 @@ func (o objects) Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (
 
 // List reads the objects of a kind with all the labels, in all namespaces.
 func (o objects) List(ctx context.Context, gvk schema.GroupVersionKind, wanted map[string]string) ([]*unstructured.Unstructured, error) {
-	from, err := o.run.Target(ctx, o.path, o.name)
+	from, err := o.run.up.Target(ctx, o.path, o.name)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (r *run) awaitChecks(ctx context.Context) error {
 		if check.Timeout > 0 && (bound == 0 || check.Timeout < bound) {
 			bound, step = check.Timeout, "check "+check.Spec.Name
 		}
-		return r.Wait(step, bound, result.Reason, r.LookOut(r.sights))
+		return r.up.Wait(step, bound, result.Reason, r.up.LookOut(r.sights))
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (r *run) awaitChecks(ctx context.Context) error {
 // exports, earlier ones go.
 func (r *run) export(ctx context.Context) error {
 	if len(r.config.Exports) == 0 {
-		return deployerlib.DeleteExport(ctx, r.Secrets(), r.Item)
+		return deployerlib.DeleteExport(ctx, r.up.Secrets(), r.up.Item)
 	}
 	r.sights = nil
 	values, err := ReadExports(ctx, r.config.Exports, exportGetter{run: r})
@@ -124,11 +124,11 @@ func (r *run) export(ctx context.Context) error {
 	}
 	if len(values.Waiting) > 0 {
 		missing := values.Waiting[0]
-		return r.Wait("export "+missing.Key, missing.Timeout, fmt.Sprintf("export %q: %s", missing.Key, missing.Reason), r.LookOut(r.sights))
+		return r.up.Wait("export "+missing.Key, missing.Timeout, fmt.Sprintf("export %q: %s", missing.Key, missing.Reason), r.up.LookOut(r.sights))
 	}
 	raw, err := EncodeExports(values.Values)
 	if err != nil {
 		return err
 	}
-	return deployerlib.WriteExport(ctx, r.Secrets(), r.Item, raw)
+	return deployerlib.WriteExport(ctx, r.up.Secrets(), r.up.Item, raw)
 }

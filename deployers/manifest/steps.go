@@ -29,7 +29,7 @@ func (r *run) reconcile(ctx context.Context) error {
 			return err
 		}
 	}
-	r.Finished()
+	r.up.Finished()
 	return nil
 }
 
@@ -49,7 +49,7 @@ func (r *run) apply(ctx context.Context) error {
 	if err := r.leaveFirst(ctx); err != nil {
 		return err
 	}
-	_, err = r.Apply(ctx, desired, r.engineOptions(groups))
+	_, err = r.up.Apply(ctx, desired, r.engineOptions(groups))
 	return err
 }
 
@@ -59,7 +59,7 @@ func (r *run) leaveFirst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.LeaveFirst(ctx, r.engineOptions(nil), groups)
+	return r.up.LeaveFirst(ctx, r.engineOptions(nil), groups)
 }
 
 // cleanUp deletes the objects in former clusters, as far as that is possible now.
@@ -68,7 +68,7 @@ func (r *run) cleanUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.CleanUp(ctx, r.engineOptions(nil), groups)
+	_, err = r.up.CleanUp(ctx, r.engineOptions(nil), groups)
 	return err
 }
 
@@ -77,19 +77,19 @@ func (r *run) awaitReady(ctx context.Context) error {
 	if r.config.DisableDefaultReadiness {
 		return nil
 	}
-	return r.AwaitReady(ctx, r.config.ReadinessTimeout)
+	return r.up.AwaitReady(ctx, r.config.ReadinessTimeout)
 }
 
 // patchAfterDeployment sends the patches that wait for all else.
 func (r *run) patchAfterDeployment(ctx context.Context) error {
-	if !r.PatchDue() {
+	if !r.up.PatchDue() {
 		return nil
 	}
 	desired, err := r.config.Desired()
 	if err != nil {
 		return err
 	}
-	return r.AfterDeployment(ctx, desired, r.engineOptions(nil))
+	return r.up.AfterDeployment(ctx, desired, r.engineOptions(nil))
 }
 
 // Delete removes the item's objects.
@@ -100,14 +100,14 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 	}
 	if r.config, err = Decode(di, d.options); err != nil {
 		r.config = nil
-		r.Event(nil, corev1.EventTypeWarning, "InvalidConfiguration", "deleted in the default order: "+oneLine(err.Error()))
+		r.up.Event(nil, corev1.EventTypeWarning, "InvalidConfiguration", "deleted in the default order: "+oneLine(err.Error()))
 	}
-	recovers := r.config != nil && len(r.config.Manifests) > 0 && target != nil && r.LostInventory()
-	if len(r.Inventory.Entries)+len(r.Inventory.Former) == 0 && !r.deletesAll() && !recovers {
-		r.Forget(di.UID)
+	recovers := r.config != nil && len(r.config.Manifests) > 0 && target != nil && r.up.LostInventory()
+	if len(r.up.Inventory.Entries)+len(r.up.Inventory.Former) == 0 && !r.deletesAll() && !recovers {
+		r.up.Forget(di.UID)
 		return nil
 	}
-	if err := r.Connect(ctx, target); err != nil {
+	if err := r.up.Connect(ctx, target); err != nil {
 		return err
 	}
 	if recovers {
@@ -133,7 +133,7 @@ func (r *run) recoverDesired(ctx context.Context, desired []apply.Desired) error
 	for _, d := range desired {
 		wanted[identityOf(d.Object)] = d
 	}
-	return r.Recover(ctx, kindsOf(desired), func(entry *apply.Entry, _ metav1.Object) {
+	return r.up.Recover(ctx, kindsOf(desired), func(entry *apply.Entry, _ metav1.Object) {
 		id := identity{group: entry.Ref().GVK().Group, kind: entry.Kind, namespace: entry.Namespace, name: entry.Name}
 		if d, found := wanted[id]; found {
 			entry.Policy, entry.AnnotateBeforeDelete, entry.PatchBeforeDelete = policyOf(d), d.AnnotateBeforeDelete, d.PatchBeforeDelete
@@ -171,7 +171,7 @@ func (r *run) delete(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.Delete(ctx, r.engineOptions(nil), groups, r.deleteTimeout())
+	return r.up.Delete(ctx, r.engineOptions(nil), groups, r.deleteTimeout())
 }
 
 func (r *run) deleteTimeout() time.Duration {

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// The clusters that are told apart.
+// The clusters that are counted separately.
 const (
 	Landscaper = "landscaper"
 	Target     = "target"

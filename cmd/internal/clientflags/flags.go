@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -119,10 +120,8 @@ func Print(w io.Writer, format string, value any) error {
 
 // ValidFormat reports an output format that does not exist.
 func ValidFormat(format string, formats ...string) error {
-	for _, f := range formats {
-		if f == format {
-			return nil
-		}
+	if slices.Contains(formats, format) {
+		return nil
 	}
 	return fmt.Errorf("--output %q: want %s", format, strings.Join(formats[1:], " or "))
 }
