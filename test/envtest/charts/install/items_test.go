@@ -5,7 +5,6 @@ package install_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
@@ -121,7 +120,7 @@ func (i *items) life(ctx context.Context, target string) {
 	Expect(c.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: target + "-a"}}, patch)).To(Succeed())
 	Eventually(ctx, i.value).WithArguments(ctx, target+"-a").WithTimeout(patience).Should(Equal("1"))
 	i.change(ctx, item, i.manifests("2", target+"-a"))
-	Expect(fmt.Sprint(i.value(ctx, target+"-a"), i.value(ctx, target+"-b"))).To(Equal("2 gone"))
+	Expect([]string{i.value(ctx, target+"-a"), i.value(ctx, target+"-b")}).To(Equal([]string{"2", "gone"}))
 	Expect(i.Delete(ctx, item)).To(Succeed())
 	Expect(i.value(ctx, target+"-a")).To(Equal("gone"))
 }
