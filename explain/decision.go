@@ -78,7 +78,7 @@ func nextJob(f *Facts, now contract.Decision) string {
 	next := f.Item.DeepCopy()
 	what := "The next job"
 	if now.Revision == contract.RevisionJobID {
-		next.Status.JobID = next.Status.JobID + "+"
+		next.Status.JobID += "+"
 		next.Status.JobIDGenerationTime = nil
 	} else {
 		what = "The next operation reconcile"

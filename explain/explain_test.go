@@ -42,7 +42,7 @@ func TestCases(t *testing.T) {
 			if diff := cmp.Diff(tc.advice, symptoms); diff != "" {
 				t.Errorf("symptoms: -want, +got:\n%s\n%s", diff, e.Text(explain.Style{}))
 			}
-			for _, l := range strings.Split(e.Text(explain.Style{}), "\n") {
+			for l := range strings.SplitSeq(e.Text(explain.Style{}), "\n") {
 				if utf8.RuneCountInString(l) > explain.Width {
 					t.Errorf("the line is too long: %s", l)
 				}
@@ -179,9 +179,8 @@ func TestTextIsSafe(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := e.Text(explain.Style{})
-		var decoded string
 		if json.Unmarshal(raw, new(any)) != nil || len(raw) > 32<<10 || len(text) > 16<<10 {
-			t.Errorf("%d and %d bytes, %q", len(raw), len(text), decoded)
+			t.Errorf("%d and %d bytes", len(raw), len(text))
 		}
 		for _, r := range text {
 			if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
@@ -238,10 +237,10 @@ func fieldsOf(t reflect.Type, path string, seen map[reflect.Type]bool) (out []st
 	}
 	seen[t] = true
 	defer delete(seen, t)
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		full := strings.TrimPrefix(path+"."+name, ".")
-		out = append(append(out, full), fieldsOf(t.Field(i).Type, full, seen)...)
+		out = append(append(out, full), fieldsOf(field.Type, full, seen)...)
 	}
 	return out
 }

@@ -23,6 +23,7 @@ const (
 	statePatchDue  = "patch due"   // a patch after the deployment is still to be sent
 	stateUnwritten = "not written" // named, but not written yet
 	stateDeleting  = "deleting"    // its deletion was accepted
+	stateFormer    = "former"      // in a cluster that the item has left; to be deleted there
 	stateListed    = "listed"      // Landscaper's own deployer lists it; nothing else is known
 )
 
@@ -59,13 +60,16 @@ func (f *Facts) objects(s *providerStatus) *Objects {
 	}
 	var all []Object
 	for _, e := range slices.Concat(s.Inventory.Entries, s.DeployerKit.Inventory.Entries) {
-		ref := e.Ref()
-		o := Object{APIVersion: word(ref.APIVersion), Kind: word(ref.Kind), Namespace: word(ref.Namespace), Name: word(ref.Name)}
-		o.State = stateOf(&e)
-		if reason, waiting := waitOf(waits, ref); o.State == stateApplied && waiting {
+		o := objectOf(e.Ref(), stateOf(&e))
+		if reason, waiting := waitOf(waits, e.Ref()); o.State == stateApplied && waiting {
 			o.State, o.Reason = stateNotReady, line(reason)
 		}
 		all = append(all, o)
+	}
+	for _, former := range slices.Concat(s.Inventory.Former, s.DeployerKit.Inventory.Former) {
+		for _, e := range former.Entries {
+			all = append(all, objectOf(e.Ref(), stateFormer))
+		}
 	}
 	if len(all) == 0 {
 		for _, m := range s.Managed {
@@ -85,6 +89,10 @@ func (f *Facts) objects(s *providerStatus) *Objects {
 	out.Omitted = max(0, len(all)-maxObjects)
 	out.Listed = all[:len(all)-out.Omitted]
 	return out
+}
+
+func objectOf(ref apply.Ref, state string) Object {
+	return Object{APIVersion: word(ref.APIVersion), Kind: word(ref.Kind), Namespace: word(ref.Namespace), Name: word(ref.Name), State: state}
 }
 
 // rankOf orders states: those that need attention first.

@@ -241,8 +241,11 @@ func (e *Explanation) writeTimes(p *page) {
 		label string
 		at    *metav1.Time
 	}{
-		{"Started", e.Outcome.Started}, {"Finished", e.Outcome.Finished}, {"Deadline", e.Times.Deadline},
-		{"Reconciled", e.Times.NextReconcile}, {"Continuous", e.Times.NextContinuousReconcile},
+		{"Started", e.Outcome.Started},
+		{"Finished", e.Outcome.Finished},
+		{"Deadline", e.Times.Deadline},
+		{"Reconciled", e.Times.NextReconcile},
+		{"Continuous", e.Times.NextContinuousReconcile},
 	} {
 		p.entry(t.label, p.at(t.at))
 	}

@@ -37,7 +37,7 @@ var ownedBy = map[schema.GroupKind][]schema.GroupVersionKind{
 // object shows an object of the target: live if the target is open, else as the status of the item has it.
 func (r *treeReader) object(ctx context.Context, live client.Reader, o Object) *TreeNode {
 	stored := &metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}
-	if live == nil {
+	if live == nil || o.State == stateFormer {
 		n := r.node(o.Kind, clusterTarget, stored)
 		if n != nil {
 			n.Phase, n.Message = o.State, o.Reason

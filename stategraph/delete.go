@@ -54,21 +54,6 @@ func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]Componen
 	return r.remove(ctx)
 }
 
-// connectToDelete opens the target if something may have to be deleted there.
-func (c *call) connectToDelete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
-	if len(c.status.Inventory.Entries)+len(c.status.Inventory.Former) == 0 && (target == nil || len(c.status.Undo) == 0 && !c.run.LostInventory()) {
-		return nil
-	}
-	if err := c.run.Connect(ctx, target); err != nil {
-		return err
-	}
-	if err := c.recover(ctx); err != nil {
-		return err
-	}
-	c.run.Cluster.Watcher().Forget(c.item.UID)
-	return nil
-}
-
 // delete takes away everything.
 func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
 	if err := c.connectToDelete(ctx, target); err != nil {

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// The clusters whose requests are counted separately.
+// The clusters that are counted separately.
 const (
 	Landscaper = "landscaper"
 	Target     = "target"
@@ -44,7 +44,7 @@ func With(ctx context.Context) (context.Context, *Counter) {
 	return context.WithValue(ctx, contextKey{}, c), c
 }
 
-// Counts returns the counted requests, sorted by cluster, resource and verb. It returns none if c is nil.
+// Counts returns what was sent, sorted by cluster, resource and verb. A nil Counter has none.
 func (c *Counter) Counts() []Count {
 	if c == nil {
 		return nil
@@ -58,7 +58,7 @@ func (c *Counter) Counts() []Count {
 	return out
 }
 
-// Total returns the number of requests. It returns 0 if c is nil.
+// Total returns how many requests were sent. A nil Counter has none.
 func (c *Counter) Total() int {
 	if c == nil {
 		return 0
@@ -109,7 +109,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// WrappedRoundTripper returns the wrapped transport. client-go uses it.
+// WrappedRoundTripper lets client-go find the transport below.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // kindOf returns verb and resource of a request to an API server, such as "get" and "deployments.apps".

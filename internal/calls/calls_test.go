@@ -23,10 +23,17 @@ func TestTransport(t *testing.T) {
 		ctx, c := With(t.Context())
 		target := Transport(Target)(none{})
 		for _, r := range []struct{ method, path string }{
-			{"GET", "/api/v1/namespaces/shop/configmaps/a"}, {"GET", "/api/v1/namespaces/shop/configmaps/b"}, {"GET", "/api/v1/namespaces/shop/configmaps"},
-			{"GET", "/api/v1/namespaces/shop"}, {"GET", "/api/v1/nodes?watch=true"}, {"PATCH", "/apis/apps/v1/namespaces/shop/deployments/web"},
-			{"PUT", "/apis/apps/v1/namespaces/shop/deployments/web/status"}, {"POST", "/apis/apps/v1/namespaces/shop/deployments"},
-			{"DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterroles/x"}, {"GET", "/apis"}, {"GET", "/"},
+			{"GET", "/api/v1/namespaces/shop/configmaps/a"},
+			{"GET", "/api/v1/namespaces/shop/configmaps/b"},
+			{"GET", "/api/v1/namespaces/shop/configmaps"},
+			{"GET", "/api/v1/namespaces/shop"},
+			{"GET", "/api/v1/nodes?watch=true"},
+			{"PATCH", "/apis/apps/v1/namespaces/shop/deployments/web"},
+			{"PUT", "/apis/apps/v1/namespaces/shop/deployments/web/status"},
+			{"POST", "/apis/apps/v1/namespaces/shop/deployments"},
+			{"DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterroles/x"},
+			{"GET", "/apis"},
+			{"GET", "/"},
 		} {
 			req := httptest.NewRequestWithContext(ctx, r.method, r.path, nil)
 			if _, err := target.RoundTrip(req); err != nil { //nolint:bodyclose // there is none

@@ -103,7 +103,7 @@ func attributesOf(attributes []attribute.KeyValue) []keyValue {
 		case attribute.FLOAT64:
 			value = map[string]any{"doubleValue": a.Value.AsFloat64()}
 		default:
-			value = map[string]any{"stringValue": a.Value.Emit()}
+			value = map[string]any{"stringValue": a.Value.String()}
 		}
 		out = append(out, keyValue{Key: string(a.Key), Value: value})
 	}

@@ -102,8 +102,10 @@ func TestExport(t *testing.T) {
 				"traceId": span.SpanContext().TraceID().String(), "spanId": span.SpanContext().SpanID().String(), "parentSpanId": parent.SpanContext().SpanID().String(),
 				"name": "fetch", "kind": 1.0, "startTimeUnixNano": sent["startTimeUnixNano"], "endTimeUnixNano": sent["endTimeUnixNano"],
 				"status": map[string]any{"code": 2.0, "message": "failed"}, "attributes": []any{
-					map[string]any{"key": "n", "value": map[string]any{"intValue": "1"}}, map[string]any{"key": "b", "value": map[string]any{"boolValue": true}},
-					map[string]any{"key": "f", "value": map[string]any{"doubleValue": 1.5}}, map[string]any{"key": "s", "value": map[string]any{"stringValue": `["x"]`}},
+					map[string]any{"key": "n", "value": map[string]any{"intValue": "1"}},
+					map[string]any{"key": "b", "value": map[string]any{"boolValue": true}},
+					map[string]any{"key": "f", "value": map[string]any{"doubleValue": 1.5}},
+					map[string]any{"key": "s", "value": map[string]any{"stringValue": `["x"]`}},
 				},
 			}
 			if diff := cmp.Diff(want, sent); diff != "" || header.Get("Tenant") != "a" {

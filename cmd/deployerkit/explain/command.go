@@ -123,26 +123,37 @@ func (o *options) follow(ctx context.Context, cmd *cobra.Command, c client.WithW
 		}
 		for range changes.ResultChan() {
 			drain(ctx, changes.ResultChan(), refresh)
-			if o.output == clientflags.Text {
-				fmt.Fprintln(cmd.OutOrStdout())
-			} else if o.output == clientflags.YAML {
-				fmt.Fprintln(cmd.OutOrStdout(), "---")
-			}
-			if err := o.once(ctx, cmd, c, key, gather); err != nil {
+			if err := o.again(ctx, cmd, c, key, gather); err != nil {
 				changes.Stop()
-				if explain.IsMissing(err) {
-					fmt.Fprintf(cmd.ErrOrStderr(), "explain: DeployItem %s is gone\n", key)
-					return nil
-				}
-				if ctx.Err() != nil {
-					return nil
-				}
-				return err
+				return ended(ctx, cmd, key, err)
 			}
 		}
 		drain(ctx, nil, time.Second) // the watch ended; open another one
 	}
 	return nil
+}
+
+// again explains the item below what was written before.
+func (o *options) again(ctx context.Context, cmd *cobra.Command, c client.Reader, key types.NamespacedName, gather explain.Options) error {
+	switch o.output {
+	case clientflags.Text:
+		fmt.Fprintln(cmd.OutOrStdout())
+	case clientflags.YAML:
+		fmt.Fprintln(cmd.OutOrStdout(), "---")
+	}
+	return o.once(ctx, cmd, c, key, gather)
+}
+
+// ended returns the error that ends --watch, or nil if the item is gone or the user wants the end.
+func ended(ctx context.Context, cmd *cobra.Command, key types.NamespacedName, err error) error {
+	switch {
+	case explain.IsMissing(err):
+		fmt.Fprintf(cmd.ErrOrStderr(), "explain: DeployItem %s is gone\n", key)
+		return nil
+	case ctx.Err() != nil:
+		return nil
+	}
+	return err
 }
 
 // drain takes what comes for a while.

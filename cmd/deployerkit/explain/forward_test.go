@@ -14,10 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/httpstream"
-	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
 // pod plays an API server that forwards port 8082 of a pod to an address, as a kubelet does.
@@ -33,11 +33,15 @@ func pod(t *testing.T, address string) *httptest.Server {
 			return
 		}
 		var streams sync.WaitGroup
-		conn := spdy.NewResponseUpgrader().UpgradeResponse(w, req, func(stream httpstream.Stream, _ <-chan struct{}) error {
-			if stream.Headers().Get(corev1.StreamType) == corev1.StreamTypeError {
-				return stream.Close()
-			}
-			streams.Go(func() { copyBoth(stream, address) })
+		conn := spdy.NewResponseUpgrader().UpgradeResponse(w, req, func(stream httpstream.Stream, replySent <-chan struct{}) error {
+			streams.Go(func() {
+				<-replySent
+				if stream.Headers().Get(corev1.StreamType) == corev1.StreamTypeError {
+					_ = stream.Close()
+					return
+				}
+				copyBoth(stream, address)
+			})
 			return nil
 		})
 		if conn != nil {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -120,10 +121,8 @@ func Print(w io.Writer, format string, value any) error {
 
 // ValidFormat returns an error for an unknown output format.
 func ValidFormat(format string, formats ...string) error {
-	for _, f := range formats {
-		if f == format {
-			return nil
-		}
+	if slices.Contains(formats, format) {
+		return nil
 	}
 	return fmt.Errorf("--output %q: want %s", format, strings.Join(formats[1:], " or "))
 }
