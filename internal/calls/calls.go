@@ -18,12 +18,12 @@ const (
 	Target     = "target"
 )
 
-// maxKinds is the number of kinds of requests that are counted separately. The rest counts as "other".
+// maxKinds is how many kinds of requests are counted apart; the rest counts as "other".
 const maxKinds = 12
 
 const other = "other"
 
-// Count is the number of requests of one kind.
+// Count is how many requests of one kind were sent.
 type Count struct {
 	Cluster, Verb, Resource string
 	N                       int
