@@ -7,8 +7,19 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 LINT := hack/tools/bin/golangci-lint
+KO := hack/image/bin/ko
+# Where images go, on which they are based, and what they are called: TAGS=v0.152.0,v1.4.0 gives them Landscaper's versions.
+REGISTRY ?= ghcr.io/deployerkit
+BASE ?= gcr.io/distroless/static-debian12:nonroot
+PLATFORMS ?= linux/amd64,linux/arm64
+TAGS ?= latest
+VERSION ?= v0.1.0
+DIR ?= .cache/components
+SOURCE := https://github.com/deployerkit/deployerkit
 # Benchmarks against other tools: a module of its own, for what those depend on.
 PEERS := test/envtest/bench/peers
+# Charts and images: a module of its own, for Helm.
+CHARTS := test/envtest/charts
 BENCH ?= .
 FUZZ ?= .
 FUZZTIME ?= 30s
@@ -31,14 +42,14 @@ help: ## Show this help
 
 .PHONY: demo
 demo: ## Show a deployer at work on a control plane of its own
-	go run ./cmd/deployerkit demo
+	@hack/run.sh demo
 
 .PHONY: demo-landscaper
 demo-landscaper: ## Show the deployers under the real Landscaper; the first run builds it (about 5 minutes)
-	go run ./cmd/deployerkit demo --landscaper
+	@hack/run.sh demo --landscaper
 
 .PHONY: test
-test: verify lint forget-reports test-unit test-envtest ## Run everything that must pass before a merge
+test: verify lint forget-reports test-unit test-envtest test-charts ## Run everything that must pass before a merge
 	go run ./hack/evidence check $(REPORTS)
 
 # The evidence counts only what this run reports.
@@ -56,8 +67,17 @@ test-unit: ## Run the tests that need no API server, with the race detector
 
 # Suites wait more than they compute: three at a time keep two cores busy.
 .PHONY: test-envtest
-test-envtest: ## Run the suites against a real API server and Landscaper; the first run builds them (about 13 minutes)
+test-envtest: ## Run the suites against a real API server and Landscaper; the first run builds them (about 12 minutes)
 	@$(ASSETS); $(LANDSCAPER); go run ./hack/gotest -reports $(REPORTS) -race -count=1 -p=3 -timeout=20m $(SUITES)
+
+.PHONY: test-charts
+test-charts: $(KO) ## Render the charts, install them, and run what they render; build images and run them
+	@go build -o .cache/gotest ./hack/gotest; $(ASSETS); \
+	cd $(CHARTS) && $(CURDIR)/.cache/gotest -reports $(REPORTS) -count=1 -p=2 -timeout=20m ./...
+
+.PHONY: test-ship
+test-ship: $(KO) ## Build the images of a release for all platforms, and check them; cold, it takes about 10 minutes
+	cd $(CHARTS) && DEPLOYERKIT_PLATFORMS=$(PLATFORMS) go test -count=1 -timeout=40m ./image
 
 .PHONY: test-systematic
 test-systematic: ## Kill each deployer at each of its writes, and let each of its reads lag
@@ -80,6 +100,19 @@ fuzz: ## Run every fuzz test for FUZZTIME (30s each, two at once), and 100 000 r
 mutants: ## Break the code in many ways and see that a test fails each time; MUTANTS=regexp selects
 	go run ./hack/mutants '$(MUTANTS)'
 
+.PHONY: image
+image: $(KO) ## Build the images, and push them to REGISTRY under TAGS; KOFLAGS are further flags of ko
+	@for program in manifest-deployer mock-deployer; do \
+		KO_DOCKER_REPO=$(REGISTRY)/$$program KO_DEFAULTBASEIMAGE=$(BASE) SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) GOFLAGS=-buildvcs=true \
+		$(KO) build --bare --platform=$(PLATFORMS) --tags=$(TAGS) --image-user=65532:65532 --sbom=spdx $(KOFLAGS) \
+		--image-label=org.opencontainers.image.title=$$program,org.opencontainers.image.source=$(SOURCE),org.opencontainers.image.revision=$$(git rev-parse HEAD),org.opencontainers.image.licenses=Apache-2.0 \
+		./cmd/$$program; \
+	done
+
+.PHONY: component
+component: ## Write the component archives of the deployers in VERSION into DIR, for landscaper-service
+	cd $(CHARTS) && go run ./component $(REGISTRY) $(VERSION) $(abspath $(DIR))
+
 .PHONY: metrics
 metrics: ## Print measures of the code and what exceeds them; it fails nothing
 	go run ./hack/metrics
@@ -88,15 +121,18 @@ metrics: ## Print measures of the code and what exceeds them; it fails nothing
 lint: $(LINT) ## Run the linters
 	$(LINT) run ./...
 	cd $(PEERS) && $(CURDIR)/$(LINT) run ./...
+	cd $(CHARTS) && $(CURDIR)/$(LINT) run ./...
 
 .PHONY: lint-fix
 lint-fix: $(LINT) ## Format, and repair what the linters can repair
 	$(LINT) run --fix ./...
 	cd $(PEERS) && $(CURDIR)/$(LINT) run --fix ./...
+	cd $(CHARTS) && $(CURDIR)/$(LINT) run --fix ./...
 
 .PHONY: generate
 generate: ## Write the generated files
 	go generate ./...
+	cd $(CHARTS) && go generate ./...
 
 .PHONY: verify
 verify: ## Check generated files, go.mod, formatting, go vet and licence headers
@@ -104,8 +140,11 @@ verify: ## Check generated files, go.mod, formatting, go vet and licence headers
 
 .PHONY: clean
 clean: ## Remove what was built here; caches in the home directory stay
-	rm -rf bin hack/tools/bin report.xml
+	rm -rf bin hack/tools/bin hack/image/bin report.xml
 	find . -name '*.test' -type f -delete
 
 $(LINT): hack/tools/go.mod hack/tools/go.sum
 	cd hack/tools && GOWORK=off GOFLAGS=-mod=readonly CGO_ENABLED=0 go build -trimpath -o bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(KO): hack/image/go.mod hack/image/go.sum
+	cd hack/image && GOWORK=off GOFLAGS=-mod=readonly CGO_ENABLED=0 go build -trimpath -o bin/ko github.com/google/ko

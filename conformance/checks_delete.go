@@ -13,7 +13,7 @@ import (
 
 var deletionChecks = []Check{
 	{
-		Name: "delete", Rows: "[C13, L33]", Promise: "a deleted item goes",
+		Name: "delete", Rows: "[C13, L33]", Promise: "a deleted item is removed",
 		run: func(t *testContext) {
 			t.succeeds()
 			t.valid.delete()
@@ -21,7 +21,7 @@ var deletionChecks = []Check{
 		},
 	},
 	{
-		Name: "delete-phases", Rows: "[C9]", Promise: "a deletion that is at work shows the phase of a run",
+		Name: "delete-phases", Rows: "[C9]", Promise: "a deletion in progress shows the phase of a run",
 		run: func(t *testContext) {
 			t.succeeds()
 			t.valid.delete()
@@ -40,7 +40,7 @@ var deletionChecks = []Check{
 		},
 	},
 	{
-		Name: "uninstall", Rows: "[C13, L33]", Promise: "an item is gone only after what it deployed", needs: []need{needsDeployed},
+		Name: "uninstall", Rows: "[C13, L33]", Promise: "an item is removed only after what it deployed", needs: []need{needsDeployed},
 		run: func(t *testContext) {
 			t.succeeds()
 			t.require(t.valid.deployed(), "a valid item succeeded, and nothing is deployed")
@@ -69,7 +69,7 @@ var deletionChecks = []Check{
 	},
 	{
 		Name: "without-uninstall", Rows: "[C12]", Revision: contract.RevisionJobID, needs: []need{needsDeployed},
-		Promise: "delete-without-uninstall removes the finalizer and leaves what is deployed",
+		Promise: "delete-without-uninstall removes the finalizer and keeps what is deployed",
 		run: func(t *testContext) {
 			t.succeeds()
 			t.valid.change(withAnnotation(lsv1alpha1.DeleteWithoutUninstallAnnotation, "true"))
@@ -101,7 +101,7 @@ var deletionChecks = []Check{
 		},
 	},
 	{
-		Name: "foreign-finalizer", Rows: "[C13, Lx6]", Promise: "a deleted item that others hold loses Landscaper's finalizer only, and is then left alone",
+		Name: "foreign-finalizer", Rows: "[C13, Lx6]", Promise: "a deleted item with other finalizers only loses Landscaper's finalizer, and is not written afterwards",
 		run: func(t *testContext) {
 			t.succeeds()
 			t.valid.change(func(di item) { controllerutil.AddFinalizer(di, foreignFinalizer) })

@@ -13,7 +13,7 @@ import (
 
 var cancelChecks = []Check{
 	{
-		Name: "abort", Rows: "[C4, C6, L31]", Promise: "an abort ends a run as Failed and is removed", needs: []need{needsSlow},
+		Name: "abort", Rows: "[C4, C6, L31]", Promise: "an abort ends a run as Failed, and its annotation is removed", needs: []need{needsSlow},
 		run: func(t *testContext) {
 			t.working()
 			t.slow.operate(contract.AbortOperation)
@@ -23,7 +23,7 @@ var cancelChecks = []Check{
 		},
 	},
 	{
-		Name: "abort-late", Rows: "[C6, L30, Lx7]", Promise: "an abort that finds the run ended is only removed",
+		Name: "abort-late", Rows: "[C6, L30, Lx7]", Promise: "an abort that arrives after the end of the run has no effect, and its annotation is removed",
 		run: func(t *testContext) {
 			done := t.succeeds()
 			t.valid.settled()
@@ -50,7 +50,7 @@ var cancelChecks = []Check{
 		},
 	},
 	{
-		Name: "force-reconcile", Rows: "[L32, Lx8]", Promise: "force-reconcile on a finished item is obeyed and removed",
+		Name: "force-reconcile", Rows: "[L32, Lx8]", Promise: "force-reconcile on a finished item starts a run, and its annotation is removed",
 		run: func(t *testContext) {
 			done := t.succeeds()
 			t.valid.settled()
@@ -70,7 +70,7 @@ var cancelChecks = []Check{
 
 var optionChecks = []Check{
 	{
-		Name: "ignore", Rows: "[C8]", Promise: "a finished item with the annotation ignore is not written, whatever is asked; without it that is done",
+		Name: "ignore", Rows: "[C8]", Promise: "a finished item with the annotation ignore is not written, whatever is requested; without the annotation the request is processed",
 		run: func(t *testContext) {
 			t.succeeds()
 			t.valid.settled()
@@ -82,7 +82,7 @@ var optionChecks = []Check{
 		},
 	},
 	{
-		Name: "test-reconcile", Rows: "[C15]", Revision: contract.RevisionJobID, Promise: "test-reconcile on a finished item makes a job of its own and is removed",
+		Name: "test-reconcile", Rows: "[C15]", Revision: contract.RevisionJobID, Promise: "test-reconcile on a finished item creates its own job, and its annotation is removed",
 		run: func(t *testContext) {
 			done := t.succeeds()
 			t.valid.operate(lsv1alpha1.TestReconcileOperation)
@@ -129,7 +129,7 @@ var responsibilityChecks = []Check{
 		},
 	},
 	{
-		Name: "other-type-deleted", Rows: "[C1, L25]", Promise: "an item of another type is not written when it is deleted either",
+		Name: "other-type-deleted", Rows: "[C1, L25]", Promise: "an item of another type is not written when it is deleted",
 		run: func(t *testContext) {
 			t.foreign.leaveAlone()
 			t.foreign.create(t.otherType, t.withFinalizer)
@@ -158,7 +158,7 @@ var responsibilityChecks = []Check{
 		},
 	},
 	{
-		Name: "target-missing", Rows: "[C2, Lx9]", Promise: "an item whose Target is gone says so and does not succeed; with the Target back it does", needs: []need{needsTarget},
+		Name: "target-missing", Rows: "[C2, Lx9]", Promise: "an item without its Target reports that and does not succeed; when the Target exists again, it succeeds", needs: []need{needsTarget},
 		run: func(t *testContext) {
 			done := t.succeeds()
 			t.valid.settled()
@@ -182,7 +182,7 @@ var responsibilityChecks = []Check{
 
 var restartChecks = []Check{
 	{
-		Name: "resume", Rows: "[C14]", Promise: "a run goes on after the deployer was killed, and is not begun again", needs: []need{needsSlow},
+		Name: "resume", Rows: "[C14]", Promise: "a run continues after the deployer was killed, and does not begin again", needs: []need{needsSlow},
 		run: func(t *testContext) {
 			running := t.working()
 			t.restartToLook()
@@ -196,7 +196,7 @@ var restartChecks = []Check{
 		},
 	},
 	{
-		Name: "handed-out-meanwhile", Rows: "[C3, C14]", Promise: "what was asked for while no deployer ran is done later",
+		Name: "handed-out-meanwhile", Rows: "[C3, C14]", Promise: "a request that arrives while no deployer runs is processed later",
 		run: func(t *testContext) {
 			t.restart(func() { t.valid.deploy() })
 			di := t.valid.await(t.bounds().Start, "finished", isFinal)

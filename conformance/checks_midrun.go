@@ -14,7 +14,7 @@ import (
 // midrunChecks are about requests that arrive while a run is in progress.
 var midrunChecks = []Check{
 	{
-		Name: "deletion-midrun", Rows: "[C13, L33]", Promise: "an item that is deleted in the middle of its run goes, and what it deployed", needs: []need{needsSlow},
+		Name: "deletion-midrun", Rows: "[C13, L33]", Promise: "an item that is deleted during its run is removed, together with what it deployed", needs: []need{needsSlow},
 		run: func(t *testContext) {
 			t.working()
 			t.slow.mark()
@@ -28,7 +28,7 @@ var midrunChecks = []Check{
 		},
 	},
 	{
-		Name: "abort-deletion", Rows: "[C4, C6, L30, L35]", Promise: "an abort goes before a deletion, which is done next", needs: []need{needsSlow}, alone: true,
+		Name: "abort-deletion", Rows: "[C4, C6, L30, L35]", Promise: "an abort precedes a deletion, which follows it", needs: []need{needsSlow}, alone: true,
 		run: func(t *testContext) {
 			t.working()
 			t.restart(func() {
@@ -50,7 +50,7 @@ var midrunChecks = []Check{
 	},
 	{
 		Name: "reconcile-midrun", Rows: "[C3, L28]", Revision: contract.RevisionAnnotation, needs: []need{needsSlow},
-		Promise: "the operation reconcile begins a run again that is in work, and is removed",
+		Promise: "the operation reconcile restarts a run in progress, and its annotation is removed",
 		run: func(t *testContext) {
 			running := t.working()
 			t.slow.operate(lsv1alpha1.ReconcileOperation)
@@ -63,7 +63,7 @@ var midrunChecks = []Check{
 	},
 	{
 		Name: "generation-midrun", Rows: "[C7, L27]", Revision: contract.RevisionAnnotation, needs: []need{needsSlow},
-		Promise: "a changed spec begins a run again that is in work",
+		Promise: "a changed spec restarts a run in progress",
 		run: func(t *testContext) {
 			running := t.working()
 			t.slow.change(withTimeout(contract.DefaultTimeout + time.Second))

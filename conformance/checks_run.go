@@ -36,7 +36,7 @@ var runChecks = []Check{
 	},
 	{
 		Name: "annotations-taken", Rows: "[C3, C5, L26]", Revision: contract.RevisionAnnotation,
-		Promise: "the annotations operation and reconcile-time are gone once the run ended",
+		Promise: "the annotations operation and reconcile-time are removed when the run has ended",
 		run: func(t *testContext) {
 			t.succeeds()
 			t.valid.until("rid of its annotations", func(di item) bool {
@@ -47,7 +47,7 @@ var runChecks = []Check{
 		},
 	},
 	{
-		Name: "progressing", Rows: "[C9]", Promise: "an item that is in work shows Init or Progressing and nothing else", needs: []need{needsSlow},
+		Name: "progressing", Rows: "[C9]", Promise: "an item in progress only shows Init or Progressing", needs: []need{needsSlow},
 		run: func(t *testContext) {
 			t.working()
 			di := t.slow.finish()
@@ -77,7 +77,7 @@ var runChecks = []Check{
 	},
 	{
 		Name: "reconcile-operation", Rows: "[C3, L26, L28]", Revision: contract.RevisionAnnotation,
-		Promise: "the operation reconcile runs an unchanged item again and is removed",
+		Promise: "the operation reconcile runs an unchanged item again, and its annotation is removed",
 		run: func(t *testContext) {
 			first := t.succeeds()
 			t.valid.operate(lsv1alpha1.ReconcileOperation)
@@ -86,7 +86,7 @@ var runChecks = []Check{
 		},
 	},
 	{
-		Name: "generation", Rows: "[C7, L27]", Revision: contract.RevisionAnnotation, Promise: "a changed spec alone makes a run",
+		Name: "generation", Rows: "[C7, L27]", Revision: contract.RevisionAnnotation, Promise: "a changed spec alone starts a run",
 		run: func(t *testContext) {
 			first := t.succeeds()
 			changed := t.valid.change(withTimeout(contract.DefaultTimeout + time.Second))
@@ -107,7 +107,7 @@ var runChecks = []Check{
 		},
 	},
 	{
-		Name: "finished-rests", Rows: "[C8, L4, L29]", Promise: "a finished item is not written, whatever is annotated",
+		Name: "finished-rests", Rows: "[C8, L4, L29]", Promise: "a finished item is not written, whatever annotations it has",
 		run: func(t *testContext) {
 			t.succeeds()
 			t.valid.settled()
@@ -137,7 +137,7 @@ var failureChecks = []Check{
 		},
 	},
 	{
-		Name: "recovers", Rows: "[C7, C10]", Promise: "an item that was put right ends as Succeeded, and its error is gone", needs: []need{needsInvalid},
+		Name: "recovers", Rows: "[C7, C10]", Promise: "a corrected item ends as Succeeded, and its error is removed", needs: []need{needsInvalid},
 		run: func(t *testContext) {
 			t.failsInvalid("conformance")
 			t.invalid.settled()
@@ -151,7 +151,7 @@ var failureChecks = []Check{
 	},
 	{
 		Name: "timeout", Rows: "[C10]", Revision: contract.RevisionJobID, needs: []need{needsSlow},
-		Promise: "an item that is not done within spec.timeout ends as Failed with ERR_TIMEOUT",
+		Promise: "an item that does not finish within spec.timeout ends as Failed with ERR_TIMEOUT",
 		run: func(t *testContext) {
 			t.working(withTimeout(t.bounds().Timeout))
 			di := t.slow.finished()

@@ -19,7 +19,7 @@ const (
 
 var writeChecks = []Check{
 	{
-		Name: "writes", Rows: "[C5, C10, C13]", Promise: "an item is not written more often than needed: twice for a job and for its deletion, once to prepare it",
+		Name: "writes", Rows: "[C5, C10, C13]", Promise: "an item is not written more often than necessary: twice for a job and for its deletion, and once to prepare it",
 		run: func(t *testContext) {
 			t.succeeds()
 			t.valid.trigger()

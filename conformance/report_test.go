@@ -52,7 +52,7 @@ job-id revision
   FAIL   0.1s  deployer   status.deployer has name, identity and version [C11]
                ! status.deployer is {}
                  valid: Succeeded (2 versions)
-  n/a          uninstall  an item is gone only after what it deployed [C13, L33]
+  n/a          uninstall  an item is removed only after what it deployed [C13, L33]
                  the subject does not report what is deployed
 
 annotation revision

@@ -34,7 +34,7 @@ var rules = []Check{
 	},
 	{
 		Name: "job-ids", Rows: "[C3]", Revision: contract.RevisionJobID,
-		Promise: "at every moment: jobIDFinished is the job's and never vanishes, the ID of an unfinished job stays",
+		Promise: "at every moment: jobIDFinished belongs to the job and is never removed, and the ID of an unfinished job does not change",
 		rule: func(before, now item) string {
 			b, s := before.Status, now.Status
 			return broken(b.JobIDFinished == s.JobIDFinished || s.JobIDFinished == s.JobID, "jobIDFinished is %q, jobID %q", s.JobIDFinished, s.JobID) +
@@ -43,7 +43,7 @@ var rules = []Check{
 	},
 	{
 		Name: "ends-once", Rows: "[C10]", Revision: contract.RevisionJobID,
-		Promise: "at every moment: a job that ended stays as it ended",
+		Promise: "at every moment: a job that has ended does not change",
 		rule: func(before, now item) string {
 			b, s := before.Status, now.Status
 			ended := b.JobID != "" && b.JobID == b.JobIDFinished && b.JobID == s.JobID
@@ -68,14 +68,14 @@ var rules = []Check{
 		},
 	},
 	{
-		Name: "observed-generation", Rows: "[C7]", Promise: "at every moment: observedGeneration is not ahead of the generation and never goes back",
+		Name: "observed-generation", Rows: "[C7]", Promise: "at every moment: observedGeneration is not greater than the generation and never decreases",
 		rule: func(before, now item) string {
 			b, s := before.Status.ObservedGeneration, now.Status.ObservedGeneration
 			return broken(s <= now.Generation && s >= b, "observedGeneration %d after %d, generation %d", s, b, now.Generation)
 		},
 	},
 	{
-		Name: "known-phases", Rows: "[C9]", Promise: "at every moment: the phase is one that the revision's Landscaper knows",
+		Name: "known-phases", Rows: "[C9]", Promise: "at every moment: the phase is one that Landscaper of the revision supports",
 		rule: func(_, now item) string {
 			known := []lsv1alpha1.DeployItemPhase{"", phases.Init, phases.Progressing, phases.Deleting, phases.Succeeded, phases.Failed}
 			if now.Status.JobID != "" {
@@ -102,14 +102,14 @@ var rules = []Check{
 		},
 	},
 	{
-		Name: "finalizer", Rows: "[C13, Lx6]", Promise: "at every moment: an item in work or deployed has Landscaper's finalizer, until it is deleted",
+		Name: "finalizer", Rows: "[C13, Lx6]", Promise: "at every moment: an item in progress or deployed has Landscaper's finalizer until it is deleted",
 		rule: func(_, now item) string {
 			fresh := now.Status.Phase == "" || now.Status.Phase == phases.Init
 			return broken(fresh || now.DeletionTimestamp != nil || contract.HasOurFinalizer(now), "phase %q without the finalizer", now.Status.Phase)
 		},
 	},
 	{
-		Name: "says-who", Rows: "[C5, C11]", Promise: "at every moment: an item with a phase says since when and by whom it is processed",
+		Name: "says-who", Rows: "[C5, C11]", Promise: "at every moment: an item with a phase shows since when and by whom it is processed",
 		rule: func(_, now item) string {
 			s := now.Status
 			return broken(s.Phase == "" || !s.LastReconcileTime.IsZero() && s.Deployer.Name != "", "phase %q, lastReconcileTime %v, deployer %q", s.Phase, s.LastReconcileTime, s.Deployer.Name)

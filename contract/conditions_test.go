@@ -125,3 +125,31 @@ func TestOwnConditions(t *testing.T) {
 		}
 	})
 }
+
+// TestReasons requires that the list of reasons has every constant of the type.
+func TestReasons(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "evaluate.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []contract.Reason
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || spec.Type == nil || types.ExprString(spec.Type) != "Reason" {
+			return true
+		}
+		for _, v := range spec.Values {
+			text, err := strconv.Unquote(types.ExprString(v))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, contract.Reason(text))
+		}
+		return true
+	})
+	t.Run("are all in one list [E1]", func(t *testing.T) {
+		if diff := cmp.Diff(want, contract.Reasons()); diff != "" || len(want) == 0 {
+			t.Errorf("-declared +listed\n%s", diff)
+		}
+	})
+}

@@ -95,6 +95,16 @@ const (
 	reasonBackgroundForced Reason = "BackgroundForced" // due: force-reconcile on a finished job
 )
 
+// reasons are the reasons above.
+var reasons = []Reason{
+	reasonNoItem, reasonUnknownRevision, reasonIgnored, reasonNoFinalizer, reasonAwaitingJob, reasonDeleteFailed, reasonPaused,
+	reasonFinished, reasonNeverRun, reasonDeletionPending, reasonGenerationMoved, reasonNotFinal, reasonOperation, reasonGeneration,
+	reasonNotStarted, reasonInProgress, reasonDeletion, reasonNewJob, reasonUnchanged, reasonBackgroundOwed, reasonBackgroundForced,
+}
+
+// Reasons returns all reasons that a [Decision] can have.
+func Reasons() []Reason { return slices.Clone(reasons) }
+
 // Evaluate returns what has to be done with an item now. It does not change the item, and it does not panic, whatever
 // the item contains. The item may be nil.
 func Evaluate(di *lsv1alpha1.DeployItem, o Options) Decision {

@@ -14,13 +14,19 @@
 //
 //  1. the directory in the environment variable KUBEBUILDER_ASSETS
 //  2. the cache, deployerkit/ below os.UserCacheDir()
-//  3. a download of the prebuilt envtest binaries (tried for at most 5 seconds; they do not include
+//  3. /usr/local/kubebuilder/bin, where kubebuilder's instructions install the envtest binaries
+//  4. a download of the prebuilt envtest binaries (tried for at most 5 seconds; they do not include
 //     kube-controller-manager, so this place is skipped if it is required)
-//  4. a build from Go modules, which needs only the go command and a module proxy
+//  5. a build from Go modules, which needs only the go command and a module proxy
 //
-// The build takes about eight minutes on two cores, once, and shows its progress. Two processes that need it at the
-// same time share one build. Its pinned recipe (go.mod, go.sum and main.go) is embedded in this package, so that
-// modules that import DeployerKit can build it too.
+// The environment variable DEPLOYERKIT_ENVTEST_INDEX is the address of a mirror of the list of the envtest releases,
+// envtest-releases.yaml. Its links may be relative to it. If it is set, /usr/local/kubebuilder/bin is skipped.
+//
+// The build of etcd and kube-apiserver takes about three minutes on two cores, once. It compiles only the packages
+// that this library does not have; the others are in the build cache if the library was compiled before. The build with
+// kube-controller-manager takes about seven minutes. Both show their progress. Two processes that need one at the same
+// time share one build. The pinned recipes (go.mod, go.sum and main.go) are embedded in this package, so that modules
+// that import DeployerKit can build them too.
 //
 // # What to know when writing tests
 //

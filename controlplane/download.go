@@ -4,6 +4,7 @@ package controlplane
 
 import (
 	"archive/tar"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha512"
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -52,7 +54,7 @@ type downloader struct {
 
 func newDownloader(report *gobuild.Reporter) *downloader {
 	return &downloader{
-		index:  envtest.DefaultBinaryAssetsIndexURL,
+		index:  cmp.Or(os.Getenv(indexEnv), envtest.DefaultBinaryAssetsIndexURL),
 		client: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}},
 		probe:  probeTimeout,
 		stall:  stallTimeout,
@@ -138,7 +140,23 @@ func (d *downloader) find(ctx context.Context) (archive, error) {
 	if !ok {
 		return archive{}, fmt.Errorf("%s is not in %s", name, d.index)
 	}
+	if a.SelfLink, err = resolve(d.index, a.SelfLink); err != nil {
+		return archive{}, err
+	}
 	return a, nil
+}
+
+// resolve returns the address of a link in the list of releases: that of a mirror may be relative.
+func resolve(index, link string) (string, error) {
+	base, err := url.Parse(index)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", index, err)
+	}
+	target, err := base.Parse(link)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", index, err)
+	}
+	return target.String(), nil
 }
 
 func (d *downloader) get(ctx context.Context, url string) (io.ReadCloser, error) {

@@ -5,6 +5,7 @@ package controlplane
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha512"
 	"encoding/hex"
@@ -17,6 +18,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/deployerkit/deployerkit/internal/gobuild"
 )
@@ -50,6 +55,7 @@ type release struct {
 	archive []byte
 	hash    string
 	file    string
+	link    string           // instead of the whole address of the archive
 	list    http.HandlerFunc // instead of the right list
 	get     http.HandlerFunc // instead of the right archive
 }
@@ -60,7 +66,7 @@ func (r *release) serve(t *testing.T) *downloader {
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	mux.HandleFunc("/list", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, "releases:\n  %s:\n    %s:\n      hash: %q\n      selfLink: %s/archive\n", downloadVersion, r.file, r.hash, server.URL)
+		fmt.Fprintf(w, "releases:\n  %s:\n    %s:\n      hash: %q\n      selfLink: %s\n", downloadVersion, r.file, r.hash, cmp.Or(r.link, server.URL+"/archive"))
 	})
 	if r.list != nil {
 		mux.HandleFunc("/other-list", r.list)
@@ -93,16 +99,21 @@ func goodRelease(t *testing.T) *release {
 }
 
 func TestDownload(t *testing.T) {
-	dir := t.TempDir()
-	if err := goodRelease(t).serve(t).download(t.Context(), dir); err != nil {
-		t.Fatal(err)
-	}
-	if missing := gobuild.Missing(dir, []string{etcdName, apiServerName, kubectlName}); missing != nil {
-		t.Errorf("missing: %v", missing)
-	}
-	got, err := os.ReadFile(filepath.Join(dir, etcdName))
-	if err != nil || string(got) != etcdName {
-		t.Errorf("got %q (%v)", got, err)
+	for name, link := range map[string]string{"Release": "", "Mirror": "archive"} {
+		t.Run(name, func(t *testing.T) {
+			dir, r := t.TempDir(), goodRelease(t)
+			r.link = link
+			if err := r.serve(t).download(t.Context(), dir); err != nil {
+				t.Fatal(err)
+			}
+			if missing := gobuild.Missing(dir, []string{etcdName, apiServerName, kubectlName}); missing != nil {
+				t.Errorf("missing: %v", missing)
+			}
+			got, err := os.ReadFile(filepath.Join(dir, etcdName))
+			if err != nil || string(got) != etcdName {
+				t.Errorf("got %q (%v)", got, err)
+			}
+		})
 	}
 }
 
@@ -157,6 +168,30 @@ func TestDownloadFails(t *testing.T) {
 			err := d.download(t.Context(), t.TempDir())
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: got %v, want %q", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestFinderKnowsMirrorAndInstallation(t *testing.T) {
+	for name, tc := range map[string]struct {
+		index, want string
+		places      []string
+	}{
+		"Default": {"", envtest.DefaultBinaryAssetsIndexURL, []string{installedDir}},
+		"Mirror":  {"http://127.0.0.1:1/index.yaml", "http://127.0.0.1:1/index.yaml", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(indexEnv, tc.index)
+			if got := newDownloader(gobuild.NewReporter("envtest", &bytes.Buffer{})).index; got != tc.want {
+				t.Errorf("the list is %s, want %s", got, tc.want)
+			}
+			f, err := newFinder(AssetsOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := gocmp.Diff(tc.places, f.Places[1:], cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("places (-want +got):\n%s", diff)
 			}
 		})
 	}

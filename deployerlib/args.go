@@ -22,6 +22,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/history"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -102,6 +103,8 @@ type DeployerArgs struct {
 	// Observe is called for each step of each reconcile, in order per item. It may be nil. It must be fast and safe for
 	// concurrent use.
 	Observe func(Step)
+	// History records each reconcile. By default nothing is recorded. deployermain sets and serves one.
+	History *history.Store
 	// CountCalls is called with +1 before code of the deployer or of a hook runs for an item, and with -1 after that
 	// code has returned, even if the call was abandoned before. It may be nil. It must be fast and safe for concurrent
 	// use. A process must not hand over its lease before all calls have returned.

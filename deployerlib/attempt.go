@@ -15,6 +15,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/history"
+	"github.com/deployerkit/deployerkit/internal/calls"
 )
 
 // attempt is one reconcile of one item: the handles that its phases share, and the findings of the phases. Each finding
@@ -25,6 +27,8 @@ type attempt struct {
 	began    time.Time
 	state    *itemstate.Item
 	inflight *itemstate.Attempt
+	record   *history.Recording // nil without a history
+	calls    *calls.Counter
 
 	session     *statuswriter.Session // fetch; nil until the item was read
 	target      foundTarget           // responsibility

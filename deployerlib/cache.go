@@ -4,16 +4,31 @@ package deployerlib
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// Scheme returns a new scheme with the types that a deployer handles: those of Kubernetes and those of Landscaper.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("add the types of Kubernetes: %w", err)
+	}
+	if err := lsv1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("add the types of Landscaper: %w", err)
+	}
+	return scheme, nil
+}
 
 // CacheByObject returns cache options for the manager of the Landscaper cluster, which reduce the memory of the cache.
 // Items of types other than the given ones are stored without configuration and status, and all items without managed

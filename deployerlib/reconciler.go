@@ -16,6 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/shares"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
+	"github.com/deployerkit/deployerkit/history"
 )
 
 // reconciler is the generic reconcile of one deployer. It evaluates what is due, lets the loader, the
@@ -62,6 +63,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if a == nil {
 		return reconcile.Result{}, nil
 	}
+	attemptCtx = r.telemetry.record(attemptCtx, a)
 	done := make(chan ending, 1)
 	r.args.CountCalls(+1)
 	go func() {
@@ -71,6 +73,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}()
 	e, returned := r.watchdog.watch(ctx, attemptCtx, a, done)
 	if !returned {
+		a.record.End(history.End{Now: r.args.Clock.Now(), Result: "abandoned"})
 		return reconcile.Result{}, nil
 	}
 	return r.schedule(a, e), nil
@@ -161,14 +164,15 @@ func (r *reconciler) ending(a *attempt, res result) ending {
 
 // schedule records how an attempt ended and returns when to reconcile again.
 func (r *reconciler) schedule(a *attempt, e ending) reconcile.Result {
-	report(a, e)
 	now := r.args.Clock.Now()
+	report(a, e, now)
 	if e.failure {
 		r.telemetry.retry(e.decision.Action)
 	}
 	retries := a.state.Count(itemstate.End{Failed: e.failure, Settled: e.settled, Immediate: e.immediate()})
 	backoff := func(failures int) time.Duration { return r.args.Backoff.after(failures, withJitter) }
 	n := schedule(e, retries, backoff, now)
+	r.telemetry.recorded(a, e, n, now)
 	if e.item == nil {
 		a.inflight.EndUnread()
 		return n.result()
@@ -181,22 +185,47 @@ func (r *reconciler) schedule(a *attempt, e ending) reconcile.Result {
 	return n.result()
 }
 
-// report logs the attempt once.
-func report(a *attempt, e ending) {
-	log := a.log
-	if e.outcome != nil {
-		log = log.WithValues("action", string(e.decision.Action), "final", e.outcome.Final)
-	}
+// report logs the attempt once: at info if a run was made or something failed.
+func report(a *attempt, e ending, now time.Time) {
+	text, errorCodes := e.failureText()
+	log, message := a.log, "nothing to do"
 	switch {
-	case e.err != nil:
-		log.Info("reconcile failed", "error", contract.EscapeBidi(e.err.Error()))
+	case text != "":
+		message = "reconcile failed"
 	case e.unchanged && e.decision.Background:
-		log.V(1).Info("nothing has changed", "reason", e.decision.Reason)
+		log, message = log.V(1), "nothing has changed"
 	case e.outcome != nil:
-		log.Info("reconcile done", "reason", e.decision.Reason)
+		message = "reconcile done"
 	default:
-		log.V(1).Info("nothing to do", "reason", e.decision.Reason)
+		log = log.V(1)
 	}
+	if !log.Enabled() {
+		return
+	}
+	facts := []any{"item", a.key.String(), "reason", e.decision.Reason, "duration", now.Sub(a.began).String(), "calls", a.calls.Total()}
+	if e.outcome != nil {
+		facts = append(facts, "action", string(e.decision.Action), "final", e.outcome.Final)
+	}
+	if e.item != nil {
+		facts = append(facts, "phase", string(e.item.Status.Phase))
+	}
+	if text != "" {
+		facts = append(facts, "error", contract.EscapeBidi(text), "codes", errorCodes)
+	}
+	log.Info(message, facts...)
+}
+
+// failureText returns the error of an attempt or of its run, and its codes. It is empty if there is none.
+func (e ending) failureText() (string, []lsv1alpha1.ErrorCode) {
+	switch {
+	case e.outcome != nil && e.outcome.Err != nil && e.err != nil:
+		return e.err.Error(), e.outcome.Err.Codes
+	case e.outcome != nil && e.outcome.Err != nil:
+		return e.outcome.Err.Message, e.outcome.Err.Codes
+	case e.err != nil:
+		return e.err.Error(), contract.Codes(e.err)
+	}
+	return "", nil
 }
 
 var _ reconcile.Reconciler = (*reconciler)(nil)

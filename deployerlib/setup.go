@@ -25,6 +25,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itemstate"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/shares"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/statuswriter"
+	"github.com/deployerkit/deployerkit/internal/rewatch"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -34,6 +35,9 @@ import (
 // The controller runs under lsMgr. If you use leader election, configure it on lsMgr
 // (manager.Options.LeaderElectionConfig may point to the host cluster). If only hostMgr elects a leader, losing the
 // lease does not stop this controller, and Add cannot detect that.
+//
+// Add wraps the transport of lsMgr.GetHTTPClient, so that informers list their objects again after a restore of etcd. Call
+// it before lsMgr starts. A manager whose cache uses another HTTP client does not detect a restore and needs a restart.
 //
 // Add returns an error that lists every invalid field of args, or the error of UseRuntime or the manager.
 func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) error {
@@ -51,6 +55,9 @@ func Add(log logr.Logger, lsMgr, hostMgr manager.Manager, args DeployerArgs) err
 	r, err := newReconciler(accessTo(lsMgr, args.Name), args)
 	if err != nil {
 		return err
+	}
+	if c := lsMgr.GetHTTPClient(); c != nil {
+		c.Transport = rewatch.Wrap(c.Transport)
 	}
 	if err := checkWrapped(args.Deployer); err != nil {
 		return fmt.Errorf("add deployer %q: %w", args.Name, err)

@@ -6,10 +6,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -17,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/extension"
 )
 
@@ -73,5 +78,40 @@ func TestEachPhaseAndHookHasASpan(t *testing.T) {
 	want := []string{"hook audit", "start", "fetch failed", "reconcile deployItem failed"}
 	if !slices.Equal(spans.ended, want) {
 		t.Errorf("ended spans %q, want %q: errors are marked, their text is kept out", spans.ended, want)
+	}
+}
+
+func TestEachRunIsOneLine(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ending ending
+		want   []string
+	}{
+		"done": {
+			ending{result: result{outcome: &contract.Outcome{Final: true, Done: true}}, decision: contract.Decision{Action: contract.ActionReconcile}},
+			[]string{`"level"=0 "msg"="reconcile done"`, `"item"="n/i"`, `"action"="reconcile"`, `"phase"="Failed"`, `"duration"="2s"`, `"calls"=0`},
+		},
+		"failed for good": {
+			ending{result: result{outcome: &contract.Outcome{Final: true, Err: &lsv1alpha1.Error{Message: "boom", Codes: []lsv1alpha1.ErrorCode{"ERR_TIMEOUT"}}}}},
+			[]string{`"level"=0 "msg"="reconcile failed"`, `"error"="boom"`, `"codes"=["ERR_TIMEOUT"]`, `"phase"="Failed"`},
+		},
+		"failed before a run": {ending{result: result{err: errors.New("boom")}}, []string{`"level"=0 "msg"="reconcile failed"`, `"error"="boom"`}},
+		"nothing to do":       {ending{}, []string{`"level"=1 "msg"="nothing to do"`}},
+	} {
+		t.Run(name+" [E7]", func(t *testing.T) {
+			var lines []string
+			log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 1})
+			began := time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
+			tc.ending.item = &lsv1alpha1.DeployItem{}
+			tc.ending.item.Status.Phase = "Failed"
+			report(&attempt{key: types.NamespacedName{Namespace: "n", Name: "i"}, log: log, began: began}, tc.ending, began.Add(2*time.Second))
+			if len(lines) != 1 {
+				t.Fatalf("want one line, got %q", lines)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(lines[0], want) {
+					t.Errorf("want %s, got %s", want, lines[0])
+				}
+			}
+		})
 	}
 }

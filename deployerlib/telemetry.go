@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
@@ -17,6 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib/internal/itempatch"
 	"github.com/deployerkit/deployerkit/extension"
+	"github.com/deployerkit/deployerkit/history"
+	"github.com/deployerkit/deployerkit/internal/calls"
 )
 
 // StepKind is the kind of a Step.
@@ -59,6 +62,7 @@ type telemetry struct {
 	tracer  trace.Tracer
 	metrics *metricSet
 	observe func(Step)
+	history *history.Store
 }
 
 func newTelemetry(args *DeployerArgs) (*telemetry, error) {
@@ -67,7 +71,7 @@ func newTelemetry(args *DeployerArgs) (*telemetry, error) {
 		return nil, err
 	}
 	return &telemetry{
-		typ: string(args.Type), clock: args.Clock, metrics: set, observe: args.Observe,
+		typ: string(args.Type), clock: args.Clock, metrics: set, observe: args.Observe, history: args.History,
 		tracer: args.TracerProvider.Tracer("github.com/deployerkit/deployerkit/deployerlib"),
 	}, nil
 }
@@ -91,6 +95,32 @@ func (t *telemetry) attempt(ctx context.Context, item types.NamespacedName) (con
 	}
 }
 
+// record begins to record an attempt, and to count its requests. The context carries both.
+func (t *telemetry) record(ctx context.Context, a *attempt) context.Context {
+	ctx, a.calls = calls.With(ctx)
+	a.record = t.history.Begin(a.key, a.began)
+	return history.With(ctx, a.record)
+}
+
+// recorded ends the record of an attempt.
+func (t *telemetry) recorded(a *attempt, e ending, n next, now time.Time) {
+	if a.record == nil {
+		return
+	}
+	end := history.End{Now: now, Reason: string(e.decision.Reason), Result: e.label(), HasNext: n.after > 0 || n.immediate, After: n.after}
+	if e.outcome != nil {
+		end.Action = string(e.decision.Action)
+	}
+	_, errorCodes := e.failureText()
+	for _, code := range errorCodes {
+		end.Codes = append(end.Codes, string(code))
+	}
+	for _, c := range a.calls.Counts() {
+		end.Calls = append(end.Calls, history.Call{Cluster: c.Cluster, Verb: c.Verb, Resource: c.Resource, Count: c.N})
+	}
+	a.record.End(end)
+}
+
 // label is the result of an attempt for the metric.
 func (r result) label() string {
 	switch {
@@ -111,7 +141,9 @@ func (t *telemetry) phase(ctx context.Context, a *attempt, name string) (context
 	began := t.clock.Now()
 	ctx, span := t.tracer.Start(ctx, name)
 	return ctx, func(v verdict, err error) {
-		t.metrics.phases.WithLabelValues(t.typ, name).Observe(t.clock.Since(began).Seconds())
+		took := t.clock.Since(began)
+		t.metrics.phases.WithLabelValues(t.typ, name).Observe(took.Seconds())
+		a.record.Phase(name, v.String(), took, err != nil)
 		s := Step{Item: a.key, Kind: StepPhase, Name: name, Outcome: v.String(), Err: err}
 		if name == "contract" || name == "pause" {
 			s.Reason = a.decision.Reason
@@ -137,6 +169,7 @@ func (t *telemetry) call(ctx context.Context, item types.NamespacedName, action 
 func (t *telemetry) hooks(ctx context.Context, item types.NamespacedName) context.Context {
 	return extension.WithObserver(ctx, extension.Observer{Now: t.clock.Now, Done: func(ctx context.Context, call extension.Call) {
 		t.metrics.hooks.WithLabelValues(t.typ, string(call.Type), call.Name).Observe(call.Duration.Seconds())
+		history.From(ctx).Hook(string(call.Type), call.Name, effectOf(call.Result), call.Duration, call.Err != nil)
 		t.step(Step{Item: item, Kind: StepHook, Name: string(call.Type) + " " + call.Name, Outcome: effectOf(call.Result), Err: call.Err})
 		end := t.clock.Now()
 		_, span := t.tracer.Start(ctx, "hook "+call.Name, trace.WithTimestamp(end.Add(-call.Duration)))

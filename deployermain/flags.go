@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/labels"
@@ -31,6 +32,7 @@ type flags struct {
 
 	options Options
 	logs    logFlags
+	tracer  trace.TracerProvider // of the variables of OpenTelemetry; nil if they name no endpoint
 }
 
 // newFlags returns flags without values. addTo sets the defaults.
@@ -59,6 +61,9 @@ func (f *flags) addTo(fs *pflag.FlagSet) {
 	fs.StringVar(&f.options.MetricsBindAddress, "metrics-bind-address", defaultMetricsBindAddress, `bind address of the metrics endpoint; "0" disables it`)
 	fs.StringVar(&f.options.HealthProbeBindAddress, "health-probe-bind-address", defaultHealthProbeBindAddress,
 		`bind address of /healthz and /readyz; "0" disables them`)
+	fs.StringVar(&f.options.HistoryBindAddress, "history-bind-address", defaultHistoryBindAddress,
+		`address of the history of reconciles, over TLS and for those that may get the deploy item; "0" for none`)
+	fs.StringVar(&f.options.HistoryCertDir, "history-cert-dir", "", "directory with tls.crt and tls.key for that address (default: a certificate signed by itself)")
 	f.addElection(fs)
 	f.logs.addTo(fs)
 }

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/deployerkit/deployerkit/deployermain/registration"
 )
 
 // lock is a lease that is not released while a call still runs, and that is optional where leases are forbidden. If all
@@ -40,8 +42,8 @@ type lock struct {
 	withoutOne bool                 // whether the replica works without election
 }
 
-// newLock returns the lock of a process. busy reports whether a call of the deployer is running.
-func newLock(cfg *rest.Config, e Election, log logr.Logger, busy func() bool) (*lock, error) {
+// newLock returns the lock of a process. The lease says what r does. busy reports whether a call of the deployer is running.
+func newLock(cfg *rest.Config, e Election, r registration.Registration, log logr.Logger, busy func() bool) (*lock, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err
@@ -53,7 +55,7 @@ func newLock(cfg *rest.Config, e Election, log logr.Logger, busy func() bool) (*
 		return nil, err
 	}
 	lease := &resourcelock.LeaseLock{
-		LeaseMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.ID}, Client: leases,
+		LeaseMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.ID}, Client: registrar{LeasesGetter: leases, value: r.Encode()},
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 	}
 	return &lock{

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -19,12 +20,15 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/history"
+	"github.com/deployerkit/deployerkit/internal/calls"
 )
 
 // Defaults of [Options].
 const (
 	defaultMetricsBindAddress     = "127.0.0.1:8080"
 	defaultHealthProbeBindAddress = "127.0.0.1:8081"
+	defaultHistoryBindAddress     = "127.0.0.1:8082"
 	defaultLeaseDuration          = 15 * time.Second
 	defaultRenewDeadline          = 10 * time.Second
 	defaultRetryPeriod            = 2 * time.Second
@@ -46,6 +50,11 @@ type Options struct {
 	MetricsBindAddress string
 	// HealthProbeBindAddress is the address of /healthz and /readyz. "0" disables them. The default is 127.0.0.1:8081.
 	HealthProbeBindAddress string
+	// HistoryBindAddress is where the last reconciles of each item are served over TLS, to those that may get the item;
+	// "0" for none. Default: 127.0.0.1:8082. See [history.Handler].
+	HistoryBindAddress string
+	// HistoryCertDir holds the certificate of that address, tls.crt and tls.key. Default: one that is signed by itself.
+	HistoryCertDir string
 	// Election configures the leader election.
 	Election Election
 	// Logger is the logger of the managers. The default is the logger of controller-runtime.
@@ -79,6 +88,7 @@ func (o *Options) setDefaults(args *deployerlib.DeployerArgs) {
 	}
 	o.MetricsBindAddress = cmp.Or(o.MetricsBindAddress, defaultMetricsBindAddress)
 	o.HealthProbeBindAddress = cmp.Or(o.HealthProbeBindAddress, defaultHealthProbeBindAddress)
+	o.HistoryBindAddress = cmp.Or(o.HistoryBindAddress, defaultHistoryBindAddress)
 	o.Election.setDefaults(args, o.Namespace)
 }
 
@@ -89,6 +99,7 @@ func (o *Options) setDefaults(args *deployerlib.DeployerArgs) {
 //   - do not cache Secrets, and cache deploy items of other types without their content;
 //   - serve probes and metrics on the local host. The process is ready when it can read deploy items, Targets and
 //     Contexts;
+//   - keep a history of reconciles and serve it on the local host, if args have none yet;
 //   - log each warning of an API server once;
 //   - send events to the older API if only that is allowed;
 //   - wait for running calls when the process stops.
@@ -107,6 +118,7 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 	o.setDefaults(args)
 	same := o.Landscaper == o.Host
 	o.Landscaper, o.Host = prepare(o.Landscaper, o.Logger), prepare(o.Host, o.Logger)
+	o.Landscaper.Wrap(calls.Transport(calls.Landscaper))
 	reads := &readCheck{namespace: o.Namespace}
 	options, err := o.manager(args, reads)
 	if err != nil {
@@ -114,7 +126,7 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 	}
 	var elected *lock
 	if !o.Election.Disabled {
-		if elected, err = newLock(o.Host, o.Election, o.Logger, countCalls(args)); err != nil {
+		if elected, err = newLock(o.Host, o.Election, o.registration(args), o.Logger, countCalls(args)); err != nil {
 			return nil, nil, fmt.Errorf("leader election: %w", err)
 		}
 		o.Election.applyTo(&options, elected)
@@ -126,6 +138,9 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 	if err := addChecks(ls, reads, elected, o.Logger); err != nil {
 		return nil, nil, err
 	}
+	if err := o.addHistory(ls, args); err != nil {
+		return nil, nil, err
+	}
 	recorder := ls
 	if !same {
 		if host, err = hostManager(o.Host, options, ls); err != nil {
@@ -135,6 +150,24 @@ func NewManagers(o Options, args *deployerlib.DeployerArgs) (ls, host manager.Ma
 	}
 	elected.recordWith(recorder)
 	return ls, host, nil
+}
+
+// addHistory makes the deployer keep a history, and the manager serve it.
+func (o *Options) addHistory(ls manager.Manager, args *deployerlib.DeployerArgs) error {
+	if o.HistoryBindAddress == "0" || args.History != nil {
+		return nil
+	}
+	reviewer, err := history.NewReviewer(o.Landscaper)
+	if err != nil {
+		return fmt.Errorf("history: %w", err)
+	}
+	args.History = history.NewStore(0)
+	deployer := history.Deployer{Name: args.Name, Identity: args.Identity, Version: args.Version, Type: string(args.Type)}
+	server := &history.Server{Address: o.HistoryBindAddress, Handler: history.Handler(args.History, deployer, reviewer), Log: o.Logger.WithName("history")}
+	if o.HistoryCertDir != "" {
+		server.CertFile, server.KeyFile = filepath.Join(o.HistoryCertDir, "tls.crt"), filepath.Join(o.HistoryCertDir, "tls.key")
+	}
+	return ls.Add(server)
 }
 
 // prepare returns a copy of cfg with which warnings are logged once and events are sent where they are allowed.

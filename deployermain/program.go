@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/deployerkit/deployerkit/contract"
@@ -33,8 +34,8 @@ type Program struct {
 	// Version is printed by --version. The default is the version of the build.
 	Version string
 
-	// Args are the arguments of the deployer. Flags and the configuration file change a copy of them. If a
-	// TracerProvider is set, the program also sends its own spans.
+	// Args are the arguments of the deployer. Flags and the configuration file change a copy of them. Without a
+	// TracerProvider, the program exports traces if the variables of OpenTelemetry (OTEL_EXPORTER_OTLP_ENDPOINT) say where to.
 	Args deployerlib.DeployerArgs
 	// NewArgs replaces Args if the deployer depends on flags or on the configuration file. It is called once, after
 	// both were read.
@@ -110,6 +111,14 @@ func run(ctx context.Context, p Program, f *flags) error {
 		return err
 	}
 	ctrl.SetLogger(log)
+	provider, end, err := traces(ctx, p.Name, log, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if provider != nil {
+		f.tracer = provider
+	}
 	args, noEffect, err := f.args(p)
 	if err != nil {
 		return err
@@ -117,7 +126,7 @@ func run(ctx context.Context, p Program, f *flags) error {
 	if len(noEffect) > 0 {
 		log.Info("these fields of the configuration file have no effect on this deployer", "fields", noEffect)
 	}
-	options := f.options
+	options, access := f.options, readAccess(f.kubeconfig, f.landscaperKubeconfig)
 	if options.Host, options.Landscaper, err = f.clusters(os.LookupEnv); err != nil {
 		return err
 	}
@@ -130,6 +139,8 @@ func run(ctx context.Context, p Program, f *flags) error {
 		return err
 	}
 	log.Info("starting", "deployer", args.Name, "type", string(args.Type), "version", args.Version)
+	ctx, stop := access.endOnChange(ctx, log, clock.RealClock{})
+	defer stop()
 	if err := ls.Start(ctx); err != nil {
 		return fmt.Errorf("run %s: %w", p.Name, err)
 	}
@@ -160,6 +171,9 @@ func (f *flags) args(p Program) (args deployerlib.DeployerArgs, noEffect []strin
 	common.applyTo(&args)
 	if err := f.applyTo(&args); err != nil {
 		return args, nil, err
+	}
+	if args.TracerProvider == nil {
+		args.TracerProvider = f.tracer
 	}
 	args.Default()
 	return args, common.noEffect(), args.Validate()

@@ -12,10 +12,11 @@ fail() { echo "verify: $1" >&2 && exit 1; }
 
 before=$(state)
 go generate ./...
+go -C test/envtest/charts generate ./...
 [[ $(state) == "$before" ]] || { git status --short >&2 && fail "generated files were stale: commit what 'make generate' wrote"; }
 
-# The module of the benchmarks against other tools follows the main one.
-modules=(. test/envtest/bench/peers)
+# The modules for other tools follow the main one.
+modules=(. test/envtest/bench/peers test/envtest/charts)
 for module in "${modules[@]}"; do
 	go -C "$module" mod tidy -diff >/dev/null || fail "go.mod or go.sum of $module is not tidy: run 'go mod tidy' there"
 done

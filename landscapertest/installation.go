@@ -33,11 +33,12 @@ func (l *Landscaper) Install(ctx context.Context, installation types.NamespacedN
 	if err := l.client.Get(ctx, installation, in); err != nil {
 		return fmt.Errorf("get Installation %s: %w", installation, err)
 	}
-	phase, err := lsv1alpha1.InstallationPhases.Succeeded, l.install(ctx, in)
+	i := &installer{ls: l, in: in}
+	phase, err := lsv1alpha1.InstallationPhases.Succeeded, i.install(ctx)
 	if err != nil {
 		phase, err = lsv1alpha1.InstallationPhases.Failed, fmt.Errorf("install %s: %w", installation, err)
 	}
-	return errors.Join(err, l.recordPhase(ctx, in, phase))
+	return errors.Join(err, i.recordPhase(ctx, phase))
 }
 
 // Uninstall deletes the deploy items of an Installation in the reverse order of their dependencies, then its exports
@@ -78,35 +79,41 @@ func (l *Landscaper) Uninstall(ctx context.Context, installation types.Namespace
 	return client.IgnoreNotFound(l.client.Delete(ctx, in))
 }
 
+// installer installs one Installation.
+type installer struct {
+	ls *Landscaper
+	in *lsv1alpha1.Installation
+}
+
 // itemKey returns the key of an item of an Installation.
 func itemKey(in *lsv1alpha1.Installation, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: in.Namespace, Name: in.Name + "-" + name}
 }
 
 // recordPhase removes the operation annotation and writes the phase of the Installation.
-func (l *Landscaper) recordPhase(ctx context.Context, in *lsv1alpha1.Installation, phase lsv1alpha1.InstallationPhase) error {
-	before := in.DeepCopy()
-	delete(in.Annotations, lsv1alpha1.OperationAnnotation)
-	if err := l.client.Patch(ctx, in, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("patch Installation %s: %w", client.ObjectKeyFromObject(in), err)
+func (i *installer) recordPhase(ctx context.Context, phase lsv1alpha1.InstallationPhase) error {
+	before := i.in.DeepCopy()
+	delete(i.in.Annotations, lsv1alpha1.OperationAnnotation)
+	if err := i.ls.client.Patch(ctx, i.in, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("patch Installation %s: %w", client.ObjectKeyFromObject(i.in), err)
 	}
-	status := map[string]any{"observedGeneration": in.Generation, "phase": phase}
+	status := map[string]any{"observedGeneration": i.in.Generation, "phase": phase}
 	raw, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
 		return fmt.Errorf("encode status: %w", err)
 	}
-	if err := l.client.Status().Patch(ctx, in, client.RawPatch(types.MergePatchType, raw)); err != nil {
-		return fmt.Errorf("patch status of Installation %s: %w", client.ObjectKeyFromObject(in), err)
+	if err := i.ls.client.Status().Patch(ctx, i.in, client.RawPatch(types.MergePatchType, raw)); err != nil {
+		return fmt.Errorf("patch status of Installation %s: %w", client.ObjectKeyFromObject(i.in), err)
 	}
 	return nil
 }
 
-func (l *Landscaper) install(ctx context.Context, in *lsv1alpha1.Installation) error {
-	b, err := readBlueprint(in)
+func (i *installer) install(ctx context.Context) error {
+	b, err := readBlueprint(i.in)
 	if err != nil {
 		return err
 	}
-	imports, err := l.imports(ctx, in)
+	imports, err := i.imports(ctx)
 	if err != nil {
 		return err
 	}
@@ -115,7 +122,7 @@ func (l *Landscaper) install(ctx context.Context, in *lsv1alpha1.Installation) e
 	if err != nil {
 		return err
 	}
-	exported, err := l.deployAll(ctx, in, items)
+	exported, err := i.deployAll(ctx, items)
 	if err != nil {
 		return err
 	}
@@ -124,5 +131,5 @@ func (l *Landscaper) install(ctx context.Context, in *lsv1alpha1.Installation) e
 	if err != nil {
 		return err
 	}
-	return l.export(ctx, in, exports)
+	return i.export(ctx, exports)
 }

@@ -16,11 +16,11 @@ import (
 )
 
 // imports reads the imported values. The value of a Target is the whole object.
-func (l *Landscaper) imports(ctx context.Context, in *lsv1alpha1.Installation) (map[string]any, error) {
+func (i *installer) imports(ctx context.Context) (map[string]any, error) {
 	imports := map[string]any{}
-	for _, one := range in.Spec.Imports.Targets {
+	for _, one := range i.in.Spec.Imports.Targets {
 		target := &lsv1alpha1.Target{}
-		if err := l.client.Get(ctx, types.NamespacedName{Namespace: in.Namespace, Name: one.Target}, target); err != nil {
+		if err := i.ls.client.Get(ctx, types.NamespacedName{Namespace: i.in.Namespace, Name: one.Target}, target); err != nil {
 			return nil, fmt.Errorf("import %s: get Target %q: %w", one.Name, one.Target, err)
 		}
 		raw, err := json.Marshal(target)
@@ -31,8 +31,8 @@ func (l *Landscaper) imports(ctx context.Context, in *lsv1alpha1.Installation) (
 			return nil, fmt.Errorf("import %s: %w", one.Name, err)
 		}
 	}
-	for _, one := range in.Spec.Imports.Data {
-		raw, err := l.importData(ctx, in.Namespace, one)
+	for _, one := range i.in.Spec.Imports.Data {
+		raw, err := i.importData(ctx, one)
 		if err != nil {
 			return nil, fmt.Errorf("import %s: %w", one.Name, err)
 		}
@@ -44,19 +44,19 @@ func (l *Landscaper) imports(ctx context.Context, in *lsv1alpha1.Installation) (
 }
 
 // importData reads an imported value as YAML.
-func (l *Landscaper) importData(ctx context.Context, namespace string, one lsv1alpha1.DataImport) ([]byte, error) {
+func (i *installer) importData(ctx context.Context, one lsv1alpha1.DataImport) ([]byte, error) {
 	switch {
 	case one.SecretRef != nil:
 		secret := &corev1.Secret{}
-		err := l.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: one.SecretRef.Name}, secret)
+		err := i.ls.client.Get(ctx, types.NamespacedName{Namespace: i.in.Namespace, Name: one.SecretRef.Name}, secret)
 		return secret.Data[one.SecretRef.Key], err
 	case one.ConfigMapRef != nil:
 		configMap := &corev1.ConfigMap{}
-		err := l.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: one.ConfigMapRef.Name}, configMap)
+		err := i.ls.client.Get(ctx, types.NamespacedName{Namespace: i.in.Namespace, Name: one.ConfigMapRef.Name}, configMap)
 		return []byte(configMap.Data[one.ConfigMapRef.Key]), err
 	}
 	object := &lsv1alpha1.DataObject{}
-	err := l.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: one.DataRef}, object)
+	err := i.ls.client.Get(ctx, types.NamespacedName{Namespace: i.in.Namespace, Name: one.DataRef}, object)
 	return object.Data.RawMessage, err
 }
 
@@ -67,14 +67,14 @@ func decodeValue(raw []byte) (value any, err error) {
 }
 
 // export writes the exports of an Installation to DataObjects.
-func (l *Landscaper) export(ctx context.Context, in *lsv1alpha1.Installation, exports map[string]json.RawMessage) error {
-	for _, one := range in.Spec.Exports.Data {
+func (i *installer) export(ctx context.Context, exports map[string]json.RawMessage) error {
+	for _, one := range i.in.Spec.Exports.Data {
 		value, ok := exports[one.Name]
 		if !ok {
 			return fmt.Errorf("the blueprint does not export %q", one.Name)
 		}
-		object := &lsv1alpha1.DataObject{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: one.DataRef}}
-		_, err := controllerutil.CreateOrUpdate(ctx, l.client, object, func() error {
+		object := &lsv1alpha1.DataObject{ObjectMeta: metav1.ObjectMeta{Namespace: i.in.Namespace, Name: one.DataRef}}
+		_, err := controllerutil.CreateOrUpdate(ctx, i.ls.client, object, func() error {
 			object.Data = lsv1alpha1.NewAnyJSON(value)
 			return nil
 		})

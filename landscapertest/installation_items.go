@@ -19,7 +19,7 @@ import (
 )
 
 // deployAll deploys the items of an Installation, each after its dependencies, and returns their exports.
-func (l *Landscaper) deployAll(ctx context.Context, in *lsv1alpha1.Installation, items []itemTemplate) (map[string]any, error) {
+func (i *installer) deployAll(ctx context.Context, items []itemTemplate) (map[string]any, error) {
 	templates, dependsOn := map[string]itemTemplate{}, map[string][]string{}
 	for _, item := range items {
 		if _, ok := templates[item.Name]; ok {
@@ -35,12 +35,12 @@ func (l *Landscaper) deployAll(ctx context.Context, in *lsv1alpha1.Installation,
 	for _, wave := range order {
 		jobs := map[string]string{}
 		for _, name := range wave {
-			if jobs[name], err = l.deployTemplate(ctx, in, templates[name]); err != nil {
+			if jobs[name], err = i.deployTemplate(ctx, templates[name]); err != nil {
 				return nil, err
 			}
 		}
 		for _, name := range wave {
-			if exported[name], err = l.awaitExport(ctx, itemKey(in, name), jobs[name]); err != nil {
+			if exported[name], err = i.awaitExport(ctx, itemKey(i.in, name), jobs[name]); err != nil {
 				return nil, fmt.Errorf("deploy item %s: %w", name, err)
 			}
 		}
@@ -49,28 +49,28 @@ func (l *Landscaper) deployAll(ctx context.Context, in *lsv1alpha1.Installation,
 }
 
 // deployTemplate creates or updates an item, requests a run, and returns the ID of its job.
-func (l *Landscaper) deployTemplate(ctx context.Context, in *lsv1alpha1.Installation, item itemTemplate) (string, error) {
-	di, err := newItem(in, item)
+func (i *installer) deployTemplate(ctx context.Context, item itemTemplate) (string, error) {
+	di, err := newItem(i.in, item)
 	if err != nil {
 		return "", err
 	}
 	old := &lsv1alpha1.DeployItem{}
-	err = l.client.Get(ctx, keyOf(di), old)
+	err = i.ls.client.Get(ctx, keyOf(di), old)
 	switch {
 	case apierrors.IsNotFound(err):
-		owned := *l
-		owned.options.ManagedBy, owned.options.DeployerType = in.Name, l.options.DeployerType || l.protocol.jobs()
-		err = errors.Join(l.EnsureContext(ctx, in.Namespace), owned.Create(ctx, di))
+		owned := *i.ls
+		owned.options.ManagedBy, owned.options.DeployerType = i.in.Name, i.ls.options.DeployerType || i.ls.protocol.jobs()
+		err = errors.Join(i.ls.EnsureContext(ctx, i.in.Namespace), owned.Create(ctx, di))
 	case err == nil:
 		changed := old.DeepCopy()
 		changed.Spec = di.Spec
-		l.protocol.update(changed, l.now())
-		err = l.client.Patch(ctx, changed, client.MergeFrom(old))
+		i.ls.protocol.update(changed, i.ls.now())
+		err = i.ls.client.Patch(ctx, changed, client.MergeFrom(old))
 	}
-	if err != nil || !l.protocol.jobs() {
+	if err != nil || !i.ls.protocol.jobs() {
 		return "", err
 	}
-	return l.Trigger(ctx, keyOf(di))
+	return i.ls.Trigger(ctx, keyOf(di))
 }
 
 // newItem returns the deploy item of a template.
@@ -104,8 +104,8 @@ func newItem(in *lsv1alpha1.Installation, item itemTemplate) (*lsv1alpha1.Deploy
 
 // awaitExport waits for the end of a run and returns the export of the item, or nil. It returns an error if the run did
 // not succeed.
-func (l *Landscaper) awaitExport(ctx context.Context, item types.NamespacedName, job string) (any, error) {
-	di, err := l.AwaitJob(ctx, item, job)
+func (i *installer) awaitExport(ctx context.Context, item types.NamespacedName, job string) (any, error) {
+	di, err := i.ls.AwaitJob(ctx, item, job)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (l *Landscaper) awaitExport(ctx context.Context, item types.NamespacedName,
 	}
 	secret := &corev1.Secret{}
 	key := types.NamespacedName{Namespace: di.Namespace, Name: di.Status.ExportReference.Name}
-	if err := l.client.Get(ctx, key, secret); err != nil {
+	if err := i.ls.client.Get(ctx, key, secret); err != nil {
 		return nil, fmt.Errorf("get its export: %w", err)
 	}
 	return decodeValue(secret.Data[lsv1alpha1.DataObjectSecretDataKey])

@@ -18,8 +18,8 @@ type settled struct{ *cluster }
 
 func (settled) Claim(context.Context, claim, func() []claim) error { return nil }
 
-func (settled) Apply(_ context.Context, _ unit, desired []apply.Desired) ([]outcome, error) {
-	out := make([]outcome, len(desired))
+func (settled) Apply(_ context.Context, _ unit, desired []apply.Desired) ([]apply.Outcome, error) {
+	out := make([]apply.Outcome, len(desired))
 	for i, d := range desired {
 		out[i].Ref = apply.RefOf(d.Object)
 	}

@@ -7,11 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
 // MaxComponents is the largest number of components of one graph.
@@ -81,9 +87,9 @@ func (b *Builder) Build() (*Graph, error) {
 	faults = append(faults, g.infer()...)
 	faults = append(faults, g.addExports(b.exports)...)
 	faults = append(faults, g.remove(b.removed)...)
-	order := g.sort()
+	order := graph.Sort(g.requires())
 	if len(order) < len(g.nodes) {
-		faults = append(faults, fmt.Errorf("components require each other: %s", strings.Join(g.names(g.shortestCycle()), " → ")))
+		faults = append(faults, fmt.Errorf("components require each other: %s", strings.Join(g.names(graph.ShortestCycle(g.requires())), " → ")))
 	}
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("build state graph: %w", errors.Join(faults...))
@@ -129,7 +135,7 @@ func (g *Graph) require(p part) []error {
 			faults = append(faults, fmt.Errorf("component %q: requires itself", p.component))
 		case !found:
 			faults = append(faults, fmt.Errorf("component %q: requires %q, which does not exist%s", p.component, name,
-				didYouMean(name, slices.Sorted(maps.Keys(g.index)))))
+				graph.Suggest(name, slices.Sorted(maps.Keys(g.index)))))
 		case !slices.Contains(node.requires, required):
 			node.requires = append(node.requires, required)
 		}
@@ -155,4 +161,91 @@ func (g *Graph) remove(removed []removal) []error {
 		g.removed[r.component] = r.undo
 	}
 	return faults
+}
+
+// checked is a resource that can tell its own faults when the graph is built.
+type checked interface {
+	check() []string
+}
+
+// inspect asks a resource what it is. The resource may be nil, or panic.
+func inspect(component string, resource Resource) (n node, faults []string) {
+	n = node{component: component, resource: resource}
+	if isNil(resource) {
+		return n, []string{"has no resource (nil)"}
+	}
+	defer func() {
+		if value := recover(); value != nil {
+			faults = append(faults, fmt.Sprintf("panics when it is looked at: %v", value))
+		}
+	}()
+	n.preparer, _ = resource.(Preparer)
+	n.deleter, _ = resource.(Deleter)
+	if marker, ok := resource.(AlwaysReady); ok {
+		n.always = marker.AlwaysReady()
+	}
+	if c, ok := resource.(checked); ok {
+		faults = append(faults, c.check()...)
+	}
+	n.listeners = resource.Listeners()
+	return n, append(faults, n.listenerFaults()...)
+}
+
+// listenerFaults checks what the node listens to, and notes the shortest poll.
+func (n *node) listenerFaults() []string {
+	var faults []string
+	for _, l := range n.listeners {
+		switch fault := l.fault(); {
+		case fault != "":
+			faults = append(faults, fault)
+		case l.kind == listensToPoll:
+			n.poll = shorter(n.poll, l.every)
+		case l.kind == listensToObjects && n.preparer == nil:
+			faults = append(faults, "listens to its objects, but keeps none: it has no Prepare")
+		}
+	}
+	if len(n.listeners) == 0 && !n.always {
+		faults = append(faults, "may be unready, but listens to nothing, so nobody would look at it again:"+
+			" add a listener, or say that it is always ready")
+	}
+	return faults
+}
+
+// timer is the shortest Timer of the node; 0: it has none.
+func (n *node) timer() time.Duration {
+	var shortest time.Duration
+	for _, l := range n.listeners {
+		if l.kind == listensToTimer {
+			shortest = shorter(shortest, l.every)
+		}
+	}
+	return shortest
+}
+
+// shorter is the shorter of two durations, of which 0 means none.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}
+
+// isNil also finds nil pointers, maps and functions inside the interface.
+func isNil(resource Resource) bool {
+	if resource == nil {
+		return true
+	}
+	switch v := reflect.ValueOf(resource); v.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Func, reflect.Slice, reflect.Chan, reflect.Interface:
+		return v.IsNil()
+	default:
+		return false
+	}
+}
+
+// recovered makes the panic of a resource an error. Use it in a deferred call.
+func recovered(err *error) {
+	if value := recover(); value != nil {
+		*err = &deployerlib.PanicError{Value: value, Stack: debug.Stack()}
+	}
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
 // deaf may be unready, but listens to nothing.
@@ -173,7 +175,7 @@ func TestBuild(t *testing.T) {
 
 // anyway builds the nodes of a graph although it has cycles.
 func anyway(edges map[int][]int, n int) *Graph {
-	g := &Graph{nodes: make([]vertex, n)}
+	g := &Graph{nodes: make([]node, n)}
 	for place, requires := range edges {
 		slices.Sort(requires)
 		g.nodes[place].requires = slices.Compact(requires)
@@ -221,9 +223,9 @@ func TestShortestCycle(t *testing.T) {
 				}
 			}
 			g := anyway(edges, n)
-			cycle, want := g.shortestCycle(), girth(g)
-			if (want > 0) != (len(g.sort()) < n) {
-				t.Fatalf("sorted %d of %d nodes, shortest cycle %d", len(g.sort()), n, want)
+			cycle, want := graph.ShortestCycle(g.requires()), girth(g)
+			if (want > 0) != (len(graph.Sort(g.requires())) < n) {
+				t.Fatalf("sorted %d of %d nodes, shortest cycle %d", len(graph.Sort(g.requires())), n, want)
 			}
 			if len(cycle) != 0 && len(cycle)-1 != want || want > 0 && cycle == nil {
 				t.Fatalf("%v: %v is not the shortest: %d", edges, cycle, want)

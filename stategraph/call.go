@@ -8,12 +8,14 @@ import (
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -24,8 +26,8 @@ type call struct {
 	item   *lsv1alpha1.DeployItem
 	run    *upkeep.Run
 	status *ProviderStatus
-	memory *memory
-	target *inTarget
+	memory *target.Memory
+	target *target.Session
 }
 
 // begin reads what is stored about the item.
@@ -38,7 +40,7 @@ func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*call,
 	if c.run, err = d.keeper.Begin(ctx, di, status.Inventory, c.note); err != nil {
 		return nil, err
 	}
-	c.memory = memoryOf(c.run)
+	c.memory = target.MemoryOf(c.run)
 	return c, nil
 }
 
@@ -51,10 +53,10 @@ func (c *call) note(inventory apply.Inventory) error {
 // reconcile walks the graph once, takes away what left it, and says whether that was all.
 func (c *call) reconcile(ctx context.Context) error {
 	uid := c.item.UID
-	c.memory.begin(c.run.Cluster, uid, func() { c.keeper.Wake(uid, time.Time{}) })
-	c.memory.onReference(func() { c.keeper.Wake(uid, c.memory.nextReference(c.keeper.Runtime().Clock.Now())) })
+	c.memory.Begin(c.run.Cluster, uid, func() { c.keeper.Wake(uid, time.Time{}) })
+	c.memory.OnReference(func() { c.keeper.Wake(uid, c.memory.NextReference(c.keeper.Runtime().Clock.Now())) })
 	defer func() {
-		if c.memory.end() {
+		if c.memory.End() {
 			c.keeper.Wake(uid, time.Time{})
 		}
 	}()
@@ -72,15 +74,15 @@ func (c *call) reconcile(ctx context.Context) error {
 	}
 	walk := c.openWalk(ctx)
 	walk.config = config
-	c.memory.during(func(o watch.Object) { walk.news(c.target.ownerOf(o)) }, walk.news)
+	c.memory.During(func(o watch.Object) { walk.news(c.target.OwnerOf(o)) }, walk.news)
 	w, next := walk.walk(ctx)
-	c.memory.during(nil, nil)
+	c.memory.During(nil, nil)
 	c.metrics.count(w.states)
 	left, err := c.removeLeft(ctx, walk, w)
 	if len(left) > 0 && err == nil {
 		next = shorter(next, lookAgain)
 	}
-	next = shorter(next, c.target.recheck)
+	next = shorter(next, c.target.Recheck())
 	exportWaits, exportErr := c.export(ctx, walk, w, thorough)
 	result := c.conclude(w, left, err)
 	if result.err = errors.Join(result.err, exportErr); result.waits == "" {
@@ -97,27 +99,27 @@ func (c *call) reconcile(ctx context.Context) error {
 
 // openWalk prepares a walk. The objects of a target are held until settle: what a watch sees meanwhile is judged then.
 func (c *call) openWalk(ctx context.Context) *run {
-	var target client.Client
+	var reached client.Client
 	if c.run.Cluster != nil {
 		c.run.Hold()
-		target = c.run.Cluster.Client
+		reached = c.run.Cluster.Client
 	}
-	c.target = newInTarget(c.run, c.graph, c.status, c.memory)
-	return newRun(c.graph, c.item.DeepCopy(), c.target, target, logf.FromContext(ctx), c.options.Parallel)
+	c.target = target.New(c.run, finalizers{c.status}, c.graph.watches)
+	return newRun(c.graph, c.item.DeepCopy(), c.target, reached, logf.FromContext(ctx), c.options.Parallel)
 }
 
 // settle stores what the call came to, and watches what is there now.
 func (c *call) settle(ctx context.Context, failure error) error {
 	c.status.ObservedGeneration = c.item.Generation
 	if c.run.Cluster == nil {
-		return c.note(c.target.inventory())
+		return c.note(c.target.Inventory())
 	}
-	objects := c.target.objects()
-	if c.memory.keep(objects); len(objects) > 0 {
+	objects := c.target.Objects()
+	if c.memory.Keep(objects); len(objects) > 0 || c.memory.Refers() {
 		c.run.Cluster.Keep(c.item.UID) // or else nobody listens; a cluster that was just closed is opened by the next run
 	}
-	owned := apply.Report{Owned: c.target.applier.Report().Owned}
-	err := c.run.Settle(ctx, c.target.inventory(), owned, failure)
+	owned := apply.Report{Owned: c.target.Owned()}
+	err := c.run.Settle(ctx, c.target.Inventory(), owned, failure)
 	if failure != nil {
 		return nil // it is told already
 	}
@@ -143,8 +145,50 @@ func (c *call) next(ctx context.Context, r result, next time.Duration, thorough 
 		return err
 	}
 	c.run.Finished()
-	if done := c.target.done(); done == 0 && !thorough && !cleaned {
+	if done := c.target.Done(); done == 0 && !thorough && !cleaned {
 		return deployerlib.ErrUnchanged
 	}
 	return nil
 }
+
+// session is how a run reaches the target cluster and the inventory. The deployer around the graph implements it; one
+// session serves one run of one item. It is safe for concurrent use, and nothing in it waits.
+type session interface {
+	writer
+	reader
+}
+
+// writer changes the target cluster.
+type writer interface {
+	// Claim puts what a component is about to write into the inventory, and that it has something to undo into the status. It
+	// stores both if they grew, together with what others will write, as far as foresee knows, and not at all otherwise.
+	Claim(ctx context.Context, c claim, foresee func() []claim) error
+	// Apply writes the objects of one component that are not known to be as desired. The outcomes are in the order of
+	// desired. The error is only for what concerns all of them; an object's own is in its outcome.
+	Apply(ctx context.Context, of unit, desired []apply.Desired) ([]apply.Outcome, error)
+	// Delete deletes objects, by UID, and returns those that are not gone yet.
+	Delete(ctx context.Context, refs []apply.Ref) ([]apply.Waiting, error)
+}
+
+// reader looks at the target cluster.
+type reader interface {
+	// Ready tells why an object is not ready; "" when it is. judge nil: by the default rules. It is not asked again about
+	// a version of the object that it found ready.
+	Ready(ctx context.Context, ref apply.Ref, judge judge) (reason string, err error)
+	// Find reads the objects of a reference, which must not be changed, and has the item run when others are there.
+	Find(ctx context.Context, component string, wanted search) ([]*unstructured.Unstructured, error)
+	// Judge tells why an object that Find returned is not ready, by the default rules; "" when it is.
+	Judge(ctx context.Context, live *unstructured.Unstructured) (reason string, err error)
+	// Changed says that an object may have changed since it was read in this run.
+	Changed(ref apply.Ref)
+	// Get reads an object; nil when it does not exist.
+	Get(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error)
+}
+
+// What a session is about.
+type (
+	unit   = target.Unit
+	claim  = target.Claim
+	judge  = target.Judge
+	search = target.Search
+)

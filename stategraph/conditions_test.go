@@ -14,6 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
@@ -50,8 +51,8 @@ func TestFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := fmt.Errorf("Job.batch a/b: %w", &objectError{reason: "has failed: BackoffLimitExceeded", final: true})
-	rollout := &objectError{reason: "Progress deadline exceeded"}
+	job := fmt.Errorf("Job.batch a/b: %w", &target.ObjectError{Reason: "has failed: BackoffLimitExceeded", Final: true})
+	rollout := &target.ObjectError{Reason: "Progress deadline exceeded"}
 	coded := deployerlib.ConfigError("spec.config", "wrong")
 	for name, test := range map[string]struct {
 		walked walked
@@ -89,18 +90,18 @@ func TestFailure(t *testing.T) {
 
 func TestProviderStatusUndo(t *testing.T) {
 	s := &ProviderStatus{}
-	if !s.owe(unit{Component: "b"}) || !s.owe(unit{Component: "a", Requires: []string{"b"}}) {
+	if !s.addFinalizer(unit{Component: "b"}) || !s.addFinalizer(unit{Component: "a", Requires: []string{"b"}}) {
 		t.Error("a new component grows the status")
 	}
-	if s.owe(unit{Component: "b", Requires: []string{"c"}}) {
+	if s.addFinalizer(unit{Component: "b", Requires: []string{"c"}}) {
 		t.Error("a known component does not")
 	}
 	want := []UndoEntry{{Name: "a", Requires: []string{"b"}}, {Name: "b", Requires: []string{"c"}}}
 	if diff := cmp.Diff(want, s.Undo); diff != "" {
 		t.Error(diff)
 	}
-	s.undone("a")
-	s.undone("unknown")
+	s.removeFinalizer("a")
+	s.removeFinalizer("unknown")
 	if diff := cmp.Diff(want[1:], s.Undo); diff != "" {
 		t.Error(diff)
 	}

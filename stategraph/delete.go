@@ -3,16 +3,21 @@
 package stategraph
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
 // removing takes components away, wave by wave.
@@ -32,7 +37,7 @@ func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]Componen
 		return nil, nil
 	}
 	r := &removing{call: c, walk: walk, refs: map[string][]apply.Ref{}, undo: map[string]bool{}}
-	for _, entry := range c.target.unclaimed() {
+	for _, entry := range c.target.Unclaimed() {
 		if w.prunable(entry.Component) {
 			r.refs[entry.Component] = append(r.refs[entry.Component], entry.Ref())
 		}
@@ -41,27 +46,12 @@ func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]Componen
 		place, present := c.graph.index[owed.Name]
 		switch {
 		case present && c.graph.nodes[place].deleter == nil:
-			c.status.undone(owed.Name) // its Delete left the code; the component is still wanted
+			c.status.removeFinalizer(owed.Name) // its Delete left the code; the component is still wanted
 		case !present && w.ready():
 			r.undo[owed.Name] = true
 		}
 	}
 	return r.remove(ctx)
-}
-
-// connectToDelete opens the target if something may have to be deleted there.
-func (c *call) connectToDelete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
-	if len(c.status.Inventory.Entries)+len(c.status.Inventory.Former) == 0 && (target == nil || len(c.status.Undo) == 0 && !c.run.LostInventory()) {
-		return nil
-	}
-	if err := c.run.Connect(ctx, target); err != nil {
-		return err
-	}
-	if err := c.recover(ctx); err != nil {
-		return err
-	}
-	c.run.Cluster.Watcher().Forget(c.item.UID)
-	return nil
 }
 
 // delete takes away everything.
@@ -81,7 +71,7 @@ func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	left, err := r.remove(ctx)
 	c.status.Components, c.status.Omitted = left, 0
 	c.condition(lsv1alpha1.ConditionFalse, ReasonRemoving, summary(left))
-	if noteErr := c.run.Note(c.target.inventory()); noteErr != nil {
+	if noteErr := c.run.Note(c.target.Inventory()); noteErr != nil {
 		return noteErr
 	}
 	switch {
@@ -104,9 +94,25 @@ func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	return nil
 }
 
+// connectToDelete reaches the target if there may be something to delete in it.
+func (c *call) connectToDelete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
+	stored := len(c.status.Inventory.Entries)+len(c.status.Inventory.Former) > 0
+	if !stored && (target == nil || len(c.status.Undo) == 0 && !c.run.LostInventory()) {
+		return nil
+	}
+	if err := c.run.Connect(ctx, target); err != nil {
+		return err
+	}
+	if err := c.recover(ctx); err != nil {
+		return err
+	}
+	c.run.Cluster.Watcher().Forget(c.item.UID)
+	return nil
+}
+
 // remove goes wave by wave, as far as it gets without waiting. It returns what is not gone yet.
 func (r *removing) remove(ctx context.Context) (left []ComponentStatus, err error) {
-	waves := removalWaves(r.graph.relations(r.stored()), r.components())
+	waves := graph.Removal(r.graph.relations(r.stored()), r.components())
 	for i, wave := range waves {
 		reasons, errs := make([]string, len(wave)), make([]error, len(wave))
 		inParallel(len(wave), r.options.Parallel, func(i int) { reasons[i], errs[i] = r.one(ctx, wave[i]) })
@@ -128,7 +134,7 @@ func (r *removing) one(ctx context.Context, component string) (waits string, err
 		if err != nil {
 			return "", fmt.Errorf("component %s: %w", component, err)
 		}
-		r.target.undone(component)
+		r.target.RemoveFinalizer(component)
 	}
 	refs := r.refs[component]
 	if len(refs) == 0 {
@@ -159,7 +165,7 @@ func (r *removing) undoOne(ctx context.Context, component string) (err error) {
 
 // removedNode is the node of a component that the graph does not have: it requires nothing.
 func (r *run) removedNode(component string) *Node {
-	alone := &Graph{nodes: []vertex{{component: component}}, index: map[string]int{component: 0}, ancestors: [][]int{nil}}
+	alone := &Graph{nodes: []node{{component: component}}, index: map[string]int{component: 0}, ancestors: [][]int{nil}}
 	return &newRun(alone, r.item, r.session, r.target, r.log, 1).nodes[0]
 }
 
@@ -179,7 +185,7 @@ func (r *removing) components() []string {
 // stored is what the item's status says about who requires whom.
 func (r *removing) stored() map[string][]string {
 	out := map[string][]string{}
-	for _, entry := range r.target.inventory().Entries {
+	for _, entry := range r.target.Inventory().Entries {
 		out[entry.Component] = append(out[entry.Component], entry.Requires...)
 	}
 	for _, owed := range r.status.Undo {
@@ -221,3 +227,65 @@ func (r *removing) behind(left []ComponentStatus, waves [][]string) (blocked []C
 
 // lookAgain is when to look whether something is gone, if no watch said so before.
 const lookAgain = 2 * time.Second
+
+// prunable tells whether what a component of the graph no longer keeps may be deleted: it and all that require it, directly
+// or not, are ready without.
+func (w *walked) prunable(component string) bool {
+	place, found := w.graph.index[component]
+	if !found {
+		return w.ready()
+	}
+	for i := range w.states {
+		behind := slices.Contains(w.graph.ancestors[i], place)
+		if (i == place || behind) && w.states[i].State != StateReady {
+			return false
+		}
+	}
+	return true
+}
+
+// relations is who requires whom when a graph meets what is stored about an item: the stored order counts, the graph's is
+// for components that left no trace.
+func (g *Graph) relations(stored map[string][]string) map[string][]string {
+	all := make(map[string][]string, len(stored)+len(g.nodes))
+	for i := range g.nodes {
+		all[g.nodes[i].component] = g.names(g.nodes[i].requires)
+	}
+	maps.Copy(all, stored)
+	return all
+}
+
+// recover finds the objects of an item whose inventory was lost by their labels.
+func (c *call) recover(ctx context.Context) error {
+	if c.run.Cluster == nil {
+		return nil
+	}
+	return c.run.Recover(ctx, c.graph.kinds(), c.graph.complete)
+}
+
+// kinds are those of all objects that the graph may keep, as far as they are known before a run. A list of the whole
+// cluster finds the namespaces.
+func (g *Graph) kinds() map[schema.GroupVersionKind]map[string]bool {
+	out := map[schema.GroupVersionKind]map[string]bool{}
+	for i := range g.nodes {
+		if keeps, ok := g.nodes[i].resource.(*objects); ok {
+			for _, kind := range keeps.kinds {
+				out[kind] = nil
+			}
+		}
+	}
+	return out
+}
+
+// complete fills in to which component an object belongs, and what the graph says about that.
+func (g *Graph) complete(entry *apply.Entry, obj metav1.Object) {
+	entry.Component = cmp.Or(obj.GetAnnotations()[LabelComponent], obj.GetLabels()[LabelComponent])
+	place, present := g.index[entry.Component]
+	if !present {
+		return
+	}
+	entry.Requires = g.nodes[place].unit.Requires
+	if keeps, ok := g.nodes[place].resource.(*objects); ok && keeps.policy != apply.Manage {
+		entry.Policy = keeps.policy
+	}
+}

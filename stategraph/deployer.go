@@ -20,6 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 	"github.com/deployerkit/deployerkit/extension"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
+	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 	"github.com/deployerkit/deployerkit/targets"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
@@ -173,7 +174,7 @@ func (d *deployer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.Deplo
 }
 
 // Resume watches what the item has in its target, and owes it one run: the graph may be another one since it ran last.
-func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
+func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, resolved *lsv1alpha1.ResolvedTarget) error {
 	status, err := decodeStatus(di)
 	if err != nil {
 		return err
@@ -182,10 +183,10 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target
 	if err != nil {
 		return err
 	}
-	if err := run.Resume(ctx, target); err != nil {
+	if err := run.Resume(ctx, resolved); err != nil {
 		return err
 	}
-	if memoryOf(run).hasRun() {
+	if target.MemoryOf(run).HasRun() {
 		return nil // in this process
 	}
 	within := d.options.StartWithin

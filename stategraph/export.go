@@ -20,6 +20,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
@@ -57,7 +58,7 @@ func (g *Graph) addExports(wanted []exported) []error {
 			continue
 		case !found:
 			faults = append(faults, fmt.Errorf("export %q: there is no component %q%s", e.name, e.component,
-				didYouMean(e.component, slices.Sorted(maps.Keys(g.index)))))
+				graph.Suggest(e.component, slices.Sorted(maps.Keys(g.index)))))
 			continue
 		}
 		names[e.name] = true
@@ -175,7 +176,7 @@ func (c *call) export(ctx context.Context, walk *run, w *walked, thorough bool) 
 	if err != nil {
 		return "", err
 	}
-	before := c.memory.exports
+	before := c.memory.Exports
 	if before == nil {
 		if before, err = c.readExports(ctx); err != nil {
 			return "", err
@@ -183,12 +184,12 @@ func (c *call) export(ctx context.Context, walk *run, w *walked, thorough bool) 
 	}
 	c.graph.keepExports(values, before, w)
 	same := maps.EqualFunc(values, before, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
-	if !same || thorough && len(values) > 0 || c.memory.exports == nil && c.item.Status.ExportReference == nil && len(values) > 0 {
+	if !same || thorough && len(values) > 0 || c.memory.Exports == nil && c.item.Status.ExportReference == nil && len(values) > 0 {
 		if err := deployerlib.WriteExport(ctx, c.keeper.Secrets(), c.item, values); err != nil {
 			return "", err
 		}
 	}
-	c.memory.exports = values
+	c.memory.Exports = values
 	return waits, nil
 }
 

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+
+	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
 // Graph says which components exist for a deploy item, and which requires which. It is checked when it is built, never
 // changes afterwards, holds nothing about any item, and may be used by many goroutines.
 type Graph struct {
-	nodes []vertex       // in the order in which they were added
+	nodes []node         // in the order in which they were added
 	index map[string]int // component -> place in nodes
 	// order is a fixed order in which each node comes after all that it requires.
 	order []int
@@ -25,8 +27,8 @@ type Graph struct {
 	timer     time.Duration                             // the shortest Timer of all nodes; 0: none
 }
 
-// vertex is one component.
-type vertex struct {
+// node is one component.
+type node struct {
 	component  string
 	resource   Resource
 	requires   []int // in ascending order, each once
@@ -78,22 +80,28 @@ func (g *Graph) names(places []int) []string {
 	return names
 }
 
+// requires returns what each node requires.
+func (g *Graph) requires() [][]int {
+	all := make([][]int, len(g.nodes))
+	for i := range g.nodes {
+		all[i] = g.nodes[i].requires
+	}
+	return all
+}
+
+// Mermaid draws the graph for Markdown: an arrow leads from a component to those that require it. The same graph always
+// gives the same text.
+func (g *Graph) Mermaid() string { return graph.Mermaid(g.Components(), g.requires()) }
+
+// DOT draws the graph for Graphviz: an arrow leads from a component to those that require it. The same graph always gives
+// the same text.
+func (g *Graph) DOT() string { return graph.DOT(g.Components(), g.requires()) }
+
 // link fills in what follows from the nodes and their requires, which have no cycle.
 func (g *Graph) link(order []int) {
-	g.order = order
-	g.ancestors = make([][]int, len(g.nodes))
-	for _, place := range order {
-		node := &g.nodes[place]
-		var all []int
-		for _, required := range node.requires {
-			g.nodes[required].dependents = append(g.nodes[required].dependents, place)
-			all = append(append(all, required), g.ancestors[required]...)
-		}
-		slices.Sort(all)
-		g.ancestors[place] = slices.Compact(all)
-	}
-	for i := range g.nodes {
-		slices.Sort(g.nodes[i].dependents)
+	g.order, g.ancestors = order, graph.Ancestors(g.requires(), order)
+	for i, dependents := range graph.Dependents(g.requires()) {
+		g.nodes[i].dependents = dependents
 	}
 	g.remember()
 }

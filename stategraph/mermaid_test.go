@@ -24,7 +24,7 @@ func TestDraw(t *testing.T) {
 	if diff := cmp.Diff(dot, g.DOT()); diff != "" {
 		t.Error(diff)
 	}
-	odd := &Graph{nodes: []vertex{{component: "a\"<b>\\\n"}}}
+	odd := &Graph{nodes: []node{{component: "a\"<b>\\\n"}}}
 	if got := odd.Mermaid(); !strings.Contains(got, `["a&quot;&lt;b&gt;\ "]`) {
 		t.Error(got)
 	}

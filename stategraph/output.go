@@ -209,7 +209,7 @@ func outputsOf(ctx context.Context, component string) (*Node, []*output, error) 
 }
 
 // leave notes the objects of a component for those that require it.
-func (n *Node) leave(outcomes []outcome) {
+func (n *Node) leave(outcomes []apply.Outcome) {
 	outs := make([]*output, 0, len(outcomes))
 	for i, o := range outcomes {
 		outs = append(outs, &output{instance: instanceOf(n.kept.desired[i].Object), ref: o.Ref, live: o.Live})

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
 // randomGraph has at most 200 nodes, whose requirements point backwards in a hidden order.
@@ -128,7 +130,7 @@ func checkRemoval(g *Graph) string {
 		requires[g.nodes[i].component] = g.names(g.nodes[i].requires)
 	}
 	at := map[string]int{}
-	for i, wave := range removalWaves(requires, g.Components()) {
+	for i, wave := range graph.Removal(requires, g.Components()) {
 		for _, name := range wave {
 			at[name] = i + 1
 		}

@@ -6,9 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 )
 
 // ReferenceSpec is what Reference makes a Resource of. Either Name or Selector is set.
@@ -41,7 +39,7 @@ type Selection struct {
 }
 
 // MaxReferenced is how many objects a Selector may find.
-const MaxReferenced = 100
+const MaxReferenced = target.MaxReferenced
 
 // Reference is something that someone else creates. It is watched and never written: the component is ready when the objects
 // exist and are ready, by the rules of package apply/readiness or those of an option, and a change of them brings about another
@@ -130,20 +128,20 @@ func (r *reference) judge(ctx context.Context, n *Node, live *unstructured.Unstr
 
 // search is what the item refers to.
 func (r *reference) search(ctx context.Context) (search, error) {
-	wanted := search{kind: r.spec.Kind, landscaper: r.spec.Landscaper}
+	wanted := search{Kind: r.spec.Kind, Landscaper: r.spec.Landscaper}
 	if r.spec.Name != nil {
 		key, err := r.spec.Name(ctx)
 		if err == nil && key.Name == "" {
 			err = errors.New("the Name of the Reference is empty")
 		}
-		wanted.name, wanted.namespace = key.Name, key.Namespace
+		wanted.Name, wanted.Namespace = key.Name, key.Namespace
 		return wanted, err
 	}
 	selection, err := r.spec.Selector(ctx)
 	if err == nil && len(selection.Labels) == 0 {
 		err = errors.New("the Selector of the Reference has no labels")
 	}
-	wanted.namespace, wanted.labels = selection.Namespace, selection.Labels
+	wanted.Namespace, wanted.Labels = selection.Namespace, selection.Labels
 	return wanted, err
 }
 
@@ -166,37 +164,4 @@ func (n *Node) leaveFound(found []*unstructured.Unstructured) {
 	n.run.mu.Lock()
 	defer n.run.mu.Unlock()
 	n.run.outputs[n.place] = outs
-}
-
-// search is what a reference looks for.
-type search struct {
-	kind            schema.GroupVersionKind
-	namespace, name string
-	labels          map[string]string // without a name
-	landscaper      bool
-}
-
-// String names it for people, and tells it from others.
-func (s search) String() string {
-	where := ""
-	if s.landscaper {
-		where = " in the Landscaper cluster"
-	}
-	if s.name != "" {
-		return s.ref().String() + where
-	}
-	var pairs []string
-	for _, key := range slices.Sorted(maps.Keys(s.labels)) {
-		pairs = append(pairs, key+"="+s.labels[key])
-	}
-	text := s.kind.GroupKind().String() + " with " + strings.Join(pairs, " ")
-	if s.namespace != "" {
-		where = " in namespace " + s.namespace + where
-	}
-	return text + where
-}
-
-// ref is the object, if it has a name.
-func (s search) ref() apply.Ref {
-	return apply.Ref{APIVersion: s.kind.GroupVersion().String(), Kind: s.kind.Kind, Namespace: s.namespace, Name: s.name}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
+	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
@@ -96,7 +97,7 @@ func (g *Graph) infer() []error {
 			required, err := g.checkUse(place, u)
 			if err != nil {
 				faults = append(faults, fmt.Errorf("component %q: %w", node.component, err))
-			} else if !g.reaches(place, required, map[int]bool{}) {
+			} else if !graph.Reaches(g.requires(), place, required) {
 				node.requires = append(node.requires, required)
 			}
 		}
@@ -105,28 +106,12 @@ func (g *Graph) infer() []error {
 	return faults
 }
 
-// reaches reports whether a node requires another one, directly or not.
-func (g *Graph) reaches(place, other int, seen map[int]bool) bool {
-	for _, required := range g.nodes[place].requires {
-		if required == other {
-			return true
-		}
-		if !seen[required] {
-			seen[required] = true
-			if g.reaches(required, other, seen) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // checkUse finds the component that another one uses.
 func (g *Graph) checkUse(place int, u use) (required int, err error) {
 	required, found := g.index[u.Component]
 	switch {
 	case !found:
-		return 0, fmt.Errorf("%s: there is no component %q%s", u.Where, u.Component, didYouMean(u.Component, slices.Sorted(maps.Keys(g.index))))
+		return 0, fmt.Errorf("%s: there is no component %q%s", u.Where, u.Component, graph.Suggest(u.Component, slices.Sorted(maps.Keys(g.index))))
 	case required == place:
 		return 0, fmt.Errorf("%s: a component cannot use itself", u.Where)
 	}
@@ -140,7 +125,7 @@ func (g *Graph) checkUse(place int, u use) (required int, err error) {
 	switch {
 	case u.Output != "" && kept.outputs[u.Output] == nil:
 		return 0, fmt.Errorf("%s: the component %q has no output %q%s", u.Where, u.Component, u.Output,
-			didYouMean(u.Output, slices.Sorted(maps.Keys(kept.outputs))))
+			graph.Suggest(u.Output, slices.Sorted(maps.Keys(kept.outputs))))
 	case !u.kind.Empty() && len(kept.kinds) > 0 && !slices.Contains(kept.kinds, u.kind):
 		return 0, fmt.Errorf("%s: the component %q keeps no %s", u.Where, u.Component, u.kind.Kind)
 	case kept.optional && !u.Guarded:

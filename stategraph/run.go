@@ -14,6 +14,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/deployerlib"
+	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 )
 
 // run is one walk through the graph for one deploy item.
@@ -25,7 +26,8 @@ type run struct {
 	log      logr.Logger
 	parallel int
 
-	nodes []Node
+	nodes  []Node
+	visits []nodeContext // by place
 
 	mu      sync.Mutex
 	owners  map[apply.Ref]string // which component keeps an object
@@ -38,12 +40,12 @@ type run struct {
 	foreseen [][]*output
 }
 
-// newRun begins a run. item is not copied and must not change while the run lasts. target may be nil. parallel is how many
+// newRun begins a run. item is not copied and must not change while the run lasts. reached, the client of the target, may be nil. parallel is how many
 // components run at once.
-func newRun(g *Graph, item *lsv1alpha1.DeployItem, s session, target client.Client, log logr.Logger, parallel int) *run {
+func newRun(g *Graph, item *lsv1alpha1.DeployItem, s session, reached client.Client, log logr.Logger, parallel int) *run {
 	r := &run{
-		graph: g, item: item, session: s, target: target, log: log, parallel: parallel,
-		nodes: make([]Node, len(g.nodes)), outputs: make([][]*output, len(g.nodes)), asked: make([]bool, len(g.nodes)), foreseen: make([][]*output, len(g.nodes)), owners: map[apply.Ref]string{},
+		graph: g, item: item, session: s, target: reached, log: log, parallel: parallel,
+		nodes: make([]Node, len(g.nodes)), visits: make([]nodeContext, len(g.nodes)), outputs: make([][]*output, len(g.nodes)), asked: make([]bool, len(g.nodes)), foreseen: make([][]*output, len(g.nodes)), owners: map[apply.Ref]string{},
 	}
 	for place := range g.nodes {
 		r.nodes[place] = Node{run: r, place: place, component: g.nodes[place].component}
@@ -110,7 +112,7 @@ func (r *run) foresee(ctx context.Context) (claims []claim) {
 		if ctx.Err() != nil || !r.ask(place) {
 			continue
 		}
-		c := claim{unit: r.graph.nodes[place].unit, Undo: r.graph.nodes[place].deleter != nil && r.under.isOpen(place)}
+		c := claim{Unit: r.graph.nodes[place].unit, Undo: r.graph.nodes[place].deleter != nil && r.under.isOpen(place)}
 		if r.graph.nodes[place].preparer != nil {
 			node := &Node{run: r, place: place, component: c.Component, ahead: true}
 			if desired, err := node.foreseen(ctx); err == nil {
@@ -146,12 +148,12 @@ func (n *Node) foreseen(ctx context.Context) (desired []apply.Desired, err error
 	defer n.run.mu.Unlock()
 	outs := outputsAhead(desired)
 	for _, out := range outs {
-		if owner, found := n.run.owners[withoutVersion(out.ref)]; found && owner != n.component {
+		if owner, found := n.run.owners[target.WithoutVersion(out.ref)]; found && owner != n.component {
 			return nil, fmt.Errorf("%s is kept by the component %s", out.ref, owner)
 		}
 	}
 	for _, out := range outs {
-		n.run.owners[withoutVersion(out.ref)] = n.component
+		n.run.owners[target.WithoutVersion(out.ref)] = n.component
 	}
 	n.run.foreseen[n.place] = outs
 	return desired, nil
@@ -194,7 +196,7 @@ func (r *run) own(place int) error {
 	defer r.mu.Unlock()
 	for _, d := range node.kept.desired {
 		ref := apply.RefOf(d.Object)
-		id := withoutVersion(ref)
+		id := target.WithoutVersion(ref)
 		if mine[id] {
 			return fmt.Errorf("%s is there twice; give the objects names", ref)
 		}
@@ -213,7 +215,7 @@ func (r *run) own(place int) error {
 // claimOf is what the inventory shall know before the node runs.
 func (r *run) claimOf(place int) claim {
 	node := &r.graph.nodes[place]
-	c := claim{unit: node.unit, Undo: node.deleter != nil}
+	c := claim{Unit: node.unit, Undo: node.deleter != nil}
 	if k := r.nodes[place].kept; k != nil {
 		c.Desired = k.desired
 	}
@@ -226,7 +228,9 @@ func (r *run) visit(ctx context.Context, place int) (Readiness, error) {
 		return Readiness{}, err
 	}
 	node := &r.graph.nodes[place]
-	ctx = r.nodes[place].with(ctx)
+	visit := &r.visits[place]
+	visit.Context, visit.node = ctx, &r.nodes[place]
+	ctx = visit
 	if err := node.resource.Reconcile(ctx); err != nil {
 		return r.waited(err)
 	}
@@ -247,7 +251,7 @@ func (r *run) recheck(ctx context.Context, place int) (Readiness, error) {
 	return r.ready(node.with(ctx), &r.graph.nodes[place])
 }
 
-func (r *run) ready(ctx context.Context, node *vertex) (Readiness, error) {
+func (r *run) ready(ctx context.Context, node *node) (Readiness, error) {
 	readiness, err := node.resource.Ready(ctx)
 	if err != nil {
 		return r.waited(err)

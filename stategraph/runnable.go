@@ -9,6 +9,7 @@ import (
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -106,4 +107,22 @@ func (g *Graph) watches(component string) bool {
 		}
 	}
 	return false
+}
+
+// metrics count what runs find. Their labels are components and states, never items.
+type metrics struct {
+	states *prometheus.CounterVec
+}
+
+func newMetrics() *metrics {
+	return &metrics{states: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "deployerkit_stategraph_component_states_total", Help: "What runs found components to be, by component and state.",
+	}, []string{"component", "state"})}
+}
+
+// count notes the states that a walk found.
+func (m *metrics) count(states []ComponentStatus) {
+	for _, s := range states {
+		m.states.WithLabelValues(s.Name, string(s.State)).Inc()
+	}
 }

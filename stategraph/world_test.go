@@ -101,7 +101,7 @@ func (c *cluster) Find(_ context.Context, _ string, wanted search) ([]*unstructu
 	defer c.mu.Unlock()
 	var out []*unstructured.Unstructured
 	for ref, obj := range c.objects {
-		if ref == wanted.ref() || wanted.name == "" && ref.GVK() == wanted.kind && labels.SelectorFromSet(wanted.labels).Matches(labels.Set(obj.GetLabels())) {
+		if ref == wanted.Ref() || wanted.Name == "" && ref.GVK() == wanted.Kind && labels.SelectorFromSet(wanted.Labels).Matches(labels.Set(obj.GetLabels())) {
 			out = append(out, obj)
 		}
 	}
@@ -114,14 +114,14 @@ func (c *cluster) Judge(_ context.Context, live *unstructured.Unstructured) (str
 	return c.unready[live.GetName()], nil
 }
 
-func (c *cluster) Apply(_ context.Context, of unit, desired []apply.Desired) ([]outcome, error) {
+func (c *cluster) Apply(_ context.Context, of unit, desired []apply.Desired) ([]apply.Outcome, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.applied[of.Component]++
-	var out []outcome
+	var out []apply.Outcome
 	for _, d := range desired {
 		c.objects[apply.RefOf(d.Object)] = d.Object.DeepCopy()
-		out = append(out, outcome{Ref: apply.RefOf(d.Object), Changed: true, Waiting: c.waiting})
+		out = append(out, apply.Outcome{Ref: apply.RefOf(d.Object), Changed: true, Waiting: c.waiting})
 	}
 	return out, nil
 }

@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/internal/calls"
+	"github.com/deployerkit/deployerkit/internal/rewatch"
 	"github.com/deployerkit/deployerkit/targets/internal/budget"
 	"github.com/deployerkit/deployerkit/targets/internal/pacer"
 )
@@ -124,10 +126,11 @@ func (p *Pool) newClient(m *clientConfig, namespace string) (*Client, error) {
 	c.wire.link.Store(l)
 	c.cfg = m.access.config(p.o.Policy)
 	c.cfg.BearerToken, c.cfg.TLSClientConfig, c.cfg.Dial, c.cfg.Proxy = "", rest.TLSClientConfig{}, nil, nil
-	c.cfg.Transport = c.wire
+	c.cfg.Transport = calls.Transport(calls.Target)(c.wire)
 	if p.o.WrapTransport != nil {
 		c.cfg.Wrap(p.o.WrapTransport)
 	}
+	c.cfg.Wrap(rewatch.Wrap)
 	if err := c.build(); err != nil {
 		c.end()
 		return nil, fmt.Errorf("create client: %w", err)

@@ -16,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/internal/testtime"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -45,7 +46,7 @@ func TestTricklingBodies(t *testing.T) {
 	t.Run("take the target down [F4]", func(t *testing.T) {
 		api := newAPI(t, "good")
 		begun := make(chan struct{}, 10)
-		p := newPool(t, targets.PoolOptions{RequestTimeout: 200 * time.Millisecond})
+		p := newPool(t, targets.PoolOptions{RequestTimeout: testtime.Stretch(200 * time.Millisecond)})
 		target := resolved("a", api.content(t, "good"))
 		c, err := p.Get(t.Context(), target)
 		if err != nil {

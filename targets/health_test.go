@@ -14,6 +14,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/deployerkit/deployerkit/internal/testtime"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -89,7 +90,7 @@ func TestDeadTargets(t *testing.T) {
 			for range 100 {
 				_ = wantUnreachable(t, p, "a", content)
 			}
-			if took := time.Since(start); took > time.Second {
+			if took := time.Since(start); took > testtime.Stretch(time.Second) {
 				t.Errorf("100 calls for a target that is known to be down took %s", took)
 			}
 			for _, pause := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
@@ -107,7 +108,7 @@ func TestDeadTargets(t *testing.T) {
 // await polls.
 func await(t *testing.T, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testtime.Stretch(20*time.Second))
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -130,7 +131,7 @@ func TestGetTimeout(t *testing.T) {
 			t.Errorf("error %v, want none yet", down)
 		}
 	}
-	if took := time.Since(start); took > 2*time.Second {
+	if took := time.Since(start); took > testtime.Stretch(2*time.Second) {
 		t.Errorf("20 calls took %s, want 300 ms together", took)
 	}
 	t.Run("the caller's own context ends it earlier", func(t *testing.T) {
@@ -148,7 +149,7 @@ func TestGetTimeout(t *testing.T) {
 func TestTargetThatGoesDown(t *testing.T) {
 	api := newAPI(t, "t")
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	p := newPool(t, targets.PoolOptions{Clock: clk, RequestTimeout: 500 * time.Millisecond})
+	p := newPool(t, targets.PoolOptions{Clock: clk, RequestTimeout: testtime.Stretch(500 * time.Millisecond)})
 	content := api.content(t, "t")
 	c := get(t, p, resolved("a", content))
 	silence := make(chan struct{})

@@ -23,6 +23,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deployerkit/deployerkit/internal/testtime"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -489,7 +490,8 @@ func TestDialGuard(t *testing.T) {
 // TestWatchesOutliveTheRequestTimeout checks that the timeout applies only to the headers of a watch.
 func TestWatchesOutliveTheRequestTimeout(t *testing.T) {
 	api := newAPI(t, "t")
-	c := get(t, newPool(t, targets.PoolOptions{RequestTimeout: 300 * time.Millisecond}), resolved("a", api.content(t, "t")))
+	timeout := testtime.Stretch(300 * time.Millisecond)
+	c := get(t, newPool(t, targets.PoolOptions{RequestTimeout: timeout}), resolved("a", api.content(t, "t")))
 	more := make(chan struct{})
 	api.set(func() {
 		api.handle = func(w http.ResponseWriter, r *http.Request) bool {
@@ -512,7 +514,7 @@ func TestWatchesOutliveTheRequestTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	time.AfterFunc(600*time.Millisecond, func() { close(more) })
+	time.AfterFunc(2*timeout, func() { close(more) })
 	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "late" {
 		t.Errorf("the watch ended with %q, %v", body, err)
 	}

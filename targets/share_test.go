@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/faultnet/hostile"
+	"github.com/deployerkit/deployerkit/internal/testtime"
 	"github.com/deployerkit/deployerkit/targets"
 )
 
@@ -101,7 +102,7 @@ func TestWaitsForABudgetAreNobodysFault(t *testing.T) {
 		})
 	}
 	t.Run("while its kinds wait for decoding [F4]", func(t *testing.T) {
-		p := newPool(t, targets.PoolOptions{ConnectTimeout: time.Second, GetTimeout: 200 * time.Millisecond, Limits: limits["decoding"]})
+		p := newPool(t, targets.PoolOptions{ConnectTimeout: testtime.Stretch(time.Second), GetTimeout: 200 * time.Millisecond, Limits: limits["decoding"]})
 		release := exhaust(t, p, "decoding")
 		target := resolved("patient", string(hostileServer(t, hostile.Groups(900, true)).Kubeconfig("t")))
 		connecting := func() bool {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/deployerkit/deployerkit/faultnet/hostile"
+	"github.com/deployerkit/deployerkit/internal/rewatch"
 	"github.com/deployerkit/deployerkit/targets/internal/pacer"
 )
 
@@ -64,19 +66,21 @@ func TestWatchesInAMinute(t *testing.T) {
 			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { hostile.WriteStatus(w, code, "", "no") })
 		}
 	}
+	watches := func(b hostile.Behaviour) hostile.Behaviour { return hostile.When(hostile.Watches, b) }
 	for name, behaviour := range map[string]hostile.Behaviour{
-		"an event with code 410 [F6]":     hostile.Expired(),
-		"nothing [F6]":                    hostile.Ending(),
-		"another format [F6]":             hostile.ContentType("application/yaml"),
-		"an answer with code 410 [F6]":    status(http.StatusGone),
-		"too many requests [F6]":          status(http.StatusTooManyRequests),
-		"an error of the server [F6]":     status(http.StatusInternalServerError),
-		"a redirect [F6]":                 hostile.Redirect("https://example.com"),
-		"an object that is no event [F6]": hostile.Deep(5),
+		"older versions each time [F6]":   goingBack,
+		"an event with code 410 [F6]":     watches(hostile.Expired()),
+		"nothing [F6]":                    watches(hostile.Ending()),
+		"another format [F6]":             watches(hostile.ContentType("application/yaml")),
+		"an answer with code 410 [F6]":    watches(status(http.StatusGone)),
+		"too many requests [F6]":          watches(status(http.StatusTooManyRequests)),
+		"an error of the server [F6]":     watches(status(http.StatusInternalServerError)),
+		"a redirect [F6]":                 watches(hostile.Redirect("https://example.com")),
+		"an object that is no event [F6]": watches(hostile.Deep(5)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				if n := requestsInAMinute(t, hostile.When(hostile.Watches, behaviour)); n > 100 || n < 3 {
+				if n := requestsInAMinute(t, behaviour); n > 100 || n < 3 {
 					t.Errorf("%d requests in a minute, want 3 to 100", n)
 				} else {
 					t.Logf("%d requests in a minute", n)
@@ -86,16 +90,32 @@ func TestWatchesInAMinute(t *testing.T) {
 	}
 }
 
+// writeList answers with an empty list.
+func writeList(w http.ResponseWriter, version string) {
+	hostile.WriteJSON(w, http.StatusOK, metav1.PartialObjectMetadataList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: metav1.ListMeta{ResourceVersion: version},
+	})
+}
+
+// goingBack ends each watch, and answers each list with an older version than the one before.
+func goingBack(http.Handler) http.Handler {
+	version := 1_000_000
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if hostile.Watches(r) {
+			w.WriteHeader(http.StatusOK)
+			return
+		}
+		version--
+		writeList(w, strconv.Itoa(version))
+	})
+}
+
 // requestsInAMinute counts the requests of an informer, by the clock of a bubble.
 func requestsInAMinute(t *testing.T, behaviour hostile.Behaviour) (requests int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	network := &pipes{open: make(chan net.Conn), closed: make(chan struct{})}
-	list := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		hostile.WriteJSON(w, http.StatusOK, metav1.PartialObjectMetadataList{
-			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"},
-		})
-	})
+	list := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeList(w, "1") })
 	hostile := behaviour(list)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if requests++; requests > 1000 {
@@ -111,7 +131,7 @@ func requestsInAMinute(t *testing.T, behaviour hostile.Behaviour) (requests int)
 		count: func(string, string) {}, answers: testAnswers(Limits{}), slots: make(chan struct{}, 32), watches: pacer.New(),
 	}
 	w.link.Store(&link{transport: &http.Transport{DialContext: network.dial}})
-	client, err := metadata.NewForConfigAndClient(&rest.Config{Host: "http://target"}, &http.Client{Transport: w})
+	client, err := metadata.NewForConfigAndClient(&rest.Config{Host: "http://target"}, &http.Client{Transport: rewatch.Wrap(w)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ type clusters struct {
 	limit  *watch.Limit
 	guard  *watch.Guard
 	seen   *prometheus.CounterVec // drift
+	kinds  *kinds                 // of objects that others own
 
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -36,11 +37,29 @@ type clusters struct {
 func newClusters(k *Keeper, pool *targets.Pool) *clusters {
 	fights := k.options.Fights
 	fights.Clock = k.rt.Clock
-	return &clusters{
+	s := &clusters{
 		keeper: k, pool: pool,
 		limit: watch.NewLimit(watch.DefaultMaxWatches), guard: watch.NewGuard(fights),
 		seen: newDriftCounter(), open: map[*targets.Client]*Cluster{},
 	}
+	s.kinds = newKinds(k.rt.Clock, s.whileOpen)
+	return s
+}
+
+// whileOpen runs f in a goroutine, as long as a cluster is open; the Landscaper cluster is open until the manager ends. false: it
+// is not open.
+func (s *clusters) whileOpen(at *Cluster, f func(context.Context)) bool {
+	if at.all != nil {
+		return at.Go(f)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx == nil || s.ctx.Err() != nil {
+		return false
+	}
+	ctx := s.ctx
+	s.running.Go(func() { f(ctx) })
+	return true
 }
 
 // Start keeps clients and watches until ctx ends.

@@ -5,13 +5,21 @@ package upkeep
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/internal/version"
 )
 
 // Pauses of a Follower: after a watch that ended without an event, and where watching is refused.
@@ -20,42 +28,214 @@ const (
 	maxFollowPause = 30 * time.Second
 )
 
-// Follower watches a sight until it changes or Stop is called, however long that takes.
+// Follower learns when a sight changes. All followers of a kind share one watch.
 type Follower struct {
-	over atomic.Bool
-	stop context.CancelFunc
+	kinds   *kinds
+	sight   Sight
+	labels  labels.Selector
+	name    string // if the sight is one object
+	changed func()
+	over    atomic.Bool
+	watch   atomic.Pointer[kindWatch] // nil if none serves it
+
+	mu    sync.Mutex
+	seen  map[types.NamespacedName]string // the version of each object; nil before Saw
+	early earlyEvents                     // what came before Saw
+	polls bool
+	stop  context.CancelFunc // of the poll
 }
 
-// Holds reports whether nothing has changed as far as is known.
-func (f *Follower) Holds() bool { return !f.over.Load() }
-
-// Stop ends the watch. Nothing is called any more after it returned, but for a call that is under way.
-func (f *Follower) Stop() {
-	f.over.Store(true)
-	f.stop()
+// earlyEvents are what the watch has shown since the last list.
+type earlyEvents struct {
+	last   map[types.NamespacedName]objectEvent
+	listed string // the version of the list; empty if there was none
+	lost   bool   // there were too many
 }
 
-// FollowSight calls changed once when a sight changes. Unlike that of LookOut, its watch does not end with the run, and is opened
-// again when the server ends it. Where watching is refused the sight is listed every 30 seconds; where that is refused too, it
-// counts as changed by then.
-func (k *Keeper) FollowSight(sight Sight, changed func()) *Follower {
-	s := k.clusters
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := &Follower{stop: func() {}}
-	if s.ctx == nil || s.ctx.Err() != nil {
-		f.over.Store(true)
-		return f
+// objectEvent is the version of an object, and whether it is gone or not selected any more.
+type objectEvent struct {
+	version string
+	gone    bool
+}
+
+// maxEarly bounds the events of one follower before Saw.
+const maxEarly = 1000
+
+// Follow calls changed once when the objects of a sight are not, or no longer, those that Saw was called with. It must be called
+// before the objects are read, and Saw after that. Unlike that of LookOut, the watch does not end with the run. The watch shows
+// all objects of the kind, in the cluster or else in the namespace. Where both are refused, the sight has a watch of its own or,
+// where that is refused too, is listed every 30 seconds; where even that is refused, it counts as changed by then.
+func (k *Keeper) Follow(sight Sight, changed func()) *Follower {
+	f := &Follower{kinds: k.clusters.kinds, sight: sight, changed: changed, stop: func() {}}
+	f.early.last = map[types.NamespacedName]objectEvent{}
+	f.labels, _ = labels.Parse(sight.selects.LabelSelector) // both are made by SightOf and SightOfAll
+	if field, err := fields.ParseSelector(sight.selects.FieldSelector); err == nil {
+		f.name, _ = field.RequiresExactMatch(metav1.ObjectNameField)
 	}
-	ctx, stop := context.WithCancel(s.ctx)
-	f.stop = stop
-	s.running.Go(func() {
+	f.join()
+	return f
+}
+
+// join finds a watch, or polls.
+func (f *Follower) join() {
+	if f.over.Load() {
+		return
+	}
+	if f.kinds.join(f) {
+		if f.over.Load() { // Stop was called meanwhile, and may not know of the watch
+			f.kinds.leave(f, f.watch.Load())
+		}
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seen != nil {
+		f.poll()
+	}
+}
+
+// serve notes which watch serves the follower. It is called with the lock of kinds.
+func (f *Follower) serve(w *kindWatch) { f.watch.Store(w) }
+
+// poll watches or lists the sight alone. It is called with the lock.
+func (f *Follower) poll() {
+	if f.polls {
+		return
+	}
+	f.polls = true
+	f.kinds.run(f.sight.cluster, func(ctx context.Context) {
+		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		if sight.follow(ctx, k.rt.Clock) && !f.over.Swap(true) {
-			changed()
+		f.mu.Lock()
+		f.stop = stop
+		over := f.over.Load()
+		f.mu.Unlock()
+		if !over && f.sight.follow(ctx, f.kinds.clock) {
+			f.tell()
 		}
 	})
-	return f
+}
+
+// Saw says which objects were found.
+func (f *Follower) Saw(objects []*unstructured.Unstructured) {
+	f.mu.Lock()
+	f.seen, f.sight.seen = make(map[types.NamespacedName]string, len(objects)), versions(objects)
+	for _, obj := range objects {
+		f.seen[types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}] = obj.GetResourceVersion()
+	}
+	differs := f.early.lost || f.misses(f.early.listed, func(name types.NamespacedName) bool { _, found := f.early.last[name]; return found })
+	for name, event := range f.early.last {
+		differs = differs || f.differs(name, event)
+	}
+	f.early = earlyEvents{}
+	if f.watch.Load() == nil && !differs {
+		f.poll()
+	}
+	f.mu.Unlock()
+	if differs {
+		f.tell()
+	}
+}
+
+// saw takes in an event of the watch.
+func (f *Follower) saw(live *metav1.PartialObjectMetadata, gone bool) {
+	if f.sight.namespace != "" && f.sight.namespace != live.Namespace || f.name != "" && f.name != live.Name {
+		return
+	}
+	name := types.NamespacedName{Namespace: live.Namespace, Name: live.Name}
+	event := objectEvent{version: live.ResourceVersion, gone: gone || !f.selects(live)}
+	f.mu.Lock()
+	if f.seen == nil {
+		f.early.lost = f.early.lost || len(f.early.last) >= maxEarly
+		if !f.early.lost {
+			f.early.last[name] = event
+		}
+		f.mu.Unlock()
+		return
+	}
+	differs := f.differs(name, event)
+	f.mu.Unlock()
+	if differs {
+		f.tell()
+	}
+}
+
+// sawAll takes in a list of all objects.
+func (f *Follower) sawAll(objects []*metav1.PartialObjectMetadata, listed string) {
+	found := map[types.NamespacedName]objectEvent{}
+	for _, live := range objects {
+		if f.selects(live) && len(found) < maxEarly {
+			found[types.NamespacedName{Namespace: live.Namespace, Name: live.Name}] = objectEvent{version: live.ResourceVersion}
+		}
+	}
+	f.mu.Lock()
+	if f.seen == nil {
+		f.early = earlyEvents{last: found, listed: listed}
+		f.mu.Unlock()
+		return
+	}
+	differs := f.misses(listed, func(name types.NamespacedName) bool { _, there := found[name]; return there })
+	for name, event := range found {
+		differs = differs || f.differs(name, event)
+	}
+	f.mu.Unlock()
+	if differs {
+		f.tell()
+	}
+}
+
+// selects reports whether an object belongs to the sight.
+func (f *Follower) selects(live *metav1.PartialObjectMetadata) bool {
+	return (f.sight.namespace == "" || f.sight.namespace == live.Namespace) && (f.name == "" || f.name == live.Name) &&
+		f.labels.Matches(labels.Set(live.Labels))
+}
+
+// differs reports whether an event is newer than what was seen. It is called with the lock.
+func (f *Follower) differs(name types.NamespacedName, event objectEvent) bool {
+	before, known := f.seen[name]
+	switch {
+	case !known:
+		return !event.gone
+	case version.Older(event.version, before):
+		return false
+	}
+	return event.gone || event.version != before
+}
+
+// misses reports whether an object that was seen is not in a list that is not older. It is called with the lock.
+func (f *Follower) misses(listed string, there func(types.NamespacedName) bool) bool {
+	if listed == "" {
+		return false
+	}
+	for name, before := range f.seen {
+		if !there(name) && !version.Older(listed, before) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *Follower) tell() {
+	if !f.over.Swap(true) {
+		f.changed()
+	}
+}
+
+// Holds reports whether a watch shows that nothing has changed.
+func (f *Follower) Holds() bool {
+	w := f.watch.Load()
+	return w != nil && w.live() && !f.over.Load()
+}
+
+// Stop ends the following. Nothing is called any more after it returned, but for a call that is under way.
+func (f *Follower) Stop() {
+	f.over.Store(true)
+	if w := f.watch.Load(); w != nil {
+		f.kinds.leave(f, w)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stop()
 }
 
 // follow waits for a change. false: ctx ended before, or the target was closed.

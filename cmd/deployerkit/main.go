@@ -2,7 +2,10 @@
 
 // Command deployerkit creates the repository of a new deployer (`deployerkit init`), runs a deployer on a local control
 // plane (`deployerkit run`), checks a deployer against Landscaper's contract (`deployerkit conformance`), shows what a
-// deploy item would change (`deployerkit plan`), and demonstrates the library (`deployerkit demo`).
+// deploy item would change (`deployerkit plan`), explains the state of one (`deployerkit explain`), shows what belongs to
+// it (`deployerkit tree`), and demonstrates the library (`deployerkit demo`).
+//
+// Under the name kubectl-deployer it is a plugin of kubectl with the commands explain, tree and plan.
 package main
 
 import (
@@ -10,6 +13,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -19,28 +24,54 @@ import (
 
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/demo"
+	"github.com/deployerkit/deployerkit/cmd/deployerkit/explain"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/plan"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/run"
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/scaffold"
+	"github.com/deployerkit/deployerkit/cmd/deployerkit/tree"
 	"github.com/deployerkit/deployerkit/internal/buildinfo"
 	"github.com/deployerkit/deployerkit/internal/terminal"
 )
 
 func main() {
-	os.Exit(exitCode(command(os.Stdout, os.Stderr).ExecuteContext(ctrl.SetupSignalHandler())))
+	root := command
+	if isPlugin(os.Args[0]) {
+		root = plugin
+	}
+	os.Exit(exitCode(root(os.Stdout, os.Stderr).ExecuteContext(ctrl.SetupSignalHandler())))
+}
+
+// isPlugin reports whether the program was called as a plugin of kubectl.
+func isPlugin(program string) bool {
+	return strings.HasPrefix(filepath.Base(program), "kubectl-") || strings.HasPrefix(filepath.Base(program), "kubectl_")
+}
+
+// plugin returns the command of the plugin.
+func plugin(out, err io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use: "kubectl-deployer", Short: "Explains deploy items of Landscaper", SilenceUsage: true, Version: buildinfo.Text(),
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl deployer"},
+	}
+	return assemble(root, out, err, quiet(explain.Command()), quiet(tree.Command()), quiet(plan.Command()))
 }
 
 // command returns the root command with all subcommands. Those that print texts of servers and items get writers that
 // escape control characters. The demo has its own items and draws on the terminal.
 func command(out, err io.Writer) *cobra.Command {
 	root := &cobra.Command{Use: "deployerkit", Short: "Creates, runs and checks deployers", SilenceUsage: true}
+	assemble(root, out, err, quiet(plan.Command()), quiet(explain.Command()), quiet(tree.Command()), quiet(conformance.Command()), quiet(run.Command()))
+	root.AddCommand(demoCommand(), scaffold.Command(), versionCommand())
+	return root
+}
+
+// assemble adds commands that show texts of servers and items.
+func assemble(root *cobra.Command, out, err io.Writer, commands ...*cobra.Command) *cobra.Command {
 	root.SetOut(out)
 	root.SetErr(terminal.Writer(err))
-	for _, shows := range []*cobra.Command{quiet(plan.Command()), quiet(conformance.Command()), quiet(run.Command())} {
+	for _, shows := range commands {
 		shows.SetOut(terminal.Writer(out))
 		root.AddCommand(shows)
 	}
-	root.AddCommand(demoCommand(), scaffold.Command(), versionCommand())
 	return root
 }
 

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"testing"
 
 	"github.com/deployerkit/deployerkit/cmd/deployerkit/conformance"
@@ -34,7 +36,7 @@ func TestExitCode(t *testing.T) {
 }
 
 func TestOutputShowsControlCharacters(t *testing.T) {
-	for _, name := range []string{"plan", "conformance", "run"} {
+	for _, name := range []string{"plan", "explain", "tree", "conformance", "run"} {
 		t.Run("of "+name+" as escapes [F12]", func(t *testing.T) {
 			var out, failed bytes.Buffer
 			root := command(&out, &failed)
@@ -53,4 +55,46 @@ func TestOutputShowsControlCharacters(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestPlugin(t *testing.T) {
+	for program, want := range map[string]bool{"deployerkit": false, "/usr/bin/kubectl-deployer": true, "bin/kubectl-deployer.exe": true, "kubectl-deployer/deployerkit": false} {
+		if got := isPlugin(program); got != want {
+			t.Errorf("isPlugin(%q): want %t, got %t", program, want, got)
+		}
+	}
+	run := func(args ...string) (string, error) {
+		var out bytes.Buffer
+		root := plugin(&out, &out)
+		root.SetArgs(args)
+		err := root.Execute()
+		return out.String(), err
+	}
+	t.Run("of kubectl has explain, tree and plan, and completion [E10]", func(t *testing.T) {
+		out, err := run("--help")
+		for _, want := range []string{"kubectl deployer", "explain", "tree", "plan", "completion"} {
+			if err != nil || !strings.Contains(out, want) {
+				t.Errorf("want %q in the help, got %v: %s", want, err, out)
+			}
+		}
+		if strings.Contains(out, "conformance") {
+			t.Errorf("the help of the plugin has other commands: %s", out)
+		}
+		if out, err := run("__complete", "ex"); err != nil || !strings.Contains(out, "explain") {
+			t.Errorf("completion: %v, %s", err, out)
+		}
+	})
+	t.Run("of kubectl has its flags about kubeconfigs [E10]", func(t *testing.T) {
+		for _, name := range []string{"explain", "tree"} {
+			cmd, _, err := plugin(io.Discard, io.Discard).Find([]string{name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, flag := range []string{"kubeconfig", "context", "cluster", "user", "namespace", "token", "as", "server"} {
+				if cmd.Flags().Lookup(flag) == nil {
+					t.Errorf("%s lacks --%s", name, flag)
+				}
+			}
+		}
+	})
 }

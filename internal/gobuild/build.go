@@ -36,7 +36,7 @@ func (b *builder) build(ctx context.Context, dir string) error {
 	if err := b.recipe.write(src); err != nil {
 		return err
 	}
-	g := goCommand{dir: src}
+	g := goCommand{dir: src, hostCgo: b.recipe.HostCgo}
 	if g.path, err = b.lookPath("go"); err != nil {
 		return fmt.Errorf("the go command is missing: install Go 1.26 or newer, or set %s (%w)", b.env, err)
 	}
@@ -106,7 +106,10 @@ func (b *builder) show(p *progress) (stop func()) {
 }
 
 // goCommand runs the go command in the module of the recipe.
-type goCommand struct{ path, dir string }
+type goCommand struct {
+	path, dir string
+	hostCgo   bool
+}
 
 // output runs the go command and returns its standard output. An error contains its stderr as one line.
 func (g goCommand) output(ctx context.Context, args ...string) (string, error) {
@@ -121,7 +124,7 @@ func (g goCommand) output(ctx context.Context, args ...string) (string, error) {
 func (g goCommand) run(ctx context.Context, p *progress, args ...string) (string, error) {
 	var stdout bytes.Buffer
 	cmd := exec.CommandContext(ctx, g.path, args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = g.dir, goEnvironment(os.Environ()), &stdout, p
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = g.dir, goEnvironment(os.Environ(), g.hostCgo), &stdout, p
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = cancelWait
 	err := cmd.Run()
@@ -129,16 +132,19 @@ func (g goCommand) run(ctx context.Context, p *progress, args ...string) (string
 }
 
 // goEnvironment returns env without what would make the build of another module fail or differ: flags, workspace,
-// target platform, cgo.
-func goEnvironment(env []string) []string {
+// target platform and, unless hostCgo, cgo. The compiler gets more memory, which saves a fifth of its time.
+func goEnvironment(env []string, hostCgo bool) []string {
 	set := map[string]string{
-		"CGO_ENABLED":  "0",
 		"GO111MODULE":  "on",
 		"GOARCH":       runtime.GOARCH,
 		"GOEXPERIMENT": "",
+		"GOGC":         "400",
 		"GOFLAGS":      "-mod=readonly", // not empty, because then the flags of `go env -w` would apply
 		"GOOS":         runtime.GOOS,
 		"GOWORK":       "off",
+	}
+	if !hostCgo {
+		set["CGO_ENABLED"] = "0"
 	}
 	var out []string
 	for _, kv := range env {

@@ -152,7 +152,11 @@ func TestBuildEndsWithItsContext(t *testing.T) {
 }
 
 func TestGoEnvironmentIsOurs(t *testing.T) {
-	got := goEnvironment([]string{"PATH=/bin", "GOFLAGS=-mod=vendor", "GOWORK=/x/go.work", "GOOS=plan9", "GOPROXY=https://p"})
+	env := []string{"PATH=/bin", "GOFLAGS=-mod=vendor", "GOWORK=/x/go.work", "GOOS=plan9", "GOPROXY=https://p", "CGO_ENABLED=1"}
+	if got := goEnvironment(env, true); !slices.Contains(got, "CGO_ENABLED=1") || slices.Contains(got, "CGO_ENABLED=0") {
+		t.Errorf("%v does not use cgo as the host does", got)
+	}
+	got := goEnvironment(env, false)
 	for _, want := range []string{"PATH=/bin", "GOPROXY=https://p", "GOWORK=off", "GOFLAGS=-mod=readonly", "CGO_ENABLED=0"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%v has no %q", got, want)

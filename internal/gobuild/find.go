@@ -14,7 +14,7 @@ import (
 )
 
 // Finder finds or creates a directory with programs. It checks the directory in an environment variable, then the
-// cache, and then downloads or builds the programs.
+// cache and other places, and then downloads or builds the programs.
 type Finder struct {
 	// Recipe is what is built if nothing is found.
 	Recipe Recipe
@@ -24,6 +24,8 @@ type Finder struct {
 	Env string
 	// Cache is a directory below os.UserCacheDir().
 	Cache string
+	// Places are other directories that may have the programs. They are checked after the cache.
+	Places []string
 	// Report shows the progress of long steps.
 	Report *Reporter
 	// Download fills a directory with prebuilt programs. It is tried before the build. If it is nil, nothing is
@@ -77,7 +79,7 @@ func (f *Finder) existing() (string, bool) {
 		}
 		f.Report.once("%s=%s has no %s; looking further", f.Env, dir, strings.Join(missing, ", "))
 	}
-	for _, dir := range []string{f.builtDir(), f.downloadedDir()} {
+	for _, dir := range append([]string{f.builtDir(), f.downloadedDir()}, f.Places...) {
 		if len(Missing(dir, f.Need)) == 0 {
 			return dir, true
 		}
@@ -141,7 +143,7 @@ func (f *Finder) removeLeftovers() {
 	}
 }
 
-func (f *Finder) builtDir() string { return filepath.Join(f.Cache, "built-"+f.Recipe.Key()) }
+func (f *Finder) builtDir() string { return f.Recipe.Dir(f.Cache) }
 
 func (f *Finder) downloadedDir() string { return filepath.Join(f.Cache, "downloaded-"+f.DownloadKey) }
 

@@ -57,6 +57,7 @@ func TestFindLooksInOrder(t *testing.T) {
 		reason        string
 		env           []string // binaries in KUBEBUILDER_ASSETS
 		built, loaded []string // binaries in the cache
+		placed        []string // binaries in another place
 		need          []string
 		download      func(context.Context, string) error
 		build         func(context.Context, string) error
@@ -83,6 +84,18 @@ func TestFindLooksInOrder(t *testing.T) {
 		"DownloadedCacheIsNotEnough": {
 			reason: "a download has no controller manager",
 			loaded: prebuilt, need: all, build: fakeBinaries(all...), want: "built",
+		},
+		"Place": {
+			reason: "a place where others install is as good as the cache",
+			placed: prebuilt, need: prebuilt, download: fails, build: fails, want: "placed",
+		},
+		"CacheBeforePlace": {
+			reason: "the version of the cache is known",
+			built:  prebuilt, placed: prebuilt, need: prebuilt, want: "built",
+		},
+		"PlaceIsNotEnough": {
+			reason: "a place without what is needed is passed over",
+			placed: prebuilt, need: all, build: fakeBinaries(all...), want: "built",
 		},
 		"Download": {
 			reason: "downloading comes before building",
@@ -115,9 +128,11 @@ func TestFindLooksInOrder(t *testing.T) {
 				env = filledDir(t, tc.env...)
 			}
 			t.Setenv(f.Env, env)
-			places := map[string]string{"env": env, "built": f.builtDir(), "downloaded": f.downloadedDir()}
+			f.Places = []string{"/nowhere", filepath.Join(t.TempDir(), "bin")}
+			places := map[string]string{"env": env, "built": f.builtDir(), "downloaded": f.downloadedDir(), "placed": f.Places[1]}
 			prepareCache(t, places["built"], tc.built)
 			prepareCache(t, places["downloaded"], tc.loaded)
+			prepareCache(t, places["placed"], tc.placed)
 
 			got, err := f.Find(t.Context())
 			if !errors.Is(err, tc.wantErr) {

@@ -31,6 +31,8 @@ type Recipe struct {
 	Files map[string]string
 	// Flags are passed to go build.
 	Flags []string
+	// HostCgo compiles with cgo if go build does so by default, and so can use the user's build cache. Otherwise cgo is off.
+	HostCgo bool
 	// Program is the file name of the compiled program.
 	Program string
 	// Names are the names under which the program is started; each becomes a link to it.
@@ -51,6 +53,9 @@ func (r Recipe) Key() string {
 	sum := hex.EncodeToString(h.Sum(nil))
 	return fmt.Sprintf("%s-%s-%s-%s", r.Version, runtime.GOOS, runtime.GOARCH, sum[:12])
 }
+
+// Dir returns the directory below cache in which a Finder keeps the result.
+func (r Recipe) Dir(cache string) string { return filepath.Join(cache, "built-"+r.Key()) }
 
 // write writes the module into dir, which must exist.
 func (r Recipe) write(dir string) error {

@@ -29,11 +29,11 @@ type Options struct {
 func Run(ctx context.Context, o Options) error {
 	began := time.Now()
 	sc := newTerminal(o.Out)
-	steps, also := scenario, ""
+	steps, servers := scenario, "etcd and kube-apiserver"
 	if o.Landscaper {
-		steps, also = landscaperScenario, ", and the real Landscaper"
+		steps, servers = landscaperScenario, "etcd, kube-apiserver and kube-controller-manager, and the real Landscaper"
 	}
-	sc.printf("Starting a control plane: etcd, kube-apiserver and kube-controller-manager%s …", also)
+	sc.printf("Starting a control plane: %s …", servers)
 	progress := heartbeat.Start(o.Out, o.Out, func(elapsed time.Duration) string { return fmt.Sprintf("still starting, %s", elapsed) })
 	st, err := setUp(ctx, o.Out, o.Landscaper)
 	progress.Stop()

@@ -59,7 +59,7 @@ type env struct {
 
 // setUp starts the control plane, the deployers and, if requested, the real Landscaper.
 func setUp(ctx context.Context, out io.Writer, withLandscaper bool) (*env, error) {
-	cp, err := controlplane.Start(ctx, controlplane.Options{Progress: out, ControllerManager: true})
+	cp, err := controlplane.Start(ctx, controlplane.Options{Progress: out, ControllerManager: withLandscaper})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,11 @@ func (st *env) populate(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := controlplane.AddKubelet(mgr, nil); err != nil {
+	controllers := addControllers
+	if st.landscaper != nil { // kube-controller-manager runs
+		controllers = func(mgr manager.Manager) error { return controlplane.AddKubelet(mgr, nil) }
+	}
+	if err := controllers(mgr); err != nil {
 		return err
 	}
 	return st.run(ctx, mgr)

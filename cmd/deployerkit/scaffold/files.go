@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/deployerkit/deployerkit/internal/chart"
 )
 
 const (
@@ -44,12 +46,28 @@ func (p *project) render() (map[string]string, error) {
 		}
 	}
 	files["go.sum"] = p.sums
+	if err := p.addChart(files); err != nil {
+		return nil, err
+	}
 	if p.License == "none" {
 		return files, nil
 	}
 	var err error
 	files["LICENSE"], err = p.fill(path.Join(root, "licenses", p.License+suffix))
 	return files, err
+}
+
+// addChart adds the Helm chart, whose rights are those of rbac.yaml.
+func (p *project) addChart(files map[string]string) error {
+	c := chart.Chart{
+		Name: p.Deployer, Description: "Deploys Landscaper's deploy items of type " + p.Type, Repository: "registry.example/" + p.Deployer,
+		Config: p.Group + "/v1alpha1", Rights: files["rbac.yaml"], WorkersInFile: true,
+	}
+	made, err := c.Files()
+	for name, content := range made {
+		files[path.Join("chart", name)] = content
+	}
+	return err
 }
 
 // fill executes a template.

@@ -75,7 +75,8 @@ func (s *Session) Start(ctx context.Context, d contract.Decision) error {
 	}
 	mine := s.state.Claim(s.working)
 	if !wrote && !d.Background && !mine {
-		if err := s.fence(ctx); err != nil {
+		if err := s.writer.fence(ctx, s.stored); err != nil {
+			s.state.Unclaim()
 			return err
 		}
 	}

@@ -194,17 +194,15 @@ func (s *Session) keepProviderStatus(ctx context.Context, fresh *lsv1alpha1.Depl
 	return errSuperseded
 }
 
-// fence checks whether the session works on the stored version.
-func (s *Session) fence(ctx context.Context) error {
-	obj := s.stored.DeepCopy()
-	s.writer.options.Telemetry.Request(RequestFence)
-	err := itempatch.Fence(ctx, s.writer.options.Client, obj)
-	if err == nil {
+// fence checks whether stored is the version that the API server has.
+func (w *Writer) fence(ctx context.Context, stored *lsv1alpha1.DeployItem) error {
+	w.options.Telemetry.Request(RequestFence)
+	err := itempatch.Fence(ctx, w.options.Client, stored.DeepCopy())
+	switch {
+	case err == nil:
 		return nil
-	}
-	s.state.Unclaim()
-	if apierrors.IsConflict(err) {
+	case apierrors.IsConflict(err):
 		return errConflict
 	}
-	return refused(s.read, err)
+	return refused(stored, err)
 }

@@ -18,7 +18,7 @@ func table() string {
 		row(&b, code(p.Type), p.Phase, p.When, p.Item, p.Target, string(p.Merge), p.OnAbort, p.OnContinue)
 	}
 	b.WriteString("\n")
-	row(&b, "Hook type", "An error", "Mind")
+	row(&b, "Hook type", "An error", "Note")
 	row(&b, "---", "---", "---")
 	for _, p := range extension.Points() {
 		row(&b, code(p.Type), p.OnError, p.Caution)

@@ -116,8 +116,7 @@ func (b *graphBare) wave(ctx context.Context, di *lsv1alpha1.DeployItem, wave []
 		owner.Stamp(objects[i])
 		status.Components = append(status.Components, stategraph.ComponentStatus{Name: component, State: stategraph.StateReady})
 		status.Inventory.Entries = append(status.Inventory.Entries, apply.Entry{
-			APIVersion: "v1", Kind: "ConfigMap", Namespace: di.Namespace, Name: objects[i].GetName(),
-			Part: apply.Part{Component: component},
+			APIVersion: "v1", Kind: "ConfigMap", Namespace: di.Namespace, Name: objects[i].GetName(), Part: apply.Part{Component: component},
 		})
 	}
 	if first {

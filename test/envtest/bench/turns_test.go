@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -58,6 +59,7 @@ type wave struct {
 	manager ctrl.Manager
 
 	took   time.Duration      // the turns so far
+	cpu    time.Duration      // that this process used in them
 	stop   context.CancelFunc // nil before the first turn
 	done   chan error         // gets the end of the jobs
 	ended  sync.WaitGroup
@@ -66,7 +68,7 @@ type wave struct {
 
 // takeTurn lets the contender work for a turn, or until all jobs are finished.
 func (w *wave) takeTurn(ctx context.Context) error {
-	began := time.Now()
+	began, used := time.Now(), cpuTime()
 	timer := time.NewTimer(turn)
 	defer timer.Stop()
 	w.gate.lift()
@@ -76,13 +78,13 @@ func (w *wave) takeTurn(ctx context.Context) error {
 	}
 	select {
 	case err := <-w.done:
-		w.took += time.Since(began)
+		w.took, w.cpu = w.took+time.Since(began), w.cpu+cpuTime()-used
 		w.isDone = true
 		w.stop()
 		w.ended.Wait()
 		return err
 	case <-timer.C:
-		w.took += time.Since(began)
+		w.took, w.cpu = w.took+time.Since(began), w.cpu+cpuTime()-used
 		return nil
 	}
 }
@@ -117,5 +119,14 @@ func (w *wave) result() result {
 			delete(calls, r)
 		}
 	}
-	return result{took: w.took, calls: calls.Total(), jobs: len(w.field.items)}
+	return result{took: w.took, cpu: w.cpu, calls: calls.Total(), jobs: len(w.field.items)}
+}
+
+// cpuTime returns the processor time that this process has used. Unlike a duration it does not depend on what else the machine does.
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

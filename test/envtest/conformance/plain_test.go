@@ -26,6 +26,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/conformance"
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/internal/testtime"
 	"github.com/deployerkit/deployerkit/landscapertest"
 )
 
@@ -136,7 +137,7 @@ func plainDeployer() conformance.Subject {
 			return patchConfig(ctx, c, key, map[string]any{"slow": nil})
 		},
 		Deployed: configMapStands,
-		Bounds:   conformance.Bounds{Finish: 10 * time.Second, Cleanup: 3 * time.Second},
+		Bounds:   conformance.Bounds{Finish: testtime.Stretch(10 * time.Second), Cleanup: 3 * time.Second},
 		Options:  conformance.Options{Revisions: []contract.Revision{contract.RevisionJobID}, Logs: GinkgoWriter, Parallel: 16},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
 // cleaning needs several calls of Finalize.
@@ -105,10 +106,10 @@ var _ = Describe("the deletion of an item", func() {
 			Eventually(w.Condition(ctx, "item", "Waiting")).WithTimeout(patience).Should(Not(BeNil()))
 			w.set(ctx, "a", value)
 			if value != "four" {
-				Eventually(w.status(ctx, "item")).WithTimeout(5 * time.Second).Should(HaveKeyWithValue("seen", value))
+				Eventually(w.status(ctx, "item")).WithTimeout(testtime.Stretch(5 * time.Second)).Should(HaveKeyWithValue("seen", value))
 			}
 		}
-		wait, cancel := context.WithTimeout(ctx, 5*time.Second)
+		wait, cancel := context.WithTimeout(ctx, testtime.Stretch(5*time.Second))
 		defer cancel()
 		Expect(w.Landscaper.AwaitGone(wait, w.Key("item"))).To(Succeed())
 	}, SpecTimeout(5*time.Minute))

@@ -16,6 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 	"github.com/deployerkit/deployerkit/declarative"
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
+	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
 // plain returns the children of the configuration and always the same status.
@@ -116,8 +117,8 @@ var _ = Describe("a schedule that the author registers", func() {
 		w.AwaitQuiet(ctx)
 		calls, last := handler.count("item")(), w.Get(ctx, "item").Status.LastReconcileTime
 		Consistently(handler.count("item")).WithTimeout(3 * time.Second).Should(BeNumerically("<=", calls+5))
-		Expect(handler.count("item")()).To(BeNumerically(">", calls))
-		Expect(w.Get(ctx, "item").Status.LastReconcileTime.After(last.Time)).To(BeTrue())
+		Eventually(handler.count("item")).WithTimeout(patience).Should(BeNumerically(">", calls))
+		Eventually(func() bool { return w.Get(ctx, "item").Status.LastReconcileTime.After(last.Time) }).WithTimeout(patience).Should(BeTrue())
 	}, SpecTimeout(5*time.Minute))
 })
 
@@ -139,7 +140,7 @@ var _ = Describe("a job", func() {
 		calls := handler.count("item")()
 		Consistently(handler.count("item")).WithTimeout(time.Second).Should(Equal(calls), "nothing changed")
 		w.set(ctx, "a", "ready")
-		Eventually(func() any { return w.Get(ctx, "item").Status.Phase }).WithTimeout(5 * time.Second).Should(Equal(phases.Succeeded))
+		Eventually(func() any { return w.Get(ctx, "item").Status.Phase }).WithTimeout(testtime.Stretch(5 * time.Second)).Should(Equal(phases.Succeeded))
 
 		By("a finished item does not go back")
 		w.set(ctx, "a", "")

@@ -21,6 +21,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	drift "github.com/deployerkit/deployerkit/apply/watch"
 	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/internal/testtime"
 	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
 	"github.com/deployerkit/deployerkit/upkeep"
 )
@@ -190,7 +191,7 @@ var _ = Describe("a target that does not allow everything", func() {
 		w.AwaitQuiet(ctx)
 		before := w.Counter.Snapshot()
 		w.set(ctx, "b", "here")
-		Eventually(w.status(ctx, "item")).WithTimeout(5 * time.Second).Should(HaveKeyWithValue("seen", object{"a": "", "b": "here"}))
+		Eventually(w.status(ctx, "item")).WithTimeout(testtime.Stretch(5 * time.Second)).Should(HaveKeyWithValue("seen", object{"a": "", "b": "here"}))
 		w.Again(ctx, "item")
 		reads, writes := w.Spent(before)
 		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))

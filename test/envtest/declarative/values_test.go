@@ -14,6 +14,7 @@ import (
 
 	"github.com/deployerkit/deployerkit/apply/ownership"
 	"github.com/deployerkit/deployerkit/declarative"
+	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
 // password returns a Secret whose content is created once.
@@ -83,11 +84,11 @@ var _ = Describe("the status of a child", func() {
 		w.Create(ctx, "item", config(nil))
 		Eventually(w.status(ctx, "item")).WithTimeout(patience).Should(HaveKeyWithValue("phase", "Pending"))
 		w.runs(ctx, corev1.PodRunning)
-		Eventually(func() any { return w.Get(ctx, "item").Status.Phase }).WithTimeout(5 * time.Second).Should(Equal(phases.Succeeded))
+		Eventually(func() any { return w.Get(ctx, "item").Status.Phase }).WithTimeout(testtime.Stretch(5 * time.Second)).Should(Equal(phases.Succeeded))
 		w.AwaitQuiet(ctx)
 		before := w.Counter.Snapshot()
 		w.runs(ctx, corev1.PodFailed)
-		Eventually(w.status(ctx, "item")).WithTimeout(5 * time.Second).Should(HaveKeyWithValue("phase", "Failed"))
+		Eventually(w.status(ctx, "item")).WithTimeout(testtime.Stretch(5 * time.Second)).Should(HaveKeyWithValue("phase", "Failed"))
 		Expect(w.Get(ctx, "item").Status.Phase).To(Equal(phases.Succeeded))
 		reads, writes := w.Spent(before)
 		Expect(reads+writes).To(BeZero(), "%s", w.Counter.Snapshot().Since(before))

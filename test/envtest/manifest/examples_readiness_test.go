@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
 // says waits until an item waits for something.
@@ -91,7 +92,7 @@ var _ = Describe("the examples of readiness checks", func() {
 		w.says(ctx, "custom-checks", "does not exist")
 		before := time.Now()
 		w.succeed(ctx, "operators")
-		Expect(time.Since(before)).To(BeNumerically("<", 5*time.Second))
+		Expect(time.Since(before)).To(BeNumerically("<", testtime.Stretch(5*time.Second)))
 		Expect(w.item(ctx, "custom-checks")(NewGomega(Fail)).Status.Phase).To(Equal(phases.Progressing))
 	}, SpecTimeout(5*time.Minute))
 })

@@ -19,6 +19,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/internal/testtime"
 )
 
 // tunnel forwards to an API server. Until it opens, it accepts connections and does not respond.
@@ -187,7 +188,7 @@ var _ = Describe("many items on many targets", func() {
 		}
 		beside := w.allAgain(ctx, alive)
 		GinkgoWriter.Printf("%d items: %s; beside a target that does not answer: %s\n", len(alive), usual, beside)
-		Expect(beside).To(BeNumerically("<", 2*usual+2*time.Second))
+		Expect(beside).To(BeNumerically("<", 2*usual+testtime.Stretch(2*time.Second)))
 		w.Edit(ctx, alive[0], func(cm *corev1.ConfigMap) { cm.Data["key"] = "by hand" })
 		w.heals(ctx, alive[0], "a")
 

@@ -4,6 +4,9 @@ package stategraph_test
 
 import (
 	"context"
+	"net/http"
+	"path"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -39,6 +42,11 @@ func login(spec stategraph.ReferenceSpec) *stategraph.Graph {
 	}
 	return build(stategraph.NewGraph().Add("login", stategraph.Reference(spec)).Add("page", stategraph.Object(page, stategraph.Uses(source))))
 }
+
+// roundTripper is a function that sends requests.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
 // secret makes a Secret, or changes it.
 func (w *env) secret(ctx context.Context, name, user string) {
@@ -100,6 +108,31 @@ var _ = Describe("a reference", func() {
 		Entry("by name, in the Landscaper cluster", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Name: byName, Landscaper: true}),
 		Entry("by labels, in the Landscaper cluster", SpecTimeout(5*time.Minute), stategraph.ReferenceSpec{Selector: bySelector, Landscaper: true}),
 	)
+
+	It("opens one watch for its kind, however many items and changes there are [F36]", func(ctx SpecContext) {
+		w := newEnv(ctx, contract.RevisionJobID)
+		var watches atomic.Int32
+		w.options.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				if request.URL.Query().Has("watch") && path.Base(request.URL.Path) == "secrets" {
+					watches.Add(1)
+				}
+				return next.RoundTrip(request)
+			})
+		}
+		w.start(login(stategraph.ReferenceSpec{Name: byName}))
+		items := []string{"one", "two", "three"}
+		for _, item := range items {
+			w.begin(ctx, item, map[string]any{})
+		}
+		for _, user := range []string{"root", "admin"} {
+			w.secret(ctx, "login", user)
+			for _, item := range items {
+				Eventually(w.value(ctx, item+"-page")).WithTimeout(patience).Should(Equal(user))
+			}
+		}
+		Expect(watches.Load()).To(Equal(int32(1)))
+	}, SpecTimeout(5*time.Minute))
 })
 
 var _ = Describe("a slow component", func() {

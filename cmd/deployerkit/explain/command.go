@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explain implements `deployerkit explain`, which explains why a deploy item is in its state, and what to do
+// about it.
+package explain
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/cmd/internal/clientflags"
+	"github.com/deployerkit/deployerkit/explain"
+	"github.com/deployerkit/deployerkit/internal/heartbeat"
+)
+
+const long = `Say why a deploy item is in its state: which contract it follows, whether a run is due and why not, who is responsible,
+what it waits for and since when, when something happens next, how the last run ended, and what to do.
+
+The command only reads, and with your own rights. What you may not read is listed as unknown. The history of a deployer is read
+if you name its address with --history-address, or may forward ports to its pod.`
+
+const example = `  deployerkit explain shop/web
+  deployerkit explain -n shop web --watch
+  kubectl deployer explain web -o yaml`
+
+// options holds the values of the command line.
+type options struct {
+	clientflags.Flags
+
+	output  string
+	watch   bool
+	history historyFlags
+}
+
+// Command returns the command.
+func Command() *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use: "explain (NAMESPACE/NAME | -n NAMESPACE NAME)", Short: "Say why a deploy item is in its state, and what to do",
+		Long: long, Example: example, Args: cobra.ExactArgs(1), SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
+	}
+	fs := cmd.Flags()
+	o.AddTo(fs)
+	fs.StringVarP(&o.output, "output", "o", "", "format of the output: yaml or json (default: text)")
+	fs.BoolVarP(&o.watch, "watch", "w", false, "explain again after each change, until Ctrl-C")
+	o.history.addTo(fs)
+	cmd.ValidArgsFunction = completeItems(o)
+	return cmd
+}
+
+// run explains the item once, or after each change.
+func (o *options) run(cmd *cobra.Command, arg string) error {
+	if err := clientflags.ValidFormat(o.output, clientflags.Text, clientflags.YAML, clientflags.JSON); err != nil {
+		return err
+	}
+	cfg, namespace, err := o.Config()
+	if err != nil {
+		return err
+	}
+	key := types.NamespacedName{}
+	if key.Namespace, key.Name, err = clientflags.Name(arg, namespace); err != nil {
+		return err
+	}
+	c, err := clientflags.NewClient(cfg)
+	if err != nil {
+		return err
+	}
+	gather := explain.Options{}
+	host := cfg
+	if hostConfig, err := o.HostConfig(); err != nil {
+		return err
+	} else if hostConfig != nil {
+		if gather.Host, err = clientflags.NewClient(hostConfig); err != nil {
+			return err
+		}
+		host = hostConfig
+	}
+	if gather.History, err = o.history.source(cfg, host); err != nil {
+		return err
+	}
+	progress := heartbeat.Start(cmd.OutOrStdout(), cmd.ErrOrStderr(), func(elapsed time.Duration) string {
+		return "explain: waiting for the API server, " + elapsed.String()
+	})
+	defer progress.Stop()
+	if err := o.once(cmd.Context(), cmd, c, key, gather); err != nil || !o.watch {
+		return err
+	}
+	progress.Stop() // from here on there may be no output for hours
+	return o.follow(cmd.Context(), cmd, c, key, gather)
+}
+
+// once explains the item.
+func (o *options) once(ctx context.Context, cmd *cobra.Command, c client.Reader, key types.NamespacedName, gather explain.Options) error {
+	facts, err := explain.Gather(ctx, c, key, gather)
+	if err != nil {
+		return err
+	}
+	e := explain.Explain(facts)
+	if o.output != clientflags.Text {
+		return clientflags.Print(cmd.OutOrStdout(), o.output, e)
+	}
+	_, err = fmt.Fprint(cmd.OutOrStdout(), e.Text(explain.Style{Color: clientflags.IsTerminal()}))
+	return err
+}
+
+// refresh is how long --watch waits after a change, because several changes often come together.
+const refresh = 200 * time.Millisecond
+
+// follow explains the item after each change, until it is deleted or ctx is done.
+func (o *options) follow(ctx context.Context, cmd *cobra.Command, c client.WithWatch, key types.NamespacedName, gather explain.Options) error {
+	for ctx.Err() == nil {
+		changes, err := c.Watch(ctx, &lsv1alpha1.DeployItemList{}, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name})
+		if err != nil {
+			return fmt.Errorf("watch DeployItem %s: %w", key, err)
+		}
+		for range changes.ResultChan() {
+			drain(ctx, changes.ResultChan(), refresh)
+			if err := o.again(ctx, cmd, c, key, gather); err != nil {
+				changes.Stop()
+				return ended(ctx, cmd, key, err)
+			}
+		}
+		drain(ctx, nil, time.Second) // the watch ended; open another one
+	}
+	return nil
+}
+
+// again explains the item below what was written before.
+func (o *options) again(ctx context.Context, cmd *cobra.Command, c client.Reader, key types.NamespacedName, gather explain.Options) error {
+	switch o.output {
+	case clientflags.Text:
+		fmt.Fprintln(cmd.OutOrStdout())
+	case clientflags.YAML:
+		fmt.Fprintln(cmd.OutOrStdout(), "---")
+	}
+	return o.once(ctx, cmd, c, key, gather)
+}
+
+// ended returns the error that ends --watch, or nil if the item is gone or the user wants the end.
+func ended(ctx context.Context, cmd *cobra.Command, key types.NamespacedName, err error) error {
+	switch {
+	case explain.IsMissing(err):
+		fmt.Fprintf(cmd.ErrOrStderr(), "explain: DeployItem %s is gone\n", key)
+		return nil
+	case ctx.Err() != nil:
+		return nil
+	}
+	return err
+}
+
+// drain takes what comes for a while.
+func drain(ctx context.Context, from <-chan watch.Event, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case _, open := <-from:
+			if !open {
+				return
+			}
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// maxCompletions is the maximum number of names for shell completion.
+const maxCompletions = 100
+
+// completeItems completes the names of deploy items.
+func completeItems(o *options) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		cfg, namespace, err := o.Config()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		c, err := clientflags.NewClient(cfg)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second)
+		defer cancel()
+		var items lsv1alpha1.DeployItemList
+		if err := c.List(ctx, &items, client.InNamespace(namespace), client.Limit(maxCompletions)); err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []cobra.Completion
+		for i := range items.Items {
+			names = append(names, items.Items[i].Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
+)
+
+// pod plays an API server that forwards port 8082 of a pod to an address, as a kubelet does.
+func pod(t *testing.T, address string) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path != "/api/v1/namespaces/ls-system/pods/deployer-0/portforward" {
+			http.Error(w, "pods is forbidden", http.StatusForbidden)
+			return
+		}
+		if _, err := httpstream.Handshake(req, w, []string{portforward.PortForwardProtocolV1Name}); err != nil {
+			t.Error(err)
+			return
+		}
+		var streams sync.WaitGroup
+		conn := spdy.NewResponseUpgrader().UpgradeResponse(w, req, func(stream httpstream.Stream, replySent <-chan struct{}) error {
+			streams.Go(func() {
+				<-replySent
+				if stream.Headers().Get(corev1.StreamType) == corev1.StreamTypeError {
+					_ = stream.Close()
+					return
+				}
+				copyBoth(stream, address)
+			})
+			return nil
+		})
+		if conn != nil {
+			<-conn.CloseChan()
+			streams.Wait()
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// copyBoth connects a stream with an address until one of them ends.
+func copyBoth(stream httpstream.Stream, address string) {
+	defer func() { _ = stream.Reset() }()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		_, _ = io.Copy(conn, stream)
+		_ = conn.Close()
+	})
+	_, _ = io.Copy(stream, conn)
+	_ = stream.Close()
+	_ = conn.Close()
+	_ = stream.Reset()
+	both.Wait()
+}
+
+func TestHistoryOfAPod(t *testing.T) {
+	deployer := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path != "/history/shop/web" || req.Header.Get("Authorization") != "Bearer token" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		_, _ = io.WriteString(w, `{"reconciles": [{"result": "done"}]}`)
+	}))
+	defer deployer.Close()
+	server := pod(t, deployer.Listener.Addr().String())
+	read := func(name string) (string, error) {
+		f := historyFlags{pod: name}
+		source, err := f.source(&rest.Config{BearerToken: "token"}, &rest.Config{Host: server.URL})
+		if err != nil {
+			return "", err
+		}
+		got, err := source(t.Context(), types.NamespacedName{Namespace: "shop", Name: "web"})
+		if err != nil {
+			return "", err
+		}
+		return got[0].Result, nil
+	}
+	t.Run("is read through the API server [E5]", func(t *testing.T) {
+		if got, err := read("ls-system/deployer-0"); got != "done" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+	})
+	t.Run("needs the right to forward its port [E5]", func(t *testing.T) {
+		if _, err := read("ls-system/other"); err == nil || !strings.Contains(err.Error(), "forward port 8082 of pod ls-system/other") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestHistoryFlags(t *testing.T) {
+	for name, tc := range map[string]struct {
+		flags historyFlags
+		err   string
+	}{
+		"none":                    {historyFlags{}, ""},
+		"pod and address":         {historyFlags{pod: "a/b", address: "c"}, "want one of them"},
+		"certificate and without": {historyFlags{address: "c", ca: "x", insecure: true}, "want one of them"},
+		"address alone":           {historyFlags{address: "c"}, "needs --history-ca or --history-insecure"},
+		"no such certificate":     {historyFlags{address: "c", ca: "/none"}, "/none"},
+		"pod without a namespace": {historyFlags{pod: "b"}, "NAMESPACE/NAME"},
+		"no port":                 {historyFlags{pod: "a/b:x"}, "is not a port"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := tc.flags.source(&rest.Config{BearerToken: "t"}, nil)
+			got := ""
+			if err != nil {
+				got = err.Error()
+			}
+			if !strings.Contains(got, tc.err) || tc.err == "" && got != "" {
+				t.Errorf("want %q, got %q", tc.err, got)
+			}
+		})
+	}
+	t.Run("name a pod and its port", func(t *testing.T) {
+		namespace, name, port, err := podOf("a/b:9000")
+		if diff := cmp.Diff([]string{"a", "b", "9000"}, []string{namespace, name, port}); diff != "" || err != nil {
+			t.Errorf("%v: %s", err, diff)
+		}
+	})
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clientflags provides the flags of commands that read clusters: those of kubectl about kubeconfigs, and the
+// output format.
+package clientflags
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deployerkit/deployerkit/deployerlib"
+)
+
+// Flags holds the flags about the clusters.
+type Flags struct {
+	rules         *clientcmd.ClientConfigLoadingRules
+	overrides     clientcmd.ConfigOverrides
+	hostConfig    string
+	AllNamespaces bool
+}
+
+// AddTo registers the flags of kubectl: --kubeconfig, --context, --cluster, --user, --namespace and so on.
+func (f *Flags) AddTo(fs *pflag.FlagSet) {
+	f.rules = clientcmd.NewDefaultClientConfigLoadingRules()
+	fs.StringVar(&f.rules.ExplicitPath, "kubeconfig", "", "kubeconfig of the cluster with the deploy items (default: $KUBECONFIG, ~/.kube/config)")
+	fs.StringVar(&f.hostConfig, "host-kubeconfig", "", "kubeconfig of the cluster that the deployers run in, if that is another one")
+	clientcmd.BindOverrideFlags(&f.overrides, fs, clientcmd.RecommendedConfigOverrideFlags(""))
+}
+
+// Config returns the access to the cluster with the deploy items, and the namespace.
+func (f *Flags) Config() (*rest.Config, string, error) {
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.rules, &f.overrides)
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("load kubeconfig: %w", err)
+	}
+	cfg, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, "", errors.New("load kubeconfig: there is none; name one with --kubeconfig or $KUBECONFIG")
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("load kubeconfig: %w", err)
+	}
+	return quiet(cfg), namespace, nil
+}
+
+// HostConfig returns the access to the cluster in which the deployers run, or nil if no flag names one.
+func (f *Flags) HostConfig() (*rest.Config, error) {
+	if f.hostConfig == "" {
+		return nil, nil
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", f.hostConfig)
+	if err != nil {
+		return nil, fmt.Errorf("--host-kubeconfig: %w", err)
+	}
+	return quiet(cfg), nil
+}
+
+// quiet returns a config that is not throttled and shows no warnings.
+func quiet(cfg *rest.Config) *rest.Config {
+	cfg.QPS, cfg.Burst = -1, 0
+	cfg.WarningHandler = rest.NoWarnings{}
+	return cfg
+}
+
+// NewClient returns a client that reads from the API server.
+func NewClient(cfg *rest.Config) (client.WithWatch, error) {
+	scheme, err := deployerlib.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	return client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+}
+
+// Name splits NAMESPACE/NAME. Without a namespace it returns that of the kubeconfig.
+func Name(arg, namespace string) (ns, name string, err error) {
+	if before, after, found := strings.Cut(arg, "/"); found {
+		namespace, arg = before, after
+	}
+	if namespace == "" || arg == "" || strings.Contains(arg, "/") {
+		return "", "", fmt.Errorf("%q: want NAME or NAMESPACE/NAME", arg)
+	}
+	return namespace, arg, nil
+}
+
+// The formats of the output.
+const (
+	Text = ""
+	JSON = "json"
+	YAML = "yaml"
+)
+
+// Print writes a value as JSON or YAML.
+func Print(w io.Writer, format string, value any) error {
+	raw, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	if format == YAML {
+		if raw, err = yaml.JSONToYAML(raw); err != nil {
+			return err
+		}
+		_, err = w.Write(raw)
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", raw)
+	return err
+}
+
+// ValidFormat returns an error for an unknown output format.
+func ValidFormat(format string, formats ...string) error {
+	if slices.Contains(formats, format) {
+		return nil
+	}
+	return fmt.Errorf("--output %q: want %s", format, strings.Join(formats[1:], " or "))
+}
+
+// IsTerminal reports whether the standard output is a terminal that displays colors.
+func IsTerminal() bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd()))
+}

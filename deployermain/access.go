@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployermain
+
+import (
+	"context"
+	"crypto/sha256"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+)
+
+// accessPoll is the interval at which the kubeconfig files are read again.
+const accessPoll = 10 * time.Second
+
+// accessFiles holds the kubeconfig files in the flags, with their content at the start of the process. Clients are
+// created once, so the process has to be restarted for new credentials.
+type accessFiles map[string][sha256.Size]byte
+
+// readAccess reads the files. It ignores empty paths. A file that cannot be read has no content.
+func readAccess(paths ...string) accessFiles {
+	files := accessFiles{}
+	for _, path := range paths {
+		if path != "" {
+			files[path], _ = contentOf(path)
+		}
+	}
+	return files
+}
+
+// endOnChange returns a context that is done when the content of one of the files differs from that at the start.
+func (a accessFiles) endOnChange(ctx context.Context, log logr.Logger, clk clock.WithTicker) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if len(a) == 0 {
+		return ctx, cancel
+	}
+	ticker := clk.NewTicker(accessPoll)
+	go func() {
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C():
+			}
+			if path := a.changed(); path != "" {
+				log.Info("the kubeconfig has changed: this process ends, to be started again with the new one", "file", path)
+				cancel()
+			}
+		}
+	}()
+	return ctx, cancel
+}
+
+// changed returns the path of a file with different content, or "". A file that is missing or empty is being replaced.
+func (a accessFiles) changed() string {
+	for path, before := range a {
+		if now, ok := contentOf(path); ok && now != before {
+			return path
+		}
+	}
+	return ""
+}
+
+// contentOf returns a hash of the content of a file, and reports whether it has any.
+func contentOf(path string) ([sha256.Size]byte, bool) {
+	content, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	if err != nil || len(content) == 0 {
+		return [sha256.Size]byte{}, false
+	}
+	return sha256.Sum256(content), true
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployermain
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/deployerkit/deployerkit/deployermain/registration"
+)
+
+func TestRegistration(t *testing.T) {
+	selectors := []lsv1alpha1.TargetSelector{{Targets: []lsv1alpha1.ObjectReference{{Name: "a"}}}}
+	t.Run("says which items are the deployer's [E11]", func(t *testing.T) {
+		f := parse(t, "--namespace=shop", "--item-selector=shard=a", "--history-bind-address=:9000")
+		p := program()
+		p.Args.TargetSelectors = selectors
+		args, _, err := f.args(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := registration.Registration{
+			Name: args.Name, Identity: args.Identity, Version: args.Version, Type: string(args.Type), TargetSelectors: selectors,
+			ItemSelector: "shard=a", Namespace: "shop", HistoryPort: 9000,
+		}
+		if diff := cmp.Diff(want, f.options.registration(&args)); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+	})
+	t.Run("is on the lease, created or updated, and keeps what others put there [E11]", func(t *testing.T) {
+		c := fake.NewClientset()
+		leases := registrar{LeasesGetter: c.CoordinationV1(), value: registration.Registration{Name: "me"}.Encode()}.Leases("ns")
+		lease, err := leases.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			var r registration.Registration
+			if err := json.Unmarshal([]byte(lease.Annotations[registration.Annotation]), &r); err != nil || r.Name != "me" || lease.Labels[registration.Label] != "true" {
+				t.Errorf("%v: %+v", err, lease.ObjectMeta)
+			}
+			lease.Annotations, lease.Labels = map[string]string{"other": "x"}, nil
+			if lease, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil || lease.Annotations["other"] != "x" {
+				t.Fatalf("%v: %+v", err, lease)
+			}
+		}
+	})
+	t.Run("is bounded [E11]", func(t *testing.T) {
+		long := registration.Registration{Name: "me", Type: "t", ItemSelector: strings.Repeat("x", registration.MaxBytes)}
+		var r registration.Registration
+		if err := json.Unmarshal([]byte(long.Encode()), &r); err != nil || !r.Partial || r.ItemSelector != "" || r.Type != "t" {
+			t.Errorf("%v: %+v", err, r)
+		}
+		long.Name = long.ItemSelector
+		if got := long.Encode(); got != "" {
+			t.Errorf("got %d bytes", len(got))
+		}
+	})
+}
+
+func TestTraces(t *testing.T) {
+	t.Run("are made only where an endpoint is named [E9]", func(t *testing.T) {
+		provider, end, err := traces(t.Context(), "me", logr.Discard(), lookup(nil))
+		if provider != nil || err != nil {
+			t.Errorf("without one: got %v, %v", provider, err)
+		}
+		end()
+		if provider, end, err = traces(t.Context(), "me", logr.Discard(), lookup(map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})); provider == nil || err != nil {
+			t.Fatalf("with one: %v", err)
+		}
+		end()
+		if _, _, err = traces(t.Context(), "me", logr.Discard(), lookup(map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "x"})); err == nil {
+			t.Error("want an error for an endpoint that is no URL")
+		}
+	})
+	t.Run("go to the deployer, unless it has a provider of its own [E9]", func(t *testing.T) {
+		f := parse(t)
+		provider, end, err := traces(t.Context(), "me", logr.Discard(), lookup(map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer end()
+		f.tracer = provider
+		if args, _, err := f.args(program()); err != nil || args.TracerProvider != provider {
+			t.Errorf("got %v, %v", args.TracerProvider, err)
+		}
+	})
+}

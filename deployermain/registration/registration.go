@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package registration defines what a deployer publishes about itself on its lease, so that others can find out which
+// items it is responsible for.
+package registration
+
+import (
+	"encoding/json"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+)
+
+const (
+	// Annotation is the annotation of a lease with the Registration as JSON.
+	Annotation = "deployerkit.dev/registration"
+	// Label is the label of leases with the annotation. Its value is "true".
+	Label = "deployerkit.dev/deployer"
+	// MaxBytes is the maximum size of the annotation. Longer selectors are omitted.
+	MaxBytes = 16 << 10
+)
+
+// Registration describes which deploy items a deployer is responsible for.
+type Registration struct {
+	Name     string `json:"name"`
+	Identity string `json:"identity,omitempty"`
+	Version  string `json:"version,omitempty"`
+	// Type is the type of its items. It is empty if the source does not contain it.
+	Type string `json:"type,omitempty"`
+	// TargetSelectors and ItemSelector restrict the items. If they are empty, there is no restriction.
+	TargetSelectors []lsv1alpha1.TargetSelector `json:"targetSelectors,omitempty"`
+	ItemSelector    string                      `json:"itemSelector,omitempty"`
+	// Namespace restricts the items to one namespace. If it is empty, there is no restriction.
+	Namespace string `json:"namespace,omitempty"`
+	// Partial is set if selectors were omitted because they are too long.
+	Partial bool `json:"partial,omitempty"`
+	// HistoryPort is the port of the pod where its history is served, or 0 if it is not served.
+	HistoryPort int `json:"historyPort,omitempty"`
+}
+
+// Encode returns the value of the annotation.
+func (r Registration) Encode() string {
+	raw, err := json.Marshal(r)
+	if err != nil || len(raw) > MaxBytes {
+		r.TargetSelectors, r.ItemSelector, r.Partial = nil, "", true
+		if raw, err = json.Marshal(r); err != nil || len(raw) > MaxBytes {
+			return ""
+		}
+	}
+	return string(raw)
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployermain
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/deployerkit/deployerkit/internal/otlp"
+)
+
+// flushTimeout limits the export of the last spans when the process ends.
+const flushTimeout = 5 * time.Second
+
+// traces returns a TracerProvider that exports spans if the standard variables of OpenTelemetry contain an endpoint, and
+// nil otherwise. The caller must call end before the process ends.
+func traces(ctx context.Context, name string, log logr.Logger, env func(string) (string, bool)) (provider *sdktrace.TracerProvider, end func(), err error) {
+	settings, err := otlp.FromEnvironment(env)
+	if err != nil {
+		return nil, nil, fmt.Errorf("traces: %w", err)
+	}
+	if settings == nil {
+		return nil, func() {}, nil
+	}
+	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attribute.String("service.name", name)), resource.WithFromEnv())
+	if err != nil {
+		return nil, nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	log = log.WithName("traces")
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Info("spans are lost", "error", err.Error()) }))
+	provider = sdktrace.NewTracerProvider(sdktrace.WithBatcher(otlp.New(*settings)), sdktrace.WithResource(about))
+	return provider, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+		defer cancel()
+		if err := provider.Shutdown(ctx); err != nil {
+			log.Info("spans are lost", "error", err.Error())
+		}
+	}, nil
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain_test
+
+import (
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deployerkit/deployerkit/contract"
+	"github.com/deployerkit/deployerkit/explain"
+	"github.com/deployerkit/deployerkit/history"
+)
+
+var now = time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
+
+const (
+	manifestType = "landscaper.gardener.cloud/kubernetes-manifest"
+	manifestName = "manifest.deployer.deployerkit.dev"
+)
+
+func before(d time.Duration) metav1.Time     { return metav1.NewTime(now.Add(-d)) }
+func beforeRef(d time.Duration) *metav1.Time { t := before(d); return &t }
+
+// change changes facts.
+type change func(*explain.Facts)
+
+// facts are those of an item of the job-ID contract that an Execution manages, with a Target and a deployer that works.
+func facts(changes ...change) explain.Facts {
+	di := &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web", UID: "1", Generation: 1, CreationTimestamp: before(time.Hour),
+		Labels:      map[string]string{lsv1alpha1.ExecutionManagedByLabel: "shop"},
+		Annotations: map[string]string{lsv1alpha1.DeployerTypeAnnotation: manifestType},
+		Finalizers:  []string{lsv1alpha1.LandscaperFinalizer},
+	}}
+	di.Spec.Type = manifestType
+	di.Spec.Target = &lsv1alpha1.ObjectReference{Name: "cluster"}
+	target := &lsv1alpha1.Target{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cluster", Labels: map[string]string{"stage": "prod"}}}
+	target.Spec.Type = "landscaper.gardener.cloud/kubernetes-cluster"
+	f := explain.Facts{Now: now, Item: di, Target: target, Deployers: []explain.KnownDeployer{deployer(10 * time.Second)}}
+	for _, c := range changes {
+		c(&f)
+	}
+	return f
+}
+
+// deployer is one whose lease was renewed a while ago.
+func deployer(ago time.Duration) explain.KnownDeployer {
+	return explain.KnownDeployer{
+		Source: "Lease ls-system/" + manifestName, Registered: explain.Registered{Name: manifestName, Type: manifestType},
+		Lease: &explain.Lease{Holder: "manifest-deployer-7d4_a1", Renewed: now.Add(-ago), Duration: 15 * time.Second},
+	}
+}
+
+func status(do func(*lsv1alpha1.DeployItemStatus)) change {
+	return func(f *explain.Facts) { do(&f.Item.Status) }
+}
+
+func annotated(key, value string) change {
+	return func(f *explain.Facts) { f.Item.Annotations[key] = value }
+}
+
+// job hands out a job.
+func job(ago time.Duration) change {
+	return status(func(s *lsv1alpha1.DeployItemStatus) { s.JobID, s.JobIDGenerationTime = "2", beforeRef(ago) })
+}
+
+// started starts a run of the job.
+func started(phase string, ago time.Duration) change {
+	return func(f *explain.Facts) {
+		job(ago + time.Second)(f)
+		s := &f.Item.Status
+		s.Phase, s.LastReconcileTime, s.ObservedGeneration = lsv1alpha1.DeployItemPhase(phase), beforeRef(ago), f.Item.Generation
+		s.TransitionTimes = &lsv1alpha1.TransitionTimes{InitTime: beforeRef(ago)}
+		s.Deployer = lsv1alpha1.DeployerInformation{Name: manifestName, Identity: manifestName, Version: "v1.2.0"}
+	}
+}
+
+// finished ends the run.
+func finished(phase string, ago time.Duration) change {
+	return func(f *explain.Facts) {
+		started(phase, ago+30*time.Second)(f)
+		f.Item.Status.JobIDFinished = "2"
+		f.Item.Status.TransitionTimes.FinishedTime = beforeRef(ago)
+	}
+}
+
+func failing(operation, reason, message string, codes ...lsv1alpha1.ErrorCode) change {
+	return status(func(s *lsv1alpha1.DeployItemStatus) {
+		s.LastError = &lsv1alpha1.Error{Operation: operation, Reason: reason, Message: message, Codes: codes, LastTransitionTime: before(time.Minute)}
+		if s.FirstError == nil {
+			s.FirstError = s.LastError.DeepCopy()
+		}
+	})
+}
+
+func waiting(message string, ago time.Duration) change {
+	return status(func(s *lsv1alpha1.DeployItemStatus) {
+		s.Conditions = contract.SetCondition(s.Conditions, contract.ConditionWaiting, "True", "Waiting", message, now.Add(-ago))
+	})
+}
+
+func provider(body string) change {
+	return status(func(s *lsv1alpha1.DeployItemStatus) { s.ProviderStatus = &runtime.RawExtension{Raw: []byte(body)} })
+}
+
+func deleted(ago time.Duration) change {
+	return func(f *explain.Facts) { f.Item.DeletionTimestamp = beforeRef(ago); f.Item.Generation = 2 }
+}
+
+func deployers(d ...explain.KnownDeployer) change {
+	return func(f *explain.Facts) { f.Deployers = d }
+}
+
+func unmanaged(f *explain.Facts) { f.Item.Labels = nil }
+
+func missingTarget(f *explain.Facts) { f.Target, f.TargetMissing = nil, true }
+
+func event(reason, message string) change {
+	return func(f *explain.Facts) {
+		f.Events = append(f.Events, explain.Event{Reason: reason, Message: message, At: now.Add(-time.Minute)})
+	}
+}
+
+// selecting is a deployer with target selectors.
+func selecting() explain.KnownDeployer {
+	d := deployer(10 * time.Second)
+	d.TargetSelectors = []lsv1alpha1.TargetSelector{{Labels: []lsv1alpha1.Requirement{{Key: "stage", Operator: "=", Values: []string{"dev"}}}}}
+	return d
+}
+
+// second is another deployer for the same items.
+func second() explain.KnownDeployer {
+	d := deployer(5 * time.Second)
+	d.Source, d.Name, d.Lease.Holder = "Lease other/manifest", "manifest-copy", "other-1_b2"
+	return d
+}
+
+const inventory = `{"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderStatus", "inventory": {"entries": [
+	{"v": "v1", "k": "ConfigMap", "ns": "shop", "n": "settings", "u": "a", "h": "1"},
+	{"v": "apps/v1", "k": "Deployment", "ns": "shop", "n": "web", "u": "b", "h": "2"},
+	{"v": "v1", "k": "Service", "ns": "shop", "n": "web"}]}}`
+
+const graph = `{"apiVersion": "stategraph.deployerkit.dev/v1alpha1", "kind": "ProviderStatus", "components": [
+	{"name": "config", "state": "Ready"},
+	{"name": "cluster", "state": "Progressing", "reason": "StatefulSet.apps shop/db: 1 of 3 replicas are ready"},
+	{"name": "users", "state": "Blocked", "blockedBy": ["cluster"]}]}`
+
+const privateHost = "target cluster: kubeconfig: clusters[0].cluster.server: is an address that only the deployer can reach " +
+	"(loopback, link-local, metadata or in-cluster), which the operator did not allow (AllowPrivateHosts, flag --allow-private-hosts)"
+
+// cases are the cases of docs/troubleshooting.md, by the names that the guide uses. advice are the symptoms that they show.
+var cases = map[string]struct {
+	facts  explain.Facts
+	advice []string
+}{
+	"no deployer": {facts(job(5*time.Minute), deployers(selecting())), []string{"not picked up"}},
+	"stopped":     {facts(job(5*time.Minute), deployers(deployer(time.Hour))), []string{"not picked up"}},
+	"not started": {facts(job(5 * time.Minute)), []string{"not picked up"}},
+	"paused":      {facts(job(5*time.Minute), annotated(contract.PausedAnnotation, "true")), []string{"not picked up"}},
+	"ignored":     {facts(finished("Succeeded", time.Hour), annotated(lsv1alpha1.IgnoreAnnotation, "true")), []string{"not picked up"}},
+	"by hand":     {facts(unmanaged), []string{"not picked up"}},
+	"no job yet":  {facts(), []string{"not picked up"}},
+
+	"replica gone":    {facts(started("Init", 2*time.Minute), deployers(deployer(time.Minute))), []string{"stuck in Init"}},
+	"call runs":       {facts(started("Init", 2*time.Minute)), []string{"stuck in Init"}},
+	"fails again":     {facts(started("Init", 2*time.Minute), failing("Reconcile", "ReconcileFailed", "connection refused")), []string{"stuck in Init"}},
+	"missing context": {facts(started("Init", 2*time.Minute), func(f *explain.Facts) { f.ContextMissing = true }), []string{"stuck in Init"}},
+
+	"waiting": {facts(started("Progressing", 2*time.Minute), waiting("Deployment.apps shop/web: 1 of 3 replicas are available", time.Minute), provider(inventory)), []string{"Progressing"}},
+	"graph":   {facts(started("Progressing", 2*time.Minute), waiting("cluster: 1 of 3 replicas are ready", time.Minute), provider(graph)), []string{"Progressing"}},
+
+	"wrong configuration": {facts(finished("Failed", time.Hour), failing("DecodeConfiguration", "Invalid", "spec.config.manifests[0]: kind is missing", "ERR_CONFIGURATION_PROBLEM")), []string{"Failed", "Failed"}},
+	"timeout":             {facts(finished("Failed", time.Hour), failing("WaitingForCompletion", "ProgressingTimeout", "not finished within 10m0s; last error: connection refused", "ERR_TIMEOUT")), []string{"Failed", "Failed"}},
+
+	"no job for the deletion": {facts(finished("Succeeded", time.Hour), deleted(time.Minute)), []string{"stuck in Deleting"}},
+	"deleting":                {facts(deleted(3*time.Minute), started("Deleting", 2*time.Minute), waiting("Namespace shop: is being deleted, finalizer example.org/keep", time.Minute)), []string{"stuck in Deleting"}},
+	"cluster gone":            {facts(deleted(2*time.Hour), finished("DeleteFailed", time.Hour), missingTarget, failing("GetTarget", "NotFound", "Target shop/cluster does not exist", "ERR_CONFIGURATION_PROBLEM")), []string{"Failed", "stuck in Deleting", "stuck in Deleting"}},
+	"other finalizer":         {facts(finished("Succeeded", time.Hour), deleted(time.Minute), func(f *explain.Facts) { f.Item.Finalizers = []string{"example.org/keep"} }), []string{"stuck in Deleting"}},
+
+	"fight": {facts(finished("Succeeded", time.Hour), provider(inventory),
+		event("Drift", "Deployment.apps shop/web: kubectl changed spec.replicas (a fight with kubectl about spec.replicas: put right again after 1m0s)")), []string{"fights"}},
+	"two deployers": {facts(finished("Succeeded", time.Hour), deployers(deployer(time.Second), second())), []string{"fights"}},
+
+	"refused target": {facts(finished("Failed", time.Hour), failing("OpenTarget", "Refused", privateHost, "ERR_CONFIGURATION_PROBLEM")), []string{"refused target", "refused target", "Failed", "Failed"}},
+	"missing target": {facts(started("Init", time.Minute), missingTarget, failing("GetTarget", "NotFound", "Target shop/cluster does not exist")), []string{"stuck in Init", "refused target"}},
+
+	"missing permissions": {facts(finished("Failed", time.Hour), failing("Apply", "Forbidden",
+		`deployments.apps "web" is forbidden: User "system:serviceaccount:kube-system:landscaper" cannot patch resource "deployments"`, "ERR_UNAUTHORIZED")), []string{"missing permissions", "Failed"}},
+	"your permissions": {facts(job(5*time.Minute), deployers(), func(f *explain.Facts) {
+		f.Unknown = []explain.Unknown{{Part: "leases", Why: `you lack the right: leases.coordination.k8s.io is forbidden: User "dev" cannot list resource "leases"`}}
+	}), []string{"not picked up", "missing permissions"}},
+
+	"finished": {facts(finished("Succeeded", time.Hour), func(f *explain.Facts) {
+		f.Item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(`{"continuousReconcile": {"every": "2h"}}`)}
+		f.History = []history.Reconcile{{
+			Began: now.Add(-time.Hour), Micros: 31_000, Trigger: "event", Action: "reconcile", Result: "done", Reason: "NewJob",
+			Hooks: []history.Hook{{Type: "ShouldReconcile", Name: "continuous-reconcile", Effect: "abort"}},
+			Calls: []history.Call{{Cluster: "target", Verb: "patch", Resource: "deployments.apps", Count: 3}},
+			Next:  &history.Next{At: now.Add(time.Hour)},
+		}}
+	}), []string{"nothing to do"}},
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply/readiness"
+)
+
+const (
+	clusterLandscaper = "landscaper"
+	clusterTarget     = "target"
+
+	maxOwned = 5 // how deep objects may own each other
+)
+
+// ownedBy are the kinds that objects of a kind own, as far as they are shown.
+var ownedBy = map[schema.GroupKind][]schema.GroupVersionKind{
+	{Group: "apps", Kind: "Deployment"}:  {{Group: "apps", Version: "v1", Kind: "ReplicaSet"}},
+	{Group: "apps", Kind: "ReplicaSet"}:  {{Version: "v1", Kind: "Pod"}},
+	{Group: "apps", Kind: "StatefulSet"}: {{Version: "v1", Kind: "Pod"}},
+	{Group: "apps", Kind: "DaemonSet"}:   {{Version: "v1", Kind: "Pod"}},
+	{Group: "batch", Kind: "CronJob"}:    {{Group: "batch", Version: "v1", Kind: "Job"}},
+	{Group: "batch", Kind: "Job"}:        {{Version: "v1", Kind: "Pod"}},
+}
+
+// object shows an object of the target: live if the target is open, else as the status of the item has it.
+func (r *treeReader) object(ctx context.Context, live client.Reader, o Object) *TreeNode {
+	stored := &metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}
+	if live == nil || o.State == stateFormer {
+		n := r.node(o.Kind, clusterTarget, stored)
+		if n != nil {
+			n.Phase, n.Message = o.State, o.Reason
+		}
+		return n
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
+	err := live.Get(ctx, types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, obj)
+	if err == nil {
+		return r.liveObject(ctx, live, obj, 0)
+	}
+	n := r.node(o.Kind, clusterTarget, stored)
+	switch {
+	case n == nil:
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		n.Phase, n.Failed = "Missing", o.State != stateUnwritten && o.State != stateDeleting
+	default:
+		n.Phase, n.Message = "Unknown", line(err.Error())
+	}
+	return n
+}
+
+// liveObject shows an object and what it owns.
+func (r *treeReader) liveObject(ctx context.Context, live client.Reader, obj *unstructured.Unstructured, depth int) *TreeNode {
+	n := r.node(obj.GetKind(), clusterTarget, obj)
+	if n == nil {
+		return nil
+	}
+	result := readiness.Of(obj)
+	n.Phase, n.Failed = word(string(result.State)), result.State == readiness.StateFailed
+	if !result.Ready() {
+		n.Message = line(result.Reason)
+	}
+	if depth >= maxOwned {
+		return n
+	}
+	for _, kind := range ownedBy[obj.GroupVersionKind().GroupKind()] {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		if err := live.List(ctx, list, client.InNamespace(obj.GetNamespace()), client.Limit(maxChildren)); err != nil {
+			r.unknown(fmt.Sprintf("%ss of %s %s", kind.Kind, obj.GetKind(), word(obj.GetName())), err)
+			continue
+		}
+		for i := range list.Items {
+			if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.UID == obj.GetUID() {
+				n.add(r.liveObject(ctx, live, &list.Items[i], depth+1))
+			}
+		}
+	}
+	return n
+}

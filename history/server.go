@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	authenticationv1client "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
+)
+
+// Path is where the history of an item is served: Path + NAMESPACE/NAME.
+const Path = "/history/"
+
+// Limits of the server.
+const (
+	requestsPerSecond = 5 // each costs two requests to the API server
+	requestsBurst     = 20
+	requestTimeout    = 15 * time.Second
+	maxHeaderBytes    = 16 << 10
+	maxToken          = 12 << 10
+)
+
+// Errors of a [Reviewer].
+var (
+	errUnauthenticated = errors.New("the token is missing or not valid")
+	errForbidden       = errors.New("get on the deploy item is not allowed")
+)
+
+// Reviewer decides who may read the history of an item.
+type Reviewer struct {
+	tokens authenticationv1client.TokenReviewsGetter
+	access authorizationv1client.SubjectAccessReviewsGetter
+}
+
+// NewReviewer returns a Reviewer that asks the API server of the deploy items. The token must belong to one of its
+// users, according to a TokenReview, and that user must be allowed to get the deploy item, according to a
+// SubjectAccessReview.
+func NewReviewer(cfg *rest.Config) (*Reviewer, error) {
+	tokens, err := authenticationv1client.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	access, err := authorizationv1client.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Reviewer{tokens: tokens, access: access}, nil
+}
+
+// review returns an error if the owner of the token may not read the item.
+func (r *Reviewer) review(ctx context.Context, token string, item types.NamespacedName) error {
+	if token == "" || len(token) > maxToken {
+		return errUnauthenticated
+	}
+	who, err := r.tokens.TokenReviews().Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("review token: %w", err)
+	}
+	if !who.Status.Authenticated {
+		return errUnauthenticated
+	}
+	user := who.Status.User
+	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
+	for key, values := range user.Extra {
+		extra[key] = authorizationv1.ExtraValue(values)
+	}
+	may, err := r.access.SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "get", Group: lsv1alpha1.SchemeGroupVersion.Group, Version: lsv1alpha1.SchemeGroupVersion.Version, Resource: "deployitems",
+			Namespace: item.Namespace, Name: item.Name,
+		},
+	}}, metav1.CreateOptions{})
+	switch {
+	case err != nil:
+		return fmt.Errorf("review access: %w", err)
+	case !may.Status.Allowed || may.Status.Denied:
+		return errForbidden
+	}
+	return nil
+}
+
+// Handler serves the histories of a store, at [Path], to users that may get the deploy item.
+func Handler(store *Store, deployer Deployer, reviewer *Reviewer) http.Handler {
+	return &handler{store: store, deployer: deployer, review: reviewer.review, limit: rate.NewLimiter(requestsPerSecond, requestsBurst)}
+}
+
+type handler struct {
+	store    *Store
+	deployer Deployer
+	review   func(ctx context.Context, token string, item types.NamespacedName) error
+	limit    *rate.Limiter
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	item, ok := itemOf(req.URL.Path)
+	switch {
+	case req.Method != http.MethodGet:
+		http.Error(w, "only GET is allowed", http.StatusMethodNotAllowed)
+		return
+	case !ok:
+		http.Error(w, "want "+Path+"NAMESPACE/NAME", http.StatusNotFound)
+		return
+	case !h.limit.Allow():
+		http.Error(w, "too many requests", http.StatusTooManyRequests)
+		return
+	}
+	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		token = ""
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), requestTimeout)
+	defer cancel()
+	switch err := h.review(ctx, strings.TrimSpace(token), item); {
+	case errors.Is(err, errUnauthenticated):
+		http.Error(w, err.Error(), http.StatusUnauthorized)
+		return
+	case errors.Is(err, errForbidden):
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	case err != nil:
+		http.Error(w, "the token could not be reviewed", http.StatusServiceUnavailable)
+		return
+	}
+	list := struct {
+		Deployer   Deployer          `json:"deployer"`
+		Reconciles []json.RawMessage `json:"reconciles"`
+	}{Deployer: h.deployer, Reconciles: []json.RawMessage{}}
+	for _, raw := range h.store.raw(item) {
+		list.Reconciles = append(list.Reconciles, raw)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_ = json.NewEncoder(w).Encode(list) // the client has disconnected
+}
+
+// itemOf returns the item that a path names.
+func itemOf(path string) (types.NamespacedName, bool) {
+	rest, ok := strings.CutPrefix(path, Path)
+	namespace, name, found := strings.Cut(rest, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name},
+		ok && found && namespace != "" && name != "" && !strings.Contains(name, "/") && len(rest) < 600
+}
+
+// Server serves a handler over TLS until its context is done. It is a Runnable of controller-runtime and runs on every
+// replica. If its address is in use, it logs that and returns no error, because the deployer works without its history.
+type Server struct {
+	// Address is the address of the server: HOST:PORT.
+	Address string
+	// CertFile and KeyFile are the files of the certificate. The default is a self-signed certificate for localhost.
+	CertFile, KeyFile string
+	Handler           http.Handler
+	Log               logr.Logger
+}
+
+// NeedLeaderElection returns false, because every replica has its own history.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable. It returns an error if the certificate cannot be read or created.
+func (s *Server) Start(ctx context.Context) error {
+	certificate, err := s.certificate()
+	if err != nil {
+		return fmt.Errorf("certificate of the history: %w", err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Address)
+	if err != nil {
+		s.Log.Info("the history is not served", "address", s.Address, "error", err.Error())
+		return nil
+	}
+	server := &http.Server{
+		Handler: s.Handler, MaxHeaderBytes: maxHeaderBytes, ReadTimeout: requestTimeout, WriteTimeout: 2 * requestTimeout, IdleTimeout: time.Minute,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
+	}
+	s.Log.Info("serving the history of reconciles", "address", listener.Addr().String())
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the history: %w", err)
+	}
+	return nil
+}
+
+// certificate reads or creates the certificate.
+func (s *Server) certificate() (tls.Certificate, error) {
+	if s.CertFile != "" {
+		return tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
+	}
+	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, nil)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(certPEM, keyPEM)
+}

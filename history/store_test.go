@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var (
+	began = time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
+	item  = types.NamespacedName{Namespace: "shop", Name: "web"}
+)
+
+// record records a reconcile that takes a second, and asks for the next one after a while.
+func record(s *Store, item types.NamespacedName, at time.Time, after time.Duration) {
+	rec := s.Begin(item, at)
+	rec.Phase("contract", "proceed", time.Millisecond, false)
+	rec.Hook("ShouldReconcile", "continuous-reconcile", "abort", time.Microsecond, false)
+	rec.End(End{
+		Now: at.Add(time.Second), Reason: "NewJob", Action: "reconcile", Result: "done", Codes: []string{"ERR_TIMEOUT"},
+		Calls: []Call{{Cluster: "target", Verb: "patch", Resource: "deployments.apps", Count: 2}}, HasNext: after > 0, After: after,
+	})
+}
+
+func TestStore(t *testing.T) {
+	t.Run("keeps what happened [E4]", func(t *testing.T) {
+		s := NewStore(0)
+		record(s, item, began, time.Minute)
+		want := []Reconcile{{
+			Began: began, Micros: 1_000_000, Trigger: TriggerStart, Reason: "NewJob", Action: "reconcile", Result: "done", Codes: []string{"ERR_TIMEOUT"},
+			Phases: []Phase{{Name: "contract", Verdict: "proceed", Micros: 1000}},
+			Hooks:  []Hook{{Type: "ShouldReconcile", Name: "continuous-reconcile", Effect: "abort", Micros: 1}},
+			Calls:  []Call{{Cluster: "target", Verb: "patch", Resource: "deployments.apps", Count: 2}},
+			Next:   &Next{At: began.Add(time.Minute + time.Second)},
+		}}
+		if diff := cmp.Diff(want, s.Get(item)); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+	})
+	t.Run("tells what triggered a reconcile [E4]", func(t *testing.T) {
+		s := NewStore(0)
+		var got []string
+		for _, at := range []time.Duration{0, 30 * time.Second, 92 * time.Second, 10 * time.Minute} {
+			record(s, item, began.Add(at), time.Minute)
+		}
+		record(s, item, began.Add(11*time.Minute), 0)
+		record(s, item, began.Add(20*time.Minute), 0)
+		record(s, item, began.Add(30*time.Minute), 0)
+		for _, r := range s.Get(item) {
+			got = append(got, r.Trigger)
+		}
+		if diff := cmp.Diff([]string{"start", "event", "timer", "timer", "event", "event", "event"}, got); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+	})
+	t.Run("keeps the last 20 of an item [E4]", func(t *testing.T) {
+		s := NewStore(0)
+		for i := range 50 {
+			record(s, item, began.Add(time.Duration(i)*time.Minute), 0)
+		}
+		got := s.Get(item)
+		if len(got) != MaxReconciles || !got[0].Began.Equal(began.Add(30*time.Minute)) {
+			t.Errorf("got %d, the first of %s", len(got), got[0].Began)
+		}
+	})
+	t.Run("forgets the items that rested longest [E4]", func(t *testing.T) {
+		s := NewStore(8 << 10)
+		key := func(i int) types.NamespacedName { return types.NamespacedName{Namespace: "n", Name: fmt.Sprint(i)} }
+		for i := range 100 {
+			record(s, key(0), began, 0)
+			record(s, key(i), began, 0)
+		}
+		if s.bytes > s.limit || len(s.items) != s.recent.Len() || s.Get(key(0)) == nil || s.Get(key(99)) == nil || s.Get(key(1)) != nil {
+			t.Errorf("%d of %d bytes, %d items", s.bytes, s.limit, len(s.items))
+		}
+		sum := 0
+		for _, element := range s.items {
+			sum += entryBytes
+			for _, raw := range element.Value.(*entry).reconciles {
+				sum += len(raw)
+			}
+		}
+		if sum != s.bytes {
+			t.Errorf("counted %d bytes, there are %d", s.bytes, sum)
+		}
+	})
+}
+
+func TestReconcileIsBounded(t *testing.T) {
+	for name, hostile := range map[string]string{"long": strings.Repeat("x", 100_000), "escaped": strings.Repeat("\"\\\x1b\u202e", 1000)} {
+		t.Run(name+" [E4]", func(t *testing.T) {
+			s := NewStore(0)
+			rec := s.Begin(item, began)
+			for range 1000 {
+				rec.Phase("phase", "proceed", time.Hour, true)
+				rec.Hook(hostile, hostile, "continue", time.Hour, true)
+			}
+			e := End{Now: began.Add(time.Hour), Reason: hostile, Action: hostile, Result: "failed"}
+			for range 1000 {
+				e.Codes = append(e.Codes, hostile)
+				e.Calls = append(e.Calls, Call{Cluster: hostile, Verb: hostile, Resource: hostile, Count: 1})
+			}
+			rec.End(e)
+			for _, raw := range s.raw(item) {
+				if len(raw) > MaxBytes || !json.Valid(raw) || strings.Contains(string(raw), "\\u001b") {
+					t.Errorf("%d bytes: %s", len(raw), raw)
+				}
+			}
+			if got := s.Get(item); len(got) != 1 || got[0].Omitted == 0 || len(got[0].Phases) == 0 {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestRecordingEnds(t *testing.T) {
+	t.Run("once, and nil records nothing [E4]", func(t *testing.T) {
+		s := NewStore(0)
+		rec := s.Begin(item, began)
+		rec.End(End{Now: began, Result: "done"})
+		rec.Phase("late", "stop", 0, false)
+		rec.End(End{Now: began, Result: "error"})
+		if got := s.Get(item); len(got) != 1 || got[0].Result != "done" || len(got[0].Phases) != 0 {
+			t.Errorf("got %+v", got)
+		}
+		var none *Store
+		rec = none.Begin(item, began)
+		rec.Phase("a", "b", 0, false)
+		rec.Hook("a", "b", "", 0, false)
+		rec.End(End{})
+		if none.Get(item) != nil || From(With(t.Context(), rec)) != nil {
+			t.Error("a nil store has something")
+		}
+	})
+}
+
+// BenchmarkPhase measures what recording adds to a phase of the pipeline.
+func BenchmarkPhase(b *testing.B) {
+	s := NewStore(0)
+	ctx := With(b.Context(), s.Begin(item, began))
+	rec := From(ctx)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if i%maxPhases == 0 {
+			rec = s.Begin(item, began)
+		}
+		rec.Phase("should-reconcile", "proceed", time.Microsecond, false)
+	}
+}
+
+// BenchmarkReconcile measures a reconcile of eight phases, with its encoding.
+func BenchmarkReconcile(b *testing.B) {
+	s := NewStore(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		rec := s.Begin(item, began)
+		for range 8 {
+			rec.Phase("should-reconcile", "proceed", time.Microsecond, false)
+		}
+		rec.End(End{Now: began, Result: "done", Calls: []Call{{Cluster: "target", Verb: "patch", Resource: "deployments.apps", Count: 2}}})
+	}
+}

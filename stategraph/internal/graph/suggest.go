@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import "fmt"
+
+// Suggest is a hint with the name that is most like a misspelt one; "" when none is.
+func Suggest(name string, names []string) string {
+	best, least := "", max(2, len(name)/3)+1
+	for _, candidate := range names {
+		if d := distance(name, candidate); d < least {
+			best, least = candidate, d
+		}
+	}
+	if best == "" || best == name {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", best)
+}
+
+// distance is how many letters have to be changed, added or removed to make b of a. Long texts are cut.
+func distance(a, b string) int {
+	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

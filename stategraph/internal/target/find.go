@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package target
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/apply"
+	"github.com/deployerkit/deployerkit/upkeep"
+)
+
+// referenced is what a reference found, and the watch that shows when that is no longer so.
+type referenced struct {
+	what     string // was looked for
+	objects  []*unstructured.Unstructured
+	follower *upkeep.Follower
+}
+
+// Find looks for the objects of a reference, unless a watch shows that they have not changed since the last run.
+func (t *Session) Find(ctx context.Context, component string, wanted Search) ([]*unstructured.Unstructured, error) {
+	if wanted.Landscaper {
+		wanted.Namespace = t.run.Item.Namespace
+	}
+	before := t.memory.found(component)
+	if before != nil && before.what == wanted.String() && before.follower.Holds() {
+		return before.objects, nil
+	}
+	from, sight, err := t.source(wanted)
+	if err != nil {
+		return nil, err
+	}
+	now := &referenced{what: wanted.String()}
+	now.follower = t.run.Follow(sight, func() { t.memory.lost(component) })
+	if now.objects, err = lookFor(ctx, from, wanted); err != nil {
+		now.follower.Stop()
+		return nil, err
+	}
+	now.follower.Saw(now.objects)
+	t.memory.find(component, now)
+	return now.objects, nil
+}
+
+// source is where the objects of a reference are, and how they are followed there.
+// Errors: the kind is not known.
+func (t *Session) source(wanted Search) (from client.Reader, sight upkeep.Sight, err error) {
+	var mapper meta.RESTMapper
+	var landscaper *upkeep.Landscaper
+	switch {
+	case wanted.Landscaper:
+		if landscaper, err = t.run.Landscaper(); err != nil {
+			return nil, sight, err
+		}
+		from, mapper = landscaper, t.run.Runtime().Landscaper.GetRESTMapper()
+	case t.run.Cluster == nil:
+		return nil, sight, errNoTarget()
+	default:
+		from, mapper = t.run.Cluster.Client, t.run.Cluster.RESTMapper()
+	}
+	mapping, err := mapper.RESTMapping(wanted.Kind.GroupKind(), wanted.Kind.Version)
+	if err != nil {
+		return nil, sight, fmt.Errorf("find the resource of %s: %w", wanted.Kind.GroupKind(), err)
+	}
+	if wanted.Name == "" {
+		sight = upkeep.SightOfAll(t.run.Cluster, mapping.Resource, wanted.Labels, nil).In(wanted.Namespace)
+	} else {
+		sight = upkeep.SightOf(t.run.Cluster, mapping.Resource, wanted.Ref(), nil)
+	}
+	if landscaper != nil {
+		sight = sight.Of(landscaper, t.run.Item)
+	}
+	return from, sight, nil
+}
+
+// lookFor reads the objects of a reference.
+func lookFor(ctx context.Context, from client.Reader, wanted Search) ([]*unstructured.Unstructured, error) {
+	if wanted.Name != "" {
+		obj := &unstructured.Unstructured{}
+		obj.SetGroupVersionKind(wanted.Kind)
+		err := from.Get(ctx, wanted.Ref().Key(), obj)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("read %s: %w", wanted, err)
+		}
+		return []*unstructured.Unstructured{obj}, nil
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(wanted.Kind.GroupVersion().WithKind(wanted.Kind.Kind + "List"))
+	err := from.List(ctx, list, client.InNamespace(wanted.Namespace), client.MatchingLabels(wanted.Labels), client.Limit(MaxReferenced+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("list %s: %w", wanted, err)
+	case len(list.Items) > MaxReferenced:
+		return nil, fmt.Errorf("%s: more than %d objects", wanted, MaxReferenced)
+	}
+	objects := make([]*unstructured.Unstructured, len(list.Items))
+	for i := range list.Items {
+		objects[i] = &list.Items[i]
+	}
+	return objects, nil
+}
+
+// Judge judges an object by the default rules.
+func (t *Session) Judge(ctx context.Context, live *unstructured.Unstructured) (reason string, err error) {
+	return t.byDefault(ctx, live)
+}
+
+// found returns what a reference found in an earlier run; nil if that is not known.
+func (m *Memory) found(component string) *referenced {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.references[component]
+}
+
+// find notes what a reference found.
+func (m *Memory) find(component string, now *referenced) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if before := m.references[component]; before != nil {
+		before.follower.Stop()
+	}
+	m.references[component] = now
+}
+
+// Refers reports whether the item follows objects of others.
+func (m *Memory) Refers() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.references) > 0
+}
+
+// lost has the item run since what a reference found has changed.
+func (m *Memory) lost(component string) {
+	m.mu.Lock()
+	tell, wake := m.tellReference, m.wakeLater
+	m.mu.Unlock()
+	if tell != nil && tell(component) {
+		return
+	}
+	m.mu.Lock()
+	if m.running {
+		m.again = true
+		wake = nil
+	}
+	m.mu.Unlock()
+	if wake != nil {
+		wake()
+	}
+}
+
+// OnReference says how the item is woken when what is referred to changes.
+func (m *Memory) OnReference(wake func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wakeLater = wake
+}
+
+// referencePause is how often changes of what is referred to may wake an item.
+const referencePause = time.Second
+
+// NextReference is when a change of what is referred to may wake the item: at once after a quiet time.
+func (m *Memory) NextReference(now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if earliest := m.lastReference.Add(referencePause); now.Before(earliest) {
+		now = earliest
+	}
+	m.lastReference = now
+	return now
+}
+
+// MaxReferenced is how many objects a search by labels may find.
+const MaxReferenced = 100
+
+// Search is what a reference looks for.
+type Search struct {
+	Kind            schema.GroupVersionKind
+	Namespace, Name string
+	Labels          map[string]string // without a name
+	Landscaper      bool              // in the cluster of the items, in the namespace of the item
+}
+
+// String names it for people, and tells it from others.
+func (s Search) String() string {
+	where := ""
+	if s.Landscaper {
+		where = " in the Landscaper cluster"
+	}
+	if s.Name != "" {
+		return s.Ref().String() + where
+	}
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
+		pairs = append(pairs, key+"="+s.Labels[key])
+	}
+	text := s.Kind.GroupKind().String() + " with " + strings.Join(pairs, " ")
+	if s.Namespace != "" {
+		where = " in namespace " + s.Namespace + where
+	}
+	return text + where
+}
+
+// Ref is the object, if it has a name.
+func (s Search) Ref() apply.Ref {
+	return apply.Ref{APIVersion: s.Kind.GroupVersion().String(), Kind: s.Kind.Kind, Namespace: s.Namespace, Name: s.Name}
+}

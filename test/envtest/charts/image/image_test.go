@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package image_test builds the images with `make image`, pushes them to a registry on loopback, and runs what is in them.
+package image_test
+
+import (
+	"archive/tar"
+	"cmp"
+	"debug/elf"
+	"errors"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/deployerkit/deployerkit/test/envtest/charts/helm"
+)
+
+// platforms are those of the images: of this machine, or those of a release with `make test-ship`.
+var platforms = strings.Split(cmp.Or(os.Getenv("DEPLOYERKIT_PLATFORMS"), "linux/"+runtime.GOARCH), ",")
+
+// programs are those that have images.
+var programs = []string{"manifest-deployer", "mock-deployer"}
+
+// serve starts a registry with an empty base image for two platforms, and returns its address.
+func serve(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	address := strings.TrimPrefix(server.URL, "http://")
+	base := v1.ImageIndex(empty.Index)
+	for _, arch := range []string{"amd64", "arm64"} {
+		platform := v1.Platform{OS: "linux", Architecture: arch}
+		image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: platform.OS, Architecture: platform.Architecture})
+		check(t, err)
+		base = mutate.AppendManifests(base, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &platform}})
+	}
+	check(t, remote.WriteIndex(reference(t, address+"/base:1"), base))
+	return address
+}
+
+// build runs `make image`.
+func build(t *testing.T, address string) {
+	t.Helper()
+	cmd := exec.Command("make", "image", "REGISTRY="+address+"/x", "BASE="+address+"/base:1", "TAGS=v0.152.0,v1.4.0",
+		"PLATFORMS="+strings.Join(platforms, ","), "KOFLAGS=--insecure-registry")
+	cmd.Dir = helm.Root()
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+func TestImages(t *testing.T) {
+	address, second := serve(t), serve(t)
+	build(t, address)
+	for _, program := range programs {
+		repository := address + "/x/" + program
+		byPlatform := images(t, repository+":v0.152.0")
+		t.Run(program+" is there under each of Landscaper's versions [O68]", func(t *testing.T) {
+			if a, b := digest(t, repository+":v0.152.0"), digest(t, repository+":v1.4.0"); a != b {
+				t.Errorf("%s is not %s", a, b)
+			}
+		})
+		t.Run(program+" is one static binary for an ordinary user, with labels [O67]", func(t *testing.T) {
+			for _, platform := range platforms {
+				image := byPlatform[platform]
+				if image == nil {
+					t.Fatalf("there is none for %s", platform)
+				}
+				config, err := image.ConfigFile()
+				check(t, err)
+				if config.Config.User != "65532:65532" || !slices.Equal(config.Config.Entrypoint, []string{"/ko-app/" + program}) {
+					t.Errorf("it runs %q as %s", config.Config.Entrypoint, config.Config.User)
+				}
+				for _, label := range []string{"title", "source", "revision", "licenses"} {
+					if config.Config.Labels["org.opencontainers.image."+label] == "" {
+						t.Errorf("it has no label %s", label)
+					}
+				}
+				checkFiles(t, unpack(t, image), "ko-app/"+program, platform)
+			}
+		})
+		t.Run(program+" has a bill of materials [O67]", func(t *testing.T) {
+			for _, platform := range platforms {
+				hash, err := byPlatform[platform].Digest()
+				check(t, err)
+				bill, err := remote.Image(reference(t, repository+":"+strings.Replace(hash.String(), ":", "-", 1)+".sbom"))
+				check(t, err)
+				layers, err := bill.Layers()
+				check(t, err)
+				content, err := layers[0].Uncompressed()
+				check(t, err)
+				text, err := io.ReadAll(content)
+				check(t, err)
+				if !strings.Contains(string(text), "spdxVersion") || !strings.Contains(string(text), "sigs.k8s.io/controller-runtime") {
+					t.Errorf("it is %.200s", text)
+				}
+			}
+		})
+	}
+	build(t, second)
+	t.Run("two builds have one digest [O67]", func(t *testing.T) {
+		for _, program := range programs {
+			a, b := digestsOf(t, address+"/x/"+program+":v1.4.0"), digestsOf(t, second+"/x/"+program+":v1.4.0")
+			if !slices.Equal(a, b) {
+				t.Errorf("%s: %s is not %s", program, a, b)
+			}
+		}
+	})
+}
+
+// checkFiles requires that an image holds one static program, which runs if it is for this machine.
+func checkFiles(t *testing.T, dir, program, platform string) {
+	t.Helper()
+	var files []string
+	check(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			relative, _ := filepath.Rel(dir, path)
+			files = append(files, relative)
+		}
+		return err
+	}))
+	if !slices.Equal(files, []string{program}) {
+		t.Errorf("the image adds %q to its base", files)
+	}
+	binary, err := elf.Open(filepath.Join(dir, program))
+	check(t, err)
+	defer binary.Close() //nolint:errcheck // was read
+	if slices.ContainsFunc(binary.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+		t.Error("it is not static")
+	}
+	if platform != runtime.GOOS+"/"+runtime.GOARCH {
+		return
+	}
+	out, err := exec.Command(filepath.Join(dir, program), "--version").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "version") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// unpack writes the files of an image into a directory.
+func unpack(t *testing.T, image v1.Image) string {
+	t.Helper()
+	dir := t.TempDir()
+	content := mutate.Extract(image)
+	defer content.Close() //nolint:errcheck // was read
+	for files := tar.NewReader(content); ; {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return dir
+		}
+		check(t, err)
+		if header.Typeflag != tar.TypeReg || !filepath.IsLocal(strings.TrimPrefix(header.Name, "/")) {
+			continue
+		}
+		path := filepath.Join(dir, header.Name)
+		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		raw, err := io.ReadAll(files)
+		check(t, err)
+		check(t, os.WriteFile(path, raw, 0o755)) //nolint:gosec // a program
+	}
+}
+
+// images returns the images of a reference by their platforms.
+func images(t *testing.T, ref string) map[string]v1.Image {
+	t.Helper()
+	described, err := remote.Get(reference(t, ref))
+	check(t, err)
+	out := map[string]v1.Image{}
+	if !described.MediaType.IsIndex() {
+		image, err := described.Image()
+		check(t, err)
+		out[platforms[0]] = image
+		return out
+	}
+	index, err := described.ImageIndex()
+	check(t, err)
+	manifest, err := index.IndexManifest()
+	check(t, err)
+	for _, entry := range manifest.Manifests {
+		out[entry.Platform.String()], err = index.Image(entry.Digest)
+		check(t, err)
+	}
+	return out
+}
+
+// digestsOf returns the digests of the images of a reference.
+func digestsOf(t *testing.T, ref string) (out []string) {
+	t.Helper()
+	for _, image := range images(t, ref) {
+		hash, err := image.Digest()
+		check(t, err)
+		out = append(out, hash.String())
+	}
+	slices.Sort(out)
+	return out
+}
+
+func digest(t *testing.T, ref string) string {
+	t.Helper()
+	described, err := remote.Get(reference(t, ref))
+	check(t, err)
+	return described.Digest.String()
+}
+
+func reference(t *testing.T, ref string) name.Reference {
+	t.Helper()
+	parsed, err := name.ParseReference(ref, name.Insecure)
+	check(t, err)
+	return parsed
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install_test
+
+import (
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deployerkit/deployerkit/test/envtest/charts/helm"
+)
+
+// byValue are the flags that extraArgs refuses, with values that set them.
+var byValue = map[string]string{
+	"config": "", "health-probe-bind-address": "", "metrics-bind-address": "", "grace-period": "", "leader-elect": "leaderElection: {enabled: false}",
+	"namespace": "deployer: {watchNamespace: x}", "landscaper-kubeconfig": "deployer: {landscaperClusterKubeconfig: {secretRef: x}}",
+	"enable-oidc-targets": "deployer: {targets: {enableOIDC: true}}", "enable-self-targets": "deployer: {targets: {enableSelf: true}}",
+	"landscaper-audiences": "deployer: {targets: {landscaperAudiences: [x]}}",
+	// The namespace of the release, in which the Role for it is.
+	"leader-election-namespace": "-",
+}
+
+var _ = Describe("each flag of a program", func() {
+	It("is set by a value or by extraArgs, and the charts use no other flags [O38]", func(ctx SpecContext) {
+		for _, name := range []string{"manifest-deployer", "mock-deployer"} {
+			help, err := exec.CommandContext(ctx, programs[name], "--help").CombinedOutput() //nolint:gosec // built here
+			Expect(err).NotTo(HaveOccurred())
+			known := []string{}
+			for _, flag := range regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z0-9-]+)`).FindAllStringSubmatch(string(help), -1) {
+				known = append(known, flag[1])
+				_, err := helm.Render(helm.Chart(name), "rel", "ls-system", fmt.Sprintf("extraArgs: [--%s=x]", flag[1]))
+				values, isValue := byValue[flag[1]]
+				if !isValue {
+					Expect(err).NotTo(HaveOccurred(), flag[1])
+					continue
+				}
+				Expect(err).To(MatchError(ContainSubstring("extraArgs")), flag[1])
+				if values == "-" {
+					continue
+				}
+				rendered, err := helm.Render(helm.Chart(name), "rel", "ls-system", values)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(rendered.Manifest).To(MatchRegexp(`- "?--`+flag[1]+`\b`), name)
+			}
+			Expect(len(known)).To(BeNumerically(">", 15))
+			full, err := helm.Render(helm.Chart(name), "rel", "ls-system", strings.ReplaceAll(full, "--target-share=0.5", "--workers=1"))
+			Expect(err).NotTo(HaveOccurred())
+			for _, flag := range regexp.MustCompile(`(?m)^ +- "?--([a-z0-9-]+)`).FindAllStringSubmatch(full.Manifest, -1) {
+				Expect(known).To(ContainElement(flag[1]))
+			}
+		}
+	})
+})

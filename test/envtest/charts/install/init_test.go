@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install_test
+
+import (
+	"os/exec"
+	"path/filepath"
+
+	lsv1alpha1 "github.com/gardener/landscaper/apis/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/test/envtest/charts/helm"
+)
+
+var _ = Describe("the chart that deployerkit init writes", func() {
+	It("runs the program with its configuration and its rights", func(ctx SpecContext) {
+		dir := GinkgoT().TempDir()
+		run := func(dir, name string, args ...string) {
+			GinkgoHelper()
+			cmd := exec.CommandContext(ctx, name, args...)
+			cmd.Dir = dir
+			out, err := cmd.CombinedOutput()
+			Expect(err).NotTo(HaveOccurred(), "%s: %s", cmd, out)
+		}
+		run(helm.Root(), "go", "run", "./cmd/deployerkit", "init", "example.org/greeting", "--module=example.org/greeting-deployer", "--dir="+dir, "--deployerkit="+helm.Root())
+		run(dir, "go", "build", "-o", "program", ".")
+		programs["greeting-deployer"] = filepath.Join(dir, "program")
+		chart := filepath.Join(dir, "chart")
+		Expect(helm.Lint(chart, "")).To(Or(BeEmpty(), ConsistOf(ContainSubstring("icon is recommended"))))
+
+		r := newRelease(ctx, "rel", chart)
+		r.install(ctx, r.values("deployer: {identity: me, controller: {workers: 2}}"))
+		p := r.start(ctx)
+		p.awaitReady()
+		i := itemsOf(r)
+		di := i.Item(r.namespace, "item", "example.org/greeting", `{"apiVersion":"example.org/v1alpha1","kind":"Greeting","name":"you"}`)
+		di.Labels = map[string]string{"spec": i.spec}
+		Expect(i.Deploy(ctx, di)).To(Succeed())
+		Expect(i.AwaitFinished(ctx, client.ObjectKeyFromObject(di))).To(HaveField("Status", SatisfyAll(
+			HaveField("Phase", lsv1alpha1.DeployItemPhases.Succeeded), HaveField("Deployer.Identity", "me"))))
+		Expect(i.Delete(ctx, client.ObjectKeyFromObject(di))).To(Succeed())
+		p.stop()
+		Expect(refused(ctx, r.namespace, "rel-greeting-deployer")).To(BeEmpty())
+	})
+})

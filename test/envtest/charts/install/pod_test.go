@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
+)
+
+// patience covers a takeover of the lease on a loaded machine.
+const patience = 2 * time.Minute
+
+// pod is a process that runs as a Pod of a release.
+type pod struct {
+	*gexec.Session
+
+	root  string // holds the mounted files
+	spec  corev1.PodSpec
+	ports map[string]int32
+}
+
+// start starts a Pod of the release as a kubelet does: with its arguments, its environment, its files and a token. more are
+// further arguments, for specs that run several.
+func (r *release) start(ctx context.Context, more ...string) *pod {
+	GinkgoHelper()
+	template := r.deployment(ctx).Spec.Template
+	p := &pod{root: GinkgoT().TempDir(), spec: template.Spec, ports: map[string]int32{}}
+	container := template.Spec.Containers[0]
+	for _, port := range container.Ports {
+		p.ports[port.Name] = port.ContainerPort
+	}
+	p.mount(ctx, r.namespace)
+	args := []string{}
+	for _, arg := range container.Args {
+		args = append(args, strings.ReplaceAll(arg, "/app/ls", p.root+"/app/ls"))
+	}
+	kubeconfig, err := faultnet.Kubeconfig(access(ctx, r.namespace, template.Spec.ServiceAccountName))
+	Expect(err).NotTo(HaveOccurred())
+	path := filepath.Join(p.root, "token")
+	Expect(os.WriteFile(path, kubeconfig, 0o600)).To(Succeed())
+	cmd := exec.Command(programs[container.Name], append(args, more...)...) //nolint:gosec // built here
+	cmd.Env = []string{"KUBECONFIG=" + path, "HOME=/nonexistent"}
+	for _, v := range container.Env {
+		value := v.Value
+		if v.ValueFrom != nil {
+			value = map[string]string{"metadata.name": r.name + "-0", "metadata.namespace": r.namespace}[v.ValueFrom.FieldRef.FieldPath]
+		}
+		cmd.Env = append(cmd.Env, v.Name+"="+value)
+	}
+	p.Session, err = gexec.Start(cmd, GinkgoWriter, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { p.Kill().Wait(patience) })
+	return p
+}
+
+// mount writes the files of the Secrets that are mounted. Calling it again takes over their changes.
+func (p *pod) mount(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	for _, mount := range p.spec.Containers[0].VolumeMounts {
+		for _, volume := range p.spec.Volumes {
+			if volume.Name != mount.Name || volume.Secret == nil {
+				continue
+			}
+			secret := &corev1.Secret{}
+			Expect(c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: volume.Secret.SecretName}, secret)).To(Succeed())
+			dir := filepath.Join(p.root, mount.MountPath)
+			Expect(os.MkdirAll(dir, 0o700)).To(Succeed())
+			for key, value := range secret.Data {
+				fresh := filepath.Join(dir, "."+key)
+				Expect(os.WriteFile(fresh, value, 0o600)).To(Succeed())
+				Expect(os.Rename(fresh, filepath.Join(dir, key))).To(Succeed())
+			}
+		}
+	}
+}
+
+// probe returns the status of a probe, asked as the kubelet does, which does not come from 127.0.0.1; 0 if nothing answers.
+func (p *pod) probe(probe *corev1.Probe) int {
+	code, _ := get(fmt.Sprintf("http://127.0.0.2:%d%s", p.ports[probe.HTTPGet.Port.StrVal], probe.HTTPGet.Path))
+	return code
+}
+
+// awaitReady waits until the Pod is ready.
+func (p *pod) awaitReady() {
+	GinkgoHelper()
+	Eventually(func() int { return p.probe(p.spec.Containers[0].ReadinessProbe) }).WithTimeout(patience).Should(Equal(http.StatusOK))
+	Expect(p.probe(p.spec.Containers[0].LivenessProbe)).To(Equal(http.StatusOK))
+}
+
+// metrics returns the page of metrics.
+func (p *pod) metrics() string {
+	_, page := get(fmt.Sprintf("http://127.0.0.2:%d/metrics", p.ports["metrics"]))
+	return page
+}
+
+// stop stops the Pod as a kubelet does and returns what it logged.
+func (p *pod) stop() string {
+	GinkgoHelper()
+	Eventually(p.Terminate(), world.Patience).Should(gexec.Exit(0))
+	log := string(p.Err.Contents())
+	Expect(log).NotTo(ContainSubstring("panicked"))
+	return log
+}
+
+// get reads a page.
+func get(url string) (code int, page string) {
+	client := &http.Client{Timeout: 10 * time.Second}
+	res, err := client.Get(url) //nolint:noctx // of a test
+	if err != nil {
+		return 0, ""
+	}
+	defer res.Body.Close() //nolint:errcheck // was read
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return 0, ""
+	}
+	return res.StatusCode, string(body)
+}

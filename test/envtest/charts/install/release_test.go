@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/test/envtest/charts/helm"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
+)
+
+// release is a release of a chart in a namespace of its own, whose name labels the items of the spec.
+type release struct {
+	cluster   helm.Cluster
+	namespace string
+	name      string
+	dir       string // of the chart
+	manifest  string // of the last revision
+}
+
+// newRelease makes the namespace of a release.
+func newRelease(ctx context.Context, name, dir string) *release {
+	GinkgoHelper()
+	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "charts-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+	Expect(c.Create(ctx, made)).To(Succeed())
+	return &release{cluster: helm.Cluster{Config: cp.Config, Namespace: made.Name}, namespace: made.Name, name: name, dir: dir}
+}
+
+// install installs the chart with values, and waits until its rights are in force.
+func (r *release) install(ctx context.Context, values string) {
+	GinkgoHelper()
+	out, err := r.cluster.Install(ctx, r.dir, r.name, values)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		Expect(client.IgnoreNotFound(r.uninstall())).To(Or(Succeed(), MatchError(ContainSubstring("not found"))))
+	})
+	r.manifest = out.Manifest
+	r.awaitRights(ctx)
+}
+
+// upgrade changes the chart, the values, or both.
+func (r *release) upgrade(ctx context.Context, values string) {
+	GinkgoHelper()
+	out, err := r.cluster.Upgrade(ctx, r.dir, r.name, values)
+	Expect(err).NotTo(HaveOccurred())
+	r.manifest = out.Manifest
+	r.awaitRights(ctx)
+}
+
+func (r *release) uninstall() error { return r.cluster.Uninstall(r.name) }
+
+// values are those that let a program run here: beside others, for the items of the spec, and with targets on loopback.
+func (r *release) values(more string) string {
+	GinkgoHelper()
+	own := fmt.Sprintf(`{deployer: {itemSelector: spec=%s}, health: {port: %d}, metrics: {port: %d}}`, r.namespace, freePort(), freePort())
+	if strings.HasSuffix(r.dir, "manifest-deployer") {
+		own = merge(own, "deployer: {targets: {allowPrivateHosts: true}}")
+	}
+	return merge(own, more)
+}
+
+// merge merges values; the second take precedence.
+func merge(a, b string) string {
+	GinkgoHelper()
+	first, err := helm.Values(a)
+	Expect(err).NotTo(HaveOccurred())
+	second, err := helm.Values(b)
+	Expect(err).NotTo(HaveOccurred())
+	raw, err := json.Marshal(deep(first, second))
+	Expect(err).NotTo(HaveOccurred())
+	return string(raw)
+}
+
+func deep(a, b map[string]any) map[string]any {
+	for key, value := range b {
+		inner, isMap := value.(map[string]any)
+		if old, both := a[key].(map[string]any); both && isMap {
+			value = deep(old, inner)
+		}
+		a[key] = value
+	}
+	return a
+}
+
+// deployment returns the Deployment of the release.
+func (r *release) deployment(ctx context.Context) *appsv1.Deployment {
+	GinkgoHelper()
+	list := &appsv1.DeploymentList{}
+	Expect(c.List(ctx, list, client.InNamespace(r.namespace))).To(Succeed())
+	Expect(list.Items).To(HaveLen(1))
+	return &list.Items[0]
+}
+
+// awaitRights waits until all roles of the release are in force.
+func (r *release) awaitRights(ctx context.Context) {
+	GinkgoHelper()
+	objects, err := helm.Objects(r.manifest)
+	Expect(err).NotTo(HaveOccurred())
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, object := range objects {
+		if kind := object.GetKind(); kind == "Role" || kind == "ClusterRole" {
+			role := &rbacv1.ClusterRole{}
+			Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role)).To(Succeed())
+			rules[kind+object.GetNamespace()+object.GetName()] = role.Rules
+		}
+	}
+	for _, object := range objects {
+		if kind, isBinding := strings.CutSuffix(object.GetKind(), "Binding"); isBinding {
+			binding := &rbacv1.RoleBinding{}
+			Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, binding)).To(Succeed())
+			for _, subject := range binding.Subjects {
+				user := "system:serviceaccount:" + subject.Namespace + ":" + subject.Name
+				world.AwaitRights(ctx, c, user, object.GetNamespace(), rules[kind+object.GetNamespace()+object.GetName()]...)
+			}
+		}
+	}
+}
+
+// access returns what a Pod with a token of an account has.
+func access(ctx context.Context, namespace, account string) *rest.Config {
+	GinkgoHelper()
+	request := &authenticationv1.TokenRequest{}
+	made := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
+	Expect(c.SubResource("token").Create(ctx, made, request)).To(Succeed())
+	config := rest.AnonymousClientConfig(cp.Config)
+	config.BearerToken = request.Status.Token
+	return config
+}
+
+// call is a request as the audit log has it.
+type call struct {
+	Verb        string
+	User        struct{ Username string }
+	ObjectRef   *struct{ Resource, Namespace, Name, APIGroup, Subresource string }
+	Annotations map[string]string
+}
+
+// refused returns the requests of an account that needed a right which it does not have.
+func refused(ctx context.Context, namespace, account string) (out []string) {
+	GinkgoHelper()
+	for _, call := range calls(ctx, namespace, account) {
+		if call.Annotations["authorization.k8s.io/decision"] != "allow" {
+			out = append(out, fmt.Sprintf("%s %+v", call.Verb, *call.ObjectRef))
+		}
+	}
+	return out
+}
+
+// calls returns the requests of an account for objects that came before this call: a refused one marks the end.
+func calls(ctx context.Context, namespace, account string) (out []call) {
+	GinkgoHelper()
+	user := world.NewClient(GinkgoTB(), access(ctx, namespace, account))
+	mark := namespace + "-mark"
+	Expect(user.Get(ctx, client.ObjectKey{Name: mark}, &corev1.Namespace{})).To(MatchError(ContainSubstring("forbidden")))
+	Eventually(func(g Gomega) {
+		body, err := os.ReadFile(auditLog)
+		g.Expect(err).NotTo(HaveOccurred())
+		marked := false
+		out = nil
+		for line := range strings.Lines(string(body)) {
+			var one call
+			if json.Unmarshal([]byte(line), &one) != nil || one.ObjectRef == nil || one.User.Username != "system:serviceaccount:"+namespace+":"+account {
+				continue
+			}
+			if one.ObjectRef.Name == mark {
+				marked = true
+			} else {
+				out = append(out, one)
+			}
+		}
+		g.Expect(marked).To(BeTrue())
+	}).WithTimeout(world.Patience).Should(Succeed())
+	return out
+}
+
+// freePort returns a port that is free at this moment.
+func freePort() int {
+	GinkgoHelper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's
+	Expect(err).NotTo(HaveOccurred())
+	Expect(l.Close()).To(Succeed())
+	return l.Addr().(*net.TCPAddr).Port
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install_test
+
+import (
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/faultnet"
+	"github.com/deployerkit/deployerkit/test/envtest/charts/helm"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
+)
+
+var _ = Describe("the program that a chart runs", func() {
+	It("works on items with the rendered arguments, configuration and rights, and needs no others [O47, O8, O9, O10, O36, O52]", func(ctx SpecContext) {
+		r := newRelease(ctx, "manifest-deployer", helm.Chart("manifest-deployer"))
+		r.install(ctx, r.values(fmt.Sprintf(`{deployer: {identity: me, verbosityLevel: DEBUG, controller: {workers: 3, cacheSyncTimeout: 3m}, targetSelector: [{targets: [{name: cluster, namespace: %[1]s}]}, {targets: [{name: self, namespace: %[1]s}]}], targets: {enableSelf: true}}}`, r.namespace)))
+		d := r.deployment(ctx)
+		asPod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "as-pod", Labels: d.Spec.Template.Labels}, Spec: d.Spec.Template.Spec}
+		Expect(c.Create(ctx, asPod, client.DryRunAll)).To(Succeed(), "the namespace takes restricted Pods only")
+
+		p := r.start(ctx)
+		p.awaitReady()
+		standby := r.startBeside(ctx)
+		standby.awaitReady()
+		i := itemsOf(r)
+		i.target(ctx, "cluster", "")
+		i.target(ctx, "other", "")
+		i.target(ctx, "self", `{"selfConfig":{"serviceAccount":{"name":"robot"}}}`)
+		robot := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "robot"}}
+		Expect(c.Create(ctx, robot)).To(Succeed())
+		world.Grant(ctx, cp.Config, "system:serviceaccount:"+r.namespace+":robot", r.namespace, rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+		})
+		i.deploy(ctx, "foreign", "other", i.manifests("1", "foreign"))
+		i.life(ctx, "cluster")
+		i.life(ctx, "self")
+		Expect(i.value(ctx, "foreign")).To(Equal("gone"), "its target is not selected")
+		Eventually(func() string { return p.metrics() + standby.metrics() }).WithTimeout(patience).Should(
+			MatchRegexp(`controller_runtime_max_concurrent_reconciles{[^}]*} 3\n`), "of the one that leads")
+		Expect(p.stop() + standby.stop()).To(SatisfyAll(ContainSubstring(`"level":"debug"`), Not(ContainSubstring("is forbidden"))))
+		Expect(refused(ctx, r.namespace, d.Spec.Template.Spec.ServiceAccountName)).To(BeEmpty())
+	})
+
+	It("of the mock deployer works too, at level info without a value [O66, O8]", func(ctx SpecContext) {
+		r := newRelease(ctx, "rel", helm.Chart("mock-deployer"))
+		r.install(ctx, r.values(""))
+		p := r.start(ctx)
+		p.awaitReady()
+		i := itemsOf(r)
+		item := i.deploy(ctx, "item", "", mockConfig)
+		i.succeed(ctx, item)
+		Expect(i.Delete(ctx, item)).To(Succeed())
+		Expect(p.stop()).To(SatisfyAll(ContainSubstring(`"level":"info"`), Not(ContainSubstring(`"level":"debug"`)), Not(ContainSubstring("is forbidden"))))
+		Expect(refused(ctx, r.namespace, "rel-mock-deployer")).To(BeEmpty())
+		Expect(r.uninstall()).To(Succeed())
+		Expect(c.Get(ctx, types.NamespacedName{Name: r.namespace + ":rel-mock-deployer"}, &rbacv1.ClusterRole{})).To(MatchError(ContainSubstring("not found")))
+		left := &corev1.SecretList{}
+		Expect(c.List(ctx, left, client.InNamespace(r.namespace))).To(Succeed())
+		Expect(left.Items).To(BeEmpty(), "nothing is left")
+	})
+
+	It("cares for one namespace, with rights there only [O46]", func(ctx SpecContext) {
+		shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
+		Expect(c.Create(ctx, shop)).To(Succeed())
+		r := newRelease(ctx, "rel", helm.Chart("manifest-deployer"))
+		r.install(ctx, r.values("deployer: {watchNamespace: "+shop.Name+"}"))
+		p := r.start(ctx)
+		p.awaitReady()
+		i := itemsOf(r)
+		i.namespace = shop.Name
+		i.target(ctx, "cluster", "")
+		i.life(ctx, "cluster")
+		Expect(p.stop()).NotTo(ContainSubstring("is forbidden"))
+		Expect(refused(ctx, r.namespace, "rel-manifest-deployer")).To(BeEmpty())
+	})
+
+	It("works on the items of another cluster with the rights that are installed there, and starts again when its kubeconfig changes [O44, O43, O54]", func(ctx SpecContext) {
+		rights := newRelease(ctx, "rel", helm.Chart("manifest-deployer"))
+		rights.install(ctx, "rbac: {landscaperClusterOnly: true}")
+		kubeconfig := func() []byte {
+			content, err := faultnet.Kubeconfig(access(ctx, rights.namespace, "rel-manifest-deployer"))
+			Expect(err).NotTo(HaveOccurred())
+			return content
+		}
+		r := newRelease(ctx, "rel", helm.Chart("manifest-deployer"))
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "landscaper"}, Data: map[string][]byte{"kubeconfig": kubeconfig()}}
+		Expect(c.Create(ctx, secret)).To(Succeed())
+		r.install(ctx, r.values("deployer: {landscaperClusterKubeconfig: {secretRef: landscaper}}"))
+		p := r.start(ctx)
+		p.awaitReady()
+		i := itemsOf(r)
+		i.target(ctx, "cluster", "")
+		i.life(ctx, "cluster")
+		secret.Data["kubeconfig"] = append(kubeconfig(), '\n')
+		Expect(c.Update(ctx, secret)).To(Succeed())
+		p.mount(ctx, r.namespace)
+		Eventually(p.Session, patience).Should(gexec.Exit(0))
+		Expect(string(p.Err.Contents())).To(ContainSubstring("the kubeconfig has changed"))
+		Expect(refused(ctx, r.namespace, "rel-manifest-deployer")).To(BeEmpty())
+		Expect(refused(ctx, rights.namespace, "rel-manifest-deployer")).To(BeEmpty())
+		r.start(ctx).awaitReady()
+	})
+
+	It("leaves no item out and runs none twice while two replicas are replaced [O35]", func(ctx SpecContext) {
+		r := newRelease(ctx, "rel", helm.Chart("mock-deployer"))
+		r.install(ctx, r.values("replicaCount: 2"))
+		old := []*pod{r.start(ctx), r.startBeside(ctx)}
+		old[0].awaitReady()
+		old[1].awaitReady()
+		i := itemsOf(r)
+		var all []types.NamespacedName
+		deploy := func(generation int) {
+			for n := range 5 {
+				all = append(all, i.deploy(ctx, fmt.Sprintf("item-%d-%d", generation, n), "", mockConfig))
+			}
+		}
+		deploy(0)
+		r.upgrade(ctx, r.values("{replicaCount: 2, podAnnotations: {next: true}}"))
+		var logs []string
+		for generation, p := range old {
+			r.startBeside(ctx).awaitReady()
+			deploy(1 + generation)
+			logs = append(logs, p.stop())
+			deploy(3 + generation)
+		}
+		for _, item := range all {
+			i.succeed(ctx, item)
+			di, err := i.Get(ctx, item)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(di.Status.JobIDFinished).To(Equal(di.Status.JobID))
+		}
+		Expect(logs).To(HaveEach(Not(ContainSubstring("object has been modified"))))
+		exports := map[string]int{}
+		for _, call := range calls(ctx, r.namespace, "rel-mock-deployer") {
+			if call.ObjectRef.Resource == "secrets" && call.Verb != "get" {
+				exports[call.ObjectRef.Name]++
+			}
+		}
+		Expect(exports).To(SatisfyAll(HaveLen(len(all)), HaveEach(1)), "each item has written its export once")
+		Expect(i.Delete(ctx, all...)).To(Succeed())
+	})
+
+	It("of two releases with one name work side by side [O48]", func(ctx SpecContext) {
+		for range 2 {
+			r := newRelease(ctx, "rel", helm.Chart("mock-deployer"))
+			r.install(ctx, r.values(""))
+			p := r.start(ctx)
+			p.awaitReady()
+			lease := func() string {
+				held := &coordinationv1.LeaseList{}
+				Expect(c.List(ctx, held, client.InNamespace(r.namespace))).To(Succeed())
+				if len(held.Items) != 1 || held.Items[0].Spec.HolderIdentity == nil {
+					return ""
+				}
+				return *held.Items[0].Spec.HolderIdentity
+			}
+			Eventually(lease).WithTimeout(patience).ShouldNot(BeEmpty(), "the lease is in the namespace of the release [O42]")
+			i := itemsOf(r)
+			item := i.deploy(ctx, "item", "", mockConfig)
+			i.succeed(ctx, item)
+			Expect(i.Delete(ctx, item)).To(Succeed())
+		}
+	})
+})
+
+// startBeside starts another replica, with ports of its own.
+func (r *release) startBeside(ctx SpecContext) *pod {
+	GinkgoHelper()
+	health, metrics := freePort(), freePort()
+	p := r.start(ctx, fmt.Sprintf("--health-probe-bind-address=:%d", health), fmt.Sprintf("--metrics-bind-address=:%d", metrics))
+	p.ports = map[string]int32{"health": int32(health), "metrics": int32(metrics)} //nolint:gosec // ports
+	return p
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package install_test installs the charts with Helm into a control plane. Nothing runs Pods there: the specs start the
+// programs as a kubelet would, with the arguments, the files and the account of the Pod.
+package install_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deployerkit/deployerkit/controlplane"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
+)
+
+// auditPolicy keeps who wanted to do what, and nothing of what was sent.
+const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+"rules": [{"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}]}`
+
+var (
+	cp       *controlplane.ControlPlane
+	c        client.Client // reads live
+	auditLog string        // the file
+	programs = map[string]string{}
+)
+
+func TestInstall(t *testing.T) { world.Run(t, "charts") }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	for _, name := range []string{"manifest-deployer", "mock-deployer"} {
+		path, err := gexec.Build("github.com/deployerkit/deployerkit/cmd/" + name)
+		Expect(err).NotTo(HaveOccurred())
+		programs[name] = path
+	}
+	DeferCleanup(gexec.CleanupBuildArtifacts)
+	dir := GinkgoT().TempDir()
+	policy := filepath.Join(dir, "policy.json")
+	auditLog = filepath.Join(dir, "audit.log")
+	Expect(os.WriteFile(policy, []byte(auditPolicy), 0o600)).To(Succeed())
+	cp = world.StartControlPlane(ctx, controlplane.Options{APIServerFlags: map[string][]string{
+		"audit-policy-file": {policy}, "audit-log-path": {auditLog},
+	}})
+	c = world.NewClient(GinkgoTB(), cp.Config)
+})

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	explaincommand "github.com/deployerkit/deployerkit/cmd/deployerkit/explain"
+	treecommand "github.com/deployerkit/deployerkit/cmd/deployerkit/tree"
+	"github.com/deployerkit/deployerkit/explain"
+	"github.com/deployerkit/deployerkit/test/envtest/internal/world"
+)
+
+// config is a configuration of the manifest deployer with one ConfigMap.
+func config(w *world.World, policy string) map[string]any {
+	return map[string]any{
+		"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
+		"manifests": []any{map[string]any{"policy": policy, "manifest": map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": w.Namespace, "name": "settings"}, "data": map[string]any{"a": "b"},
+		}}},
+	}
+}
+
+// run runs a command and returns its output.
+func run(ctx context.Context, cmd *cobra.Command, args ...string) (string, error) {
+	var out bytes.Buffer
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(GinkgoWriter)
+	err := cmd.ExecuteContext(ctx)
+	return out.String(), err
+}
+
+// explained runs explain and decodes its JSON.
+func explained(ctx context.Context, args ...string) explain.Explanation {
+	GinkgoHelper()
+	out, err := run(ctx, explaincommand.Command(), append(args, "-o", "json")...)
+	Expect(err).NotTo(HaveOccurred())
+	var e explain.Explanation
+	Expect(json.Unmarshal([]byte(out), &e)).To(Succeed())
+	return e
+}
+
+// parts are the parts that are unknown.
+func parts(e explain.Explanation) (out []string) {
+	for _, u := range e.Unknown {
+		out = append(out, u.Part)
+	}
+	return out
+}
+
+// symptoms are those that the advice is about.
+func symptoms(e explain.Explanation) (out []string) {
+	for _, a := range e.Advice {
+		out = append(out, a.Symptom)
+	}
+	return out
+}
+
+var _ = Describe("explain", func() {
+	var w *world.World
+	BeforeEach(func(ctx SpecContext) { w = world.New(ctx, GinkgoTB(), cp, world.Options{Name: "explain"}) })
+
+	It("says who would be responsible, from the leases of deployers [E1] [E11]", func(ctx SpecContext) {
+		w.Create(ctx, "web", config(w, "manage"))
+		admin := fileOf(cp.Kubeconfig())
+		e := explained(ctx, w.Namespace+"/web", "--kubeconfig", admin)
+		Expect(e.Decision.Reason).To(Equal("NewJob"))
+		Expect(e.Decision.Due).To(BeTrue())
+		Expect(symptoms(e)).To(ContainElement(explain.SymptomNotPickedUp))
+		Expect(parts(e)).To(BeEmpty())
+
+		start(ctx, w)
+		w.Finished(ctx, "web")
+		e = explained(ctx, "-n", w.Namespace, "web", "--kubeconfig", admin)
+		Expect(e.Item.Phase).To(Equal("Succeeded"))
+		Expect(e.Responsible.Registrations).To(HaveLen(1))
+		Expect(e.Responsible.Registrations[0].Responsible).To(Equal("yes"))
+		Expect(e.Responsible.Registrations[0].Working).To(BeTrue())
+		Expect(e.Objects.Counts).To(Equal(map[string]int{"applied": 1}))
+		Expect(symptoms(e)).To(Equal([]string{explain.SymptomNothingToDo}))
+	})
+
+	It("says why a run failed [E1]", func(ctx SpecContext) {
+		start(ctx, w)
+		w.Deploy(ctx, "web", config(w, "no-such-policy"))
+		e := explained(ctx, w.Namespace+"/web", "--kubeconfig", fileOf(cp.Kubeconfig()))
+		Expect(e.Item.Phase).To(Equal("Failed"))
+		Expect(e.Outcome.LastError.Codes).To(ContainElement("ERR_CONFIGURATION_PROBLEM"))
+		Expect(symptoms(e)).To(ContainElement(explain.SymptomFailed))
+	})
+
+	It("makes unknown what the caller may not read [E1]", func(ctx SpecContext) {
+		w.Create(ctx, "web", config(w, "manage"))
+		dev := newUser(ctx, w, "dev", items)
+		e := explained(ctx, "web", "--kubeconfig", dev.kubeconfig)
+		Expect(e.Decision.Reason).To(Equal("NewJob"))
+		Expect(parts(e)).To(ConsistOf("target", "context", "leases", "events"))
+		Expect(symptoms(e)).To(ContainElement(explain.SymptomPermissions))
+
+		other := newUser(ctx, w, "other")
+		_, err := run(ctx, explaincommand.Command(), "web", "--kubeconfig", other.kubeconfig)
+		Expect(err).To(MatchError(ContainSubstring("forbidden")))
+	})
+
+	It("reads the history over the secured port, if the caller may get the item [E4] [E5]", func(ctx SpecContext) {
+		address := start(ctx, w)
+		w.Deploy(ctx, "web", config(w, "manage"))
+		dev := newUser(ctx, w, "dev", items)
+		history := []string{"web", "--kubeconfig", dev.kubeconfig, "--history-address", address, "--history-insecure"}
+		Eventually(func(g Gomega) {
+			e := explained(ctx, history...)
+			g.Expect(parts(e)).NotTo(ContainElement("history"))
+			g.Expect(e.History).NotTo(BeEmpty())
+			first := e.History[0]
+			g.Expect(first.Trigger).To(Equal("start"))
+			ran := e.History[len(e.History)-1]
+			for _, r := range e.History {
+				if r.Action != "" {
+					ran = r
+				}
+			}
+			g.Expect(ran.Action).To(Equal("reconcile"))
+			g.Expect(ran.Result).To(Equal("done"))
+			var phases, calls []string
+			for _, p := range ran.Phases {
+				phases = append(phases, p.Name)
+			}
+			for _, c := range ran.Calls {
+				calls = append(calls, c.Cluster+" "+c.Resource)
+			}
+			g.Expect(phases).To(ContainElements("fetch", "contract", "reconcile", "operate"))
+			g.Expect(calls).To(ContainElements("target configmaps", "landscaper deployitems.landscaper.gardener.cloud/status"))
+		}).WithContext(ctx).WithTimeout(world.Patience).Should(Succeed())
+
+		By("refusing a user who may not get it")
+		targetsOnly := rbacv1.PolicyRule{APIGroups: []string{"landscaper.gardener.cloud"}, Resources: []string{"deployitems"}, Verbs: []string{"get"}, ResourceNames: []string{"other"}}
+		other := newUser(ctx, w, "other", targetsOnly)
+		Expect(historyOf(ctx, address, other.config, w.Key("web"))).To(MatchError(ContainSubstring("Forbidden")))
+		forged := *dev.config
+		forged.BearerToken = "forged"
+		Expect(historyOf(ctx, address, &forged, w.Key("web"))).To(MatchError(ContainSubstring("Unauthorized")))
+	})
+
+	It("shows the tree of an item, live for those who may read its Target [E8]", func(ctx SpecContext) {
+		start(ctx, w)
+		w.Deploy(ctx, "web", config(w, "manage"))
+		out, err := run(ctx, treecommand.Command(), "web", "-n", w.Namespace, "--kubeconfig", fileOf(cp.Kubeconfig()), "--allow-private-hosts")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(MatchRegexp(`DeployItem web: Succeeded, .*\n└─ ConfigMap settings: Ready`))
+
+		dev := newUser(ctx, w, "dev", items)
+		out, err = run(ctx, treecommand.Command(), "web", "--kubeconfig", dev.kubeconfig)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("ConfigMap settings: applied"))
+		Expect(out).To(ContainSubstring("Unknown"))
+		Expect(out).To(ContainSubstring("forbidden"))
+	})
+})
