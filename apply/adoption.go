@@ -61,6 +61,23 @@ func (r *run) refuses(o *object) bool {
 	return r.options.RefuseUnowned && r.adoption(o) == AdoptNever
 }
 
+// mayHaveWritten reads an object that would be refused unless the item has written it, which it may have done before it was
+// stopped. It reports whether it did. An object that another writer made is an error.
+func (r *run) mayHaveWritten(ctx context.Context, o *object, s *slot) (bool, error) {
+	if s.fresh || !r.refuses(o) {
+		return false, nil
+	}
+	live, err := r.read(ctx, o.ref)
+	if err != nil || live == nil || live.GetDeletionTimestamp() != nil || r.isSharedNow(o, live) {
+		return false, err
+	}
+	mine, err := r.claimable(ctx, o, s, live)
+	if err == nil && !mine {
+		err = refusal(o.ref, live)
+	}
+	return mine, err
+}
+
 // refusal is the error for an object that is not adopted.
 func refusal(ref Ref, live metav1.Object) *Error {
 	reason := fmt.Sprintf("exists already, belongs to %s, and is not adopted", holderOf(live))

@@ -68,7 +68,7 @@ func (s *slot) want(o *object) {
 	case o.Policy == Retain && s.gone:
 		return
 	case s.gone:
-		*s = slot{Entry: Entry{Namespace: o.ref.Namespace, Name: o.ref.Name, Kind: o.ref.Kind}}
+		*s = slot{Entry: Entry{Namespace: o.ref.Namespace, Name: o.ref.Name, Kind: o.ref.Kind}, fresh: true}
 	}
 	s.claimed = true
 	s.Component, s.Requires = o.Component, slices.Clone(o.Requires)

@@ -123,6 +123,7 @@ type slot struct {
 	Entry
 
 	gone     bool
+	fresh    bool // this call claimed it: the item has never written the object
 	claimed  bool // some manifest of this call wants it
 	anyones  bool // to be deleted whoever owns it; never of an inventory
 	resource schema.GroupVersionResource

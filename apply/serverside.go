@@ -47,6 +47,10 @@ func (r *run) serverSide(ctx context.Context, o *object, s *slot) error {
 
 // firstContact applies without force, so that the API server tells about others.
 func (r *run) firstContact(ctx context.Context, o *object, s *slot) error {
+	written, err := r.mayHaveWritten(ctx, o, s)
+	if err != nil {
+		return err
+	}
 	live, err := r.send(ctx, o, "")
 	switch {
 	case apierrors.IsConflict(err):
@@ -61,7 +65,7 @@ func (r *run) firstContact(ctx context.Context, o *object, s *slot) error {
 		return r.release(ctx, o, live)
 	case r.hasLeftovers(live):
 		return r.inherit(ctx, o, s, live)
-	case r.existedBefore(live) && live.GetDeletionTimestamp() == nil:
+	case !written && live.GetUID() != s.UID && r.existedBefore(live) && live.GetDeletionTimestamp() == nil:
 		if r.refuses(o) {
 			return r.giveBack(ctx, o, live)
 		}

@@ -77,6 +77,20 @@ var _ = Describe("ownership", func() {
 		Expect(w.get(ctx, "a")).To(BeNil())
 	})
 
+	It("of the item itself is not refused, whatever the inventory says and others add [F29]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		w.options.RefuseUnowned, w.options.Adoption = true, apply.AdoptNever
+		w.apply(ctx, w.configMap("a", "key", "1"))
+		cm := w.get(ctx, "a")
+		cm.Data["more"] = "theirs"
+		Expect(direct.Update(ctx, cm, client.FieldOwner("somebody"))).To(Succeed())
+		w.stored.Entries[0].UID, w.stored.Entries[0].Hash, w.stored.Entries[0].Key = "", "", ""
+		w.apply(ctx, w.configMap("a", "key", "2"))
+		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "2", "more": "theirs"}))
+		w.delete(ctx)
+		Expect(w.get(ctx, "a")).To(BeNil())
+	})
+
 	It("of nobody is an error that names who wrote it, and stays as it was, if it must not be adopted [F29]", func(ctx SpecContext) {
 		w := newEnv(ctx)
 		w.options.RefuseUnowned, w.options.Adoption = true, apply.AdoptNever
