@@ -15,24 +15,25 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// Adoption says what is done with an object that exists already and belongs to no item. An object of another item is never
-// adopted. One that Landscaper's deployer made for the same item is the item's own.
+// Adoption decides what happens to an object that already exists and belongs to no item. An object of another item is
+// never adopted. An object that Landscaper's deployer made for the same item already belongs to the item.
 type Adoption string
 
 const (
-	// AdoptNever gives the object the fields of the manifest, and never deletes it. With Options.RefuseUnowned it is an error.
+	// AdoptNever gives the object the fields of the manifest, but never deletes it. With Options.RefuseUnowned it is
+	// an error.
 	AdoptNever Adoption = "never"
-	// AdoptIfUnowned adopts the object. When the item does not want it any more, it is released: the item's marks are removed
-	// and the object stays.
+	// AdoptIfUnowned adopts the object. When the item no longer wants it, the object is released: the item's marks
+	// are removed and the object stays.
 	AdoptIfUnowned Adoption = "ifUnowned"
 	// AdoptAlways adopts the object as if the item had created it. It is deleted with the item.
 	AdoptAlways Adoption = "always"
 )
 
-// Adoptions are all that there are.
+// Adoptions returns all valid values.
 func Adoptions() []Adoption { return []Adoption{AdoptNever, AdoptIfUnowned, AdoptAlways} }
 
-// dataKinds hold data that a deletion destroys. Their default is AdoptNever.
+// dataKinds are the kinds whose deletion destroys data. Their default is AdoptNever.
 var dataKinds = map[schema.GroupKind]bool{
 	{Kind: "Namespace"}:             true,
 	{Kind: "PersistentVolume"}:      true,
@@ -40,10 +41,10 @@ var dataKinds = map[schema.GroupKind]bool{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
 }
 
-// annotationAdopted is put on an adopted object of a kind that items share, so that the last of them does not delete it.
+// annotationAdopted marks an adopted object of a shared kind, so that the last of its items does not delete it.
 const annotationAdopted = ownership.Prefix + "adopted"
 
-// adoption is what holds for an object.
+// adoption returns the Adoption that applies to an object.
 func (r *run) adoption(o *object) Adoption {
 	switch {
 	case o.Adoption != "":
@@ -61,8 +62,8 @@ func (r *run) refuses(o *object) bool {
 	return r.options.RefuseUnowned && r.adoption(o) == AdoptNever
 }
 
-// mayHaveWritten reads an object that would be refused unless the item has written it, which it may have done before it was
-// stopped. It reports whether it did. An object that another writer made is an error.
+// mayHaveWritten reads an object that is refused unless the item wrote it, for example before the process was
+// stopped. It reports whether the item did. If another writer made the object, mayHaveWritten returns an error.
 func (r *run) mayHaveWritten(ctx context.Context, o *object, s *slot) (bool, error) {
 	if s.fresh || !r.refuses(o) {
 		return false, nil
@@ -78,7 +79,7 @@ func (r *run) mayHaveWritten(ctx context.Context, o *object, s *slot) (bool, err
 	return mine, err
 }
 
-// refusal is the error for an object that is not adopted.
+// refusal returns the error for an object that is not adopted.
 func refusal(ref Ref, live metav1.Object) *Error {
 	reason := fmt.Sprintf("exists already, belongs to %s, and is not adopted", holderOf(live))
 	return &Error{Ref: ref, Reason: reason, Class: Retry, Status: metav1.StatusReasonConflict}
@@ -87,7 +88,7 @@ func refusal(ref Ref, live metav1.Object) *Error {
 // maxHolders bounds how many managers an error names.
 const maxHolders = 3
 
-// holderOf names who made an object: its controller, or else those who wrote it.
+// holderOf names the maker of an object, which is its controller or else the managers that wrote it.
 func holderOf(live metav1.Object) string {
 	if controller := metav1.GetControllerOf(live); controller != nil {
 		return controller.Kind + " " + controller.Name
@@ -104,7 +105,7 @@ func holderOf(live metav1.Object) string {
 	return "the field manager " + strings.Join(managers[:min(len(managers), maxHolders)], ", ")
 }
 
-// adopt notes that the object is older than the item's interest in it, or refuses it.
+// adopt records that the object existed before the item wanted it, or refuses the object.
 func (r *run) adopt(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured, message string) error {
 	if r.refuses(o) {
 		return refusal(o.ref, live)
@@ -120,7 +121,7 @@ func (r *run) adopt(ctx context.Context, o *object, s *slot, live *unstructured.
 	return r.mergeInto(ctx, o.ref.empty(), live.GetUID(), mark)
 }
 
-// giveBack takes the fields off an object again that let itself be applied and is refused.
+// giveBack removes the item's fields from an object that was applied successfully but must be refused.
 func (r *run) giveBack(ctx context.Context, o *object, live *unstructured.Unstructured) error {
 	if err := r.applyNothing(ctx, o.ref, live.GetUID()); err != nil {
 		return err
@@ -128,7 +129,7 @@ func (r *run) giveBack(ctx context.Context, o *object, live *unstructured.Unstru
 	return refusal(o.ref, live)
 }
 
-// releaseAdopted removes the item's marks from an object that existed before, and forgets it.
+// releaseAdopted removes the item's marks from an object that existed before the item, and forgets it.
 func (r *run) releaseAdopted(ctx context.Context, s *slot) error {
 	live, err := r.lookToRemove(ctx, s)
 	if err != nil || live == nil {
@@ -137,7 +138,7 @@ func (r *run) releaseAdopted(ctx context.Context, s *slot) error {
 	return r.unmark(ctx, s)
 }
 
-// unmark is releaseAdopted for an object that was looked at.
+// unmark does the work of releaseAdopted for an object that has been read already.
 func (r *run) unmark(ctx context.Context, s *slot) error {
 	annotations := map[string]any{annotationAdopted: nil, r.owner.SharedKey(): nil}
 	for _, key := range []string{ownership.AnnotationLandscape, ownership.AnnotationNamespace, ownership.AnnotationName} {

@@ -12,9 +12,9 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// AfterDeployment sends PatchAfterDeployment to the objects that were written since it was sent last. The caller
-// calls it when the objects are ready. The patches are sent under a manager of their own, and what the
-// objects are after that is what counts as unchanged. Errors and inventory are as with Apply.
+// AfterDeployment sends PatchAfterDeployment to the objects that were written since it was last sent. The caller
+// calls it when the objects are ready. The patches are sent under a separate manager, and later calls compare with
+// the patched objects. Errors and the inventory are the same as for Apply.
 func (e *Engine) AfterDeployment(ctx context.Context, owner ownership.Owner, desired []Desired, inv Inventory) (Inventory, Report, error) {
 	objects, hide, err := e.prepare(ctx, owner, desired)
 	if err != nil {

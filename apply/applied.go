@@ -10,20 +10,21 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// Applied remembers what was applied in a run that takes several calls of the engine. The zero value has seen nothing.
-// It is safe for concurrent use. Losing it costs reads, and writes that change nothing.
+// Applied remembers what was applied in a run that takes several calls of the engine. The zero value is empty and
+// ready to use. An Applied is safe for concurrent use. Losing it only costs additional reads, and writes that change
+// nothing.
 type Applied struct {
 	mu      sync.Mutex
 	objects map[Ref]state
 }
 
-// state is an object as a manifest made it.
+// state identifies an object and the manifest that was applied to it.
 type state struct {
 	uid  types.UID
 	hash string
 }
 
-// add notes that an object is as its manifest says.
+// add records that an object matches its manifest.
 func (a *Applied) add(id Ref, s state) {
 	if a == nil {
 		return
@@ -46,12 +47,12 @@ func (a *Applied) has(id Ref, s state) bool {
 	return a.objects[id] == s
 }
 
-// wasApplied reports whether the object needs nothing more in this run, unless it is gone or a key shows a foreign change.
-// The strategy OnDelete never writes more than our marks anyway.
+// wasApplied reports whether the object needs nothing more in this run, unless it is gone or its key shows a foreign
+// change. It excludes the strategy OnDelete, which never writes more than the item's marks anyway.
 func (r *run) wasApplied(o *object, s *slot) bool {
 	return o.Strategy != OnDelete && s.Hash == o.hash && r.options.Applied.has(o.ref.id(), state{s.UID, o.hash})
 }
 
-// isLeftAs reports whether a key shows no change since our last write. Without a key of our own, no change is visible and
-// nothing is repaired.
+// isLeftAs reports whether a key shows no change since the item's last write. Without a key in the inventory, no
+// change is visible and nothing is repaired.
 func (s *slot) isLeftAs(key ownership.Key) bool { return s.Key == "" || s.Key == key }

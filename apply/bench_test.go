@@ -16,14 +16,15 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// unchanged is a watch on objects that nobody changed.
+// unchanged is a watch on objects that never change.
 type unchanged struct{}
 
 func (unchanged) Seen(_ schema.GroupVersionResource, name types.NamespacedName) (Seen, bool) {
 	return Seen{UID: types.UID(name.Name), Key: "key"}, true
 }
 
-// BenchmarkApply is a call of Apply in which nothing changed: it costs no request, so what is left is ours.
+// BenchmarkApply measures a call of Apply in which nothing changed. It sends no request, so only the engine's own
+// work is measured.
 func BenchmarkApply(b *testing.B) {
 	for _, n := range []int{1, 50, 1000} {
 		b.Run(fmt.Sprintf("unchanged-%d", n), func(b *testing.B) {
@@ -45,7 +46,7 @@ func configMaps() meta.RESTMapper {
 	return mapper
 }
 
-// deployed are n objects, and the inventory after they were applied.
+// deployed returns n objects, and the inventory after they were applied.
 func deployed(tb testing.TB, n int) ([]Desired, Inventory) {
 	desired, inv := []Desired{}, Inventory{}
 	for i := range n {
@@ -66,7 +67,7 @@ func deployed(tb testing.TB, n int) ([]Desired, Inventory) {
 	return desired, inv
 }
 
-// What nothing changed must not change the inventory either: it would be a write of the item.
+// An inventory that changes although no object did would cause a write of the item.
 func TestApplyLeavesTheInventory(t *testing.T) {
 	desired, inv := deployed(t, 20)
 	checkpoint := false

@@ -13,17 +13,18 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// unmarshal decodes as the API machinery does: whole numbers are int64.
+// unmarshal decodes like the API machinery, so that whole numbers become int64.
 func unmarshal(data []byte, into *map[string]any) error { return utiljson.Unmarshal(data, into) }
 
-// normalise removes what only the API server sets, and folds stringData of a Secret into data: server-side
-// apply would otherwise neither notice changes of the data nor remove keys. What is no text stays, to be refused.
+// normalise removes what only the API server sets, and folds the stringData of a Secret into data. Without that,
+// server-side apply would neither notice changes of the data nor remove keys. Values that are not strings stay, so
+// that they are refused later.
 func normalise(obj *unstructured.Unstructured) {
 	if metadata, isMap := obj.Object["metadata"].(map[string]any); isMap {
 		for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"} {
 			delete(metadata, field)
 		}
-		for _, field := range []string{"labels", "annotations"} { // null would keep ours away
+		for _, field := range []string{"labels", "annotations"} { // null would keep the owner's entries out
 			if metadata[field] == nil {
 				delete(metadata, field)
 			}
@@ -49,7 +50,7 @@ func normalise(obj *unstructured.Unstructured) {
 	}
 }
 
-// checkStringData refuses what normalise could not fold into data.
+// checkStringData refuses values that normalise could not fold into data.
 func (p *preparing) checkStringData(o *object) {
 	left, found := o.Object.Object["stringData"]
 	if !found || left == nil || !o.ref.isSecret() {
@@ -64,7 +65,7 @@ func (p *preparing) checkStringData(o *object) {
 	p.fault(invalid(o.ref, ".stringData", "must be an object of strings"))
 }
 
-// check finds what is wrong without asking anybody.
+// check finds the faults that can be found without a call.
 func (p *preparing) check(o *object) {
 	for _, field := range [...]struct{ path, value string }{
 		{".apiVersion", o.ref.APIVersion}, {".kind", o.ref.Kind}, {".metadata.name", o.ref.Name},
@@ -87,7 +88,7 @@ func (p *preparing) check(o *object) {
 	p.checkKeys(o, "annotateBeforeDelete", maps.Keys(o.AnnotateBeforeDelete))
 }
 
-// checkPatch refuses what would take our marks off an object.
+// checkPatch refuses a patch that would remove the item's marks from an object.
 func (p *preparing) checkPatch(o *object, where string, patch map[string]any) {
 	p.checkReserved(o, where, patch)
 	if field := ownership.Unmarks(patch); field != "" {
@@ -95,7 +96,7 @@ func (p *preparing) checkPatch(o *object, where string, patch map[string]any) {
 	}
 }
 
-// checkReserved refuses our own labels and annotations in a manifest or a patch.
+// checkReserved refuses reserved labels and annotations in a manifest or a patch.
 func (p *preparing) checkReserved(o *object, where string, body map[string]any) {
 	metadata, _ := body["metadata"].(map[string]any)
 	for _, field := range []string{"labels", "annotations"} {

@@ -10,7 +10,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// TestFaultsHaveOneOrder: an error that changes its text at each call would be written and told as a new one.
+// TestFaultsHaveOneOrder ensures that an error has the same text at each call. Otherwise it would be written and
+// reported as a new one.
 func TestFaultsHaveOneOrder(t *testing.T) {
 	engine := New(nil, configMaps(), Options{})
 	first := ""
@@ -29,7 +30,7 @@ func TestFaultsHaveOneOrder(t *testing.T) {
 	}
 }
 
-// TestErrorIsOneLine: also when a manifest's names are not.
+// TestErrorIsOneLine covers names in a manifest that have several lines.
 func TestErrorIsOneLine(t *testing.T) {
 	err := &Error{Ref: Ref{APIVersion: "v1", Kind: "Secret\n", Namespace: "a\rb", Name: "c"}, Path: ".metadata.labels.x\n", Reason: "is\nbad"}
 	if want := "Secret a b/c: .metadata.labels.x : is bad"; err.Error() != want {

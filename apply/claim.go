@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// claim adds what will be written to the inventory, and has it stored when it grew. After an error the inventory
-// is as it was.
+// claim adds what will be written to the inventory, and has the inventory stored if it grew. After an error the
+// inventory is unchanged.
 func (r *run) claim(ctx context.Context, objects []*object) error {
 	r.storing.Lock()
 	defer r.storing.Unlock()
@@ -29,7 +29,8 @@ func (r *run) claim(ctx context.Context, objects []*object) error {
 	return nil
 }
 
-// foresee tells what the inventory will be, whether it will have more objects, and whether it may be so.
+// foresee returns the future inventory and whether it has additional objects, or an error if that inventory is not
+// allowed.
 func (r *run) foresee(objects []*object) (inv Inventory, grew bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +60,7 @@ func (r *run) foresee(objects []*object) (inv Inventory, grew bool, err error) {
 	return inv, grew, err
 }
 
-// want takes over what a manifest says about the object's place in the inventory and its end.
+// want copies from a manifest what the entry needs to know about the object and its deletion.
 func (s *slot) want(o *object) {
 	switch {
 	case o.Policy == Ignore:
@@ -73,7 +74,7 @@ func (s *slot) want(o *object) {
 	s.claimed = true
 	s.Component, s.Requires = o.Component, slices.Clone(o.Requires)
 	if o.Policy == Retain {
-		s.Key, s.OnDelete = "", false // so nobody watches it
+		s.Key, s.OnDelete = "", false // so that it is not watched
 		return
 	}
 	s.APIVersion = o.ref.APIVersion

@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-// classify makes an Error of whatever a call for an object came back with.
+// classify turns the error of a call for an object into an Error.
 func classify(ref Ref, err error, hide *redact.Redactor) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
@@ -36,7 +36,7 @@ func classify(ref Ref, err error, hide *redact.Redactor) *Error {
 	return out
 }
 
-// answer fills in what the API server said.
+// answer fills in the answer of the API server.
 func (e *Error) answer(status metav1.Status, err error, hide *redact.Redactor) {
 	e.Status, e.told = status.Reason, true
 	e.Path, e.Reason = place(status, hide)
@@ -61,7 +61,8 @@ func (e *Error) answer(status metav1.Status, err error, hide *redact.Redactor) {
 
 func (r Ref) isSecret() bool { return r.APIVersion == "v1" && r.Kind == "Secret" }
 
-// isPermanent: the API server reports faults of the manifest under several codes, also 500 without a reason.
+// isPermanent reports whether the manifest is at fault. The API server reports such faults under several codes, even
+// as 500 without a reason.
 func isPermanent(status metav1.Status) bool {
 	switch status.Code {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusMethodNotAllowed,
@@ -83,10 +84,11 @@ func noNamespace(ref Ref, status metav1.Status) bool {
 		status.Details != nil && status.Details.Kind == "namespaces" && status.Details.Name == ref.Namespace
 }
 
-// typedPatch finds the field in errors of server-side apply: "failed to create typed patch object (…): .spec.foo: …".
+// typedPatch finds the field in errors of server-side apply, such as "failed to create typed patch object (…):
+// .spec.foo: …".
 var typedPatch = regexp.MustCompile(`(?s)^failed to (?:create typed patch object|convert new object) \(.*?\): (?:errors:\s*)?(\.\S+): (.*)$`)
 
-// place splits what the API server said into the field and the reason, without hidden values.
+// place splits an answer of the API server into the field and the reason, without hidden values.
 func place(status metav1.Status, hide *redact.Redactor) (path, reason string) {
 	message := hide.Redact(status.Message)
 	if found := typedPatch.FindStringSubmatch(message); found != nil {
@@ -102,29 +104,29 @@ func place(status metav1.Status, hide *redact.Redactor) (path, reason string) {
 	return "", message
 }
 
-// Values in messages of the API server: after "got", and quoted ones after "Invalid value". The message may be cut off, so
-// that their end is not there.
+// These expressions match values in messages of the API server, which follow "got" or are quoted after "Invalid
+// value". The end of a value may be missing because the message is cut off.
 var (
 	gotValue     = regexp.MustCompile(`(?s), got .*$`)
 	invalidValue = regexp.MustCompile(`(?s)Invalid value: (?:"(?:[^"\\]|\\.)*"|.*?)(?:: |$)`)
 	quotedValue  = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*(?:"|\\?$)|&?value\.\S+`)
 )
 
-// printedObject is the beginning of an object that somebody printed, as JSON, as YAML or as Go does it.
+// printedObject matches the beginning of an object that is printed as JSON, as YAML or in Go syntax.
 var printedObject = regexp.MustCompile(`(?s)(?:\{|\bmap\[|\b(?:data|stringData):\s*\n).*$`)
 
-// withoutObject cuts what admission webhooks quote of an object: it may hold values that nobody here knows, such as those of
-// the manifest before.
+// withoutObject removes an object that an admission webhook quotes. The object may hold values that the engine does
+// not know, such as those of the previous manifest.
 func withoutObject(text string) string { return printedObject.ReplaceAllString(text, "…") }
 
-// What may be told about Secrets whose values are not known, so that they cannot be found in a text: who denied, and a
-// missing right.
+// These expressions match what an error may say about a Secret whose values are unknown and cannot be found in a
+// text. An error may say who denied a request, and that a right is missing.
 var (
 	denial       = regexp.MustCompile(`(?s)^(.*?denied (?:the )?request: ).*$`)
 	missingRight = regexp.MustCompile(`^secrets … is forbidden: User … cannot \w+ resource … in API group \S+ in the namespace …$`)
 )
 
-// withoutExplanation is the error of a Secret that is not among the manifests at hand.
+// withoutExplanation removes the explanation from the error of a Secret that is not among the current manifests.
 func (e *Error) withoutExplanation() {
 	switch {
 	case !e.told || missingRight.MatchString(e.Reason):
@@ -135,7 +137,7 @@ func (e *Error) withoutExplanation() {
 	}
 }
 
-// withoutValues cuts everything that may be content of the object.
+// withoutValues removes everything that may be content of the object.
 func withoutValues(text string) string {
 	text = gotValue.ReplaceAllString(text, "")
 	text = invalidValue.ReplaceAllString(text, "")

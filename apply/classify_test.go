@@ -119,7 +119,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// An aggregate must not hide what its parts are [H-15].
+// An aggregate must not hide its parts [H-15].
 func TestErrorsAggregate(t *testing.T) {
 	t.Run("codes inside are found [H-15]", func(t *testing.T) {
 		many := Errors{}
@@ -144,7 +144,8 @@ func TestErrorsAggregate(t *testing.T) {
 	})
 }
 
-// TestDenialOfUnknownSecret: what a webhook says about a Secret that is no longer desired may hold what nobody here knows.
+// TestDenialOfUnknownSecret covers a Secret that is no longer desired. The answer of a webhook may contain values of
+// it that the engine does not know.
 func TestDenialOfUnknownSecret(t *testing.T) {
 	denied := answer(403, `admission webhook "w" denied the request: the password old-secret is in use`, nil)
 	policy := answer(422, `secrets "s" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: old-secret`, nil)

@@ -10,36 +10,38 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Class says what helps against an error.
+// Class classifies an error by what resolves it.
 type Class string
 
 const (
-	// Retry means that the same call may succeed later. Conflicts, missing rights, an unreachable API server.
+	// Retry means that the same call may succeed later. Examples are conflicts, missing rights and an unreachable API
+	// server.
 	Retry Class = "retry"
-	// Wait means that something unfinished is in the way and gets done without us. It becomes Report.Waiting, never an error.
+	// Wait means that something unfinished is in the way and finishes by itself. It becomes Report.Waiting, never an
+	// error.
 	Wait Class = "wait"
 	// Permanent means that the configuration must change.
 	Permanent Class = "permanent"
 )
 
-// Error is why one object could not be brought to the cluster, in one line without secret values. Find it with
-// errors.As.
+// Error is the reason why one object could not be written to the cluster, in one line without secret values. Use
+// errors.As to find it.
 type Error struct {
-	// Ref is the object. Its zero value: the error is about all of them.
+	// Ref names the object. It is the zero value if the error concerns all objects.
 	Ref Ref
-	// Path is the field, as in ".spec.replicas"; empty when it is not known.
+	// Path is the field, as in ".spec.replicas". It is empty if the field is not known.
 	Path string
-	// Reason is for people.
+	// Reason explains the error to people.
 	Reason string
-	// Class says what helps.
+	// Class says what resolves the error.
 	Class Class
-	// Immutable reports that a field was changed that cannot be: the strategy Recreate makes the object anew.
+	// Immutable reports that an immutable field was changed. The strategy Recreate replaces the object.
 	Immutable bool
-	// Status is the API server's reason, for instance metav1.StatusReasonUnauthorized; empty when it gave none.
+	// Status is the API server's reason, for instance metav1.StatusReasonUnauthorized. It is empty if there is none.
 	Status metav1.StatusReason
 
-	told  bool  // the reason is the API server's
-	cause error // never the API server's answer: that may contain content of the object
+	told  bool  // whether the reason comes from the API server
+	cause error // never the API server's answer, which may contain content of the object
 }
 
 func (e *Error) Error() string {
@@ -50,16 +52,16 @@ func (e *Error) Error() string {
 	if e.Path != "" {
 		parts = append(parts, e.Path)
 	}
-	return oneLine(strings.Join(append(parts, e.Reason), ": ")) // names in a manifest may be anything
+	return oneLine(strings.Join(append(parts, e.Reason), ": ")) // names in a manifest may contain anything
 }
 
-// Unwrap returns what is below an error that does not come from the API server, above all an ended context.
+// Unwrap returns the cause of an error that does not come from the API server, above all that of an ended context.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Errors are the errors of several objects, in a fixed order.
+// Errors is a list of errors of several objects, in a fixed order.
 type Errors []*Error
 
-// shownErrors is how many errors a text names.
+// shownErrors is the number of errors that a text names.
 const shownErrors = 5
 
 func (e Errors) Error() string {
@@ -73,7 +75,7 @@ func (e Errors) Error() string {
 	return oneLine(strings.Join(texts, "; "))
 }
 
-// Unwrap makes errors.As and errors.Is find each of them.
+// Unwrap lets errors.As and errors.Is find each error of the list.
 func (e Errors) Unwrap() []error {
 	out := make([]error, len(e))
 	for i, one := range e {
@@ -82,7 +84,7 @@ func (e Errors) Unwrap() []error {
 	return out
 }
 
-// err is nil when there are none: a nil Errors in an error would not be.
+// err returns nil if there are no errors, because a nil Errors in an error interface is not nil.
 func (e Errors) err() error {
 	if len(e) == 0 {
 		return nil
@@ -90,8 +92,8 @@ func (e Errors) err() error {
 	return e
 }
 
-// ClassOf tells what helps against an error of this package: Permanent if that is true of one object, else
-// Retry. Errors of others are Retry.
+// ClassOf returns the class of an error of this package. It is Permanent if one of the objects' errors is Permanent,
+// and Retry otherwise. Errors of other packages are Retry.
 func ClassOf(err error) Class {
 	all, _ := errors.AsType[Errors](err)
 	if one, ok := errors.AsType[*Error](err); ok {
@@ -105,12 +107,12 @@ func ClassOf(err error) Class {
 	return Retry
 }
 
-// invalid is a Permanent error that was found without asking the API server.
+// invalid returns a Permanent error that was found without a call of the API server.
 func invalid(ref Ref, path, format string, args ...any) *Error {
 	return &Error{Ref: ref, Path: path, Reason: fmt.Sprintf(format, args...), Class: Permanent}
 }
 
-// waiting is what stops an object until something else is done. after: when to look again.
+// waiting returns an error of class Wait for an object that needs something else to be finished first.
 func waiting(ref Ref, format string, args ...any) *Error {
 	return &Error{Ref: ref, Reason: fmt.Sprintf(format, args...), Class: Wait}
 }

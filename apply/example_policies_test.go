@@ -10,7 +10,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// A policy says what may be done with an object, a strategy how it is written.
+// A policy decides what may be done with an object, and a strategy decides how it is written.
 func ExampleDesired() {
 	namespace := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"},

@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// One step of a deployer. It is called again after report.After(), or when a watch says that something changed.
+// This is one step of a deployer. It is called again after report.After(), or when a watch reports a change.
 func ExampleEngine_Apply() {
 	step := func(ctx context.Context, c client.Client, owner ownership.Owner, desired []apply.Desired, inventory apply.Inventory) (apply.Inventory, error) {
 		engine := apply.New(c, c.RESTMapper(), apply.Options{})
@@ -24,12 +24,13 @@ func ExampleEngine_Apply() {
 		case !report.Done():
 			fmt.Println("waiting for", report.Reason(), report.After())
 		}
-		return inventory, err // to be stored in any case
+		return inventory, err // to be stored even after an error
 	}
 	_ = step
 }
 
-// One run of a deployer that goes its own way: first the database, then what needs it, then away with what is left.
+// This is one run of a deployer with its own order. It applies the database, then what needs it, and deletes the
+// rest.
 func ExampleSession() {
 	run := func(ctx context.Context, engine *apply.Engine, owner ownership.Owner, inventory apply.Inventory, database, web apply.Desired) (apply.Inventory, error) {
 		s := engine.Session(owner, inventory)
@@ -44,7 +45,7 @@ func ExampleSession() {
 				return s.Inventory(), err
 			}
 		}
-		return s.Inventory(), nil // to be stored in any case
+		return s.Inventory(), nil // to be stored even after an error
 	}
 	_ = run
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// FuzzPrepare hands in manifests of any shape: each is either refused, with errors of one line that say what is
-// permanent, or becomes objects that belong to the item.
+// FuzzPrepare prepares manifests of any shape. Each is either refused, with permanent errors of one line, or becomes
+// objects that belong to the item.
 func FuzzPrepare(f *testing.F) {
 	for _, seed := range []string{
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"b"}}`,
@@ -50,7 +50,7 @@ func FuzzPrepare(f *testing.F) {
 		for _, o := range first {
 			labels, isMap, _ := unstructured.NestedFieldNoCopy(o.Object.Object, "metadata", "labels")
 			values, _ := labels.(map[string]any)
-			if isMap && values != nil && values[ownership.LabelItem] != "item" { // what is no map is refused by the API server
+			if isMap && values != nil && values[ownership.LabelItem] != "item" { // the API server refuses other types
 				t.Errorf("%s does not belong to the item: %v", o.ref, labels)
 			}
 			if o.hash == "" || o.ref.Name == "" || o.ref.Namespace == "" || seen[o.ref] {
@@ -61,10 +61,10 @@ func FuzzPrepare(f *testing.F) {
 	})
 }
 
-// prepareCanary is what no error may show.
+// prepareCanary is a value that no error may show.
 const prepareCanary = "CANARY-4711"
 
-// secretsToo knows ConfigMaps and Secrets.
+// secretsToo returns a mapper for ConfigMaps and Secrets.
 func secretsToo() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range []string{"ConfigMap", "Secret"} {
@@ -73,7 +73,7 @@ func secretsToo() meta.RESTMapper {
 	return mapper
 }
 
-// prepared prepares one manifest, and its data as patches.
+// prepared prepares one manifest, with its data as patches.
 func prepared(t *testing.T, engine *Engine, owner ownership.Owner, data []byte) ([]*object, error) {
 	t.Helper()
 	bodies := make([]map[string]any, 3)
@@ -89,7 +89,7 @@ func prepared(t *testing.T, engine *Engine, owner ownership.Owner, data []byte) 
 	return objects, err
 }
 
-// conceal replaces all texts in the data of an object, and of the items of a list.
+// conceal replaces all strings in the data of an object, and of the items of a list.
 func conceal(value any, inData bool) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -113,7 +113,7 @@ func conceal(value any, inData bool) {
 	}
 }
 
-// checkFaults wants short single lines without secrets, and all of them permanent.
+// checkFaults requires errors that are short single lines without secrets, and all permanent.
 func checkFaults(t *testing.T, err error) {
 	t.Helper()
 	all, isErrors := errors.AsType[Errors](err)

@@ -12,11 +12,11 @@ import (
 type GroupType string
 
 const (
-	// GroupNamespaced is everything that lies in a namespace.
+	// GroupNamespaced contains all namespaced objects.
 	GroupNamespaced GroupType = "namespaced-resources"
-	// GroupCluster is everything that does not, but for CustomResourceDefinitions.
+	// GroupCluster contains all cluster-scoped objects except CustomResourceDefinitions.
 	GroupCluster GroupType = "cluster-scoped-resources"
-	// GroupDefinitions are the CustomResourceDefinitions.
+	// GroupDefinitions contains the CustomResourceDefinitions.
 	GroupDefinitions GroupType = "crds"
 	// GroupEmpty has no members.
 	GroupEmpty GroupType = "empty"
@@ -25,36 +25,36 @@ const (
 	groupNamespaces  GroupType = "namespaces"
 )
 
-// Group is a step of a deletion: it must be over before the next one begins. An object belongs to the first group
-// that takes it. Either Type or Resources is set.
+// Group is a step of a deletion, which must be finished before the next one begins. An object belongs to the first
+// group that takes it. Either Type or Resources is set.
 type Group struct {
-	// Type makes it a predefined group.
+	// Type selects a predefined group.
 	Type GroupType
-	// Resources make it a custom group.
+	// Resources define a custom group.
 	Resources []ResourceType
-	// ForceDelete also removes finalizers from objects that were told to go.
+	// ForceDelete also removes finalizers from objects that are being deleted.
 	ForceDelete bool
-	// DeleteAll deletes all objects of Resources in the cluster, whomever they belong to, also when the inventory
-	// is empty. With Apply it runs only when something is pruned.
+	// DeleteAll deletes all objects of Resources in the cluster, whatever they belong to, even if the inventory is
+	// empty. With Apply it takes effect only when something is pruned.
 	DeleteAll bool
-	// Cluster is where DeleteAll works; nil: the cluster of the engine.
+	// Cluster is the cluster in which DeleteAll works. The default is the cluster of the engine.
 	Cluster *Engine
 }
 
-// ResourceType names objects of a custom group.
+// ResourceType selects objects of a custom group.
 type ResourceType struct {
 	APIVersion, Kind string
-	// Names and Namespaces narrow it down; empty: all.
+	// Names and Namespaces restrict the selection. An empty list selects all.
 	Names, Namespaces []string
 }
 
-// DefaultGroups is the order of apply turned round: namespaced, cluster-scoped, namespaces,
+// DefaultGroups returns the reverse order of Apply: namespaced objects, cluster-scoped objects, namespaces,
 // CustomResourceDefinitions.
 func DefaultGroups() []Group {
 	return []Group{{Type: GroupNamespaced}, {Type: groupClusterOnly}, {Type: groupNamespaces}, {Type: GroupDefinitions}}
 }
 
-// takes tells whether an object belongs to the group. What has no namespace counts as cluster-scoped.
+// takes reports whether an object belongs to the group. An object without a namespace counts as cluster-scoped.
 func (g Group) takes(ref Ref) bool {
 	isNamespace := ref.GVK().GroupKind() == schema.GroupKind{Kind: "Namespace"}
 	definition := isDefinition(ref.GVK().GroupKind())
@@ -79,5 +79,5 @@ func (t ResourceType) takes(ref Ref) bool {
 	return t.APIVersion == ref.APIVersion && t.Kind == ref.Kind && isIn(t.Names, ref.Name) && isIn(t.Namespaces, ref.Namespace)
 }
 
-// isIn: an empty list has everything.
+// isIn reports whether the list contains the text. An empty list contains every text.
 func isIn(list []string, text string) bool { return len(list) == 0 || slices.Contains(list, text) }

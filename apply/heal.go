@@ -8,22 +8,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Drift is an object that was changed by others since the item wrote it, and that is about to be put right.
+// Drift describes an object that others changed since the item wrote it, and that the engine is about to correct.
 type Drift struct {
 	Ref      Ref
 	Resource schema.GroupVersionResource
 	UID      types.UID
-	// Live is the object as it was read, and Fields are the paths that differ from the manifest. Both are empty if a watch
-	// has shown the change.
+	// Live is the object as it was read, and Fields are the paths that differ from the manifest. Both are empty if
+	// the change was seen by a watch.
 	Live   *unstructured.Unstructured
 	Fields []string
 }
 
-// maxDriftFields bounds how many fields a Drift names.
+// maxDriftFields limits how many fields a Drift names.
 const maxDriftFields = 8
 
-// postpones reports whether an object that others changed is left as it is for now. live and after are what was read and
-// what it would become, or nil.
+// postpones reports whether an object that others changed is left as it is for now. live is the object that was read
+// and after is what it would become. Both may be nil.
 func (r *run) postpones(o *object, s *slot, live, after *unstructured.Unstructured) bool {
 	if r.options.MayHeal == nil || r.options.Force || r.dry || s.UID == "" || s.Hash != o.hash {
 		return false

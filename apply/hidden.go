@@ -11,13 +11,15 @@ import (
 )
 
 const (
-	// longestText bounds the text of one error.
+	// longestText limits the text of one error.
 	longestText = 1024
-	// shortestSecret: shorter values would blank out ordinary words. Errors of Secrets show no values at all.
+	// shortestSecret is the length of the shortest value that is hidden. Hiding shorter values would remove ordinary
+	// words. Errors of Secrets show no values at all.
 	shortestSecret = 4
 )
 
-// hideSecret hides all texts in the data of a Secret. In valid base64, what is encoded is the value; it is found encoded too.
+// hideSecret hides all strings in the data of a Secret. For valid base64 the value is the decoded text, which is also
+// found in encoded form.
 func hideSecret(hide *redact.Redactor, data any) {
 	switch v := data.(type) {
 	case string:
@@ -36,10 +38,10 @@ func hideSecret(hide *redact.Redactor, data any) {
 	}
 }
 
-// clean makes one short line without hidden values.
+// clean returns one short line without hidden values.
 func clean(hide *redact.Redactor, text string) string { return oneLine(hide.Redact(text)) }
 
-// oneLine makes one short line.
+// oneLine returns one short line.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) <= longestText {

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// maxImmutableFields is how many fields an error names.
+// maxImmutableFields limits how many fields an error names.
 const maxImmutableFields = 3
 
-// quotedField is a field that the API server names as one that may be changed.
+// quotedField matches a field that the API server names as mutable.
 var quotedField = regexp.MustCompile(`'([A-Za-z]+)'`)
 
-// immutableField makes the error of a field that was changed and cannot be. The API server often names only the part of the object
-// in which it lies, so the object is read to find it.
+// immutableField returns the error for a change of an immutable field. The API server often names only the part of
+// the object that contains the field, so the object is read to find it.
 func (r *run) immutableField(ctx context.Context, o *object, refused error) *Error {
 	out := classify(o.ref, refused, r.hide)
 	out.Immutable = true
@@ -44,8 +44,8 @@ func (r *run) immutableField(ctx context.Context, o *object, refused error) *Err
 	return out
 }
 
-// changedFields returns the paths of the fields that differ from those of a live object, below a path of names, without the
-// fields directly below it that are mutable.
+// changedFields returns the paths of the fields that differ from those of a live object. below is the path of both,
+// and mutable names the fields directly below it that are left out.
 func changedFields(wanted, live map[string]any, below string, mutable map[string]bool) []string {
 	var from, to any = wanted, live
 	for name := range strings.SplitSeq(strings.Trim(below, "."), ".") {
@@ -65,7 +65,7 @@ func changedFields(wanted, live map[string]any, below string, mutable map[string
 	return changed(nil, below, fields, to)
 }
 
-// changed collects the paths of values that are not as wanted. What is not wanted does not count.
+// changed collects the paths of values that differ from the wanted ones. Values that are not wanted do not count.
 func changed(found []string, path string, wanted, live any) []string {
 	switch w := wanted.(type) {
 	case map[string]any:

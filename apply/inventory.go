@@ -15,12 +15,12 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// Inventory lists the objects that may exist because of one item. The caller stores it between two calls, in
-// compact JSON, and hands it in again. It is a superset: an object is in it before it is written, and leaves
-// only when it is known to be gone, or is to be kept. Inventories are values: the engine returns new ones.
+// Inventory lists the objects that may exist because of one item. The caller stores it between two calls, as compact
+// JSON, and passes it to the next one. It is a superset: an object is added before it is written, and is removed only
+// when it is known to be gone or is to be kept. Inventories are values, so the engine returns new ones.
 type Inventory struct {
 	Entries []Entry `json:"entries,omitempty"`
-	// Cluster is where the objects are. It is nil if that is not known. The engine does not use it.
+	// Cluster identifies the cluster of the objects. It is nil if that is not known. The engine does not use it.
 	Cluster *Cluster `json:"cluster,omitempty"`
 	// Former are the inventories of clusters that the item has left, until their objects are deleted there. The engine
 	// does not use them.
@@ -29,9 +29,9 @@ type Inventory struct {
 
 // Cluster names the cluster of an Inventory.
 type Cluster struct {
-	// UID is that of the cluster's namespace kube-system.
+	// UID is the UID of the cluster's namespace kube-system.
 	UID types.UID `json:"uid"`
-	// Target is the name of the Target that led there.
+	// Target is the name of the Target through which the cluster was reached.
 	Target string `json:"target,omitempty"`
 }
 
@@ -41,58 +41,59 @@ type Entry struct {
 	Kind       string `json:"k"`
 	Namespace  string `json:"ns,omitempty"`
 	Name       string `json:"n"`
-	// UID is empty until the object is known to be ours: it may not exist, or belong to somebody else.
+	// UID is empty until the object is known to belong to the item. It may not exist, or belong to another owner.
 	UID types.UID `json:"u,omitempty"`
-	// Key is what the object's ownership key was after our last write. Empty: cannot be told from afar.
+	// Key is the object's ownership key after the item's last write. If it is empty, a watch cannot show changes.
 	Key ownership.Key `json:"o,omitempty"`
-	// Hash is of the manifest that was written last. Empty: never written by us.
+	// Hash is the hash of the last written manifest. It is empty if the item never wrote the object.
 	Hash string `json:"h,omitempty"`
-	// Norm is a hash of what the API server made of the manifest's fields in our last write, for strategies that read
-	// first. Empty: they were stored as written.
+	// Norm is a hash of how the API server stored the manifest's fields in the item's last write, for strategies that
+	// read first. It is empty if they were stored as written.
 	Norm string `json:"m,omitempty"`
-	// Policy decides what happens when the object is no longer wanted; empty is Manage.
+	// Policy decides what happens when the object is no longer wanted. The default is Manage.
 	Policy Policy `json:"p,omitempty"`
-	// Adopted: it existed before us, and is released instead of deleted.
+	// Adopted means that the object existed before the item wanted it, and is released instead of deleted.
 	Adopted bool `json:"a,omitempty"`
-	// PatchDue: PatchAfterDeployment was not sent since the last write.
+	// PatchDue means that PatchAfterDeployment was not sent since the last write.
 	PatchDue bool `json:"w,omitempty"`
-	// Pending: written, but not usable yet (a CustomResourceDefinition that is not established).
+	// Pending means that the object was written but is not usable yet, such as a CustomResourceDefinition that is not
+	// established.
 	Pending bool `json:"i,omitempty"`
-	// Deleting: the API server accepted the deletion; whether the object is gone is not known yet.
+	// Deleting means that the API server accepted the deletion, but the object is not yet known to be gone.
 	Deleting bool `json:"d,omitempty"`
-	// OnDelete: the strategy is OnDelete, so only that the object went away is a reason to write it.
+	// OnDelete means that the strategy is OnDelete, so the object is written only when it is gone.
 	OnDelete bool `json:"l,omitempty"`
-	// Shared: another item owns the object as well, and the object's label names that one.
+	// Shared means that another item owns the object as well, and that the object's label names that item.
 	Shared bool `json:"s,omitempty"`
 	Part
-	// AnnotateBeforeDelete and PatchBeforeDelete are as in Desired.
+	// AnnotateBeforeDelete and PatchBeforeDelete are the same as in Desired.
 	AnnotateBeforeDelete map[string]string `json:"annotateBeforeDelete,omitempty"`
 	PatchBeforeDelete    map[string]any    `json:"patchBeforeDelete,omitempty"`
 }
 
-// Part is the part of the caller's code that an object belongs to, and what that part needs; see Desired.
+// Part is the part of the caller's code that an object belongs to, with what that part needs. See Desired.
 type Part struct {
 	Component string   `json:"c,omitempty"`
 	Requires  []string `json:"q,omitempty"`
 }
 
-// Ref names the entry's object.
+// Ref returns the name of the entry's object.
 func (e Entry) Ref() Ref {
 	return Ref{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name}
 }
 
-// Fields that a write fills in, in bytes of JSON.
+// These are the sizes of the fields that a write fills in, in bytes of JSON.
 const (
 	sizeOfUID  = len(`,"u":"00000000-0000-0000-0000-000000000000"`)
 	sizeOfKey  = len(`,"o":"0123456789abcdefghijkl"`)
 	sizeOfHash = len(`,"h":"0123456789abcdef"`)
 )
 
-// size is how long the JSON will be when all objects were written.
+// size returns the length that the JSON will have when all objects have been written.
 func (inv Inventory) size() int {
 	data, err := json.Marshal(inv)
 	if err != nil {
-		return math.MaxInt // a patch that is no JSON; check refuses it before
+		return math.MaxInt // a patch that is not JSON, which check refuses earlier
 	}
 	out := len(data)
 	for _, e := range inv.Entries {
@@ -109,10 +110,10 @@ func (inv Inventory) size() int {
 	return out
 }
 
-// policy is never empty.
+// policy returns the policy of the entry, which is never empty.
 func (e Entry) policy() Policy { return cmp.Or(e.Policy, Manage) }
 
-// forget keeps what the entry is about, and drops what was known about the object in the cluster.
+// forget drops what was known about the object in the cluster, but keeps its name and the manifest's settings.
 func (e *Entry) forget() {
 	e.UID, e.Key, e.Hash, e.Norm = "", "", "", ""
 	e.Adopted, e.PatchDue, e.Pending, e.Deleting, e.Shared = false, false, false, false, false
@@ -123,13 +124,13 @@ type slot struct {
 	Entry
 
 	gone     bool
-	fresh    bool // this call claimed it: the item has never written the object
-	claimed  bool // some manifest of this call wants it
-	anyones  bool // to be deleted whoever owns it; never of an inventory
+	fresh    bool // claimed by this call; the item has never written the object
+	claimed  bool // wanted by a manifest of this call
+	anyones  bool // to be deleted whatever its owner; never part of an inventory
 	resource schema.GroupVersionResource
-	version  string // resourceVersion of the answer to our last write
+	version  string // resourceVersion of the answer to the last write
 
-	// What the last apply came to.
+	// These fields hold the result of the last apply.
 	live    *unstructured.Unstructured // the API server's answer
 	changed bool
 }
@@ -145,7 +146,7 @@ func newBook(inv Inventory) book {
 	return out
 }
 
-// at is a copy of the slot of an object; gone: the inventory does not have it.
+// at returns a copy of the slot of an object. The copy is gone if the inventory does not contain the object.
 func (b book) at(id Ref) slot {
 	if s := b[id]; s != nil {
 		return *s
@@ -153,7 +154,7 @@ func (b book) at(id Ref) slot {
 	return slot{gone: true}
 }
 
-// inventory returns the entries that are left, in a fixed order.
+// inventory returns the remaining entries, in a fixed order.
 func (b book) inventory() Inventory {
 	out := Inventory{}
 	for _, s := range b {

@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kind is what must be known about a kind before an object of it is written.
+// kind is what the engine must know about a kind before it writes an object of it.
 type kind struct {
 	resource   schema.GroupVersionResource
 	namespaced bool
-	// fromItem: a manifest of the same item defines it, so the cluster need not know it yet.
+	// fromItem means that a manifest of the same item defines the kind, so the cluster need not know it yet.
 	fromItem bool
 }
 
-// kindOf asks the manifests first, then the cluster: a cluster that was asked too early may not know the kind,
-// and is not asked again for a while.
+// kindOf looks in the manifests first, and then in the cluster. A cluster that is asked too early may not know the
+// kind, and is not asked again for a while.
 func (e *Engine) kindOf(ref Ref, defined definitions) (kind, error) {
 	gvk := ref.GVK()
 	if found, ok := defined[gvk]; ok {
@@ -30,7 +30,7 @@ func (e *Engine) kindOf(ref Ref, defined definitions) (kind, error) {
 	return kind{resource: mapping.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}, nil
 }
 
-// definitions are the kinds that CustomResourceDefinitions among the manifests define.
+// definitions are the kinds that CustomResourceDefinitions of the manifests define.
 type definitions map[schema.GroupVersionKind]kind
 
 const definitionKind = "CustomResourceDefinition"
@@ -39,7 +39,7 @@ func isDefinition(gk schema.GroupKind) bool {
 	return gk.Kind == definitionKind && gk.Group == "apiextensions.k8s.io"
 }
 
-// learn adds what manifests define.
+// learn adds the kinds that manifests define.
 func (d definitions) learn(desired []Desired) {
 	for _, one := range desired {
 		if isDefinition(one.Object.GroupVersionKind().GroupKind()) && one.Policy != Ignore && one.Policy != Retain {
@@ -48,7 +48,7 @@ func (d definitions) learn(desired []Desired) {
 	}
 }
 
-// add takes all served versions; what is wrong with the definition the API server says better.
+// add adds all served versions. It ignores faults of the definition, which the API server describes better.
 func (d definitions) add(definition map[string]any) {
 	text := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(definition, fields...)

@@ -11,17 +11,18 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// A UID in an inventory does not show whose an object is: the inventory is stored in a status, which others may be able
-// to write. So an object is deleted only if it also carries a mark of the item.
+// A UID in an inventory does not prove that an object belongs to the item. The inventory is stored in a status, which
+// others may be able to write. An object is therefore deleted only if it also carries a mark of the item.
 
-// isOwn reports whether a live object is the item's: it has our label, or it is the entry's object and has another mark.
+// isOwn reports whether a live object belongs to the item. It has the item's label, or it is the entry's object and
+// has another mark of the item.
 func (r *run) isOwn(live metav1.Object, s *slot) bool {
 	return r.isOurs(live) || live.GetUID() == s.UID && r.isMarked(live, s)
 }
 
-// isMarked reports whether the entry's object has a mark of the item, and none of another one unless items share its
-// kind. The item's field manager is a mark because its name holds the item's UID: it stays when somebody takes the label
-// away. The label of Landscaper's own deployer holds only the item's name.
+// isMarked reports whether the entry's object has a mark of the item, and no mark of another item unless items share
+// its kind. The item's field manager is a mark because its name contains the item's UID, and it stays when the label
+// is removed. The label of Landscaper's own deployer contains only the item's name.
 func (r *run) isMarked(live metav1.Object, s *slot) bool {
 	owners := ownership.OwnersOf(live)
 	if len(owners) > 0 && !r.isShared(s.Ref()) {
@@ -51,7 +52,7 @@ func (r *run) showsAsOurs(s *slot) bool {
 	return known && seen.UID == s.UID && seen.Item == r.owner.UID
 }
 
-// owns reports whether the entry's object is the item's, in at most one call.
+// owns reports whether the entry's object belongs to the item. It makes at most one call.
 func (r *run) owns(ctx context.Context, s *slot) (bool, error) {
 	if r.showsAsOurs(s) {
 		return true, nil
@@ -63,7 +64,7 @@ func (r *run) owns(ctx context.Context, s *slot) (bool, error) {
 	return live.GetUID() == s.UID && r.isMarked(live, s), nil
 }
 
-// letGo forgets an object that the inventory names and that has no mark of the item.
+// letGo forgets an object of the inventory that has no mark of the item.
 func (r *run) letGo(s *slot) {
 	s.gone = true
 	r.event(s.Ref(), ReasonLeftAlone, "has no mark of this item; it is not deleted, and is forgotten")

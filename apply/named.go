@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// readsFirst reports whether the object is written by a strategy that reads it first; see replace.
+// readsFirst reports whether the strategy of the object reads it before it writes. See replace.
 func (o *object) readsFirst() bool {
 	switch o.Strategy {
 	case Update, Patch, Merge, MergeOverwrite:
@@ -22,8 +22,9 @@ func (o *object) readsFirst() bool {
 	return false
 }
 
-// becomes is what a live object is to become. The strategy's full meaning holds once for each change of the manifest. After
-// that the fields that the manifest names decide: what others add to a written object stays.
+// becomes returns what a live object is to become. The strategy applies in full only once for each change of the
+// manifest. After that, only the fields that the manifest names are compared, and what others add to a written object
+// stays.
 func (o *object) becomes(s *slot, live *unstructured.Unstructured) *unstructured.Unstructured {
 	if s.UID != live.GetUID() || s.Hash != o.hash {
 		return outcome(o, live)
@@ -34,7 +35,7 @@ func (o *object) becomes(s *slot, live *unstructured.Unstructured) *unstructured
 	return o.laidOver(live)
 }
 
-// laidOver is the live object with the fields that the manifest names.
+// laidOver returns the live object with the fields that the manifest names.
 func (o *object) laidOver(live *unstructured.Unstructured) *unstructured.Unstructured {
 	want := o.Object
 	switch o.Strategy {
@@ -48,8 +49,9 @@ func (o *object) laidOver(live *unstructured.Unstructured) *unstructured.Unstruc
 	return &unstructured.Unstructured{Object: out}
 }
 
-// normOf is the norm of what the API server stored, if that differs from the manifest: a quantity that was rewritten, a zero
-// that was dropped, what a webhook insists on. Empty: it is as the manifest says.
+// normOf returns the norm of the stored object if it differs from the manifest, for example because the API server
+// rewrote a quantity, dropped a zero, or called a webhook that changes a field. It returns "" if the object matches
+// the manifest.
 func (o *object) normOf(stored *unstructured.Unstructured) string {
 	if !o.readsFirst() || equality.Semantic.DeepEqual(o.laidOver(stored).Object, stored.Object) {
 		return ""
@@ -57,17 +59,17 @@ func (o *object) normOf(stored *unstructured.Unstructured) string {
 	return o.norm(stored)
 }
 
-// norm is a hash of what a live object has in the fields that the manifest names.
+// norm returns a hash of a live object's values in the fields that the manifest names.
 func (o *object) norm(live *unstructured.Unstructured) string {
 	data, err := json.Marshal(cut(live.Object, o.Object.Object))
 	if err != nil {
-		return "" // cannot be: the object came as JSON
+		return "" // cannot happen because the object was decoded from JSON
 	}
 	sum := sha256.Sum256(data)
 	return base64.RawURLEncoding.EncodeToString(sum[:12])
 }
 
-// lay returns live with the fields that want names; those that are equal stay as they are. null names nothing.
+// lay returns live with the fields that want names. Values that are equal stay as they are, and null names no field.
 func lay(live, want any) any {
 	switch want := want.(type) {
 	case nil:
@@ -112,7 +114,7 @@ func layFields(have, want map[string]any) any {
 	return out
 }
 
-// cut leaves of live what want names.
+// cut returns the part of live that want names.
 func cut(live, want any) any {
 	switch want := want.(type) {
 	case map[string]any:
@@ -142,8 +144,8 @@ func cut(live, want any) any {
 	return live
 }
 
-// align finds for each wanted item the one of the live list that it is compared with: the one of the same name if all have
-// names of their own, else the one in the same place. false: the lists have different items.
+// align finds for each wanted item the item of the live list that it is compared with. Items are matched by name if
+// all of them have unique names, and by position otherwise. It returns false if the lists have different items.
 func align(have, want []any) (places []int, aligned bool) {
 	if len(have) != len(want) {
 		return nil, false
@@ -167,7 +169,7 @@ func align(have, want []any) (places []int, aligned bool) {
 	return places, true
 }
 
-// names finds the items of a list by name; false: not all have one of their own.
+// names returns the positions of the items of a list by name, and false if not all of them have a unique name.
 func names(list []any) (map[string]int, bool) {
 	out := make(map[string]int, len(list))
 	for i, item := range list {
@@ -179,7 +181,7 @@ func names(list []any) (map[string]int, bool) {
 	return out, len(out) == len(list)
 }
 
-// isSame compares values that are no maps or lists: 1 and 1.0 are the same.
+// isSame compares values that are not maps or lists. It treats 1 and 1.0 as equal.
 func isSame(a, b any) bool {
 	x, isNumber := number(a)
 	y, isToo := number(b)

@@ -60,7 +60,7 @@ func TestLay(t *testing.T) {
 	}
 }
 
-// server is an API server with one object, which does something to all that it stores.
+// server is an API server with one object, and may change whatever it stores.
 type server struct {
 	client.Client
 	t      *testing.T
@@ -104,7 +104,7 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// edit changes the data behind everybody's back.
+// edit changes the data as another writer would.
 func (s *server) edit(key, value string) {
 	s.t.Helper()
 	obj := manifest("ConfigMap", "a", nil).Object
@@ -133,7 +133,7 @@ func (s *server) wants(data map[string]any) {
 	}
 }
 
-// applied applies a ConfigMap and checks what that cost.
+// applied applies a ConfigMap and checks the number of calls.
 func (s *server) applied(o Options, inv Inventory, data map[string]any, reads, writes int) Inventory {
 	s.t.Helper()
 	s.reads, s.writes = 0, 0

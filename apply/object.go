@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// applyObject brings one object to the cluster, in as few calls as possible. s is what the inventory knows of it.
+// applyObject writes one object to the cluster, in as few calls as possible. s is its slot of the inventory.
 func (r *run) applyObject(ctx context.Context, o *object, s *slot) error {
 	s.resource = o.kind.resource
 	if done, err := r.fromAfar(o, s); done || err != nil {
@@ -39,13 +39,13 @@ func (r *run) applyObject(ctx context.Context, o *object, s *slot) error {
 	return err
 }
 
-// write goes the way of the object's strategy.
+// write writes the object by its strategy.
 func (r *run) write(ctx context.Context, o *object, s *slot) error {
 	switch {
 	case s.Shared && r.mayShare(o):
 		return r.writeShared(ctx, o, s)
 	case s.Shared:
-		s.forget() // the label is not this item's
+		s.forget() // the label names another item
 	}
 	switch o.Strategy {
 	case Apply:
@@ -59,7 +59,7 @@ func (r *run) write(ctx context.Context, o *object, s *slot) error {
 	return r.replace(ctx, o, s)
 }
 
-// fromAfar tells whether a watch knows enough. true: nothing is to be done.
+// fromAfar reports whether a watch shows that nothing needs to be done.
 func (r *run) fromAfar(o *object, s *slot) (bool, error) {
 	if r.options.Seen == nil || s.UID == "" || s.Deleting {
 		return false, nil
@@ -81,10 +81,10 @@ func (r *run) fromAfar(o *object, s *slot) (bool, error) {
 	return true, nil
 }
 
-// isGoing is what is waited for when an object must go before it can come.
+// isGoing is the reason for waiting if an object must be deleted before it can be created.
 const isGoing = "is being deleted, and is created again when it is gone"
 
-// isAsWanted tells that the object, which exists and has this key, needs no write.
+// isAsWanted reports whether the object, which exists and has this key, needs no write.
 func (s *slot) isAsWanted(o *object, key ownership.Key) bool {
 	switch {
 	case o.Policy == Immutable:
@@ -95,7 +95,7 @@ func (s *slot) isAsWanted(o *object, key ownership.Key) bool {
 	return o.isTracked() && s.Hash == o.hash && s.Key != "" && s.Key == key
 }
 
-// lookAgain reads an object that was written, but could not be used yet, or that no watch shows.
+// lookAgain reads an object that was written but was not usable then, or that no watch shows.
 func (r *run) lookAgain(ctx context.Context, o *object, s *slot) error {
 	live, err := r.read(ctx, o.ref)
 	switch {
@@ -111,7 +111,7 @@ func (r *run) lookAgain(ctx context.Context, o *object, s *slot) error {
 	return r.usable(o, s, live)
 }
 
-// createOnce is the policy Immutable.
+// createOnce implements the policy Immutable.
 func (r *run) createOnce(ctx context.Context, o *object, s *slot) error {
 	live, err := r.read(ctx, o.ref)
 	switch {
@@ -130,7 +130,7 @@ func (r *run) createOnce(ctx context.Context, o *object, s *slot) error {
 	return nil
 }
 
-// unlessForeign is the policy Fallback for an object that is not known to be ours.
+// unlessForeign implements the policy Fallback for an object that is not known to belong to the item.
 func (r *run) unlessForeign(ctx context.Context, o *object, s *slot) error {
 	live, err := r.read(ctx, o.ref)
 	if err != nil {
@@ -144,13 +144,13 @@ func (r *run) unlessForeign(ctx context.Context, o *object, s *slot) error {
 	return nil
 }
 
-// isOurs tells that the object carries the label of this item, in this life or an earlier one.
+// isOurs reports whether the object carries the label of this item, in this life or an earlier one.
 func (r *run) isOurs(live metav1.Object) bool {
 	owner, owned := ownership.OwnerOf(live)
 	return owned && r.owner.SameItem(owner)
 }
 
-// create makes an object that must not exist yet.
+// create creates an object that must not exist yet.
 func (r *run) create(ctx context.Context, o *object, s *slot) error {
 	body := o.Object.DeepCopy()
 	if err := r.client.Create(ctx, body, client.FieldOwner(r.owner.Manager())); err != nil {
@@ -159,7 +159,7 @@ func (r *run) create(ctx context.Context, o *object, s *slot) error {
 	return r.landed(o, s, body)
 }
 
-// landed notes what the API server made of a write.
+// landed records the API server's answer to a write.
 func (r *run) landed(o *object, s *slot, live *unstructured.Unstructured) error {
 	s.live = live
 	if live.GetDeletionTimestamp() != nil {
@@ -177,7 +177,8 @@ func (r *run) landed(o *object, s *slot, live *unstructured.Unstructured) error 
 	return r.usable(o, s, live)
 }
 
-// usable notes that the object is as wanted, and waits for what later stages build upon.
+// usable records that the object is as wanted. It returns a waiting error if later stages need something that is
+// unfinished.
 func (r *run) usable(o *object, s *slot, live *unstructured.Unstructured) error {
 	r.options.Applied.add(o.ref.id(), state{s.UID, o.hash})
 	s.Pending = false
@@ -186,7 +187,7 @@ func (r *run) usable(o *object, s *slot, live *unstructured.Unstructured) error 
 		if s.Pending = !isEstablished(live); s.Pending {
 			return waiting(o.ref, "is not established yet")
 		}
-		meta.MaybeResetRESTMapper(r.mapper) // it may have been asked for the kind before
+		meta.MaybeResetRESTMapper(r.mapper) // it may have been asked for the kind earlier
 	case stageNamespaces:
 		phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
 		if s.Pending = phase == string(corev1.NamespaceTerminating); s.Pending {
@@ -208,7 +209,7 @@ func isEstablished(definition *unstructured.Unstructured) bool {
 	return false
 }
 
-// read returns the object as it is in the cluster; nil: it does not exist.
+// read returns the object as it is in the cluster, or nil if it does not exist.
 func (r *run) read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
 	live := ref.empty()
 	err := r.client.Get(ctx, ref.Key(), live)

@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// createMissing is the strategy OnDelete. It creates with a call that changes nothing that is there.
+// createMissing implements the strategy OnDelete. Its create call does not change an existing object.
 func (r *run) createMissing(ctx context.Context, o *object, s *slot) error {
 	if s.UID == "" || s.Hash == "" {
 		if err := r.create(ctx, o, s); !apierrors.IsAlreadyExists(err) {
@@ -34,7 +34,7 @@ func (r *run) createMissing(ctx context.Context, o *object, s *slot) error {
 	return r.firstContact(ctx, o, s)
 }
 
-// leaveAsIs notes an object that is there, and puts back our marks at most.
+// leaveAsIs records an existing object, and restores only the item's marks.
 func (r *run) leaveAsIs(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) error {
 	if live.GetDeletionTimestamp() != nil {
 		return waiting(o.ref, isGoing)

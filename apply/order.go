@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// stage is when an object is applied. Deletion goes the other way.
+// stage is the position of an object in the order of Apply. Deletion uses the reverse order.
 type stage int
 
 const (
@@ -32,8 +32,8 @@ func stageOf(gk schema.GroupKind, namespaced bool) stage {
 	return stageCluster
 }
 
-// stages sorts objects: CustomResourceDefinitions, namespaces, cluster-scoped, namespaced. Within a stage they stay as
-// they were handed in.
+// stages splits objects into CustomResourceDefinitions, namespaces, cluster-scoped and namespaced objects. Within a
+// stage they keep their order.
 func stages(objects []*object) [][]*object {
 	out := make([][]*object, stageEnd)
 	for _, o := range objects {
@@ -43,7 +43,7 @@ func stages(objects []*object) [][]*object {
 	return out
 }
 
-// forEach calls f for each of the list, in its order, at most limit at a time, until the context ends.
+// forEach calls f for each element of the list, in its order, at most limit at a time, until the context ends.
 func forEach[T any](ctx context.Context, limit int, list []T, f func(T)) {
 	var all sync.WaitGroup
 	free := make(chan struct{}, limit)

@@ -14,26 +14,26 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// Owned is an object as the item left it, for those who watch it.
+// Owned is an object as the item left it, for a watch.
 type Owned struct {
 	Resource schema.GroupVersionResource
 	Name     types.NamespacedName
 	UID      types.UID
-	// Key is empty for the strategy OnDelete: only that the object went away, or was replaced, counts.
+	// Key is empty for the strategy OnDelete, for which only the deletion or replacement of the object counts.
 	Key ownership.Key
-	// ResourceVersion of the answer to the last write, or what Options.Seen knew; empty if neither is known.
+	// ResourceVersion is that of the answer to the last write, or of Options.Seen. It is empty if neither is known.
 	ResourceVersion string
 }
 
-// Owned finds what an inventory says about the objects that can be watched, for a process that has just started.
-// Kinds that the cluster does not know any more are left out. It asks the cluster nothing but its kinds.
+// Owned returns what an inventory contains about the objects that can be watched, for a process that has just
+// started. It leaves out kinds that the cluster no longer knows. It only asks the cluster for its kinds.
 func (e *Engine) Owned(inv Inventory) []Owned {
 	r := e.newRun(ownership.Owner{}, inv, nil)
 	r.locate()
 	return r.owned()
 }
 
-// locate finds the resources of all that can be watched.
+// locate finds the resources of all objects that can be watched.
 func (r *run) locate() {
 	found := map[Ref]schema.GroupVersionResource{}
 	for _, ref := range r.unlocated() {
@@ -62,12 +62,12 @@ func (r *run) unlocated() []Ref {
 	return out
 }
 
-// isOwned tells that a watch can see whether the object is as it was left.
+// isOwned reports whether a watch can see if the object is as it was left.
 func (s *slot) isOwned() bool {
 	return !s.gone && !s.Deleting && (s.Key != "" || s.OnDelete && s.UID != "" && s.Hash != "")
 }
 
-// owned lists what can be watched and whose resource the book knows.
+// owned lists the objects that can be watched and whose resource is known.
 func (r *run) owned() []Owned {
 	var out []Owned
 	for _, s := range r.all() {

@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// TestPatchesKeepTheMarks: no patch of a user takes the marks off an object that show whose it is.
+// TestPatchesKeepTheMarks ensures that no patch of a user removes the owner's marks from an object.
 func TestPatchesKeepTheMarks(t *testing.T) {
 	patches := map[string]struct {
 		metadata any
@@ -48,7 +48,7 @@ func TestPatchesKeepTheMarks(t *testing.T) {
 	}
 }
 
-// TestNullMetadataIsMarked: labels that are null in a manifest do not keep ours away.
+// TestNullMetadataIsMarked covers labels that are null in a manifest.
 func TestNullMetadataIsMarked(t *testing.T) {
 	t.Run("null labels and annotations [F10]", func(t *testing.T) {
 		body := &unstructured.Unstructured{Object: map[string]any{

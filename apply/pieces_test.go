@@ -182,7 +182,7 @@ func TestForEachIsBounded(t *testing.T) {
 	}
 }
 
-// A watch is only told of what is as we left it, and of the strategy onDelete only the end counts.
+// A watch only gets objects that are as the item left them, and for the strategy onDelete only a deletion counts.
 func TestOwned(t *testing.T) {
 	e := func(name string, change func(*Entry)) Entry {
 		out := Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: name, UID: types.UID(name), Key: "key", Hash: "hash"}
@@ -205,7 +205,7 @@ func TestOwned(t *testing.T) {
 	}
 }
 
-// The items of a list are as the list is wanted.
+// The items of a list take over the settings of the list.
 func TestListsHandDown(t *testing.T) {
 	item := func(name string) any { return manifest("ConfigMap", name, nil).Object.Object }
 	list := manifest("List", "l", map[string]any{"items": []any{item("a"), item("b")}})
@@ -221,7 +221,7 @@ func TestListsHandDown(t *testing.T) {
 	}
 }
 
-// Another patchAfterDeployment is a reason to write, or it would never be sent.
+// A different patchAfterDeployment must cause a write, because it would never be sent otherwise.
 func TestHashOfPatch(t *testing.T) {
 	one := object{Desired: manifest("ConfigMap", "a", nil)}
 	other := object{Desired: manifest("ConfigMap", "a", nil)}
@@ -231,7 +231,7 @@ func TestHashOfPatch(t *testing.T) {
 	}
 }
 
-// A definition that is not written brings no kind.
+// A definition that is not written provides no kind.
 func TestDefinitions(t *testing.T) {
 	for policy, want := range map[Policy]int{Manage: 1, Keep: 1, Fallback: 1, Immutable: 1, Ignore: 0, Retain: 0} {
 		d := manifest("CustomResourceDefinition", "things.example.com", map[string]any{

@@ -17,34 +17,35 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// Action is what a call of Apply would do with an object.
+// Action describes what a call of Apply would do with an object.
 type Action string
 
-// The actions of a Plan.
+// These are the actions of a Plan.
 const (
 	ActionCreate Action = "create"
 	ActionChange Action = "change"
 	ActionDelete Action = "delete"
-	// ActionRecreate is a deletion and a creation: the strategy Recreate when a field differs.
+	// ActionRecreate deletes and creates the object, as the strategy Recreate does when a field differs.
 	ActionRecreate Action = "recreate"
 )
 
-// Plan is what a call of Apply would do.
+// Plan describes what a call of Apply would do.
 type Plan struct {
 	Changes []Change
-	// Unchanged is how many objects are as they shall be.
+	// Unchanged is the number of objects that already match their manifests.
 	Unchanged int
-	// Moves are the clusters that the item has left, or leaves now: once it is deployed, its objects are deleted there.
+	// Moves lists the clusters that the item has left or leaves now. After the deployment, its objects there are
+	// deleted.
 	Moves []Move
 }
 
-// Move is the end of an item's objects in a cluster that it leaves.
+// Move describes the deletion of an item's objects in a cluster that it leaves.
 type Move struct {
 	From    Cluster
 	Objects []Ref
 }
 
-// movesOf are those of an inventory.
+// movesOf returns the moves of an inventory.
 func movesOf(inv Inventory) []Move {
 	var out []Move
 	for _, former := range inv.Former {
@@ -62,23 +63,23 @@ func movesOf(inv Inventory) []Move {
 	return out
 }
 
-// Change is what would be done with one object.
+// Change describes what would be done with one object.
 type Change struct {
 	Action Action
 	Ref    Ref
-	// Fields are those that differ. Values of Secrets are masked. None with ActionRecreate: the API server refused the
-	// change of an immutable field.
+	// Fields are the fields that differ. Values of Secrets are masked. There are none with ActionRecreate if the API
+	// server refused the change of an immutable field.
 	Fields []FieldChange
 }
 
-// FieldChange is one field of a Change, with its values as JSON; empty: the field is not there.
+// FieldChange is one field of a Change, with its values as JSON. A value is empty if the field does not exist.
 type FieldChange struct {
 	Path, Old, New string
 }
 
-// Plan tells what Apply would do, and writes nothing: changes are asked from the API server as a dry run, which needs the
-// same rights. Objects that the inventory does not know are judged as Apply would judge them. What cannot be
-// planned is in the error, as with Apply; the plan then holds the rest.
+// Plan returns what Apply would do, and writes nothing. It sends changes to the API server as dry runs, which need
+// the same rights. Objects that are not in the inventory are judged as Apply would judge them. As with Apply, the
+// error contains what cannot be planned; the plan then contains the rest.
 func (e *Engine) Plan(ctx context.Context, owner ownership.Owner, desired []Desired, inv Inventory) (Plan, error) {
 	objects, hide, err := e.prepare(ctx, owner, desired)
 	if err != nil {
@@ -152,7 +153,7 @@ func (p *planning) object(ctx context.Context, o *object) error {
 	return p.compare(o, live, after, recreates, err)
 }
 
-// claim returns why the item cannot have an object.
+// claim returns the reason why the item cannot own an object.
 func (p *planning) claim(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) error {
 	mine, err := p.run.claimable(ctx, o, s, live)
 	if err == nil && !mine && live.GetUID() != s.UID && p.run.refuses(o) {
@@ -161,7 +162,7 @@ func (p *planning) claim(ctx context.Context, o *object, s *slot, live *unstruct
 	return err
 }
 
-// outcome asks the API server what would come out.
+// outcome asks the API server for the result of a write.
 func (p *planning) outcome(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if p.run.isSharedNow(o, live) {
 		return p.run.sendShared(ctx, o, live)
@@ -178,7 +179,8 @@ func (p *planning) outcome(ctx context.Context, o *object, s *slot, live *unstru
 	return after, p.run.put(ctx, o, live, after)
 }
 
-// compare plans what leads from one version to the other. recreates: that cannot be a change.
+// compare plans the step from one version of an object to the other. If recreates is true, a difference leads to a
+// recreation instead of a change.
 func (p *planning) compare(o *object, live, after *unstructured.Unstructured, recreates bool, err error) error {
 	change := Change{Action: ActionChange, Ref: o.ref}
 	switch {
@@ -219,7 +221,7 @@ func (p *planning) orphan(ctx context.Context, s *slot) error {
 	return nil
 }
 
-// String is for people: one line per object, one per field, and one per cluster that the item leaves.
+// String returns the plan for people, with one line per object, per field, and per cluster that the item leaves.
 func (p Plan) String() string {
 	out := &strings.Builder{}
 	for _, c := range p.Changes {

@@ -15,13 +15,13 @@ import (
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-// longestValue bounds what is shown of one value.
+// longestValue limits how much of one value is shown.
 const longestValue = 200
 
-// bookkeeping is what the API server writes by itself.
+// bookkeeping lists the fields that the API server writes by itself.
 var bookkeeping = []string{".metadata.managedFields", ".metadata.resourceVersion", ".metadata.generation", ".status"}
 
-// fields lists what differs between two versions of one object.
+// fields returns the differences between two versions of one object.
 func (r *run) fields(ref Ref, old, now *unstructured.Unstructured) []FieldChange {
 	d := &differing{hide: r.hide, secret: ref.isSecret()}
 	d.walk("", old.Object, now.Object)
@@ -60,7 +60,7 @@ func (d *differing) walk(path string, old, now any) {
 	d.out = append(d.out, FieldChange{Path: path, Old: d.show(path, old), New: d.show(path, now)})
 }
 
-// step is a part of a path; keys with dots or slashes are quoted.
+// step returns a part of a path. Keys with dots or slashes are quoted.
 func step(key string) string {
 	if strings.ContainsAny(key, "./") {
 		return fmt.Sprintf("[%q]", key)
@@ -68,7 +68,8 @@ func step(key string) string {
 	return "." + key
 }
 
-// show prints a value, but none of a Secret's data or of its annotations: kubectl keeps a copy of the data there.
+// show formats a value. It hides the data and the annotations of a Secret, because kubectl keeps a copy of the data
+// in an annotation.
 func (d *differing) show(path string, value any) string {
 	if value == nil {
 		return ""

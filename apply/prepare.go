@@ -19,25 +19,25 @@ import (
 
 // object is a Desired that is ready to be sent.
 type object struct {
-	Desired // with policy and strategy set, Object stamped and without what only the API server sets
+	Desired // with policy and strategy set, and Object stamped and without fields that only the API server sets
 
 	ref  Ref
 	kind kind
 	hash string
 }
 
-// untouched tells that the object is neither written nor deleted.
+// untouched reports whether the object is neither written nor deleted.
 func (o *object) untouched() bool { return o.Policy == Ignore || o.Policy == Retain }
 
-// isWatched tells that a watch can save calls for the object.
+// isWatched reports whether a watch can save calls for the object.
 func (o *object) isWatched() bool {
 	return !o.untouched() && o.Policy != Immutable && (o.isTracked() || o.Strategy == OnDelete)
 }
 
-// isTracked tells that the object is written by server-side apply, so that it has an ownership key.
+// isTracked reports whether the object is written by server-side apply, so that it has an ownership key.
 func (o *object) isTracked() bool { return o.Strategy == Apply || o.Strategy == Recreate }
 
-// preparing turns what is desired into objects, and collects all faults.
+// preparing turns desired objects into objects that can be sent, and collects all faults.
 type preparing struct {
 	*Engine
 
@@ -46,12 +46,12 @@ type preparing struct {
 	seen    map[Ref]bool
 	hide    *redact.Redactor
 	faults  Errors
-	// singly: lists are refused.
+	// singly means that lists are refused.
 	singly bool
 }
 
-// prepare expands lists, checks everything and finds the kinds. It asks the cluster nothing but its kinds. All
-// faults of the manifests are reported at once.
+// prepare expands lists, checks everything and finds the kinds. It only asks the cluster for its kinds. All faults of
+// the manifests are reported at once.
 func (e *Engine) prepare(ctx context.Context, owner ownership.Owner, desired []Desired) ([]*object, *redact.Redactor, error) {
 	p := e.preparing(owner)
 	objects, err := p.objects(ctx, p.expand(desired))
@@ -62,7 +62,7 @@ func (e *Engine) preparing(owner ownership.Owner) *preparing {
 	return &preparing{Engine: e, owner: owner, defined: definitions{}, seen: map[Ref]bool{}, hide: redact.New(shortestSecret, e.options.Hide...)}
 }
 
-// objects prepares what expand made. hide is complete after that.
+// objects prepares the result of expand. After that, hide is complete.
 func (p *preparing) objects(ctx context.Context, single []Desired) ([]*object, error) {
 	p.defined.learn(single)
 	out := make([]*object, 0, len(single))
@@ -82,7 +82,7 @@ func (p *preparing) objects(ctx context.Context, single []Desired) ([]*object, e
 
 func (p *preparing) fault(err *Error) { p.faults = append(p.faults, err) }
 
-// expand copies the manifests; lists become their items.
+// expand copies the manifests and replaces lists by their items.
 func (p *preparing) expand(desired []Desired) []Desired {
 	out := []Desired{}
 	for _, d := range desired {
@@ -115,7 +115,7 @@ func (p *preparing) expand(desired []Desired) []Desired {
 	return out
 }
 
-// clone copies through JSON: other than DeepCopy that accepts all Go numbers.
+// clone copies through JSON. Unlike DeepCopy, it accepts all Go numbers.
 func clone(in map[string]any) (map[string]any, error) {
 	data, err := json.Marshal(in)
 	if err != nil {
@@ -128,7 +128,7 @@ func clone(in map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// object checks and completes one; nil after a fault.
+// object checks and completes one object. It returns nil after a fault.
 func (p *preparing) object(d Desired) *object {
 	normalise(d.Object)
 	o := &object{Desired: d, ref: RefOf(d.Object)}
@@ -147,7 +147,7 @@ func (p *preparing) object(d Desired) *object {
 	return o
 }
 
-// place finds the kind, and with it whether the object has a namespace.
+// place finds the kind, and so whether the object has a namespace.
 func (p *preparing) place(o *object) bool {
 	found, err := p.kindOf(o.ref, p.defined)
 	switch {
@@ -175,7 +175,7 @@ func (p *preparing) place(o *object) bool {
 	return true
 }
 
-// annotate lays annotations over those of the object.
+// annotate merges annotations over those of the object.
 func annotate(obj *unstructured.Unstructured, more map[string]string) {
 	if len(more) == 0 {
 		return
@@ -188,8 +188,8 @@ func annotate(obj *unstructured.Unstructured, more map[string]string) {
 	obj.SetAnnotations(all)
 }
 
-// hash covers all that leads to a write when it changes. A change between the strategies that write by server-side
-// apply is no such thing.
+// hash covers everything whose change causes a write. A change between the strategies that write by server-side apply
+// does not cause one.
 func hash(o *object) string {
 	strategy := o.Strategy
 	if strategy == Recreate || strategy == OnDelete {
@@ -197,7 +197,7 @@ func hash(o *object) string {
 	}
 	data, err := json.Marshal([]any{o.Object.Object, strategy, o.PatchAfterDeployment})
 	if err != nil {
-		return "" // cannot be: the object went through JSON; an empty hash is applied each time
+		return "" // cannot happen because the object was copied through JSON; an empty hash is applied each time
 	}
 	sum := sha256.Sum256(data)
 	return base64.RawURLEncoding.EncodeToString(sum[:12])

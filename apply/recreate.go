@@ -13,8 +13,9 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// recreateChanged is the strategy Recreate. A watch could not tell that all is well, so the object is read. Only after a
-// dry run tells that an apply would change it is it deleted: a manifest that the API server refuses deletes nothing.
+// recreateChanged implements the strategy Recreate. A watch cannot show that everything matches, so the object is
+// read. It is deleted only after a dry run shows that an apply would change it, so a manifest that the API server
+// refuses deletes nothing.
 func (r *run) recreateChanged(ctx context.Context, o *object, s *slot) error {
 	if s.UID == "" {
 		return r.firstContact(ctx, o, s)
@@ -57,7 +58,7 @@ func (r *run) recreateChanged(ctx context.Context, o *object, s *slot) error {
 	return r.serverSide(ctx, o, s)
 }
 
-// wouldChange asks the API server whether an apply would change more than our marks.
+// wouldChange asks the API server whether an apply would change more than the item's marks.
 func (r *run) wouldChange(ctx context.Context, o *object, live *unstructured.Unstructured) (bool, error) {
 	after, err := r.send(ctx, o, live.GetUID(), client.ForceOwnership, client.DryRunAll)
 	switch {
@@ -71,13 +72,13 @@ func (r *run) wouldChange(ctx context.Context, o *object, live *unstructured.Uns
 	return differ(live, after), nil
 }
 
-// isWithoutDryRun tells that a webhook does not support dry runs, so that nothing can be told.
+// isWithoutDryRun reports whether a webhook does not support dry runs, so that their result is unknown.
 func isWithoutDryRun(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }
 
-// recreateOurs deletes an object with another value in an immutable field, if it is ours though the inventory has
-// forgotten that. All others keep refused.
+// recreateOurs deletes an object with another value in an immutable field if the object belongs to the item although
+// the inventory has lost that. For all other objects it returns refused.
 func (r *run) recreateOurs(ctx context.Context, o *object, s *slot, refused error) error {
 	live, err := r.read(ctx, o.ref)
 	switch {
@@ -97,8 +98,8 @@ func (r *run) recreateOurs(ctx context.Context, o *object, s *slot, refused erro
 	return r.recreate(ctx, o, s, isGoing)
 }
 
-// recreateOwn replaces the entry's object because a field changed that is immutable. If it has no mark of
-// the item, it keeps refused.
+// recreateOwn replaces the entry's object because an immutable field changed. If the object has no mark of the item,
+// recreateOwn returns refused.
 func (r *run) recreateOwn(ctx context.Context, o *object, s *slot, refused error) error {
 	mine, err := r.owns(ctx, s)
 	switch {
@@ -110,7 +111,7 @@ func (r *run) recreateOwn(ctx context.Context, o *object, s *slot, refused error
 	return r.recreate(ctx, o, s, "is replaced, since a field changed that is immutable")
 }
 
-// recreate deletes exactly the entry's object; a call that finds it gone creates it.
+// recreate deletes exactly the entry's object. A later call that finds it gone creates it.
 func (r *run) recreate(ctx context.Context, o *object, s *slot, why string) error {
 	err := r.beforeDelete(ctx, s)
 	version := ""
@@ -130,7 +131,7 @@ func (r *run) recreate(ctx context.Context, o *object, s *slot, why string) erro
 	return waiting(o.ref, "%s", why)
 }
 
-// unshared returns the version of an object that no other item owns.
+// unshared returns the resourceVersion of the object. If another item owns the object, it returns an error.
 func (r *run) unshared(ctx context.Context, o *object) (version string, err error) {
 	live, err := r.read(ctx, o.ref)
 	if err != nil || live == nil {
@@ -142,14 +143,15 @@ func (r *run) unshared(ctx context.Context, o *object) (version string, err erro
 	return live.GetResourceVersion(), nil
 }
 
-// differ tells that two versions of an object differ in more than our marks and what the API server writes by itself.
+// differ reports whether two versions of an object differ in more than the owner's marks and the fields that the API
+// server writes by itself.
 func differ(a, b *unstructured.Unstructured) bool {
 	d := &differing{}
 	d.walk("", unmarked(a), unmarked(b))
 	return len(d.out) > 0
 }
 
-// unmarked is a copy without our labels and annotations.
+// unmarked returns a copy without the owner's labels and annotations.
 func unmarked(obj *unstructured.Unstructured) map[string]any {
 	out := obj.DeepCopy().Object
 	metadata, _ := out["metadata"].(map[string]any)

@@ -29,14 +29,14 @@ Q4s8D1fVhBgMlCxJzKqIoTnYwEeRrk4n4ryS3d7G9hX2jZ6kL0mN4bV8cQ1wErTn
 -----END RSA PRIVATE KEY-----
 `
 
-// canaries are values of Secrets; each has a mark in each part that could be shown alone.
+// canaries are values of Secrets. Each part that could be shown alone contains a mark.
 var canaries = map[string]string{
 	"ampersands": "k4n4ry&<k4n4ry>&k4n4ry", "quotes": `k4n4ry"k4n4ry'k4n4ry`, "lines": "k4n4ry\n  k4n4ry\r\nk4n4ry\n",
 	"UTF-8": "k4n4ry-密码-k4n4ry-ö", "PEM": pemKey, "backslashes": `C:\k4n4ry\\u0026k4n4ry`,
 	"base64": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("?k4n4ry\xff", 9))),
 }
 
-// quotings are what servers make of them.
+// quotings are the forms in which servers quote the values.
 var quotings = map[string]func(string) string{
 	"plain":        func(v string) string { return v },
 	"words":        func(v string) string { return strings.Join(strings.Fields(v), " ") },
@@ -68,7 +68,7 @@ func asYAML(value any) string {
 	return string(raw)
 }
 
-// withSecret is a Session that has claimed a Secret with the values.
+// withSecret returns a Session that has claimed a Secret with the values.
 func withSecret(t *testing.T, values map[string]any, events func(Event)) *Session {
 	t.Helper()
 	mapper := meta.NewDefaultRESTMapper(nil)
@@ -82,7 +82,7 @@ func withSecret(t *testing.T, values map[string]any, events func(Event)) *Sessio
 	return s
 }
 
-// TestSecretsShowNowhere: whatever a server says, in whatever quoting.
+// TestSecretsShowNowhere covers all kinds of answers in all forms of quoting.
 func TestSecretsShowNowhere(t *testing.T) {
 	for canary, value := range canaries {
 		for quoting, quote := range quotings {
@@ -122,7 +122,7 @@ func bodyOf(spec any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 }
 
-// leak is a part of the quoted value that a text shows.
+// leak returns the part of the quoted value that a text shows.
 func leak(text, quoted string) string {
 	const enough = 8
 	letters := func(s string) string {
@@ -142,7 +142,8 @@ func leak(text, quoted string) string {
 	return ""
 }
 
-// TestManySecretsAndLongErrors: a failing run with all the Secrets that an item can hold took half a minute.
+// TestManySecretsAndLongErrors covers a failing run with all the Secrets that an item can hold, which once took half
+// a minute.
 func TestManySecretsAndLongErrors(t *testing.T) {
 	t.Run("are cheap [F7]", func(t *testing.T) {
 		values := map[string]any{}

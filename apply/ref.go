@@ -29,12 +29,12 @@ func (r Ref) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 }
 
-// String is for people: "Deployment.apps shop/web".
+// String returns the name for people, such as "Deployment.apps shop/web".
 func (r Ref) String() string {
 	return strings.TrimSpace(r.GVK().GroupKind().String() + " " + strings.TrimPrefix(r.Namespace+"/"+r.Name, "/"))
 }
 
-// id is the same for all versions of one object.
+// id returns a Ref that is the same for all versions of one object.
 func (r Ref) id() Ref {
 	r.APIVersion = r.GVK().Group
 	return r
@@ -48,7 +48,7 @@ func compareRefs(a, b Ref) int {
 	)
 }
 
-// empty makes an object that only says which object it is.
+// empty returns an object that contains only its name and kind.
 func (r Ref) empty() *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetAPIVersion(r.APIVersion)

@@ -16,10 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// background lets the garbage collector delete dependents, instead of leaving them, which is the default of some kinds.
+// background lets the garbage collector delete dependents. The default of some kinds is to keep them.
 const background = client.PropagationPolicy(metav1.DeletePropagationBackground)
 
-// prune deletes what is in the inventory and no longer desired. Called only when all that is desired is there.
+// prune deletes the objects of the inventory that are no longer desired. It is called only when all desired objects
+// are there.
 func (r *run) prune(ctx context.Context, desired []*object) {
 	wanted, uids := map[Ref]bool{}, map[types.UID]bool{}
 	for _, o := range desired {
@@ -33,7 +34,7 @@ func (r *run) prune(ctx context.Context, desired []*object) {
 		switch {
 		case wanted[s.Ref().id()]:
 		case uids[s.UID]:
-			s.gone = true // the same object under another group
+			s.gone = true // the same object in another API group
 		default:
 			orphans = append(orphans, s)
 		}
@@ -43,7 +44,7 @@ func (r *run) prune(ctx context.Context, desired []*object) {
 	}
 }
 
-// remove deletes objects group by group, as far as it gets without waiting.
+// remove deletes objects group by group, until it would have to wait.
 func (r *run) remove(ctx context.Context, slots []*slot, groups []Group) {
 	left := []*slot{}
 	for _, s := range slots {
@@ -71,7 +72,7 @@ func (r *run) remove(ctx context.Context, slots []*slot, groups []Group) {
 	}
 }
 
-// isLetGo tells that the object stays in the cluster when its entry goes.
+// isLetGo reports whether the object stays in the cluster when its entry is removed.
 func (s *slot) isLetGo() bool { return s.policy() == Keep || s.policy() == Ignore }
 
 func split(slots []*slot, group Group) (members, rest []*slot) {
@@ -85,7 +86,7 @@ func split(slots []*slot, group Group) (members, rest []*slot) {
 	return members, rest
 }
 
-// removeOne deletes one object and makes sure that it is gone.
+// removeOne deletes one object and confirms that it is gone.
 func (r *run) removeOne(ctx context.Context, s *slot, force bool) error {
 	if r.isShared(s.Ref()) && !s.anyones {
 		return r.removeShared(ctx, s, force)
@@ -118,8 +119,9 @@ func (r *run) removeOne(ctx context.Context, s *slot, force bool) error {
 	return err
 }
 
-// delete asks the API server to delete exactly the entry's object; version: only in that version, empty: in any. That admission denies it is not the manifest's
-// fault, whatever code it comes with: the same call may succeed later.
+// delete asks the API server to delete exactly the entry's object. If version is not empty, only that version is
+// deleted. A denial by admission is not the manifest's fault, whatever its code, because the same call may succeed
+// later.
 func (r *run) delete(ctx context.Context, s *slot, version string) error {
 	only := client.Preconditions{UID: &s.UID}
 	if version != "" {
@@ -136,7 +138,8 @@ func (r *run) delete(ctx context.Context, s *slot, version string) error {
 	return denied
 }
 
-// another looks whose the name is after a conflict. The object may be ours: created again, and then we were stopped.
+// another finds out after a conflict which object has the name. It may be an object that the item created again
+// before it was stopped.
 func (r *run) another(ctx context.Context, s *slot, conflict error) error {
 	known := s.UID
 	s.UID = ""
@@ -145,12 +148,12 @@ func (r *run) another(ctx context.Context, s *slot, conflict error) error {
 	case err != nil || !ours:
 		return err
 	case s.UID == known:
-		return conflict // not about the UID
+		return conflict // the UID is not the reason
 	}
 	return waiting(s.Ref(), "is deleted next")
 }
 
-// find looks whether the object with the name is ours. false: the entry is to be forgotten.
+// find reports whether the object with the name belongs to the item. If not, the entry is forgotten.
 func (r *run) find(ctx context.Context, s *slot) (bool, error) {
 	live := metadataOf(s.Ref())
 	err := r.client.Get(ctx, s.Ref().Key(), live)
@@ -174,7 +177,7 @@ func (r *run) find(ctx context.Context, s *slot) (bool, error) {
 	return true, nil
 }
 
-// confirm looks whether an object is gone whose deletion was accepted.
+// confirm checks whether an object is gone after the API server accepted its deletion.
 func (r *run) confirm(ctx context.Context, s *slot, force bool) error {
 	live := metadataOf(s.Ref())
 	err := r.client.Get(ctx, s.Ref().Key(), live)
@@ -203,7 +206,7 @@ func whyStillThere(live metav1.Object) string {
 	return "is being deleted"
 }
 
-// gone is the only way out of the inventory for an object that was deleted.
+// gone removes the entry of a deleted object. No other function does so.
 func (r *run) gone(s *slot) {
 	s.gone = true
 	r.count(&r.report.Deleted)
@@ -218,7 +221,7 @@ func (r *run) strip(ctx context.Context, s *slot) error {
 	return waiting(s.Ref(), "is being deleted, its finalizers were removed")
 }
 
-// beforeDelete sends what the manifest wants on the object before it goes.
+// beforeDelete sends the changes that the manifest wants before the object is deleted.
 func (r *run) beforeDelete(ctx context.Context, s *slot) error {
 	if !s.hasBeforeDelete() {
 		return nil
@@ -240,7 +243,7 @@ func (r *run) merge(ctx context.Context, s *slot, body map[string]any) error {
 	return r.mergeInto(ctx, s.Ref().empty(), s.UID, body)
 }
 
-// mergeInto is merge for an object that takes the answer.
+// mergeInto does the same as merge, and stores the answer in obj.
 func (r *run) mergeInto(ctx context.Context, obj *unstructured.Unstructured, uid types.UID, body map[string]any) error {
 	body = overlay(body, map[string]any{"metadata": map[string]any{"uid": string(uid)}})
 	data, err := json.Marshal(body)
@@ -250,7 +253,7 @@ func (r *run) mergeInto(ctx context.Context, obj *unstructured.Unstructured, uid
 	return r.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, data), client.FieldOwner(r.owner.PatchManager()))
 }
 
-// overlay lays one JSON object over another, recursively; neither is changed.
+// overlay merges one JSON object over another, recursively. It changes neither of them.
 func overlay(base, top map[string]any) map[string]any {
 	out := maps.Clone(base)
 	if out == nil {
@@ -267,7 +270,7 @@ func overlay(base, top map[string]any) map[string]any {
 	return out
 }
 
-// isGone: neither the object nor its kind exists.
+// isGone reports whether the object or its kind does not exist.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 func metadataOf(ref Ref) *metav1.PartialObjectMetadata {

@@ -11,15 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// removeKinds is what DeleteAll adds to a group.
+// removeKinds deletes the objects that DeleteAll adds to a group.
 func (r *run) removeKinds(ctx context.Context, group Group) {
 	for _, one := range group.Resources {
 		r.removeKind(ctx, group, one)
 	}
 }
 
-// removeKind lists and deletes. What others create again and again (such as the ConfigMap with the cluster's
-// certificates) does not hold it up: it only waits for objects that are still there after they were deleted.
+// removeKind lists and deletes the objects of a kind. Objects that are created again and again by others (such as the
+// ConfigMap with the cluster's certificates) do not block it, because it only waits for objects that still exist
+// after they were deleted.
 func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
 	cluster := r.Engine
 	if group.Cluster != nil {
@@ -35,7 +36,7 @@ func (r *run) removeKind(ctx context.Context, group Group, t ResourceType) {
 	r.report.Deleted += there.report.Deleted
 }
 
-// list returns the objects of a kind, as entries of an inventory would be.
+// list returns the objects of a kind in the form of inventory entries.
 func (r *run) list(ctx context.Context, t ResourceType) ([]*slot, error) {
 	namespaces := t.Namespaces
 	if len(namespaces) == 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// replace writes an object by one of the strategies that read first. Their writes are locked by resourceVersion.
+// replace writes an object by one of the strategies that read first. Its writes are locked by resourceVersion.
 func (r *run) replace(ctx context.Context, o *object, s *slot) error {
 	live, err := r.read(ctx, o.ref)
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *run) replace(ctx context.Context, o *object, s *slot) error {
 	return r.landed(o, s, wanted)
 }
 
-// mayReplace guards objects of others, and tells when an object becomes ours.
+// mayReplace protects objects of others, and records when an object becomes the item's.
 func (r *run) mayReplace(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) error {
 	if live.GetUID() != s.UID {
 		s.forget()
@@ -73,12 +73,12 @@ func (r *run) mayReplace(ctx context.Context, o *object, s *slot, live *unstruct
 	case mine:
 		r.event(o.ref, ReasonTakenOver, "belonged to an earlier owner and is ours now")
 	default:
-		return r.adopt(ctx, o, s, live, "existed already and belonged to nobody")
+		return r.adopt(ctx, o, s, live, "existed already and had no owner")
 	}
 	return nil
 }
 
-// put sends what shall be; wanted becomes what the API server stored.
+// put sends the wanted object, and replaces wanted by what the API server stored.
 func (r *run) put(ctx context.Context, o *object, live, wanted *unstructured.Unstructured) error {
 	update := &client.UpdateOptions{FieldManager: r.owner.Manager()}
 	patch := &client.PatchOptions{FieldManager: r.owner.Manager()}
@@ -98,7 +98,7 @@ func (r *run) put(ctx context.Context, o *object, live, wanted *unstructured.Uns
 	return r.client.Patch(ctx, wanted, client.RawPatch(types.MergePatchType, data), patch)
 }
 
-// outcome is what a live object becomes after the manifest changed.
+// outcome returns what a live object becomes after the manifest changed.
 func outcome(o *object, live *unstructured.Unstructured) *unstructured.Unstructured {
 	out := o.Object.DeepCopy()
 	switch o.Strategy {
@@ -113,14 +113,14 @@ func outcome(o *object, live *unstructured.Unstructured) *unstructured.Unstructu
 	return out
 }
 
-// stamp puts the owner's marks of from on obj, which fill would not do over those of an earlier life.
+// stamp copies the owner's marks from one object to another. fill would not do so over the marks of an earlier life.
 func stamp(obj, from *unstructured.Unstructured) {
 	if owner, owned := ownership.OwnerOf(from); owned {
 		owner.Stamp(obj)
 	}
 }
 
-// fill adds what is missing or zero. Lists that are there stay as they are.
+// fill adds what is missing or zero. Existing lists stay as they are.
 func fill(base, more map[string]any) map[string]any {
 	out := maps.Clone(base)
 	for key, value := range more {
@@ -148,7 +148,8 @@ func isZero(value any) bool {
 	return v.IsZero()
 }
 
-// kept is what a replaced object keeps from the cluster: what the API server sets or nobody may change.
+// kept lists the fields that a replaced object keeps from the cluster, because the API server sets them or they are
+// immutable.
 var kept = map[string][][]string{
 	"":               {{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"}, {"metadata", "managedFields"}, {"metadata", "finalizers"}, {"metadata", "ownerReferences"}, {"status"}},
 	"Job":            {{"spec", "selector"}, {"spec", "template", "metadata", "labels"}},
@@ -156,23 +157,23 @@ var kept = map[string][][]string{
 	"ServiceAccount": {{"secrets"}},
 }
 
-// always: kinds whose fields are kept even if the manifest has others, for they cannot be changed.
+// always contains the kinds whose fields are kept even if the manifest differs, because they are immutable.
 var always = map[string]bool{"Job": true, "Service": true}
 
-// retain copies those fields. Otherwise what the manifest says wins.
+// retain copies the fields of kept. In all other cases the manifest wins.
 func retain(obj, live *unstructured.Unstructured) {
 	for _, kind := range []string{"", obj.GetKind()} {
 		for _, path := range kept[kind] {
 			_, given, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
 			value, found, _ := unstructured.NestedFieldCopy(live.Object, path...)
 			if found && (!given || always[kind]) {
-				_ = unstructured.SetNestedField(obj.Object, value, path...) // a parent that is no map: the API server says so
+				_ = unstructured.SetNestedField(obj.Object, value, path...) // a parent that is not a map is reported by the API server
 			}
 		}
 	}
 }
 
-// difference is the JSON merge patch from one object to another.
+// difference returns the JSON merge patch from one object to another.
 func difference(from, to map[string]any) map[string]any {
 	out := map[string]any{}
 	for key := range from {

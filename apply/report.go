@@ -8,38 +8,40 @@ import (
 	"time"
 )
 
-// Report tells what a call did, and what it left for the next one.
+// Report describes what a call did, and what it left for the next one.
 type Report struct {
-	// Applied were written (a write that changed nothing included), Unchanged cost no write, Deleted are gone. What is deleted to be
-	// created again is among what is waited for, and then Applied.
+	// Applied, Unchanged and Deleted count objects. Applied objects were written, even if the write changed nothing.
+	// Unchanged objects needed no write. Deleted objects are gone. An object that is deleted in order to be created
+	// again is first among the waiting ones, and then Applied.
 	Applied, Unchanged, Deleted int
-	// Waiting is what is not finished. The caller calls again, at the latest after Report.After.
+	// Waiting lists what is not finished. The caller calls again, at the latest after Report.After.
 	Waiting []Waiting
-	// Postponed are objects that others changed and that Options.MayHeal leaves as they are for now. They count as Unchanged.
+	// Postponed lists objects that others changed and that Options.MayHeal leaves as they are for now. They count as
+	// Unchanged.
 	Postponed []Ref
-	// Owned are the objects whose ownership key is known, as this call left them: what a watch should see. Apply,
-	// AfterDeployment and Session.Report fill it in.
+	// Owned lists the objects whose ownership key is known, as this call left them, for comparison with a watch.
+	// Apply, AfterDeployment and Session.Report fill it in.
 	Owned []Owned
-	// Left are objects that no deletion group names. They stay in the cluster and in the inventory.
+	// Left lists objects that no deletion group contains. They stay in the cluster and in the inventory.
 	Left []Ref
 }
 
-// Waiting is an object that is not finished, and why.
+// Waiting is an object that is not finished, with the reason.
 type Waiting struct {
 	Ref    Ref
 	Reason string
 }
 
-// String is for people.
+// String returns the object and the reason for people.
 func (w Waiting) String() string { return w.Ref.String() + ": " + w.Reason }
 
-// Done tells that nothing is left for another call.
+// Done reports whether nothing is left for another call.
 func (r Report) Done() bool { return len(r.Waiting) == 0 }
 
-// lookAgain is how long things usually take that have no event for us.
+// lookAgain is how long changes usually take of which the engine gets no event.
 const lookAgain = 2 * time.Second
 
-// After is when to call again; zero when Done.
+// After returns when to call again. It is zero if the report is Done.
 func (r Report) After() time.Duration {
 	if r.Done() {
 		return 0
@@ -47,7 +49,7 @@ func (r Report) After() time.Duration {
 	return lookAgain
 }
 
-// Reason tells in one line what is waited for.
+// Reason describes in one line what is not finished.
 func (r Report) Reason() string {
 	switch len(r.Waiting) {
 	case 0:
@@ -58,14 +60,14 @@ func (r Report) Reason() string {
 	return fmt.Sprintf("%s (and %d more)", r.Waiting[0], len(r.Waiting)-1)
 }
 
-// sort makes the report the same however the goroutines ran.
+// sort makes the report independent of the order in which the goroutines ran.
 func (r *Report) sort() {
 	slices.SortFunc(r.Waiting, func(a, b Waiting) int { return compareRefs(a.Ref, b.Ref) })
 	slices.SortFunc(r.Left, compareRefs)
 	slices.SortFunc(r.Postponed, compareRefs)
 }
 
-// Event is something that somebody may want to know about an object.
+// Event describes something notable that happened to an object.
 type Event struct {
 	Ref Ref
 	// Reason is one of the Reason constants.
@@ -74,17 +76,19 @@ type Event struct {
 	Message string
 }
 
-// Reasons of events.
+// These are the reasons of events.
 const (
-	// ReasonAdopted: the object existed before, and belonged to nobody.
+	// ReasonAdopted means that the object existed before, and had no owner.
 	ReasonAdopted = "Adopted"
-	// ReasonTakenOver: the object belonged to an earlier life of this item, or to Landscaper's own deployer.
+	// ReasonTakenOver means that the object belonged to an earlier life of this item, or to Landscaper's own
+	// deployer.
 	ReasonTakenOver = "TakenOver"
-	// ReasonShared: the object belongs to another item, and to this one as well now.
+	// ReasonShared means that the object belongs to another item, and now to this one as well.
 	ReasonShared = "Shared"
-	// ReasonReleased: the object is kept, because other items own it too, or because it existed before the item.
+	// ReasonReleased means that the object is kept, because other items own it too, or because it existed before the
+	// item.
 	ReasonReleased = "Released"
-	// ReasonLeftAlone: the policy forbids touching an object of somebody else, or an object that was to be deleted has no mark
-	// of the item.
+	// ReasonLeftAlone means that the policy forbids touching an object of another owner, or that an object to be
+	// deleted has no mark of the item.
 	ReasonLeftAlone = "LeftAlone"
 )

@@ -12,20 +12,21 @@ import (
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-// run is one call of the engine, or a Session. Whoever works on an object works on a copy of its slot (see on), so that
-// the book can be read at any time.
+// run is one call of the engine, or a Session. Each object is handled on a copy of its slot (see on), so that the
+// book can be read at any time.
 type run struct {
 	*Engine
 
 	owner ownership.Owner
-	// dry: nothing is stored, and the answers tell what would be.
+	// dry means that nothing is stored, and that the answers show what would be stored.
 	dry bool
-	// hide takes out of all texts what the Secrets at hand hold.
+	// hide removes the content of the current Secrets from all texts.
 	hide *redact.Redactor
-	// storing lets one inventory be stored at a time, so that a later one holds all that an earlier one did.
+	// storing ensures that one inventory is stored at a time, so that a later one contains everything of an earlier
+	// one.
 	storing sync.Mutex
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards all fields below
 	book    book
 	busy    map[Ref]*sync.Mutex
 	defined definitions
@@ -41,7 +42,8 @@ func (e *Engine) newRun(owner ownership.Owner, inv Inventory, hide *redact.Redac
 	}
 }
 
-// on gives f the slot of an object, which nobody else works on meanwhile. gone: the inventory does not have it.
+// on calls f with the slot of an object, and prevents concurrent work on it. The slot is gone if the inventory does
+// not contain the object.
 func (r *run) on(ref Ref, f func(*slot)) {
 	id := ref.id()
 	lock := r.lockOf(id)
@@ -78,7 +80,7 @@ func (r *run) each(ctx context.Context, objects []*object) {
 	})
 }
 
-// one applies one object, which was claimed, and sorts what came out. The error is that of the outcome.
+// one applies one claimed object and classifies the result. The error is also part of the outcome.
 func (r *run) one(ctx context.Context, o *object) (Outcome, *Error) {
 	out := Outcome{Ref: o.ref}
 	if o.untouched() {
@@ -104,10 +106,11 @@ func (r *run) one(ctx context.Context, o *object) (Outcome, *Error) {
 	return out, failed
 }
 
-// note sorts what one object came back with, and keeps an error for the result.
+// note records the result of one object, and keeps an error for the result of the call.
 func (r *run) note(ref Ref, err error) { r.fail(r.sort(ref, err)) }
 
-// sort notes that an object is waited for, or no longer is. It returns what is an error, classified; nil: it is none.
+// sort updates the list of waiting objects for ref from err. It returns the classified error, or nil if err is nil or
+// only means that the object is not finished.
 func (r *run) sort(ref Ref, err error) *Error {
 	var one *Error
 	if err != nil {
@@ -116,7 +119,7 @@ func (r *run) sort(ref Ref, err error) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if one != nil && one.Class != Wait && ref.isSecret() && !r.book.at(ref.id()).claimed {
-		one.withoutExplanation() // its manifest, and so what is in it, is not known
+		one.withoutExplanation() // its manifest is not known, so neither are its values
 	}
 	delete(r.waits, ref.id())
 	if one != nil && one.Class == Wait {
@@ -126,7 +129,7 @@ func (r *run) sort(ref Ref, err error) *Error {
 	return one
 }
 
-// fail keeps an error for the result.
+// fail keeps an error for the result of the call.
 func (r *run) fail(one *Error) {
 	if one == nil {
 		return
@@ -136,28 +139,28 @@ func (r *run) fail(one *Error) {
 	r.errs = append(r.errs, one)
 }
 
-// waitsFor is why an object is not finished; empty: it is not waited for.
+// waitsFor returns the reason why an object is not finished, or "" if nothing waits for it.
 func (r *run) waitsFor(ref Ref) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.waits[ref.id()].Reason
 }
 
-// count adds one to a number of the report.
+// count adds one to a counter of the report.
 func (r *run) count(number *int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*number++
 }
 
-// event tells what happened.
+// event reports what happened to an object.
 func (r *run) event(ref Ref, reason, message string) {
 	if r.options.Events != nil {
 		r.options.Events(Event{Ref: ref, Reason: reason, Message: clean(r.hide, message)})
 	}
 }
 
-// complete tells that everything so far is finished, so that the next step may begin.
+// complete reports whether everything so far is finished, so that the next step may begin.
 func (r *run) complete(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,7 +186,7 @@ func (r *run) result(ctx context.Context) (Inventory, Report, error) {
 	return r.book.inventory(), r.reported(), err
 }
 
-// reported is the report of all that was done. The caller holds mu.
+// reported returns the report of everything that was done. The caller holds mu.
 func (r *run) reported() Report {
 	out := r.report
 	for _, w := range r.waits {
@@ -194,7 +197,7 @@ func (r *run) reported() Report {
 	return out
 }
 
-// joined is nil if there are no errors and the context has not ended.
+// joined returns nil if there are no errors and the context has not ended.
 func (r *run) joined(ctx context.Context, errs Errors) error {
 	slices.SortFunc(errs, func(a, b *Error) int { return compareRefs(a.Ref, b.Ref) })
 	if ctx.Err() != nil {
@@ -203,13 +206,13 @@ func (r *run) joined(ctx context.Context, errs Errors) error {
 	return errs.err()
 }
 
-// stopped is the error of what was not done since the context ended.
+// stopped returns the error for what was not done because the context ended.
 func (r *run) stopped(ctx context.Context, ref Ref) *Error {
 	cause := context.Cause(ctx)
 	return &Error{Ref: ref, Reason: "stopped: " + clean(r.hide, cause.Error()), Class: Retry, cause: cause}
 }
 
-// lend gives a preparation what is known from earlier ones.
+// lend gives a preparation what earlier ones found.
 func (r *run) lend(p *preparing) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

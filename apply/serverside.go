@@ -18,8 +18,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// serverSide is the strategy Apply. An object that we wrote before is ours: our fields are forced, and the UID
-// makes sure that it is that object. All others are met for the first time.
+// serverSide implements the strategy Apply. An object that the item wrote before belongs to it: its fields are
+// forced, and the UID ensures that it is the same object. All other objects go through firstContact.
 func (r *run) serverSide(ctx context.Context, o *object, s *slot) error {
 	if s.Hash == "" || s.UID == "" {
 		return r.firstContact(ctx, o, s)
@@ -45,7 +45,7 @@ func (r *run) serverSide(ctx context.Context, o *object, s *slot) error {
 	return err
 }
 
-// firstContact applies without force, so that the API server tells about others.
+// firstContact applies without force, so that the API server reports conflicts with other managers.
 func (r *run) firstContact(ctx context.Context, o *object, s *slot) error {
 	written, err := r.mayHaveWritten(ctx, o, s)
 	if err != nil {
@@ -69,14 +69,14 @@ func (r *run) firstContact(ctx context.Context, o *object, s *slot) error {
 		if r.refuses(o) {
 			return r.giveBack(ctx, o, live)
 		}
-		if err := r.adopt(ctx, o, s, live, "existed already and belonged to nobody"); err != nil {
+		if err := r.adopt(ctx, o, s, live, "existed already and had no owner"); err != nil {
 			return err
 		}
 	}
 	return r.landed(o, s, live)
 }
 
-// contested goes on after others turned out to own fields that we want. Those of another item are never taken.
+// contested continues after a conflict over fields of other managers. It never takes fields of another item.
 func (r *run) contested(ctx context.Context, o *object, s *slot, conflict error) error {
 	if r.mayBeOwned(conflict) || r.refuses(o) {
 		if done, err := r.meet(ctx, o, s); done || err != nil {
@@ -84,21 +84,21 @@ func (r *run) contested(ctx context.Context, o *object, s *slot, conflict error)
 		}
 	}
 	if o.Policy == Fallback {
-		return nil // somebody was faster
+		return nil // another writer was faster
 	}
 	live, err := r.send(ctx, o, "", client.ForceOwnership)
 	if err != nil {
 		return err
 	}
 	if live.GetDeletionTimestamp() == nil {
-		if err := r.adopt(ctx, o, s, live, "existed already and belonged to nobody; others had set some of its fields"); err != nil {
+		if err := r.adopt(ctx, o, s, live, "existed already and had no owner; others had set some of its fields"); err != nil {
 			return err
 		}
 	}
 	return r.landed(o, s, live)
 }
 
-// meet looks whose an object is that has fields of others. It reports whether that object needs nothing more.
+// meet finds out who owns an object that has fields of others. It reports whether the object needs nothing more.
 func (r *run) meet(ctx context.Context, o *object, s *slot) (done bool, err error) {
 	live, err := r.read(ctx, o.ref)
 	switch {
@@ -121,7 +121,7 @@ func (r *run) meet(ctx context.Context, o *object, s *slot) (done bool, err erro
 	return false, nil
 }
 
-// send applies the object. uid: only if it is that object; empty: whatever has the name.
+// send applies the object. If uid is not empty, only the object with that UID is changed.
 func (r *run) send(ctx context.Context, o *object, uid types.UID, more ...client.ApplyOption) (*unstructured.Unstructured, error) {
 	body := o.Object.DeepCopy()
 	if uid != "" {
@@ -135,7 +135,7 @@ func (r *run) send(ctx context.Context, o *object, uid types.UID, more ...client
 	return body, err
 }
 
-// mayBeOwned looks for our owner label, and for Landscaper's deployers, among the causes of a conflict.
+// mayBeOwned looks for the owner label and for Landscaper's deployers among the causes of a conflict.
 func (r *run) mayBeOwned(conflict error) bool {
 	for _, cause := range causesOf(conflict) {
 		if strings.Contains(cause.Field, ownership.LabelItem) {
@@ -150,8 +150,8 @@ func (r *run) mayBeOwned(conflict error) bool {
 	return false
 }
 
-// existedBefore tells that others made the object: one of them wrote when it came into being, or we did not. What we
-// made ourselves and forgot, when we were stopped, is not adopted.
+// existedBefore reports whether others made the object, because one of them wrote when it was created, or the item
+// did not. An object that the item made and forgot when it was stopped is not adopted.
 func (r *run) existedBefore(live *unstructured.Unstructured) bool {
 	ours, _ := ownership.Entry(live, r.owner.Manager())
 	created := live.GetCreationTimestamp()
@@ -169,7 +169,7 @@ func causesOf(err error) []metav1.StatusCause {
 	return status.Status().Details.Causes
 }
 
-// isAnother tells that the object with our UID is gone, and perhaps another has its name.
+// isAnother reports whether the object with the known UID is gone, and another one may have its name.
 func isAnother(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
@@ -188,7 +188,7 @@ func isAnother(err error) bool {
 	return false
 }
 
-// isImmutable tells that a field was changed that cannot be changed.
+// isImmutable reports whether an immutable field was changed.
 func isImmutable(err error) bool {
 	if !apierrors.IsInvalid(err) {
 		return false

@@ -12,36 +12,39 @@ import (
 	"github.com/deployerkit/deployerkit/internal/redact"
 )
 
-// Session applies and deletes the objects of one item step by step, in the order of its caller: there are no stages, and
-// nothing is deleted but by Delete. Its methods may be called by several goroutines; two that want the same object come one
-// after the other. It serves one run of the item: make a new one with the stored inventory for the next.
+// Session applies and deletes the objects of one item step by step, in the order of its caller. There are no stages,
+// and nothing is deleted except by Delete. Its methods may be called from several goroutines; two calls for the same
+// object run one after the other. A Session serves one run of the item. For the next run, make a new one with the
+// stored inventory.
 type Session struct {
 	run *run
 }
 
-// Session begins with the inventory that the item has. It asks nothing and stores nothing yet.
+// Session returns a Session that begins with the inventory of the item. It makes no call and stores nothing yet.
 func (e *Engine) Session(owner ownership.Owner, inv Inventory) *Session {
 	return &Session{run: e.newRun(owner, inv, redact.New(shortestSecret, e.options.Hide...))}
 }
 
-// Outcome is what became of one object.
+// Outcome is the result for one object.
 type Outcome struct {
 	Ref Ref
-	// Live is what the API server answered about the object. nil: nothing was sent, because a watch or the policy says so; or
-	// there was no answer with an object, as after a deletion or an error. It may be the object of somebody else, if the
-	// policy leaves that alone.
+	// Live is the object in the API server's answer. It is nil if nothing was sent, because a watch or the policy
+	// made it unnecessary, or if the answer contained no object, as after a deletion or an error. It may belong to
+	// another owner if the policy leaves that object alone.
 	Live *unstructured.Unstructured
-	// Changed: something was written or deleted, or it cannot be told that the write changed nothing.
+	// Changed reports that something was written or deleted, or that it is not known whether the write changed
+	// anything.
 	Changed bool
-	// Waiting is why the object is not finished; empty: it is.
+	// Waiting is the reason why the object is not finished. It is empty if the object is finished.
 	Waiting string
-	// Err is why it failed, an *Error; nil: it did not.
+	// Err is an *Error if the object failed, and nil otherwise.
 	Err error
 }
 
-// Claim adds objects to the inventory, which is stored once if it grew, so that Apply need not do so for each. Nothing is
-// written. Errors are faults of the manifests (an *Error or Errors; lists are refused, as is an object that
-// another component has claimed), that of Options.Checkpoint, or that of an ended context; none of the objects is claimed then.
+// Claim adds objects to the inventory, and stores it once if it grew, so that Apply need not store it for each
+// object. Claim writes no objects. It returns the faults of the manifests (an *Error or Errors; lists are refused, as
+// is an object that another component has claimed), the error of Options.Checkpoint, or that of an ended context.
+// After an error, none of the objects is claimed.
 func (s *Session) Claim(ctx context.Context, desired ...Desired) error {
 	_, err := s.claim(ctx, desired)
 	return err
@@ -55,7 +58,7 @@ func (s *Session) claim(ctx context.Context, desired []Desired) ([]*object, erro
 	return objects, s.run.claim(ctx, objects)
 }
 
-// prepare knows the kinds that were defined by manifests of earlier calls, and hides what their Secrets held.
+// prepare uses the kinds that manifests of earlier calls define, and hides the values of their Secrets.
 func (s *Session) prepare(ctx context.Context, desired []Desired) ([]*object, error) {
 	p := s.run.preparing(s.run.owner)
 	p.singly = true
@@ -65,10 +68,11 @@ func (s *Session) prepare(ctx context.Context, desired []Desired) ([]*object, er
 	return objects, err
 }
 
-// Apply claims what is not claimed yet, and writes what is not known to be unchanged, Options.Concurrency at a time, begun in
-// the order given. The outcomes are in that order. The error holds those of the outcomes; what is waited for is none.
-// Without outcomes it is one of Claim, and nothing was written. After an ended context, objects that were not
-// written have its error.
+// Apply claims the objects that are not claimed yet, and writes those that are not known to be unchanged,
+// Options.Concurrency at a time, started in the order given. It returns the outcomes in that order. The error
+// contains the errors of the outcomes; an object that is only waiting is not an error. If there are no outcomes, the
+// error is one of Claim, and nothing was written. After the context ends, objects that were not written have its
+// error.
 func (s *Session) Apply(ctx context.Context, desired ...Desired) ([]Outcome, error) {
 	objects, err := s.claim(ctx, desired)
 	if err != nil {
@@ -92,7 +96,7 @@ func (s *Session) Apply(ctx context.Context, desired ...Desired) ([]Outcome, err
 	return out, r.joined(ctx, errs)
 }
 
-// places are 0 to n-1.
+// places returns the numbers from 0 to n-1.
 func places(n int) []int {
 	out := make([]int, n)
 	for i := range out {
@@ -101,11 +105,11 @@ func places(n int) []int {
 	return out
 }
 
-// Delete deletes objects of the inventory, Options.Concurrency at a time, begun in the order given. An entry leaves the
-// inventory when its object is known to be gone; until then it is among what is waited for, and the caller calls again, at the
-// latest after Report.After. Objects with the policies Keep and Ignore are let go at once. What the inventory does not
-// have is gone. An object that was claimed under another API group stays, only the entry goes. Errors are those of
-// single objects, as with Engine.Delete.
+// Delete deletes objects of the inventory, Options.Concurrency at a time, started in the order given. An entry leaves
+// the inventory when its object is known to be gone. Until then the object is among the waiting ones, and the caller
+// calls again, at the latest after Report.After. Objects with the policies Keep and Ignore are released at once. An
+// object that the inventory does not contain counts as gone. An object that was claimed in another API group stays,
+// and only the entry is removed. Errors are those of single objects, as with Engine.Delete.
 func (s *Session) Delete(ctx context.Context, refs ...Ref) ([]Waiting, error) {
 	r := s.run
 	errs := make(Errors, len(refs))
@@ -121,7 +125,7 @@ func (s *Session) Delete(ctx context.Context, refs ...Ref) ([]Waiting, error) {
 	return waits, r.joined(ctx, errs)
 }
 
-// dismiss deletes the object of an entry, unless the entry only has to go.
+// dismiss deletes the object of an entry, unless only the entry has to be removed.
 func (r *run) dismiss(ctx context.Context, s *slot) error {
 	switch {
 	case s.gone:
@@ -133,7 +137,7 @@ func (r *run) dismiss(ctx context.Context, s *slot) error {
 	return r.removeOne(ctx, s, false)
 }
 
-// hasUnderOtherName tells that the object was claimed with another API group.
+// hasUnderOtherName reports whether the object was claimed in another API group.
 func (r *run) hasUnderOtherName(s *slot) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,15 +149,15 @@ func (r *run) hasUnderOtherName(s *slot) bool {
 	return false
 }
 
-// Inventory is the inventory as it is now. It must be stored also after an error.
+// Inventory returns the current inventory. It must be stored even after an error.
 func (s *Session) Inventory() Inventory {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	return s.run.book.inventory()
 }
 
-// Unclaimed are the entries that nobody has claimed in this Session, in a fixed order: what is to be deleted when all that
-// is desired was claimed.
+// Unclaimed returns the entries that were not claimed in this Session, in a fixed order. They are to be deleted when
+// all desired objects have been claimed.
 func (s *Session) Unclaimed() []Entry {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
@@ -166,8 +170,8 @@ func (s *Session) Unclaimed() []Entry {
 	return out
 }
 
-// Report tells what was done so far, what is waited for now, and how a watch should see the objects of the whole inventory,
-// those included that nobody has applied in this Session.
+// Report describes what was done so far, what is unfinished now, and how a watch should see the objects of the whole
+// inventory, including those that were not applied in this Session.
 func (s *Session) Report() Report {
 	s.run.locate()
 	s.run.mu.Lock()

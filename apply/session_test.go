@@ -22,7 +22,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// manifest is a desired object of the namespace shop.
+// manifest returns a desired object of the namespace shop.
 func manifest(kind, name string, more map[string]any) Desired {
 	body := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": "shop", "name": name}}
 	return Desired{Object: &unstructured.Unstructured{Object: overlay(body, more)}}
@@ -53,7 +53,7 @@ func TestSessionOfUnchangedObjectsCostsNothing(t *testing.T) {
 	}
 }
 
-// Two claims at a time store one after the other, so that what is stored last has both.
+// Two concurrent claims are stored one after the other, so that the last stored inventory contains both.
 func TestClaimsAreStoredInTurn(t *testing.T) {
 	calls, second := make(chan int, 2), make(chan struct{})
 	n := atomic.Int64{}
@@ -63,7 +63,7 @@ func TestClaimsAreStoredInTurn(t *testing.T) {
 		}
 		select {
 		case <-second:
-		case <-time.After(100 * time.Millisecond): // the other one does not come in
+		case <-time.After(100 * time.Millisecond): // the other claim does not get in
 		}
 		calls <- len(inv.Entries)
 		return nil
@@ -83,7 +83,7 @@ func TestClaimsAreStoredInTurn(t *testing.T) {
 	}
 }
 
-// The report tells a watch about objects that were not reached, too: their changes must not go unnoticed.
+// The report also describes objects that were not reached, because a watch must not miss their changes.
 func TestReportOfASessionOwnsAll(t *testing.T) {
 	desired, inv := deployed(t, 3)
 	s := New(nil, configMaps(), Options{Seen: unchanged{}}).Session(ownership.Owner{UID: "item"}, inv)
@@ -164,7 +164,7 @@ func TestWant(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before *Entry
 		d      Desired
-		want   *Entry // nil: not in the inventory
+		want   *Entry // nil if it is not in the inventory
 	}{
 		"new":               {nil, Desired{Policy: Manage}, &Entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}},
 		"known":             {&known, Desired{Policy: Manage}, &known},
@@ -196,7 +196,7 @@ func TestWant(t *testing.T) {
 	}
 }
 
-// BenchmarkSession is a session in which nothing changed, one object after the other.
+// BenchmarkSession measures a session in which nothing changed, one object after the other.
 func BenchmarkSession(b *testing.B) {
 	for _, n := range []int{50, 1000} {
 		b.Run(fmt.Sprintf("unchanged-%d", n), func(b *testing.B) {
@@ -217,7 +217,7 @@ func BenchmarkSession(b *testing.B) {
 	}
 }
 
-// A claim that cannot be stored did not take place, and is tried again.
+// A claim that cannot be stored has no effect, and is tried again.
 func TestClaimThatIsNotStored(t *testing.T) {
 	failing, calls := errors.New("no room"), 0
 	checkpoint := func(context.Context, Inventory) error { calls++; return failing }
@@ -232,7 +232,7 @@ func TestClaimThatIsNotStored(t *testing.T) {
 	}
 }
 
-// What is waited for is waited for until the object is finished.
+// An object stays among the waiting ones until it is finished.
 func TestWaitsEnd(t *testing.T) {
 	r := New(nil, configMaps(), Options{}).newRun(ownership.Owner{}, Inventory{}, nil)
 	one, other := Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}, Ref{APIVersion: "v1", Kind: "ConfigMap", Name: "b"}
@@ -245,7 +245,7 @@ func TestWaitsEnd(t *testing.T) {
 	}
 }
 
-// That a call was stopped is told, whatever else went wrong.
+// The error of a stopped call must contain that it was stopped, whatever else went wrong.
 func TestStoppedIsTold(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	over := errors.New("the leader changed")

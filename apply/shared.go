@@ -27,7 +27,7 @@ func (e *Engine) mayShare(o *object) bool {
 	return e.isShared(o.ref) && o.Strategy != OnDelete && (o.Policy == Manage || o.Policy == Keep)
 }
 
-// others are the owners of an object besides this item.
+// others returns the owners of an object other than this item.
 func (r *run) others(live metav1.Object) []ownership.Owner {
 	return slices.DeleteFunc(ownership.OwnersOf(live), r.owner.SameItem)
 }
@@ -43,7 +43,7 @@ func (r *run) isSecond(live metav1.Object) bool {
 	return owned && !r.owner.SameItem(owner)
 }
 
-// part is the object as an owner writes it whom the label does not name.
+// part returns the object in the form that an owner writes if the label names another one.
 func (r *run) part(o *object) *object {
 	out := *o
 	out.Object = o.Object.DeepCopy()
@@ -51,8 +51,8 @@ func (r *run) part(o *object) *object {
 	return &out
 }
 
-// share writes the item's part of an object that other items own as well. Whatever the strategy is, that is a
-// server-side apply: nothing else leaves the fields of the others alone.
+// share writes the item's part of an object that other items own as well. It uses server-side apply whatever the
+// strategy is, because nothing else leaves the fields of the others alone.
 func (r *run) share(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) error {
 	switch {
 	case live.GetDeletionTimestamp() != nil:
@@ -77,7 +77,8 @@ func (r *run) share(ctx context.Context, o *object, s *slot, live *unstructured.
 	return err
 }
 
-// writeShared writes an object whose label named another item at the last write, in one call if that is still so.
+// writeShared writes an object whose label named another item at the last write. It needs one call if that is still
+// so.
 func (r *run) writeShared(ctx context.Context, o *object, s *slot) error {
 	live, err := r.send(ctx, r.part(o), s.UID)
 	switch {
@@ -89,12 +90,12 @@ func (r *run) writeShared(ctx context.Context, o *object, s *slot) error {
 	case err != nil:
 		return err
 	case !r.isSecond(live):
-		return r.share(ctx, o, s, live) // the label moved on to this item
+		return r.share(ctx, o, s, live) // the label was moved to this item
 	}
 	return r.landedShared(o, s, live)
 }
 
-// disputed goes on after others turned out to own fields of an object that is known to be this item's.
+// disputed continues after a conflict over fields of an object that is known to belong to this item.
 func (r *run) disputed(ctx context.Context, o *object, s *slot) error {
 	live, err := r.read(ctx, o.ref)
 	switch {
@@ -107,8 +108,8 @@ func (r *run) disputed(ctx context.Context, o *object, s *slot) error {
 	return r.share(ctx, o, s, live)
 }
 
-// landedShared is landed for one of several owners. Only the one in the label has an ownership key: the watches
-// know no other.
+// landedShared does the work of landed for one of several owners. Only the owner in the label has an ownership key,
+// because watches know no other.
 func (r *run) landedShared(o *object, s *slot, live *unstructured.Unstructured) error {
 	before := s.Shared
 	err := r.landed(o, s, live)
@@ -126,8 +127,8 @@ func (r *run) landedShared(o *object, s *slot, live *unstructured.Unstructured) 
 	return err
 }
 
-// sendShared applies the item's part. Fields without a manager, or of a manager that is no deploy item, are forced; those of another
-// owner never are: each would undo what the other did.
+// sendShared applies the item's part. It forces fields without a manager, or of a manager that is not a deploy item.
+// It never forces fields of another owner, because each item would then undo the changes of the other.
 func (r *run) sendShared(ctx context.Context, o *object, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	part := o
 	if r.isSecond(live) {
@@ -143,11 +144,11 @@ func (r *run) sendShared(ctx context.Context, o *object, live *unstructured.Unst
 	return r.send(ctx, part, live.GetUID(), client.ForceOwnership)
 }
 
-// conflictWith finds the field manager in the causes of a conflict.
+// conflictWith matches the field manager in a cause of a conflict.
 var conflictWith = regexp.MustCompile(`^conflict with "([^"]+)"`)
 
-// wantedTwice is the error of a field that another item wants to have another value; or nil if no other item is part of
-// the conflict.
+// wantedTwice returns the error for a field to which another item wants to give another value. It returns nil if no
+// other item is part of the conflict.
 func (r *run) wantedTwice(ref Ref, live metav1.Object, conflict error) *Error {
 	others := r.others(live)
 	for _, cause := range causesOf(conflict) {
@@ -165,7 +166,8 @@ func (r *run) wantedTwice(ref Ref, live metav1.Object, conflict error) *Error {
 	return nil
 }
 
-// takeOver renames the entries of earlier owners to ours, so that their fields go when they are not applied.
+// takeOver renames the entries of earlier owners to this item, so that their fields are removed when they are not
+// applied.
 func (r *run) takeOver(ctx context.Context, ref Ref, live metav1.Object, updaters ...string) error {
 	body, err := ownership.TakeOverPatch(live, r.owner, updaters...)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// maxLooks is how often an object that changes all the time is looked at in one call.
+// maxLooks is how often an object that changes constantly is read in one call.
 const maxLooks = 5
 
-// removeShared deletes an object that no other item owns, and only gives up what is this item's of any other. Both
-// happen only to the version of the object that was looked at: two owners that go at the same time cannot both leave
-// it to the other, and one that comes is seen.
+// removeShared deletes an object that no other item owns. Otherwise it only gives up this item's part. Both apply
+// only to the version of the object that was read. If two owners leave at the same time, they cannot both leave the
+// object to the other, and an owner that joins is noticed.
 func (r *run) removeShared(ctx context.Context, s *slot, force bool) error {
 	if s.Deleting {
 		return r.confirm(ctx, s, force)
@@ -44,7 +44,7 @@ func (r *run) removeShared(ctx context.Context, s *slot, force bool) error {
 			err = r.deleteLast(ctx, s, live, force)
 		} else if err = r.beforeDelete(ctx, s); err == nil {
 			prepared = true
-			continue // that was a change, too
+			continue // this changed the object, too
 		}
 		if !apierrors.IsConflict(err) && !isAnother(err) {
 			return err
@@ -53,7 +53,8 @@ func (r *run) removeShared(ctx context.Context, s *slot, force bool) error {
 	return err
 }
 
-// lookToRemove reads the object of an entry. It returns nil if this item has none any more, and the entry goes.
+// lookToRemove reads the object of an entry. If the item no longer has the object, it returns nil and the entry is
+// removed.
 func (r *run) lookToRemove(ctx context.Context, s *slot) (*metav1.PartialObjectMetadata, error) {
 	live := metadataOf(s.Ref())
 	err := r.client.Get(ctx, s.Ref().Key(), live)
@@ -76,12 +77,12 @@ func (r *run) lookToRemove(ctx context.Context, s *slot) (*metav1.PartialObjectM
 	return nil, nil
 }
 
-// belongsHere reports whether a live object is what the entry is about.
+// belongsHere reports whether a live object is the object of the entry.
 func (r *run) belongsHere(s *slot, live metav1.Object) bool {
 	return r.isOwn(live, s) || slices.ContainsFunc(ownership.OwnersOf(live), r.owner.SameItem)
 }
 
-// deleteLast deletes the version of an object that has no other owner. A conflict is for the caller.
+// deleteLast deletes the version of an object that has no other owner. It returns a conflict to the caller.
 func (r *run) deleteLast(ctx context.Context, s *slot, live metav1.Object, force bool) error {
 	err := r.delete(ctx, s, live.GetResourceVersion())
 	switch {
@@ -95,8 +96,8 @@ func (r *run) deleteLast(ctx context.Context, s *slot, live metav1.Object, force
 	return err
 }
 
-// resign takes the item's marks and fields off an object that others go on owning. The marks go first, each in a
-// write to the version that was looked at; who is stopped after that comes back for the fields.
+// resign removes the item's marks and fields from an object that others still own. It removes the marks first, each
+// in a write to the version that was read. If the process is stopped after that, a later call removes the fields.
 func (r *run) resign(ctx context.Context, s *slot, live metav1.Object, others []ownership.Owner) error {
 	live, err := r.dropMarks(ctx, s, live)
 	if err != nil {
@@ -118,7 +119,7 @@ func (r *run) resign(ctx context.Context, s *slot, live metav1.Object, others []
 	return nil
 }
 
-// dropMarks removes the annotations that name this item, in all its lives, besides the label.
+// dropMarks removes the annotations that name this item, in all its lives. It does not remove the label.
 func (r *run) dropMarks(ctx context.Context, s *slot, live metav1.Object) (metav1.Object, error) {
 	annotations := map[string]any{}
 	for _, owner := range ownership.OwnersOf(live) {
@@ -134,8 +135,9 @@ func (r *run) dropMarks(ctx context.Context, s *slot, live metav1.Object) (metav
 	return after, r.mergeInto(ctx, after, s.UID, map[string]any{"metadata": metadata})
 }
 
-// handOver moves the label on to another owner, under that one's manager for patches: it does not look like a change by
-// a stranger there. It is an apply, since the annotations that are the same for both would else go with our fields.
+// handOver moves the label to another owner, under that owner's manager for patches, so that the owner does not see a
+// foreign change. It uses an apply, because otherwise the annotations that are the same for both would be removed
+// with this item's fields.
 func (r *run) handOver(ctx context.Context, s *slot, live metav1.Object, next ownership.Owner) (metav1.Object, error) {
 	body := s.Ref().empty()
 	body.SetUID(s.UID)
@@ -145,7 +147,7 @@ func (r *run) handOver(ctx context.Context, s *slot, live metav1.Object, next ow
 		client.FieldOwner(next.PatchManager()), client.ForceOwnership)
 }
 
-// applyNothing gives back all fields that the item has applied to exactly this object.
+// applyNothing gives up all fields that the item has applied to exactly this object.
 func (r *run) applyNothing(ctx context.Context, ref Ref, uid types.UID) error {
 	body := ref.empty()
 	body.SetUID(uid)

@@ -14,16 +14,17 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// landscaperLabel is how Landscaper's manifest deployer marks objects: with the name of the deploy item.
+// landscaperLabel is the label with the name of the deploy item that Landscaper's manifest deployer puts on objects.
 const landscaperLabel = "manifest.deployer.landscaper.gardener.cloud/deployitem"
 
-// DefaultLandscaperManagers are the field managers of Landscaper's own deployers: the names of their programs.
+// DefaultLandscaperManagers returns the field managers of Landscaper's own deployers, which are the names of their
+// programs.
 func DefaultLandscaperManagers() []string {
 	return []string{"manifest-deployer-controller", "helm-deployer-controller", "landscaper-controller"}
 }
 
-// claimable tells whether a live object with an owner is this item's: by an earlier life of the item, or as
-// Landscaper's deployer marked it. false without an error: it belongs to nobody.
+// claimable reports whether a live object belongs to this item, because of an earlier life of the item or because of
+// the mark of Landscaper's deployer. It returns false without an error if the object has no owner.
 func (r *run) claimable(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) (bool, error) {
 	if live.GetDeletionTimestamp() != nil {
 		return false, waiting(o.ref, "is being deleted")
@@ -41,8 +42,8 @@ func (r *run) claimable(ctx context.Context, o *object, s *slot, live *unstructu
 	return marked, nil
 }
 
-// isMarkedForAnother tells that Landscaper's deployer made the object for another item. That the inventory names the
-// object, as Landscaper's provider status did, weighs more than the mark.
+// isMarkedForAnother reports whether Landscaper's deployer made the object for another item. If the inventory names
+// the object, as Landscaper's provider status did, that outweighs the mark.
 func (r *run) isMarkedForAnother(s *slot, live *unstructured.Unstructured) bool {
 	name, marked := live.GetLabels()[landscaperLabel]
 	return marked && name != r.owner.Name && live.GetUID() != s.UID
@@ -52,7 +53,8 @@ func markedForAnother(ref Ref, live *unstructured.Unstructured) *Error {
 	return foreign(ref, fmt.Sprintf("the Landscaper deploy item %q", live.GetLabels()[landscaperLabel]))
 }
 
-// release gives back an object that let itself be applied since it has the same values. What only we have set goes.
+// release gives up an object that was applied without a conflict because it has the same values. Fields that only
+// this item has set are removed.
 func (r *run) release(ctx context.Context, o *object, live *unstructured.Unstructured) error {
 	if err := r.applyNothing(ctx, o.ref, live.GetUID()); err != nil {
 		return err
@@ -60,12 +62,14 @@ func (r *run) release(ctx context.Context, o *object, live *unstructured.Unstruc
 	return markedForAnother(o.ref, live)
 }
 
-// foreign is the error for an object of somebody else. It may let go, so this is not Permanent.
+// foreign returns the error for an object of another owner. That owner may release the object, so the error is not
+// Permanent.
 func foreign(ref Ref, owner string) *Error {
 	return &Error{Ref: ref, Reason: "belongs to " + owner + " and is left alone", Class: Retry, Status: metav1.StatusReasonConflict}
 }
 
-// ofAnother is the error for an object of another item. As long as that item exists, only another configuration helps.
+// ofAnother returns the error for an object of another item. As long as that item exists, only a different
+// configuration helps.
 func (r *run) ofAnother(ctx context.Context, ref Ref, owner ownership.Owner) *Error {
 	out := foreign(ref, fmt.Sprintf("deploy item %s (UID %s)", owner, owner.UID))
 	if r.options.OwnerExists != nil && r.owner.SameLandscape(owner) && r.options.OwnerExists(ctx, owner) {
@@ -74,13 +78,13 @@ func (r *run) ofAnother(ctx context.Context, ref Ref, owner ownership.Owner) *Er
 	return out
 }
 
-// updaters are the managers whose Update entries become ours with the object.
+// updaters returns the managers whose Update entries become the item's together with the object.
 func (r *run) updaters() []string {
 	return append(slices.Clone(r.options.LandscaperManagers), r.owner.Manager())
 }
 
-// hasLeftovers tells that fields of our object are kept by an earlier owner, or by us under another strategy: they
-// would stay for ever when they leave the manifest.
+// hasLeftovers reports whether an earlier owner, or this item under another strategy, still holds fields of the
+// object. Such fields would never be removed after they leave the manifest.
 func (r *run) hasLeftovers(live *unstructured.Unstructured) bool {
 	if live.GetDeletionTimestamp() != nil {
 		return false
@@ -94,8 +98,8 @@ func (r *run) hasLeftovers(live *unstructured.Unstructured) bool {
 	})
 }
 
-// inherit renames the entries of earlier owners to ours, and applies after that, so that their fields go when they
-// are not in the manifest.
+// inherit renames the entries of earlier owners to this item and then applies, so that fields that are not in the
+// manifest are removed.
 func (r *run) inherit(ctx context.Context, o *object, s *slot, live *unstructured.Unstructured) error {
 	if err := r.takeOver(ctx, o.ref, live, r.updaters()...); err != nil {
 		return err

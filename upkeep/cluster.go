@@ -23,37 +23,35 @@ type Cluster struct {
 	metadata metadata.Interface
 	ended    <-chan struct{} // closed when the client leaves the pool
 	watcher  *watch.Watcher
-	statuses sync.Map // by GroupVersionKind: whether somebody writes a status
+	statuses sync.Map // by GroupVersionKind: the StatusShape of the kind
 	identity identity
 
 	all  *clusters
 	ctx  context.Context //nolint:containedctx // the life of the cluster
 	end  context.CancelFunc
-	work sync.WaitGroup // what Go runs
+	work sync.WaitGroup // the goroutines of Go
 
-	// Guarded by all.mu.
-	used  time.Time // when somebody asked for the cluster last
+	// These fields are guarded by all.mu.
+	used  time.Time // when the cluster was last requested
 	users map[types.UID]bool
 }
 
 // Watcher returns the metadata watches of the target.
 func (c *Cluster) Watcher() *watch.Watcher { return c.watcher }
 
-// Seen is what the watches know about an object.
+// Seen returns what the watches know about an object.
 func (c *Cluster) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
 	return Seen(c.watcher).Seen(resource, name)
 }
 
-// watch begins to watch a resource before the engine asks what was seen. Whether
-// that worked is looked at afterwards, see Observe.
+// watch starts to watch a resource before the engine asks what was seen. Observe checks later whether that worked.
 func (c *Cluster) watch(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) {
 	_, _ = c.watcher.Watch(ctx, resource, namespaces...)
 }
 
-// Go runs f in a goroutine that belongs to the cluster: ctx ends when the
-// cluster is closed, and the end of the cluster and of the manager waits for f.
-// false: the cluster is closed, f does not run. A running f does not keep the
-// cluster open, see Keep.
+// Go runs f in a goroutine that belongs to the cluster. Its ctx ends when the cluster is closed, and the end of the
+// cluster and of the manager waits for f. Go returns false if the cluster is closed; f does not run then. A running f
+// does not keep the cluster open; see Keep.
 func (c *Cluster) Go(f func(ctx context.Context)) bool {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
@@ -64,9 +62,9 @@ func (c *Cluster) Go(f func(ctx context.Context)) bool {
 	return true
 }
 
-// Keep keeps the cluster open for an item although its watches expect nothing
-// of the item's, until Release or Keeper.Forget. Once per item is enough.
-// false: the cluster is closed; get another one from Keeper.Cluster.
+// Keep keeps the cluster open for an item although its watches expect nothing of the item's objects, until Release or
+// Keeper.Forget. One call per item is enough. Keep returns false if the cluster is closed; get another one from
+// Keeper.Cluster.
 func (c *Cluster) Keep(item types.UID) bool {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
@@ -77,25 +75,25 @@ func (c *Cluster) Keep(item types.UID) bool {
 	return true
 }
 
-// Release takes Keep back.
+// Release reverses Keep.
 func (c *Cluster) Release(item types.UID) {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
 	delete(c.users, item)
 }
 
-// Seen makes the watches of a cluster what an engine asks.
+// Seen makes the watches of a cluster available to an engine.
 func Seen(watcher *watch.Watcher) apply.Lookup { return lookup{watcher} }
 
 type lookup struct{ watcher *watch.Watcher }
 
-// Seen is what the watches know about an object.
+// Seen returns what the watches know about an object.
 func (l lookup) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
 	seen, known := l.watcher.Get(resource, name)
 	return apply.Seen{UID: seen.UID, Key: seen.Key, Deleting: seen.Deleting, Item: seen.Item, ResourceVersion: seen.ResourceVersion}, known
 }
 
-// Expected makes what an engine left behind what watches are to expect.
+// Expected converts the objects that an engine left into what watches expect.
 func Expected(owned []apply.Owned) []watch.Expected {
 	out := make([]watch.Expected, 0, len(owned))
 	for _, o := range owned {

@@ -19,14 +19,14 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// clusters are the targets that the deployer works on. It runs with the manager.
+// clusters are the targets that the deployer uses. They run with the manager.
 type clusters struct {
 	keeper *Keeper
 	pool   *targets.Pool
 	limit  *watch.Limit
 	guard  *watch.Guard
 	seen   *prometheus.CounterVec // drift
-	kinds  *kinds                 // of objects that others own
+	kinds  *kinds                 // of objects with other owners
 
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -46,8 +46,8 @@ func newClusters(k *Keeper, pool *targets.Pool) *clusters {
 	return s
 }
 
-// whileOpen runs f in a goroutine, as long as a cluster is open; the Landscaper cluster is open until the manager ends. false: it
-// is not open.
+// whileOpen runs f in a goroutine as long as a cluster is open. The Landscaper cluster is open until the manager
+// ends. whileOpen returns false if the cluster is not open.
 func (s *clusters) whileOpen(at *Cluster, f func(context.Context)) bool {
 	if at.all != nil {
 		return at.Go(f)
@@ -76,13 +76,13 @@ func (s *clusters) Start(ctx context.Context) error {
 	s.running.Go(func() { s.sweep(ctx) })
 	err := s.pool.Start(ctx)
 	s.mu.Lock()
-	s.ctx = nil // nobody begins anything any more
+	s.ctx = nil // nothing is started from now on
 	s.mu.Unlock()
 	s.running.Wait()
 	return err
 }
 
-// NeedLeaderElection makes it start before the deployer does.
+// NeedLeaderElection returns false, so that the clusters start before the deployer does.
 func (s *clusters) NeedLeaderElection() bool { return false }
 
 // get opens the target of an item.
@@ -103,7 +103,7 @@ func (s *clusters) get(ctx context.Context, target *lsv1alpha1.ResolvedTarget) (
 	return s.add(c)
 }
 
-// add gives a client watches, which live as long as it does.
+// add adds watches to a client, with the same lifetime.
 func (s *clusters) add(c *targets.Client) (*Cluster, error) {
 	release, ok := c.Pin()
 	if !ok {
@@ -119,7 +119,7 @@ func (s *clusters) add(c *targets.Client) (*Cluster, error) {
 	return open, nil
 }
 
-// start watches a cluster until nobody needs it. release is called when it has ended.
+// start watches a cluster until it is no longer needed. release is called when the cluster has ended.
 func (s *clusters) start(open *Cluster, release func()) {
 	clk := s.keeper.rt.Clock
 	open.watcher = watch.New(open.metadata, watch.Options{Limit: s.limit, Clock: clk})
@@ -136,10 +136,10 @@ func (s *clusters) start(open *Cluster, release func()) {
 	})
 }
 
-// idleCheck is how often a cluster is looked at that may not be needed any more.
+// idleCheck is how often each cluster is checked for being unused.
 const idleCheck = 5 * time.Minute
 
-// whileUsed closes a cluster when its client left the pool, nobody needs it any more, or the manager ends.
+// whileUsed closes a cluster when its client left the pool, when it is no longer needed, or when the manager ends.
 func (s *clusters) whileUsed(open *Cluster) {
 	ticker := s.keeper.rt.Clock.NewTicker(idleCheck)
 	defer ticker.Stop()
@@ -159,8 +159,7 @@ func (s *clusters) whileUsed(open *Cluster) {
 	}
 }
 
-// closeIdle closes a cluster that no item needs. What somebody just asked for
-// is about to be needed.
+// closeIdle closes a cluster that no item needs. A cluster that was just requested is about to be needed.
 func (s *clusters) closeIdle(open *Cluster) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,14 +171,14 @@ func (s *clusters) closeIdle(open *Cluster) bool {
 	return true
 }
 
-// close ends a cluster; whoever asks for its target gets a new one. s.mu is held.
+// close ends a cluster. A later request for its target gets a new one. The caller holds s.mu.
 func (s *clusters) close(open *Cluster) {
 	delete(s.open, open.Client)
 	open.end()
 }
 
-// sweepEvery is how often the memory is searched for items that went without
-// our doing, such as by delete-without-uninstall.
+// sweepEvery is how often the memory is searched for items that disappeared without a call of the deployer, such as
+// by delete-without-uninstall.
 const sweepEvery = 10 * time.Minute
 
 // sweep forgets such items until ctx ends.
@@ -198,7 +197,7 @@ func (s *clusters) sweep(ctx context.Context) {
 	}
 }
 
-// forgetIfGone forgets an item that the cache does not have any more.
+// forgetIfGone forgets an item that the cache no longer contains.
 func (s *clusters) forgetIfGone(ctx context.Context, uid types.UID, key types.NamespacedName) {
 	di := &lsv1alpha1.DeployItem{}
 	err := s.keeper.rt.Landscaper.GetClient().Get(ctx, key, di)
@@ -208,7 +207,7 @@ func (s *clusters) forgetIfGone(ctx context.Context, uid types.UID, key types.Na
 	s.keeper.Forget(uid)
 }
 
-// leave ends what all clusters but one expect for an item.
+// leave ends what all clusters except one expect for an item.
 func (s *clusters) leave(uid types.UID, except *Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

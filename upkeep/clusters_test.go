@@ -14,21 +14,21 @@ import (
 	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
-// isOpen tells whether the next run would get the cluster.
+// isOpen reports whether the next run would get the cluster.
 func (w *world) isOpen() bool {
 	w.keeper.clusters.mu.Lock()
 	defer w.keeper.clusters.mu.Unlock()
 	return w.keeper.clusters.open[w.cluster.Client] == w.cluster
 }
 
-// check lets the time of an idle check pass.
+// check advances the clock by the time of an idle check.
 func (w *world) check() {
 	w.Helper()
 	w.until("the idle check waits", w.clock.HasWaiters)
 	w.clock.Step(idleCheck)
 }
 
-// use sets when somebody asked for the cluster last.
+// use sets when the cluster was last requested.
 func (w *world) use(at time.Time) {
 	w.keeper.clusters.mu.Lock()
 	defer w.keeper.clusters.mu.Unlock()
@@ -105,14 +105,14 @@ func TestClusterEnds(t *testing.T) {
 	}
 }
 
-// TestSweep: such items go by delete-without-uninstall, so that nobody calls Delete.
+// TestSweep covers items that disappear by delete-without-uninstall, so that Delete is not called.
 func TestSweep(t *testing.T) {
 	w := newWorld(t)
 	w.begin(true)
 	w.cluster.Keep(w.item.UID)
 	w.cluster.Watcher().Expect(w.item.UID, nil)
 	anew := w.item.DeepCopy()
-	anew.UID, anew.Name = "earlier", "item" // the name was given to another one since
+	anew.UID, anew.Name = "earlier", "item" // another item has this name now
 	w.keeper.items.get(anew)
 	ctx, cancel := context.WithCancel(t.Context())
 	w.keeper.clusters.running.Go(func() { w.keeper.clusters.sweep(ctx) })
@@ -159,7 +159,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// remembered is a value that wants to know when it is forgotten.
+// remembered is a value that counts how often it is forgotten.
 type remembered struct{ ended int }
 
 func (r *remembered) Forgotten() { r.ended++ }

@@ -19,8 +19,8 @@ import (
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// StatusOf returns what is known about the status of a custom kind. The target is
-// asked once. A definition that cannot be read does not say what the status is like.
+// StatusOf returns what is known about the status of a custom kind. It asks the target once. If the definition cannot
+// be read, the shape of the status is unknown.
 func (c *Cluster) StatusOf(ctx context.Context, gvk schema.GroupVersionKind) readiness.StatusShape {
 	if known, ok := c.statuses.Load(gvk); ok {
 		return known.(readiness.StatusShape)
@@ -33,7 +33,7 @@ func (c *Cluster) StatusOf(ctx context.Context, gvk schema.GroupVersionKind) rea
 	definition.SetGroupVersionKind(definitionKind)
 	err = c.Get(ctx, types.NamespacedName{Name: mapping.Resource.GroupResource().String()}, definition)
 	if ctx.Err() != nil {
-		return readiness.StatusReports // look again
+		return readiness.StatusReports // try again later
 	}
 	shape := readiness.StatusOther
 	if err == nil {
@@ -45,8 +45,8 @@ func (c *Cluster) StatusOf(ctx context.Context, gvk schema.GroupVersionKind) rea
 	return shape
 }
 
-// Judge judges an object of the item's target by the default rules. That the rules
-// had to guess is reported by an event, once for each kind.
+// Judge judges an object of the item's target by the default rules. If the rules had to guess, Judge reports that by
+// an event, once for each kind.
 func (r *Run) Judge(ctx context.Context, live *unstructured.Unstructured) readiness.Result {
 	rules := readiness.Rules{
 		Grace: r.options.StatusGrace, Now: r.rt.Clock.Now(),
@@ -73,8 +73,8 @@ func (r *Run) reportGuess(live *unstructured.Unstructured) {
 		" counts as ready: its status has neither conditions nor observedGeneration, so a check of its own must say when it is")
 }
 
-// Mapping finds the resource of a kind; nil, nil when the cluster does not know it.
-// Errors: the kinds of the cluster cannot be read.
+// Mapping returns the mapping of a kind. It returns nil, nil if the cluster does not know the kind, and an error if
+// the kinds of the cluster cannot be read.
 func (c *Cluster) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upkeep keeps the objects of deploy items in their targets. It is what
-// deployers that apply objects share: one client with watches per target, the
-// healing of drift, waiting without a blocked worker, and the inventory's
-// checkpoints. Package apply writes objects, apply/watch sees them, deployerlib
-// calls the deployer; this package ties the three together.
+// Package upkeep maintains the objects of deploy items in their targets. It contains what deployers that apply
+// objects share: one client with watches per target, the correction of drift, waiting without a blocked worker, and
+// the checkpoints of the inventory. Package apply writes objects, apply/watch watches them, and deployerlib calls the
+// deployer; this package connects the three.
 //
 // A deployer has one Keeper and begins a Run per call:
 //
@@ -29,52 +28,45 @@
 //		return nil
 //	}
 //
-// Delete is Begin, Connect and Run.Delete; Resume is Begin and Run.Resume;
-// ForceReconcile calls Keeper.Thorough first. The example of the package has all
-// of it.
+// Delete consists of Begin, Connect and Run.Delete. Resume consists of Begin and Run.Resume. ForceReconcile calls
+// Keeper.Thorough first. The example of the package contains all of this.
 //
 // # Errors
 //
-// What a step of a Run returns is what the deployer returns. An error is nil
-// (done), a [deployerlib.WaitFor] (not done yet: the item comes back when a
-// watch of its target says that something changed, at the latest after a while),
-// or an error with its code: faults that only another configuration or another
-// Target can mend end the job, the others are tried again.
+// A deployer returns what a step of a Run returns. The error is nil if the step is done. It is a
+// [deployerlib.WaitFor] if the step is not done yet; the item then comes back when a watch of its target reports a
+// change, or after a while at the latest. Any other error has its code: faults that only another configuration or
+// another Target can correct end the job, and the others are tried again.
 //
-// # What begins a background run
+// # What starts a background run
 //
-// The hook "wake" of Keeper.Hooks forces a run of a finished item
+// The hook "wake" of Keeper.Hooks forces a run of a finished item in these cases:
 //
-//   - that drifted: somebody changed or deleted what the item applied. Who does
-//     so again and again is answered ever more slowly.
-//   - that Keeper.Wake was called for, for reasons of the deployer's own.
+//   - The item drifted, because its objects were changed or deleted. If that happens again and again, the corrections are
+//     delayed more and more.
+//   - Keeper.Wake was called, for reasons of the deployer's own.
 //
-// With the schedule that Hooks is given there are thorough runs, too: those
-// believe nothing to be unchanged. The owner of an item switches all three off
-// with the annotation of package continuousreconcile.
+// The schedule that is passed to Hooks also causes thorough runs, which do not trust any object to be unchanged. The
+// owner of an item switches all three off with the annotation of package continuousreconcile.
 //
-// Run.Take takes what woke a run; what comes after it is for the next one. A run
-// that fails gives it back. So nothing gets lost, and any number of wishes are
-// one run.
+// Run.Take consumes the triggers of a run. Later triggers start another run. A run that fails gives its triggers
+// back, so nothing is lost, and any number of triggers cause one run.
 //
-// While somebody fights with an item about an object, a run that is woken for
-// another reason leaves that object alone. Jobs and thorough runs write it.
+// While another writer fights with an item about an object, a run with another trigger leaves that object alone. Jobs
+// and thorough runs write it.
 //
 // # More than Apply
 //
-// A deployer that applies step by step makes an engine or a Session of its own
-// with Run.Options, between Run.Take, Run.Hold and Run.Settle, which Apply
-// consists of. Run.LookOut waits for objects that are not the item's own.
-// Keeper.Follow watches such objects for as long as the deployer wants, with one
-// watch for all of a kind.
-// Cluster.Go runs goroutines that belong to a target, such as informers;
-// Cluster.Keep holds the target open for them.
+// A deployer that applies step by step makes its own engine or Session with Run.Options, between Run.Take, Run.Hold
+// and Run.Settle, which are the parts of Apply. Run.LookOut waits for objects that do not belong to the item.
+// Keeper.Follow watches such objects for as long as the deployer wants, with one watch for all objects of a kind.
+// Cluster.Go runs goroutines that belong to a target, such as informers, and Cluster.Keep keeps the target open for
+// them.
 //
 // # Memory
 //
-// All that is known of an item is in memory, and losing it costs reads only:
-// after a restart Resume compares what is there with the inventory. It goes with
-// Run.Delete or Keeper.Forget. Items that went without either, by
-// delete-without-uninstall, are found within ten minutes. Targets that no item
-// needs are closed within ten minutes as well.
+// Everything that is known about an item is in memory, and losing it only costs reads. After a restart, Resume
+// compares the objects with the inventory. Run.Delete and Keeper.Forget remove the memory of an item. Items that
+// disappear without either, by delete-without-uninstall, are found within ten minutes. Targets that no item needs are
+// closed within ten minutes as well.
 package upkeep

@@ -15,22 +15,22 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// newDriftCounter counts drift; a run heals all that an item has.
+// newDriftCounter counts drift. A run corrects all drift of an item.
 func newDriftCounter() *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "deployerkit_drift_total", Help: "Objects that were changed by others, by what happened to them.",
 	}, []string{"what"})
 }
 
-// drift is a change by somebody else, and how to heal it.
+// drift is a change by another writer, and how to correct it.
 type drift struct {
 	watch.Event
 	watch.Heal
 
-	notBefore time.Time // when to heal it; a fight is healed later
+	notBefore time.Time // when to correct it; corrections in a fight are delayed
 }
 
-// String is for events.
+// String returns the drift for events.
 func (d drift) String() string {
 	if !d.Fight {
 		return d.Event.String()
@@ -38,8 +38,8 @@ func (d drift) String() string {
 	return fmt.Sprintf("%s (a fight with %s about %s: put right again after %s)", d.Event, d.Manager, d.Field, d.Delay)
 }
 
-// drifted queues a drift and wakes the item; a waiting item is woken no more often than by other events. A drift that is
-// put right later has an alarm of its own. It is called by watches and never blocks.
+// drifted queues a drift and wakes the item. A waiting item is woken no more often than by other events. A drift that
+// is corrected later has its own alarm. drifted is called by watches and never blocks.
 func (s *clusters) drifted(e watch.Event) {
 	it := s.keeper.items.find(e.Item)
 	if it == nil {
@@ -54,11 +54,11 @@ func (s *clusters) drifted(e watch.Event) {
 	it.reschedule()
 	if d.Fight && first {
 		s.announce(it, d)
-		it.wake(s.keeper.rt.Clock.Now()) // a run tells it in a condition
+		it.wake(s.keeper.rt.Clock.Now()) // a run reports it in a condition
 	}
 }
 
-// announce tells in an event that a drift is put right later.
+// announce reports in an event that a drift is corrected later.
 func (s *clusters) announce(it *item, d drift) {
 	item := &corev1.ObjectReference{Namespace: it.key.Namespace, Name: it.key.Name, UID: d.Item}
 	item.SetGroupVersionKind(lsv1alpha1.SchemeGroupVersion.WithKind("DeployItem"))
@@ -66,7 +66,7 @@ func (s *clusters) announce(it *item, d drift) {
 	s.keeper.rt.Recorder.Eventf(item, about, corev1.EventTypeWarning, "Drift", "ReconcileDeployItem", "%s", contract.EscapeBidi(d.String()))
 }
 
-// reportDrifts tells of what this run puts right.
+// reportDrifts reports what this run corrects.
 func (r *Run) reportDrifts(drifts []drift) {
 	for _, one := range drifts {
 		if one.Fight {
@@ -80,7 +80,7 @@ func (r *Run) reportDrifts(drifts []drift) {
 	}
 }
 
-// related names an object for events.
+// related returns the reference of an object for events.
 func related(ref apply.Ref) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }

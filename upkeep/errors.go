@@ -18,15 +18,14 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// maxText bounds the texts that others wrote.
+// maxText limits texts that others wrote.
 const maxText = 1024
 
 func oneLine(text string) string { return contract.OneLine(text, maxText) }
 
-// ApplyError gives an error of the engine its code: one that only another
-// configuration can mend ends the job. Credentials that are refused may just
-// have been changed: they are read again, and only the second refusal in a run
-// counts. Settle does so already. nil stays nil.
+// ApplyError adds the code to an error of the engine. An error that only another configuration can correct ends the
+// job. Refused credentials may just have been changed, so they are read again, and only the second refusal in a run
+// counts. Settle calls ApplyError already. ApplyError returns nil for a nil error.
 func (r *Run) ApplyError(err error) error {
 	if isUnauthorized(err) {
 		if !r.item.refuse() {
@@ -40,7 +39,7 @@ func (r *Run) ApplyError(err error) error {
 	return err
 }
 
-// isUnauthorized tells whether the target refused the credentials for one of the objects.
+// isUnauthorized reports whether the target refused the credentials for one of the objects.
 func isUnauthorized(err error) bool {
 	all, several := errors.AsType[apply.Errors](err)
 	if one, ok := errors.AsType[*apply.Error](err); ok && !several {
@@ -49,7 +48,7 @@ func isUnauthorized(err error) bool {
 	return slices.ContainsFunc(all, func(e *apply.Error) bool { return e.Status == metav1.StatusReasonUnauthorized })
 }
 
-// connectError gives faults of a Target their code. path is the field that names it.
+// connectError adds the code to faults of a Target. path is the field that names the Target.
 func connectError(path string, err error) error {
 	if err == nil {
 		return nil
@@ -63,8 +62,8 @@ func connectError(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// timeoutError is a step that waited longer than the item allows. The last
-// reason tells what was missing.
+// timeoutError returns the error of a step that waited longer than the item allows. reason is the last reason for
+// waiting.
 func timeoutError(step string, bound time.Duration, reason string) error {
 	return lserrors.NewError("Wait", lsv1alpha1.ProgressingTimeoutReason, oneLine(fmt.Sprintf("%s: not done within %s: %s", step, bound, reason)),
 		lsv1alpha1.ErrorTimeout)

@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// greeter brings a ConfigMap to the target of each of its items.
+// greeter applies a ConfigMap to the target of each of its items.
 type greeter struct {
 	deployerlib.Base
 	keeper *upkeep.Keeper
@@ -92,7 +92,7 @@ func (g *greeter) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target 
 	return r.Resume(ctx, target)
 }
 
-// A deployer that heals what others change, in full.
+// This is a complete deployer that corrects the changes of others.
 func Example() {
 	g := &greeter{keeper: upkeep.New(upkeep.Options{Name: "greeter"})}
 	args := deployerlib.DeployerArgs{Name: "greeter.example.com", Type: "example.com/greeting", Deployer: g}

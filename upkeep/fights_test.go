@@ -11,8 +11,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// TestPostponedDrift: the library may be asked for an item for many reasons, and none of them is a reason to forget what
-// was put off.
+// TestPostponedDrift ensures that no call of the library for an item makes it forget a postponed correction, whatever
+// the reason of the call.
 func TestPostponedDrift(t *testing.T) {
 	postponed := func(t *testing.T) *world {
 		w := newWorld(t)
@@ -20,11 +20,11 @@ func TestPostponedDrift(t *testing.T) {
 			w.begin(true).Take()
 			w.drift("fought")
 		}
-		w.wantTriggers(3) // the third one for the condition
+		w.wantTriggers(3) // the third one is for the condition
 		w.begin(true).Take()
 		return w
 	}
-	// healed checks that the item is triggered when the delay is over, and that the run heals then.
+	// healed checks that the item is triggered when the delay is over, and that the run then corrects the object.
 	healed := func(w *world) {
 		w.Helper()
 		w.wantTriggers(0)
@@ -87,8 +87,8 @@ func TestPostponedDrift(t *testing.T) {
 	})
 }
 
-// TestRandomFights lets a writer change an object at random times, and the library come for random reasons. After the fight
-// the object is healed within the delay that was announced.
+// TestRandomFights lets a writer change an object at random times, and the library come for random reasons. After the
+// fight the object is corrected within the announced delay.
 func TestRandomFights(t *testing.T) {
 	t.Run("end healed in time [F23]", endHealed)
 }
@@ -125,7 +125,7 @@ type fightTest struct {
 	heals  int
 }
 
-// step is a tenth of a second.
+// step advances the clock by a tenth of a second.
 func (f *fightTest) step(fight bool) {
 	f.begin(true)
 	if fight && f.random.IntN(3) == 0 {
@@ -139,7 +139,7 @@ func (f *fightTest) step(fight bool) {
 	triggered := f.triggers > 0
 	f.triggers = 0
 	f.mu.Unlock()
-	if triggered { // nothing else asks the hook; what it says about later may be lost
+	if triggered { // the hook is not asked otherwise, so its answer about later may be lost
 		if run, _ := f.ask(f.keeper.Hooks(nil)); run {
 			f.run()
 		}
@@ -147,7 +147,7 @@ func (f *fightTest) step(fight bool) {
 	f.clock.Step(100 * time.Millisecond)
 }
 
-// run is a background run, which fails now and then; the library tries it again at once.
+// run is a background run, which fails now and then. The library tries it again at once.
 func (f *fightTest) run() {
 	r := f.begin(true)
 	_, giveBack := r.Take()

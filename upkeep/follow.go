@@ -22,13 +22,13 @@ import (
 	"github.com/deployerkit/deployerkit/internal/version"
 )
 
-// Pauses of a Follower: after a watch that ended without an event, and where watching is refused.
+// These are the pauses of a Follower after a watch that ended without an event, and where watching is refused.
 const (
 	followPause    = time.Second
 	maxFollowPause = 30 * time.Second
 )
 
-// Follower learns when a sight changes. All followers of a kind share one watch.
+// Follower reports changes of a sight. All followers of a kind share one watch.
 type Follower struct {
 	kinds   *kinds
 	sight   Sight
@@ -40,31 +40,32 @@ type Follower struct {
 
 	mu    sync.Mutex
 	seen  map[types.NamespacedName]string // the version of each object; nil before Saw
-	early earlyEvents                     // what came before Saw
+	early earlyEvents                     // events before Saw
 	polls bool
 	stop  context.CancelFunc // of the poll
 }
 
-// earlyEvents are what the watch has shown since the last list.
+// earlyEvents are the events of the watch since the last list.
 type earlyEvents struct {
 	last   map[types.NamespacedName]objectEvent
 	listed string // the version of the list; empty if there was none
 	lost   bool   // there were too many
 }
 
-// objectEvent is the version of an object, and whether it is gone or not selected any more.
+// objectEvent is the version of an object, and whether the object is gone or no longer selected.
 type objectEvent struct {
 	version string
 	gone    bool
 }
 
-// maxEarly bounds the events of one follower before Saw.
+// maxEarly limits the events of one follower before Saw.
 const maxEarly = 1000
 
-// Follow calls changed once when the objects of a sight are not, or no longer, those that Saw was called with. It must be called
-// before the objects are read, and Saw after that. Unlike that of LookOut, the watch does not end with the run. The watch shows
-// all objects of the kind, in the cluster or else in the namespace. Where both are refused, the sight has a watch of its own or,
-// where that is refused too, is listed every 30 seconds; where even that is refused, it counts as changed by then.
+// Follow calls changed once when the objects of a sight differ from those that Saw was called with. Call Follow
+// before the objects are read, and Saw after that. Unlike LookOut, the watch does not end with the run. The watch
+// shows all objects of the kind, in the cluster or else in the namespace. Where both are refused, the sight has its
+// own watch or, where that is refused too, is listed every 30 seconds. Where even that is refused, it counts as
+// changed after that time.
 func (k *Keeper) Follow(sight Sight, changed func()) *Follower {
 	f := &Follower{kinds: k.clusters.kinds, sight: sight, changed: changed, stop: func() {}}
 	f.early.last = map[types.NamespacedName]objectEvent{}
@@ -76,13 +77,13 @@ func (k *Keeper) Follow(sight Sight, changed func()) *Follower {
 	return f
 }
 
-// join finds a watch, or polls.
+// join joins a watch, or starts to poll.
 func (f *Follower) join() {
 	if f.over.Load() {
 		return
 	}
 	if f.kinds.join(f) {
-		if f.over.Load() { // Stop was called meanwhile, and may not know of the watch
+		if f.over.Load() { // Stop may have been called meanwhile without knowing of the watch
 			f.kinds.leave(f, f.watch.Load())
 		}
 		return
@@ -94,10 +95,10 @@ func (f *Follower) join() {
 	}
 }
 
-// serve notes which watch serves the follower. It is called with the lock of kinds.
+// serve records which watch serves the follower. The caller holds the lock of kinds.
 func (f *Follower) serve(w *kindWatch) { f.watch.Store(w) }
 
-// poll watches or lists the sight alone. It is called with the lock.
+// poll watches or lists the sight alone. The caller holds the lock.
 func (f *Follower) poll() {
 	if f.polls {
 		return
@@ -116,7 +117,7 @@ func (f *Follower) poll() {
 	})
 }
 
-// Saw says which objects were found.
+// Saw sets the objects that were found.
 func (f *Follower) Saw(objects []*unstructured.Unstructured) {
 	f.mu.Lock()
 	f.seen, f.sight.seen = make(map[types.NamespacedName]string, len(objects)), versions(objects)
@@ -137,7 +138,7 @@ func (f *Follower) Saw(objects []*unstructured.Unstructured) {
 	}
 }
 
-// saw takes in an event of the watch.
+// saw handles an event of the watch.
 func (f *Follower) saw(live *metav1.PartialObjectMetadata, gone bool) {
 	if f.sight.namespace != "" && f.sight.namespace != live.Namespace || f.name != "" && f.name != live.Name {
 		return
@@ -160,7 +161,7 @@ func (f *Follower) saw(live *metav1.PartialObjectMetadata, gone bool) {
 	}
 }
 
-// sawAll takes in a list of all objects.
+// sawAll handles a list of all objects.
 func (f *Follower) sawAll(objects []*metav1.PartialObjectMetadata, listed string) {
 	found := map[types.NamespacedName]objectEvent{}
 	for _, live := range objects {
@@ -190,7 +191,7 @@ func (f *Follower) selects(live *metav1.PartialObjectMetadata) bool {
 		f.labels.Matches(labels.Set(live.Labels))
 }
 
-// differs reports whether an event is newer than what was seen. It is called with the lock.
+// differs reports whether an event is newer than what was seen. The caller holds the lock.
 func (f *Follower) differs(name types.NamespacedName, event objectEvent) bool {
 	before, known := f.seen[name]
 	switch {
@@ -202,7 +203,7 @@ func (f *Follower) differs(name types.NamespacedName, event objectEvent) bool {
 	return event.gone || event.version != before
 }
 
-// misses reports whether an object that was seen is not in a list that is not older. It is called with the lock.
+// misses reports whether an object that was seen is missing in a list that is not older. The caller holds the lock.
 func (f *Follower) misses(listed string, there func(types.NamespacedName) bool) bool {
 	if listed == "" {
 		return false
@@ -227,7 +228,7 @@ func (f *Follower) Holds() bool {
 	return w != nil && w.live() && !f.over.Load()
 }
 
-// Stop ends the following. Nothing is called any more after it returned, but for a call that is under way.
+// Stop ends the following. After it has returned, changed is not called any more, except for a call in progress.
 func (f *Follower) Stop() {
 	f.over.Store(true)
 	if w := f.watch.Load(); w != nil {
@@ -238,7 +239,7 @@ func (f *Follower) Stop() {
 	f.stop()
 }
 
-// follow waits for a change. false: ctx ended before, or the target was closed.
+// follow waits for a change. It returns false if ctx ended first, or if the target was closed.
 func (s Sight) follow(ctx context.Context, clk clock.Clock) (changed bool) {
 	for pause := followPause; ; pause = min(2*pause, maxFollowPause) {
 		switch s.wait(ctx, func() {}) {
@@ -273,15 +274,14 @@ func (s Sight) sleep(ctx context.Context, clk clock.Clock, pause time.Duration) 
 	return false
 }
 
-// Landscaper is the Landscaper cluster as far as it can be looked at.
+// Landscaper gives access to objects of the Landscaper cluster.
 type Landscaper struct {
 	client.Reader // asks the API server each time
 
 	cluster *Cluster // for sights
 }
 
-// Landscaper returns the cluster of the deploy items.
-// Errors: no client can be made for it.
+// Landscaper returns the cluster of the deploy items. It returns an error if no client can be made for it.
 func (k *Keeper) Landscaper() (*Landscaper, error) {
 	k.landscaperOnce.Do(func() {
 		metadataClient, err := metadata.NewForConfig(k.rt.Landscaper.GetConfig())
@@ -294,7 +294,7 @@ func (k *Keeper) Landscaper() (*Landscaper, error) {
 	return k.landscaper, k.landscaperErr
 }
 
-// In narrows a sight of several objects down to a namespace.
+// In restricts a sight of several objects to a namespace.
 func (s Sight) In(namespace string) Sight {
 	s.namespace = namespace
 	return s

@@ -22,7 +22,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// follows is a world with followers of ConfigMaps of others.
+// follows is a world with followers of ConfigMaps that do not belong to the item.
 type follows struct {
 	*world
 	client *fake.FakeMetadataClient
@@ -35,7 +35,7 @@ func newFollows(t *testing.T) *follows {
 	return w
 }
 
-// follow begins to follow ConfigMaps by name, or by the label a=b.
+// follow starts to follow ConfigMaps by name, or by the label a=b.
 func (w *follows) follow(name string) *Follower {
 	if name == "" {
 		return w.keeper.Follow(SightOfAll(w.cluster, configMaps, map[string]string{"a": "b"}, nil).In("ns"), func() { w.told.Add(1) })
@@ -43,7 +43,7 @@ func (w *follows) follow(name string) *Follower {
 	return w.keeper.Follow(SightOf(w.cluster, configMaps, apply.Ref{Namespace: "ns", Name: name}, nil), func() { w.told.Add(1) })
 }
 
-// object is a ConfigMap at a version. version "" stands for none.
+// object returns a ConfigMap at a version, or nothing if the version is empty.
 func object(name, version string) []*unstructured.Unstructured {
 	if version == "" {
 		return nil
@@ -55,7 +55,7 @@ func object(name, version string) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{obj}
 }
 
-// metadataOf is what a watch says about a ConfigMap.
+// metadataOf returns what a watch shows of a ConfigMap.
 func metadataOf(name, version, label string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
@@ -63,7 +63,7 @@ func metadataOf(name, version, label string) *metav1.PartialObjectMetadata {
 	}
 }
 
-// watched are the namespaces in which watches were opened.
+// watched returns the namespaces in which watches were opened.
 func (w *follows) watched() (namespaces []string) {
 	for _, action := range w.client.Actions() {
 		if action.GetVerb() == "watch" {
@@ -168,7 +168,7 @@ func TestFollowerEvents(t *testing.T) {
 	for name, test := range map[string]struct {
 		byLabel bool
 		before  []event  // the read
-		list    []string // versions of the object in a list at version 7, before the read; nil if there is none
+		list    []string // versions of the object in a list at version 7, before the read; nil if there is no list
 		read    string   // the version; empty if it does not exist
 		after   []event
 		want    bool

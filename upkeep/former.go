@@ -20,24 +20,24 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// ConditionFormerClusters names the clusters that the item has left and in which it still has objects, and why. It is there
-// only as long as there are such clusters.
+// ConditionFormerClusters names the clusters that the item has left but in which it still has objects, with the
+// reason. It exists only as long as there are such clusters.
 const ConditionFormerClusters lsv1alpha1.ConditionType = "FormerClusters"
 
-// ReleaseAnnotation on a deploy item, with the value "true", gives up the objects in clusters that the item has left: they
-// stay there, and a deletion of the item does not wait for them.
+// ReleaseAnnotation on a deploy item, with the value "true", gives up the objects in clusters that the item has left.
+// They stay there, and a deletion of the item does not wait for them.
 const ReleaseAnnotation = "deployerkit.dev/release-former-clusters"
 
-// Times between two attempts to clean up a former cluster.
+// These are the times between two attempts to clean up a former cluster.
 const (
 	minCleanUp = 2 * time.Second
 	maxCleanUp = 10 * time.Minute
 )
 
-// maxFormer bounds how many clusters the condition names.
+// maxFormer limits how many clusters the condition names.
 const maxFormer = 5
 
-// arrive notes in which cluster the item is now.
+// arrive records which cluster the item is in now.
 func (r *Run) arrive(ctx context.Context, target string) error {
 	uid, err := r.Cluster.UID(ctx)
 	if err != nil {
@@ -57,17 +57,16 @@ func (r *Run) arrive(ctx context.Context, target string) error {
 	return r.Note(r.Inventory)
 }
 
-// release says in an event that objects are given up.
+// release reports in an event that objects are given up.
 func (r *Run) release(from apply.Cluster, objects int, reason string) {
 	r.Event(nil, corev1.EventTypeWarning, "Released", fmt.Sprintf("%d objects in the cluster %s of Target %s are not the item's any more: %s",
 		objects, from.UID, from.Target, reason))
 }
 
-// CleanUp deletes the objects in clusters that the item has left, as far as that is possible now. Call it when the item is as
-// it should be in its own cluster. What is left is named in the condition FormerClusters, and a later run tries again. o has
-// the options of the engine, and groups the order of the deletion; nil stands for the default. CleanUp reports whether
-// something changed.
-// Errors: those of Begin's note.
+// CleanUp deletes the objects in clusters that the item has left, as far as that is possible now. Call it when the
+// item is deployed in its own cluster. The condition FormerClusters names what is left, and a later run tries again.
+// o contains the options of the engine, and groups the order of the deletion, which has a default. CleanUp reports
+// whether something changed. It returns the errors of Begin's note.
 func (r *Run) CleanUp(ctx context.Context, o apply.Options, groups []apply.Group) (changed bool, err error) {
 	if len(r.Inventory.Former) == 0 {
 		return r.tellFormer(nil), nil
@@ -95,8 +94,7 @@ func (r *Run) CleanUp(ctx context.Context, o apply.Options, groups []apply.Group
 	return changed, r.Note(r.Inventory)
 }
 
-// Abandon gives up the objects in clusters that the item has left.
-// Errors: those of Begin's note.
+// Abandon gives up the objects in clusters that the item has left. It returns the errors of Begin's note.
 func (r *Run) Abandon(reason string) error {
 	for _, former := range r.Inventory.Former {
 		r.release(*former.Cluster, len(former.Entries), reason)
@@ -106,7 +104,7 @@ func (r *Run) Abandon(reason string) error {
 	return r.Note(r.Inventory)
 }
 
-// LeaveFirst is Leave if Options.CleanUpFirst is set, and nothing otherwise. Call it before the first write.
+// LeaveFirst calls Leave if Options.CleanUpFirst is set, and does nothing otherwise. Call it before the first write.
 func (r *Run) LeaveFirst(ctx context.Context, o apply.Options, groups []apply.Group) error {
 	if !r.options.CleanUpFirst {
 		return nil
@@ -114,8 +112,8 @@ func (r *Run) LeaveFirst(ctx context.Context, o apply.Options, groups []apply.Gr
 	return r.Leave(ctx, o, groups)
 }
 
-// Leave is CleanUp for callers that go on only when nothing is left, such as a deletion.
-// Errors: a [deployerlib.WaitFor] if something is left, else those of CleanUp.
+// Leave calls CleanUp for callers that continue only when nothing is left, such as a deletion. It returns a
+// [deployerlib.WaitFor] if something is left, and otherwise the errors of CleanUp.
 func (r *Run) Leave(ctx context.Context, o apply.Options, groups []apply.Group) error {
 	if _, err := r.CleanUp(ctx, o, groups); err != nil || len(r.Inventory.Former) == 0 {
 		return err
@@ -124,7 +122,7 @@ func (r *Run) Leave(ctx context.Context, o apply.Options, groups []apply.Group) 
 	return deployerlib.WaitFor(condition.Message, r.item.cleanUpPause())
 }
 
-// cleanUp deletes the objects in one former cluster. It returns what is left, and why.
+// cleanUp deletes the objects in one former cluster. It returns what is left, with the reason.
 func (r *Run) cleanUp(ctx context.Context, former apply.Inventory, o apply.Options, groups []apply.Group) (left []apply.Entry, reason string) {
 	if r.Item.Annotations[ReleaseAnnotation] == "true" {
 		r.release(*former.Cluster, len(former.Entries), "the annotation "+ReleaseAnnotation+" says so")
@@ -150,7 +148,7 @@ func (r *Run) cleanUp(ctx context.Context, former apply.Inventory, o apply.Optio
 	return r.deleteFrom(ctx, to, former, o, groups)
 }
 
-// deleteFrom deletes what may go now from a former cluster.
+// deleteFrom deletes what may be deleted now from a former cluster.
 func (r *Run) deleteFrom(ctx context.Context, to *Cluster, former apply.Inventory, o apply.Options, groups []apply.Group) (left []apply.Entry, reason string) {
 	o.Events, o.OwnerExists = r.tell, r.ownerExists
 	engine := apply.New(to.Client, to.RESTMapper(), o)
@@ -172,7 +170,7 @@ func (r *Run) deleteFrom(ctx context.Context, to *Cluster, former apply.Inventor
 	return nil, ""
 }
 
-// replaced returns entries with those that are left of some of them.
+// replaced returns entries after some of them were replaced by those that are left.
 func replaced(entries, some, left []apply.Entry) []apply.Entry {
 	gone := map[apply.Ref]bool{}
 	for _, entry := range some {
@@ -182,19 +180,19 @@ func replaced(entries, some, left []apply.Entry) []apply.Entry {
 	return append(out, left...)
 }
 
-// defaultInventory is what apply.Options.MaxInventory is by default.
+// defaultInventory is the default of apply.Options.MaxInventory.
 const defaultInventory = 1 << 20
 
-// roomFor is how large an inventory may become beside those of former clusters.
+// roomFor returns how large an inventory may become in addition to those of former clusters.
 func roomFor(bound int, former []apply.Inventory) int {
 	raw, err := json.Marshal(former)
 	if err != nil {
-		return 1 // it was read from JSON
+		return 1 // cannot happen because it was read from JSON
 	}
 	return max(1, cmp.Or(bound, defaultInventory)-len(raw))
 }
 
-// tellFormer shows in a condition where objects are left. It reports whether that is new.
+// tellFormer shows in a condition where objects are left. It reports whether the condition changed.
 func (r *Run) tellFormer(reasons []string) (changed bool) {
 	conditions := &r.Item.Status.Conditions
 	before := contract.GetCondition(*conditions, ConditionFormerClusters)
@@ -210,7 +208,7 @@ func (r *Run) tellFormer(reasons []string) (changed bool) {
 	return before == nil || before.Message != message
 }
 
-// nextCleanUp is how long to wait before the next attempt. It doubles as long as nothing is deleted.
+// nextCleanUp returns how long to wait before the next attempt. The time doubles as long as nothing is deleted.
 func (i *item) nextCleanUp(progress bool) time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -221,7 +219,7 @@ func (i *item) nextCleanUp(progress bool) time.Duration {
 	return i.cleanUp
 }
 
-// cleanUpPause is what nextCleanUp returned last.
+// cleanUpPause returns the last result of nextCleanUp.
 func (i *item) cleanUpPause() time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -17,16 +17,16 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// ConditionContested names objects that others change again each time they are put right, with the field and the other
-// manager. It is there while these objects are put right only after a delay.
+// ConditionContested names objects that others change again each time they are corrected, with the field and the
+// other manager. It exists only while these objects are corrected after a delay.
 const ConditionContested lsv1alpha1.ConditionType = "Contested"
 
-// maxContested bounds how many objects the condition names.
+// maxContested limits how many objects the condition names.
 const maxContested = 5
 
-// mayHeal reports whether an object that others changed is put right in this run. A job and a thorough run do so always. A
-// background run counts it, unless a watch has reported the change and it was counted then, and leaves the object for
-// later if it is fought about.
+// mayHeal reports whether this run may correct an object that others changed. A job and a thorough run always may. A
+// background run counts the correction, unless a watch has reported the change and it was counted then, and postpones
+// it if there is a fight about the object.
 func (r *Run) mayHeal(d apply.Drift) bool {
 	if r.taken == nil || !r.background || r.taken.thorough {
 		return true
@@ -55,7 +55,7 @@ func (r *Run) mayHeal(d apply.Drift) bool {
 	return false
 }
 
-// changes is who changed an object, and what.
+// changes returns who changed an object, and what.
 func (r *Run) changes(object watch.Object, d apply.Drift) []watch.Change {
 	if d.Live == nil {
 		seen, _ := r.Cluster.watcher.Get(object.Resource, object.NamespacedName)
@@ -68,7 +68,7 @@ func (r *Run) changes(object watch.Object, d apply.Drift) []watch.Change {
 	return []watch.Change{change}
 }
 
-// lastWriter is the field manager that wrote an object last, besides the item's own.
+// lastWriter returns the field manager that wrote an object last, other than the item's own.
 func lastWriter(live metav1.Object, own string) string {
 	entries := slices.DeleteFunc(slices.Clone(live.GetManagedFields()), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == own || entry.Subresource == "status" || entry.Time == nil
@@ -79,8 +79,8 @@ func lastWriter(live metav1.Object, own string) string {
 	return slices.MaxFunc(entries, func(a, b metav1.ManagedFieldsEntry) int { return a.Time.Compare(b.Time.Time) }).Manager
 }
 
-// tellContested shows in a condition which objects are fought about. After an object was put right, a later run looks
-// whether that is over.
+// tellContested shows in a condition which objects are fought about. After an object was corrected, a later run
+// checks whether the fight is over.
 func (r *Run) tellContested() {
 	fights := r.item.fights()
 	for _, d := range r.taken.drifts {
@@ -97,7 +97,7 @@ func (r *Run) tellContested() {
 	*conditions = contract.SetCondition(*conditions, ConditionContested, lsv1alpha1.ConditionTrue, "ChangedAgain", contested(fights), r.rt.Clock.Now())
 }
 
-// contested names what is fought about.
+// contested names the objects that are fought about.
 func contested(fights []drift) string {
 	texts := map[string]bool{}
 	for _, d := range fights {

@@ -14,7 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// TestHealsWithoutWatch: of strategies that read first, no watch reports a change, so the engine asks.
+// TestHealsWithoutWatch covers strategies that read first. No watch reports changes of their objects, so the engine
+// asks.
 func TestHealsWithoutWatch(t *testing.T) {
 	changed := func() apply.Drift {
 		live := &unstructured.Unstructured{Object: map[string]any{}}
@@ -31,7 +32,7 @@ func TestHealsWithoutWatch(t *testing.T) {
 			Live: live, Fields: []string{".data.a"},
 		}
 	}
-	// heal is a background run that finds the object changed. It reports whether the run may put it right.
+	// heal is a background run that finds the object changed. It reports whether the run may correct it.
 	heal := func(w *world) bool {
 		r := w.begin(true)
 		r.Take()

@@ -13,11 +13,10 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// Hooks returns the hooks that begin background runs: "wake", for items that
-// drifted or that somebody called Wake for, and scheduled, which makes the runs
-// that it asks for thorough: a schedule is for indirect changes, which no watch
-// shows. scheduled nil: no schedule. Return them from ExtensionHooks, with
-// further hooks if there are any. They may be made before UseRuntime.
+// Hooks returns the hooks that start background runs. The hook "wake" serves items that drifted or for which Wake was
+// called. scheduled makes its runs thorough, because a schedule is for indirect changes, which no watch shows; it is
+// nil if there is no schedule. Return the hooks from ExtensionHooks, with further hooks if there are any. Hooks may
+// be called before UseRuntime.
 func (k *Keeper) Hooks(scheduled extension.ReconcileExtensionHook) extension.ReconcileExtensionHooks {
 	hooks := extension.ReconcileExtensionHooks{}.RegisterHook(extension.Named("wake", k.wake), extension.ShouldReconcileHook)
 	if scheduled != nil {
@@ -26,8 +25,8 @@ func (k *Keeper) Hooks(scheduled extension.ReconcileExtensionHook) extension.Rec
 	return hooks
 }
 
-// wake is a hook that forces a run for an item that wants one, unless its owner
-// switched continuous reconcile off. A fight is slowed down.
+// wake is a hook that forces a run of an item with a trigger, unless its owner switched continuous reconcile off. It
+// slows down a fight.
 func (k *Keeper) wake(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployItem, _ *lsv1alpha1.Target, _ extension.HookType) (*extension.HookResult, error) {
 	it := k.items.find(di.UID)
 	if it == nil || di.DeletionTimestamp != nil || di.Annotations[continuousreconcile.ActiveAnnotation] == "false" {
@@ -43,7 +42,7 @@ func (k *Keeper) wake(_ context.Context, _ logr.Logger, di *lsv1alpha1.DeployIte
 	return &extension.HookResult{}, nil
 }
 
-// thorough notes that the schedule asks for a run: nothing is believed to be unchanged.
+// thorough returns a hook that makes the runs of a schedule thorough, so that no object is trusted to be unchanged.
 func (k *Keeper) thorough(scheduled extension.ReconcileExtensionHook) extension.ReconcileExtensionHook {
 	return func(ctx context.Context, log logr.Logger, di *lsv1alpha1.DeployItem, target *lsv1alpha1.Target, t extension.HookType) (*extension.HookResult, error) {
 		res, err := scheduled(ctx, log, di, target, t)

@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// identity is the UID of a cluster, which is read once. The channel holds it: nil means that it was not read yet.
+// identity is the UID of a cluster, which is read once. The channel contains the UID, or nil before it is read.
 type identity chan *types.UID
 
 func newIdentity() identity {
@@ -23,9 +23,8 @@ func newIdentity() identity {
 	return i
 }
 
-// UID returns the UID of the namespace kube-system, which tells clusters apart. It is read once. It is empty if the cluster
-// does not say it: the namespace does not exist, or must not be read.
-// Errors: the cluster does not answer.
+// UID returns the UID of the namespace kube-system, which identifies a cluster. It is read once. It is empty if the
+// namespace does not exist, or must not be read. UID returns an error if the cluster does not answer.
 func (c *Cluster) UID(ctx context.Context) (types.UID, error) {
 	var known *types.UID
 	select {

@@ -15,10 +15,9 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// items is what is known about deploy items in memory. Losing it costs reads,
-// nothing else.
+// items is what is known about deploy items in memory. Losing it only costs reads.
 type items struct {
-	// Set before the first item.
+	// These fields are set before the first item.
 	clock   clock.WithDelayedExecution
 	trigger func(types.NamespacedName)
 
@@ -42,14 +41,14 @@ func (s *items) get(di *lsv1alpha1.DeployItem) *item {
 	return it
 }
 
-// find is get for an item that is known already; nil if it is not.
+// find returns what is known about an item, or nil if the item is not known.
 func (s *items) find(uid types.UID) *item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all[uid]
 }
 
-// keys are all items that are known.
+// keys returns all items that are known.
 func (s *items) keys() map[types.UID]types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +59,7 @@ func (s *items) keys() map[types.UID]types.NamespacedName {
 	return out
 }
 
-// forget ends the memory of an item.
+// forget removes the memory of an item.
 func (s *items) forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,38 +72,38 @@ func (s *items) forget(uid types.UID) {
 	delete(s.all, uid)
 }
 
-// item is the memory of one item. The library runs one call at a time for an
-// item; events come at any time, and a call may use several goroutines.
+// item is the memory of one item. The library runs one call at a time for an item. Events come at any time, and a
+// call may use several goroutines.
 type item struct {
 	key      types.NamespacedName
 	clock    clock.WithDelayedExecution
 	trigger  func()      // asks the library to look at the item
-	searched atomic.Bool // without an inventory, objects were looked for by label
-	throttle *throttle   // of what wakes the item while it waits
+	searched atomic.Bool // whether objects were searched by label because there was no inventory
+	throttle *throttle   // of events that wake the item while it waits
 
 	mu      sync.Mutex
 	ready   map[apply.Ref]readyAt // when objects were ready
-	run     string                // which run since belongs to
+	run     string                // the run that since belongs to
 	since   map[string]time.Time  // when a step began to wait
 	applied *apply.Applied        // in this run
 	refused bool                  // the target refused the credentials once in this run
-	wants   wants                 // the queue of what the next runs are for
-	alarm   alarm                 // for the first of them
-	follow  func()                // ends the following of changes; nil when nobody waits
+	wants   wants                 // the queued triggers of the next runs
+	alarm   alarm                 // for the first trigger
+	follow  func()                // stops following changes; nil if nothing waits
 	cleanUp time.Duration         // the last pause between two attempts to clean up former clusters
-	lookout *lookout              // watches what a waiting step looked at; nil when nobody waits
+	lookout *lookout              // watches what a waiting step looked at; nil if nothing waits
 
 	valuesMu sync.Mutex
-	values   map[any]any // of the deployer's own
+	values   map[any]any // remembered by the deployer
 }
 
-// readyAt is the state of an object in which it was ready.
+// readyAt identifies the state of an object in which it was ready.
 type readyAt struct {
 	uid     types.UID
 	version string
 }
 
-// wasReady tells in which state an object was ready last.
+// wasReady returns the state in which an object was last ready.
 func (i *item) wasReady(ref apply.Ref) readyAt {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -117,7 +116,7 @@ func (i *item) setReady(ref apply.Ref, at readyAt) {
 	i.ready[ref] = at
 }
 
-// keepReady forgets what is not in the inventory any more.
+// keepReady forgets objects that are no longer in the inventory.
 func (i *item) keepReady(inventory apply.Inventory) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -133,7 +132,7 @@ func (i *item) keepReady(inventory apply.Inventory) {
 	i.ready = kept
 }
 
-// value returns what a deployer remembers under a key, and makes it if there is nothing.
+// value returns what a deployer remembers under a key, and creates it if there is nothing.
 func (i *item) value(key any, create func() any) any {
 	i.valuesMu.Lock()
 	defer i.valuesMu.Unlock()
@@ -145,7 +144,7 @@ func (i *item) value(key any, create func() any) any {
 	return value
 }
 
-// end tells the values that they are gone.
+// end informs the values that they are forgotten.
 func (i *item) end() {
 	i.valuesMu.Lock()
 	defer i.valuesMu.Unlock()
@@ -156,7 +155,7 @@ func (i *item) end() {
 	}
 }
 
-// startFollowing calls begin unless it runs already. It reports whether it did.
+// startFollowing calls begin unless the item already follows changes. It reports whether it called begin.
 func (i *item) startFollowing(begin func() (stop func())) (began bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -167,7 +166,7 @@ func (i *item) startFollowing(begin func() (stop func())) (began bool) {
 	return true
 }
 
-// waits reports whether events wake the item already.
+// waits reports whether events already wake the item.
 func (i *item) waits() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -184,7 +183,7 @@ func (i *item) stopFollowing() {
 	}
 }
 
-// begin forgets how long steps of an earlier run waited, and what it applied.
+// begin forgets how long steps of an earlier run waited, and what that run applied.
 func (i *item) begin(run string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -193,14 +192,14 @@ func (i *item) begin(run string) {
 	}
 }
 
-// beginAnew forgets what was applied, before a run that nothing tells from the one before.
+// beginAnew forgets what was applied, before a run that has the same ID as the previous one.
 func (i *item) beginAnew() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.applied = &apply.Applied{}
 }
 
-// waited is how long a step has been waiting in this run.
+// waited returns how long a step has been waiting in this run.
 func (i *item) waited(step string, now time.Time) time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -210,7 +209,7 @@ func (i *item) waited(step string, now time.Time) time.Duration {
 	return now.Sub(i.since[step])
 }
 
-// refuse notes that the target refused the credentials. It tells whether it did so before in this run.
+// refuse records that the target refused the credentials. It reports whether the target already did so in this run.
 func (i *item) refuse() (before bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -218,7 +217,7 @@ func (i *item) refuse() (before bool) {
 	return before
 }
 
-// appliedInRun is what the item's run has applied so far.
+// appliedInRun returns what the item's run has applied so far.
 func (i *item) appliedInRun() *apply.Applied {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -233,7 +232,7 @@ func (i *item) ended() {
 	i.stopLooking()
 }
 
-// stopLooking ends the watches for what a step looked at.
+// stopLooking ends the watches on what a step looked at.
 func (i *item) stopLooking() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

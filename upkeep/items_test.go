@@ -14,20 +14,21 @@ import (
 	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
-// newItem is an item without library.
+// newItem returns an item without a library.
 func newItem(now time.Time) *item {
 	s := newItems()
 	s.clock, s.trigger = clocktesting.NewFakeClock(now), func(types.NamespacedName) {}
 	return s.get(&lsv1alpha1.DeployItem{})
 }
 
-// of is a drift of an object that is to be put right after a while.
+// of returns a drift of an object that is to be corrected after a while.
 func of(name string, wait time.Duration) drift {
 	object := watch.Object{NamespacedName: types.NamespacedName{Name: name}}
 	return drift{Event: watch.Event{Object: object, What: watch.Changed}, notBefore: noon.Add(wait)}
 }
 
-// TestDriftSurvivesAFailedRun: a watch tells of each drift once, so a run that could not heal it must not forget it.
+// TestDriftSurvivesAFailedRun ensures that a run that cannot correct a drift does not forget it, because a watch
+// reports each drift once.
 func TestDriftSurvivesAFailedRun(t *testing.T) {
 	now := noon
 	it := newItem(now)
@@ -51,7 +52,7 @@ func TestDriftSurvivesAFailedRun(t *testing.T) {
 	}
 }
 
-// TestDriftIsHealedInTime: what an object has to wait for is its own affair.
+// TestDriftIsHealedInTime ensures that the delay of one object does not delay others.
 func TestDriftIsHealedInTime(t *testing.T) {
 	now := noon
 	full := []drift{}
@@ -63,7 +64,7 @@ func TestDriftIsHealedInTime(t *testing.T) {
 	tests := map[string]struct {
 		drifts []drift
 		due    time.Duration
-		healed int // by a background run
+		healed int // corrected by a background run
 		left   int
 	}{
 		"nothing":                              {},

@@ -26,39 +26,38 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// Options of a Keeper.
+// Options configure a Keeper.
 type Options struct {
-	// Name is what errors call the deployer, such as "manifest". Empty: just "deployer".
+	// Name is the name of the deployer in errors, such as "manifest". If it is empty, errors contain only "deployer".
 	Name string
-	// Targets is what Targets may ask for. Zero: the strictest.
+	// Targets is the policy for what Targets may request. The zero value is the strictest policy.
 	Targets targets.Policy
-	// TargetLimits bound what targets can cost. Zero: the defaults.
+	// TargetLimits limit what targets can cost. The zero value stands for the defaults.
 	TargetLimits targets.Limits
-	// Fights says when changes by others that come back count as a fight, and how long to wait before putting them right
-	// then. Zero: the defaults. The clock is that of the library.
+	// Fights decides when repeated changes by others count as a fight, and how long to wait before correcting them
+	// then. The zero value stands for the defaults. The clock is that of the library.
 	Fights watch.GuardOptions
-	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted. Off: it is
-	// deployed to the new cluster first.
+	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted.
+	// Without it, the item is deployed to the new cluster first.
 	CleanUpFirst bool
-	// WrapTransport sees every request to every target, without credentials. nil: nobody does.
+	// WrapTransport wraps the transport of every request to every target, without credentials. It may be nil.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
-	// StatusGrace is how long after its creation an object without a status is not ready, if its kind has a status of which
-	// nothing is known. Zero: DefaultStatusGrace. Negative: no time.
+	// StatusGrace is how long an object without a status is not ready after its creation, if its kind has a status of
+	// unknown shape. The default is DefaultStatusGrace. A negative value means no time.
 	StatusGrace time.Duration
 }
 
-// DefaultStatusGrace is how long a new object of a kind with a status of unknown shape may take to get one.
+// DefaultStatusGrace is how long a new object of a kind with a status of unknown shape may take to get a status.
 const DefaultStatusGrace = 10 * time.Second
 
-// Keeper keeps the objects of a deployer's items in their targets: it holds one
-// client with watches per target, and what is known about the items in memory.
-// There is one per deployer; it is safe for concurrent use. Losing its memory
-// costs reads, nothing else.
+// Keeper maintains the objects of a deployer's items in their targets. It holds one client with watches per target,
+// and what is known about the items in memory. There is one Keeper per deployer. It is safe for concurrent use.
+// Losing its memory only costs reads.
 type Keeper struct {
 	options Options
 	items   *items
 
-	// Set by UseRuntime.
+	// These fields are set by UseRuntime.
 	rt       deployerlib.Runtime
 	clusters *clusters
 	secrets  client.Client
@@ -69,18 +68,18 @@ type Keeper struct {
 	landscaperErr  error
 }
 
-// New returns a Keeper that works after UseRuntime.
+// New returns a Keeper, which works after UseRuntime.
 func New(o Options) *Keeper {
 	o.StatusGrace = cmp.Or(o.StatusGrace, DefaultStatusGrace)
 	return &Keeper{options: o, items: newItems()}
 }
 
-// name is for errors.
+// name returns the name for errors.
 func (k *Keeper) name() string { return strings.TrimSpace(k.options.Name + " deployer") }
 
-// UseRuntime makes the pool of target clients, which ends with the manager, and
-// the live client of Secrets. Call it from the deployer's own UseRuntime.
-// Errors: the Landscaper cluster is not a manager, a limit is negative, or a client cannot be made.
+// UseRuntime makes the pool of target clients, which ends with the manager, and the uncached client for Secrets. Call
+// it from the deployer's own UseRuntime. It returns an error if the Landscaper cluster is not a manager, if a limit
+// is negative, or if a client cannot be made.
 func (k *Keeper) UseRuntime(rt deployerlib.Runtime) error {
 	mgr, ok := rt.Landscaper.(manager.Manager)
 	if !ok {
@@ -108,54 +107,49 @@ func (k *Keeper) UseRuntime(rt deployerlib.Runtime) error {
 	return mgr.Add(k.clusters)
 }
 
-// use puts the parts together.
+// use connects the parts.
 func (k *Keeper) use(rt deployerlib.Runtime, pool *targets.Pool) {
 	k.rt, k.scape = rt, &landscape{reader: k.secrets, config: rt.Landscaper.GetConfig}
 	k.items.clock, k.items.trigger = rt.Clock, rt.Trigger
 	k.clusters = newClusters(k, pool)
 }
 
-// Runtime returns what UseRuntime was given.
+// Runtime returns the argument of UseRuntime.
 func (k *Keeper) Runtime() deployerlib.Runtime { return k.rt }
 
-// Secrets returns a client of the Landscaper cluster for the types of core/v1.
-// It asks the API server each time: the manager's own would cache every Secret
-// of the cluster.
+// Secrets returns a client of the Landscaper cluster for the types of core/v1. It asks the API server each time,
+// because the manager's own client would cache every Secret of the cluster.
 func (k *Keeper) Secrets() client.Client { return k.secrets }
 
-// Cluster opens a target; it stays open until nobody expects anything of it.
-// Errors: those of [targets.Pool.Get], or the manager does not run (any more).
+// Cluster opens a target, which stays open until nothing is expected of it. It returns the errors of
+// [targets.Pool.Get], or an error if the manager does not run (any more).
 func (k *Keeper) Cluster(ctx context.Context, target *lsv1alpha1.ResolvedTarget) (*Cluster, error) {
 	return k.clusters.get(ctx, target)
 }
 
-// Thorough makes the item's next run believe nothing to be unchanged, as
-// ForceReconcile wants it.
+// Thorough makes the next run of the item thorough, so that it trusts no object to be unchanged. ForceReconcile needs
+// that.
 func (k *Keeper) Thorough(di *lsv1alpha1.DeployItem) { k.items.get(di).setThorough() }
 
-// Forget ends what is known about an item, what is expected of its objects, and
-// its background runs. Run.Delete calls it. Items that went without a Delete are
-// found and forgotten after a while.
+// Forget removes what is known about an item and what is expected of its objects, and ends its background runs.
+// Run.Delete calls it. Items that disappeared without a Delete are found and forgotten after a while.
 func (k *Keeper) Forget(uid types.UID) {
 	k.clusters.forget(uid)
 	k.items.forget(uid)
 }
 
-// Wake wants a background run of an item, because something that it depends on
-// changed. Items that no run and no Resume has seen yet are left alone. Several
-// calls make one run; one during a run leads to exactly one more. notBefore is
-// the earliest time, zero for now; the earliest of several counts. A run that
-// comes for another reason serves as well. While the item's owner switched
-// continuous reconcile off, the wish waits.
+// Wake requests a background run of an item, because something that it depends on changed. It ignores items that no
+// run and no Resume has seen yet. Several calls lead to one run; a call during a run leads to exactly one more.
+// notBefore is the earliest time of the run, or zero for now; of several times, the earliest counts. A run for
+// another reason counts as well. While the item's owner has switched continuous reconcile off, the request waits.
 func (k *Keeper) Wake(uid types.UID, notBefore time.Time) {
 	if it := k.items.find(uid); it != nil {
 		it.wake(notBefore)
 	}
 }
 
-// event writes an event about an item. related is the object that it is about,
-// nil for none: without it, the recorder would count what happens to several
-// objects in one run as one event that came again, and name only the first.
+// event writes an event about an item. related is the object that it is about, or nil. Without it, the recorder would
+// count what happens to several objects in one run as one repeated event, and name only the first.
 func (k *Keeper) event(di *lsv1alpha1.DeployItem, related runtime.Object, kind, reason, message string) {
 	k.rt.Recorder.Eventf(di, related, kind, reason, "ReconcileDeployItem", "%s", contract.EscapeBidi(message))
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// Bounds of the watches of kinds.
+// These are the limits of the watches of kinds.
 const (
 	maxKindWatches = 500
 	maxKindObjects = 50_000
@@ -32,7 +32,7 @@ const (
 	kindRetry      = 10 * time.Minute // after a refusal
 )
 
-// kinds are the watches that Followers share: one for each kind, on all of its objects.
+// kinds are the watches that Followers share. There is one for each kind, on all of its objects.
 type kinds struct {
 	clock clock.Clock
 	run   func(at *Cluster, f func(context.Context)) bool // in a goroutine, as long as the cluster is open
@@ -46,15 +46,15 @@ func newKinds(clk clock.Clock, run func(*Cluster, func(context.Context)) bool) *
 	return &kinds{clock: clk, run: run, watches: map[kindPlace]*kindWatch{}, refused: map[kindPlace]time.Time{}}
 }
 
-// kindPlace is what one watch shows. An empty namespace stands for all of them.
+// kindPlace is what one watch shows. An empty namespace stands for all namespaces.
 type kindPlace struct {
 	cluster   *Cluster
 	resource  schema.GroupVersionResource
 	namespace string
 }
 
-// join has a watch serve a follower: that of the whole cluster, or, where that is refused, of the namespace. It reports whether
-// there is one.
+// join finds a watch for a follower, on the whole cluster or, where that is refused, on the namespace. It reports
+// whether there is one.
 func (k *kinds) join(f *Follower) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,7 +71,8 @@ func (k *kinds) join(f *Follower) bool {
 	return w != nil
 }
 
-// open returns the watch of a place, or begins it; nil if it was refused. It is called with the lock.
+// open returns the watch of a place, or starts it. It returns nil if the watch was refused. The caller holds the
+// lock.
 func (k *kinds) open(place kindPlace) *kindWatch {
 	if w := k.watches[place]; w != nil {
 		return w
@@ -91,7 +92,7 @@ func (k *kinds) open(place kindPlace) *kindWatch {
 	return w
 }
 
-// leave ends the service for a follower, and the watch if it was the last one.
+// leave removes a follower, and ends the watch if it was the last one.
 func (k *kinds) leave(f *Follower, w *kindWatch) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -100,7 +101,7 @@ func (k *kinds) leave(f *Follower, w *kindWatch) {
 	}
 }
 
-// close ends a watch. It is called with the lock.
+// close ends a watch. The caller holds the lock.
 func (k *kinds) close(w *kindWatch) {
 	w.open.Store(false)
 	w.stop()
@@ -109,23 +110,23 @@ func (k *kinds) close(w *kindWatch) {
 	}
 }
 
-// kindWatch is the watch of one place. It keeps no objects: it hands what it sees to its followers.
+// kindWatch is the watch of one place. It keeps no objects, but passes each event to its followers.
 type kindWatch struct {
 	kinds *kinds
 	place kindPlace
 	stop  context.CancelFunc
 
-	synced atomic.Bool // there was a list
-	open   atomic.Bool // the server has answered the watch
-	listed int         // objects of the list that is being read
+	synced atomic.Bool // whether there was a list
+	open   atomic.Bool // whether the server has answered the watch
+	listed int         // the number of objects in the list that is being read
 
 	followers map[*Follower]bool // guarded by kinds
 }
 
-// live reports whether followers hear of each change.
+// live reports whether followers get each change.
 func (w *kindWatch) live() bool { return w.synced.Load() && w.open.Load() }
 
-// run watches until ctx ends, or open, which lives as long as the cluster.
+// run watches until ctx ends, or open, which ends with the cluster.
 func (w *kindWatch) run(ctx, open context.Context) {
 	defer context.AfterFunc(open, w.stop)()
 	defer w.ended()
@@ -140,7 +141,7 @@ func (w *kindWatch) run(ctx, open context.Context) {
 	reflector.RunWithContext(logr.NewContext(ctx, logr.Discard()))
 }
 
-// ended removes a watch that does not run any more.
+// ended removes a watch that no longer runs.
 func (w *kindWatch) ended() {
 	w.kinds.mu.Lock()
 	defer w.kinds.mu.Unlock()
@@ -178,7 +179,7 @@ func (w *kindWatch) watch(ctx context.Context, opts metav1.ListOptions) (apiwatc
 	return open, nil
 }
 
-// reduceMetadata leaves what followers look at.
+// reduceMetadata removes what followers do not use.
 func reduceMetadata(obj *metav1.PartialObjectMetadata) {
 	obj.ObjectMeta = metav1.ObjectMeta{
 		Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, ResourceVersion: obj.ResourceVersion, Labels: obj.Labels,
@@ -186,7 +187,7 @@ func reduceMetadata(obj *metav1.PartialObjectMetadata) {
 	}
 }
 
-// bookmarkOf returns the annotation by which the reflector knows the end of a list.
+// bookmarkOf returns the annotation that marks the end of a list for the reflector.
 func bookmarkOf(obj *metav1.PartialObjectMetadata) map[string]string {
 	if value, found := obj.Annotations[metav1.InitialEventsAnnotationKey]; found {
 		return map[string]string{metav1.InitialEventsAnnotationKey: value}
@@ -194,20 +195,20 @@ func bookmarkOf(obj *metav1.PartialObjectMetadata) map[string]string {
 	return nil
 }
 
-// failed ends the watch if the server refuses it. Asking again soon would give the same answer.
+// failed ends the watch if the server refuses it, because the same request would soon get the same answer.
 func (w *kindWatch) failed(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		w.refuse()
 	case !apierrors.IsResourceExpired(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err):
-		// The reflector handles those three. For some of the others it would wait and not notice the end of ctx.
+		// The reflector handles these three. For some of the others it would wait and not notice the end of ctx.
 		return fmt.Errorf("watch %s: %s", w.place.resource.GroupResource(), err.Error())
 	}
 	return err
 }
 
-// refuse ends the watch, and has its followers find another way.
+// refuse ends the watch, and makes its followers find another way.
 func (w *kindWatch) refuse() {
 	k := w.kinds
 	k.mu.Lock()
@@ -237,7 +238,7 @@ func (w *kindWatch) Update(obj any) error { return w.changed(obj, false) }
 // Delete is called by the reflector.
 func (w *kindWatch) Delete(obj any) error { return w.changed(obj, true) }
 
-// Resync is called by the reflector, which is not asked to resync.
+// Resync is called by the reflector, but no resync is configured.
 func (w *kindWatch) Resync() error { return nil }
 
 func (w *kindWatch) changed(obj any, gone bool) error {

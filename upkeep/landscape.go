@@ -19,9 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// LandscapeID tells Landscaper clusters apart, so that items of two of them can
-// share a target: it is the UID of the namespace kube-system.
-// Errors: the namespace cannot be read.
+// LandscapeID identifies a Landscaper cluster, so that items of two of them can share a target. It returns the UID of
+// the namespace kube-system, or an error if the namespace cannot be read.
 func LandscapeID(ctx context.Context, ls client.Reader) (types.UID, error) {
 	ns := &corev1.Namespace{}
 	if err := ls.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, ns); err != nil {
@@ -30,7 +29,7 @@ func LandscapeID(ctx context.Context, ls client.Reader) (types.UID, error) {
 	return ns.UID, nil
 }
 
-// landscape is the identity of one cluster, read once.
+// landscape is the identity of one cluster, which is read once.
 type landscape struct {
 	reader client.Reader
 	config func() *rest.Config
@@ -39,8 +38,8 @@ type landscape struct {
 	uid, alias types.UID
 }
 
-// id returns the LandscapeID of the cluster and the identity of its API server, or, where the former must not be read,
-// the latter alone.
+// id returns the LandscapeID of the cluster and the identity of its API server. Where the former must not be read, it
+// returns only the latter.
 func (l *landscape) id(ctx context.Context) (uid, alias types.UID, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,8 +62,8 @@ func (l *landscape) id(ctx context.Context) (uid, alias types.UID, err error) {
 	return l.uid, l.alias, nil
 }
 
-// serverID identifies a cluster by the address of its API server and the authority that vouches for it. This needs no
-// right, and stays the same as long as the deployer is given the same access.
+// serverID identifies a cluster by the address of its API server and the authority that signs its certificate. It
+// needs no right, and stays the same as long as the deployer has the same access.
 func serverID(cfg *rest.Config) (types.UID, error) {
 	authority := cfg.CAData
 	if len(authority) == 0 && cfg.CAFile != "" {

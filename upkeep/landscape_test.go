@@ -20,7 +20,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// kubeSystem is a cluster whose namespace kube-system can be read, or not.
+// kubeSystem is a cluster whose namespace kube-system may or may not be readable.
 type kubeSystem struct {
 	client.Reader
 

@@ -21,21 +21,21 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// maxSights bounds what one waiting item watches; what is beyond is polled.
+// maxSights limits what one waiting item watches. Further sights are polled.
 const maxSights = 16
 
-// Sight is what a step looked at and waits for. It need not be the item's own,
-// so the watches of the target may not show it.
+// Sight is what a step looked at and waits for. It need not belong to the item, so the watches of the target may not
+// show it.
 type Sight struct {
 	cluster   *Cluster
 	resource  schema.GroupVersionResource
 	namespace string
 	selects   metav1.ListOptions
-	seen      string // the versions of what was found
+	seen      string // the versions of the found objects
 }
 
-// SightOf is one object, live or nil when it does not exist. ref has no
-// namespace if its kind has none.
+// SightOf returns a Sight of one object. live is nil if the object does not exist. ref has no namespace if its kind
+// has none.
 func SightOf(from *Cluster, resource schema.GroupVersionResource, ref apply.Ref, live *unstructured.Unstructured) Sight {
 	found := []*unstructured.Unstructured{}
 	if live != nil {
@@ -45,12 +45,12 @@ func SightOf(from *Cluster, resource schema.GroupVersionResource, ref apply.Ref,
 	return Sight{from, resource, ref.Namespace, selects, versions(found)}
 }
 
-// SightOfAll is the objects of a resource with all the labels, in all namespaces.
+// SightOfAll returns a Sight of the objects of a resource that have all the labels, in all namespaces.
 func SightOfAll(from *Cluster, resource schema.GroupVersionResource, wanted map[string]string, found []*unstructured.Unstructured) Sight {
 	return Sight{from, resource, "", metav1.ListOptions{LabelSelector: labels.Set(wanted).String()}, versions(found)}
 }
 
-// versions tells one state of some objects from another.
+// versions returns a text that identifies the state of some objects.
 func versions[T metav1.Object](objects []T) string {
 	var out []string
 	for _, obj := range objects {
@@ -66,17 +66,16 @@ func (s Sight) String() string {
 
 // lookout watches sights until one of them changes.
 type lookout struct {
-	what    string // it watches, and in which state that was
+	what    string // the sights that it watches, and their states
 	sights  int
-	watched atomic.Int32 // sights that are watched by now
-	over    atomic.Bool  // something changed
+	watched atomic.Int32 // the number of sights that are watched by now
+	over    atomic.Bool  // whether something changed
 	stop    context.CancelFunc
 }
 
-// LookOut sees to it that the item comes back when one of the sights changes.
-// It returns when to look again if no watch says so before: sooner while not all
-// of them are watched. For the last parameter of Wait. The sights of an earlier
-// call are not watched any more.
+// LookOut makes the item come back when one of the sights changes. It returns when to look again if no watch reports
+// a change before, for the last parameter of Wait. The time is shorter while not all sights are watched. The sights
+// of an earlier call are no longer watched.
 func (r *Run) LookOut(sights []Sight) time.Duration {
 	if len(sights) == 0 || len(sights) > maxSights {
 		return pollUnwatched
@@ -90,7 +89,7 @@ func (r *Run) LookOut(sights []Sight) time.Duration {
 	return pollUnwatched
 }
 
-// lookOut goes on with a lookout for the same, or begins another.
+// lookOut continues a lookout for the same sights, or starts another one.
 func (i *item) lookOut(what string, begin func() *lookout) (watched bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -105,7 +104,7 @@ func (i *item) lookOut(what string, begin func() *lookout) (watched bool) {
 	return false
 }
 
-// lookOut watches each sight in a goroutine of its own, until one changes.
+// lookOut watches each sight in a separate goroutine, until one changes.
 func (s *clusters) lookOut(sights []Sight, changed func()) *lookout {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,25 +127,24 @@ func (s *clusters) lookOut(sights []Sight, changed func()) *lookout {
 	return l
 }
 
-// sightResult is why the wait for a change of a sight ended.
+// sightResult is the reason why waiting for a change of a sight ended.
 type sightResult int
 
 const (
-	sightChanged   sightResult = iota // something is not as it was
+	sightChanged   sightResult = iota // something changed
 	sightEnded                        // the server ended the watch
 	sightUnwatched                    // watching is refused, and nothing has changed so far
 	sightRefused                      // even listing is refused
-	sightClosed                       // the wait was ended
+	sightClosed                       // the wait was cancelled
 )
 
-// change waits for a change. false: ctx ended before, or the target does not
-// let us watch.
+// change waits for a change. It returns false if ctx ended first, or if the target does not allow watching.
 func (s Sight) change(ctx context.Context, l *lookout) bool {
 	result := s.wait(ctx, func() { l.watched.Add(1) })
 	return ctx.Err() == nil && (result == sightChanged || result == sightEnded)
 }
 
-// wait waits for a change. watched is called when the watch is open.
+// wait waits for a change. It calls watched when the watch is open.
 func (s Sight) wait(ctx context.Context, watched func()) sightResult {
 	resource := s.cluster.metadata.Resource(s.resource)
 	held, release := targets.Hold(ctx)

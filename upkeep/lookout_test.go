@@ -18,7 +18,7 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// lookoutWorld is a target with one ConfigMap, and what a lookout over it says.
+// lookoutWorld is a target with one ConfigMap, and what a lookout on it reports.
 type lookoutWorld struct {
 	*testing.T
 	client  *fake.FakeMetadataClient
@@ -47,7 +47,7 @@ func (w *lookoutWorld) lookOut() *lookout {
 	return w.all.lookOut([]Sight{w.sight}, func() { w.changed <- struct{}{} })
 }
 
-// isTold waits for the word that something changed.
+// isTold waits until a change is reported.
 func (w *lookoutWorld) isTold() {
 	w.Helper()
 	select {

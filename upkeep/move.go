@@ -13,10 +13,9 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// Relocated returns what becomes of an inventory if the item is deployed to a target now, for plans: the objects in the
-// cluster where it was until now are then those of a former cluster. Of the target, the namespace kube-system is read.
-// name is that of the Target.
-// Errors: the target does not answer.
+// Relocated returns, for plans, the inventory of an item that is deployed to a target now. Objects in the previous
+// cluster of the item then belong to a former cluster. Relocated reads the namespace kube-system of the target, and
+// returns an error if the target does not answer. name is the name of the Target.
 func Relocated(ctx context.Context, target client.Reader, name string, inv apply.Inventory) (apply.Inventory, error) {
 	uid, err := LandscapeID(ctx, target)
 	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
@@ -25,19 +24,19 @@ func Relocated(ctx context.Context, target client.Reader, name string, inv apply
 	return relocate(inv, apply.Cluster{UID: uid, Target: name}).inventory, nil
 }
 
-// relocation is what it means for an inventory that the item is in a cluster now.
+// relocation is the effect on an inventory if the item is in a cluster now.
 type relocation struct {
 	inventory apply.Inventory
-	// moved: the item was in another cluster before.
+	// moved means that the item was in another cluster before.
 	moved bool
-	// released are entries of a cluster that its Target does not lead to any more.
+	// released are the entries of a cluster that its Target no longer leads to.
 	released []apply.Entry
 }
 
-// relocate decides what becomes of an inventory if the item is in the cluster at now. A cluster whose UID is not known is
-// never another one. The entries of another cluster are kept as those of a former one, unless the Target that led there
-// leads to this one now: then nothing can be deleted there any more, and they are released. An item that comes back finds
-// its entries again.
+// relocate decides what happens to an inventory if the item is in the cluster at now. A cluster with an unknown UID
+// never counts as another one. The entries of another cluster are kept as those of a former one, unless the Target
+// that led there leads to this one now: nothing can be deleted there any more, so they are released. An item that
+// comes back finds its entries again.
 func relocate(inv apply.Inventory, at apply.Cluster) relocation {
 	from := inv.Cluster
 	switch {
@@ -68,8 +67,8 @@ func relocate(inv apply.Inventory, at apply.Cluster) relocation {
 	return out
 }
 
-// removable returns the entries that may be deleted now: those of components that no other component requires which has
-// entries itself. Components that require each other go together.
+// removable returns the entries that may be deleted now. They belong to components that are not required by another
+// component with entries. Components that require each other are deleted together.
 func removable(entries []apply.Entry) []apply.Entry {
 	required := map[string]bool{}
 	for _, entry := range entries {

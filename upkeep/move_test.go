@@ -10,7 +10,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// entries are ConfigMaps.
+// entries returns entries of ConfigMaps.
 func entries(names ...string) []apply.Entry {
 	var out []apply.Entry
 	for _, name := range names {

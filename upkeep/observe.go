@@ -16,16 +16,13 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// ConditionDriftDetection tells whether changes by others are seen at once. It
-// is there only when they are not, with the reason.
+// ConditionDriftDetection explains why changes by others are not seen at once. It exists only if they are not.
 const ConditionDriftDetection lsv1alpha1.ConditionType = "DriftDetection"
 
-// Observe watches all kinds of the inventory, and tells the watches how the
-// objects were left; from then on drift is seen. Objects that are not in owned
-// are not expected to stay as they are. What cannot be watched is told by the
-// condition DriftDetection, in memory. It changes nothing in the target. Settle
-// does it already.
-// Errors: a kind cannot be watched now; what is forbidden is no error.
+// Observe watches all kinds of the inventory, and sets how the objects were left as what the watches expect. From
+// then on, drift is seen. Objects that are not in owned may change. The condition DriftDetection shows what cannot be
+// watched, in memory. Observe changes nothing in the target. Settle calls it already. It returns an error if a kind
+// cannot be watched now; a forbidden watch is not an error.
 func (r *Run) Observe(ctx context.Context, owned []apply.Owned) error {
 	unwatched, failed := "", error(nil)
 	for resource, namespaces := range r.resources() {
@@ -38,7 +35,7 @@ func (r *Run) Observe(ctx context.Context, owned []apply.Owned) error {
 		}
 	}
 	r.tellUnwatched(unwatched)
-	r.Cluster.watcher.Expect(r.Item.UID, Expected(owned)) // also after an error: until then nothing is judged
+	r.Cluster.watcher.Expect(r.Item.UID, Expected(owned)) // even after an error, because nothing is judged before this call
 	return failed
 }
 
@@ -53,8 +50,8 @@ func (r *Run) tellUnwatched(reason string) {
 		"changes by others are not seen at once: "+oneLine(reason), r.rt.Clock.Now())
 }
 
-// resources are the kinds of the inventory with the namespaces of their objects.
-// Kinds that the cluster does not know (any more) are left out.
+// resources returns the kinds of the inventory with the namespaces of their objects. It leaves out kinds that the
+// cluster does not know (any more).
 func (r *Run) resources() map[schema.GroupVersionResource]map[string]bool {
 	out := map[schema.GroupVersionResource]map[string]bool{}
 	for _, entry := range r.Inventory.Entries {
@@ -72,10 +69,9 @@ func (r *Run) resources() map[schema.GroupVersionResource]map[string]bool {
 	return out
 }
 
-// Resume watches what a finished item has in its target, so that drift is seen
-// that happened before the process started. For Deployer.Resume: it writes
-// nothing. Without target or inventory there is nothing to do.
-// Errors: those of Connect and Observe.
+// Resume watches the objects of a finished item in its target, so that drift from before the process started is seen.
+// It is for Deployer.Resume, and writes nothing. Without a target or an inventory it does nothing. It returns the
+// errors of Connect and Observe.
 func (r *Run) Resume(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
 	if len(r.Inventory.Former) > 0 {
 		r.item.wake(r.rt.Clock.Now())

@@ -10,7 +10,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// TestResumeOfAnItemThatNeverRan: such items are resumed too when the deployer sees them before their first job.
+// TestResumeOfAnItemThatNeverRan covers items that the deployer sees before their first job. They are resumed too.
 func TestResumeOfAnItemThatNeverRan(t *testing.T) {
 	k := New(Options{})
 	k.scape = &landscape{uid: "known"}

@@ -19,13 +19,13 @@ import (
 	"github.com/deployerkit/deployerkit/internal/version"
 )
 
-// readers is how many objects are read at a time to see whether they are ready.
+// readers is how many objects are read at a time for the readiness check.
 const readers = 16
 
-// AwaitReady waits until all objects of the item are ready, at most for bound
-// (0: as long as the job may take). What was ready and has not changed since, as
-// a watch tells, is not read again.
-// nil: all are ready. Errors: that of Wait, or what keeps objects from being read.
+// AwaitReady waits until all objects of the item are ready, at most for bound. If bound is 0, it waits as long as the
+// job may take. An object that was ready and, according to a watch, has not changed since is not read again.
+// AwaitReady returns nil if all objects are ready. Otherwise it returns the error of Wait, or the error that prevents
+// objects from being read.
 func (r *Run) AwaitReady(ctx context.Context, bound time.Duration) error {
 	reasons := make([]string, len(r.Inventory.Entries))
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -53,10 +53,9 @@ func (r *Run) AwaitReady(ctx context.Context, bound time.Duration) error {
 	return r.Wait("readiness", bound, reason, r.pollReady())
 }
 
-// Ready tells why an object of the item's target is not ready, "" when it is.
-// One that was ready and has not changed since, as a watch tells, is not read
-// again; kinds that are ready as soon as they are there are read once.
-// Errors: the object cannot be read.
+// Ready returns the reason why an object of the item's target is not ready, or "" if it is ready. An object that was
+// ready and, according to a watch, has not changed since is not read again. Kinds that are ready as soon as they
+// exist are read once. Ready returns an error if the object cannot be read.
 func (r *Run) Ready(ctx context.Context, ref apply.Ref) (reason string, err error) {
 	if was := r.item.wasReady(ref); was.uid != "" && r.unchanged(ref, was) {
 		return "", nil
@@ -64,7 +63,7 @@ func (r *Run) Ready(ctx context.Context, ref apply.Ref) (reason string, err erro
 	return r.look(ctx, ref)
 }
 
-// stateless are built-in kinds that are ready as soon as they are there.
+// stateless are built-in kinds that are ready as soon as they exist.
 var stateless = map[schema.GroupKind]bool{
 	{Kind: "ConfigMap"}:      true,
 	{Kind: "Secret"}:         true,
@@ -75,8 +74,8 @@ var stateless = map[schema.GroupKind]bool{
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: true,
 }
 
-// knownReady tells whether nobody needs to look: the apply before has shown that the object is there and it needs no
-// more, or it was ready and has not changed since, as a watch tells.
+// knownReady reports whether an object need not be read. Either the previous apply has shown that the object exists
+// and its kind needs no more, or the object was ready and, according to a watch, has not changed since.
 func (r *Run) knownReady(ref apply.Ref, uid types.UID) bool {
 	if stateless[ref.GVK().GroupKind()] {
 		return true
@@ -85,7 +84,7 @@ func (r *Run) knownReady(ref apply.Ref, uid types.UID) bool {
 	return was.uid == uid && r.unchanged(ref, was)
 }
 
-// unchanged tells whether a watch knows that an object is still as it was.
+// unchanged reports whether a watch knows that an object is still the same.
 func (r *Run) unchanged(ref apply.Ref, was readyAt) bool {
 	mapping, err := r.Cluster.Mapping(ref.GVK())
 	if err != nil || mapping == nil {
@@ -95,7 +94,7 @@ func (r *Run) unchanged(ref apply.Ref, was readyAt) bool {
 	return known && seen.UID == was.uid && seen.ResourceVersion == was.version
 }
 
-// look reads an object and tells why it is not ready. When it is, that is remembered.
+// look reads an object and returns the reason why it is not ready. If the object is ready, look remembers that.
 func (r *Run) look(ctx context.Context, ref apply.Ref) (reason string, err error) {
 	live, err := r.Read(ctx, r.Cluster, ref)
 	switch {
@@ -112,10 +111,9 @@ func (r *Run) look(ctx context.Context, ref apply.Ref) (reason string, err error
 	return "", nil
 }
 
-// Read reads an object of the item's target or another one; nil, nil when it
-// does not exist, or its kind is not known.
-// Errors: what the target says, or that it answers with an older state than the
-// item's own last write or a watch has shown: it lags behind, try again.
+// Read reads an object of the item's target or another one. It returns nil, nil if the object does not exist, or if
+// its kind is not known. It returns the errors of the target, and an error if the target answers with a state that is
+// older than the item's own last write or what a watch has shown; such a target lags behind, so try again.
 func (r *Run) Read(ctx context.Context, from *Cluster, ref apply.Ref) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(ref.GVK())
@@ -132,11 +130,11 @@ func (r *Run) Read(ctx context.Context, from *Cluster, ref apply.Ref) (*unstruct
 	return obj, nil
 }
 
-// current returns an error if more is known of an object than what was read.
+// current returns an error if a newer state of an object is known than the one that was read.
 func (c *Cluster) current(ref apply.Ref, obj *unstructured.Unstructured) error {
 	mapping, err := c.Mapping(ref.GVK())
 	if err != nil || mapping == nil {
-		return nil //nolint:nilerr // then nothing is known of it
+		return nil //nolint:nilerr // then nothing is known about it
 	}
 	seen, known := c.watcher.Get(mapping.Resource, ref.Key())
 	if !known {
@@ -149,7 +147,8 @@ func (c *Cluster) current(ref apply.Ref, obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// saw notes the state in which an object is waited for, and when to look again though it does not change (0: never).
+// saw records the state in which an object is waited for, and when to look again although it does not change (0 means
+// never).
 func (r *Run) saw(ref apply.Ref, live *unstructured.Unstructured, again time.Duration) {
 	r.lookedMu.Lock()
 	defer r.lookedMu.Unlock()
@@ -162,7 +161,7 @@ func (r *Run) saw(ref apply.Ref, live *unstructured.Unstructured, again time.Dur
 	}
 }
 
-// pollReady is when to look again at objects that are not ready.
+// pollReady returns when to look again at objects that are not ready.
 func (r *Run) pollReady() time.Duration {
 	r.lookedMu.Lock()
 	defer r.lookedMu.Unlock()
@@ -172,7 +171,8 @@ func (r *Run) pollReady() time.Duration {
 	return r.Poll()
 }
 
-// missed reports whether a watch shows a change of an object after this run looked at it, when it may not have been followed yet.
+// missed reports whether a watch shows a change of an object after this run looked at it and before the object was
+// followed.
 func (r *Run) missed() bool {
 	r.lookedMu.Lock()
 	defer r.lookedMu.Unlock()
@@ -189,5 +189,5 @@ func (r *Run) missed() bool {
 	return false
 }
 
-// ReadyAtOnce tells whether objects of a kind are ready as soon as they are there.
+// ReadyAtOnce reports whether objects of a kind are ready as soon as they exist.
 func ReadyAtOnce(kind schema.GroupKind) bool { return stateless[kind] }

@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
-// TestStateless: what is not looked at would be ready whatever is in it.
+// TestStateless covers kinds whose objects are not read, so they would be ready whatever they contain.
 func TestStateless(t *testing.T) {
 	for kind := range stateless {
 		obj := &unstructured.Unstructured{Object: map[string]any{}}
@@ -27,7 +27,7 @@ func TestStateless(t *testing.T) {
 	}
 }
 
-// TestReadOfThePast: what is older than the item's own write is no answer.
+// TestReadOfThePast ensures that an answer that is older than the item's own write is refused.
 func TestReadOfThePast(t *testing.T) {
 	w := newWorld(t)
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}

@@ -20,20 +20,20 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// maxRestored bounds how many objects of a kind are found by label.
+// maxRestored limits how many objects of a kind are found by label.
 const maxRestored = 10_000
 
-// LostInventory reports whether the item has run before and has no inventory, so that its objects may only be known by their
-// labels. An item that never had objects looks the same; it is looked at once per process.
+// LostInventory reports whether the item has run before and has no inventory, so that its objects may only be found
+// by their labels. An item that never had objects looks the same. Its objects are searched once per process.
 func (r *Run) LostInventory() bool {
 	ran := r.background || r.Item.DeletionTimestamp != nil || r.Item.Status.JobIDFinished != ""
 	return ran && len(r.Inventory.Entries) == 0 && len(r.Inventory.Former) == 0 && !r.item.searched.Load()
 }
 
-// Recover lists the objects of some kinds that carry the item's label, and puts them into the inventory if that was lost. The
-// values are the namespaces to look into where the target does not let us list the whole cluster. If complete is not nil, it
-// fills in what the deployer knows about an object. Recover costs nothing if the inventory was not lost.
-// Errors: a kind cannot be listed now; what is forbidden is no error.
+// Recover lists the objects of some kinds that carry the item's label, and adds them to the inventory if that was
+// lost. The values are the namespaces to search where the target does not allow listing the whole cluster. If
+// complete is not nil, it fills in what the deployer knows about an object. Recover costs nothing if the inventory
+// was not lost. It returns an error if a kind cannot be listed now; a forbidden list is not an error.
 func (r *Run) Recover(ctx context.Context, kinds map[schema.GroupVersionKind]map[string]bool, complete func(*apply.Entry, metav1.Object)) error {
 	if !r.LostInventory() {
 		return nil
@@ -56,7 +56,7 @@ func (r *Run) Recover(ctx context.Context, kinds map[schema.GroupVersionKind]map
 	return r.Restore(found)
 }
 
-// labelled lists the objects of a kind that are the item's.
+// labelled lists the objects of a kind that belong to the item.
 func (r *Run) labelled(ctx context.Context, gvk schema.GroupVersionKind, resource schema.GroupVersionResource, namespaces map[string]bool, complete func(*apply.Entry, metav1.Object)) ([]apply.Entry, error) {
 	found, err := r.list(ctx, gvk, resource, "", complete)
 	if !apierrors.IsForbidden(err) {
@@ -97,8 +97,9 @@ func (r *Run) list(ctx context.Context, gvk schema.GroupVersionKind, resource sc
 	return out, nil
 }
 
-// EntryOf is the entry of an inventory for an object that carries the item's marks. It reports false for an object that does
-// not; one that only has a copy of the label, such as the EndpointSlice of a Service, is none of the item's.
+// EntryOf returns the entry of an inventory for an object that carries the item's marks. It returns false for other
+// objects. An object that only has a copy of the label, such as the EndpointSlice of a Service, does not belong to
+// the item.
 func (r *Run) EntryOf(gvk schema.GroupVersionKind, obj metav1.Object) (apply.Entry, bool) {
 	owner, marked := ownership.OwnerOf(obj)
 	if !marked || owner.UID != r.Item.UID || owner.Name != r.Item.Name || owner.Namespace != r.Item.Namespace {
@@ -109,8 +110,8 @@ func (r *Run) EntryOf(gvk schema.GroupVersionKind, obj metav1.Object) (apply.Ent
 	return apply.Entry{APIVersion: version, Kind: kind, Namespace: name.Namespace, Name: name.Name, UID: obj.GetUID()}, true
 }
 
-// Restore puts objects into an inventory that was lost, in memory, and writes an event about it.
-// Errors: those of Begin's note.
+// Restore adds objects to an inventory that was lost, in memory, and writes an event about it. It returns the errors
+// of Begin's note.
 func (r *Run) Restore(found []apply.Entry) error {
 	if !r.LostInventory() {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// labelled is a ConfigMap with the label of the world's item. named adds the annotations, too.
+// labelled returns a ConfigMap with the label of the world's item. If named is true, it has the annotations, too.
 func labelled(name string, item types.UID, named bool) runtime.Object {
 	out := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, UID: types.UID("u-" + name), Labels: map[string]string{ownership.LabelItem: string(item)},

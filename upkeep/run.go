@@ -19,9 +19,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// Run is one call of a deployer for one item. Its methods are for the goroutine
-// of the call; Ready, Wait, Read, Event, Value and those of the Keeper may be
-// called by several.
+// Run is one call of a deployer for one item. Its methods are for the goroutine of the call; Ready, Wait, Read,
+// Event, Value and those of the Keeper may be called from several goroutines.
 type Run struct {
 	*Keeper
 
@@ -29,29 +28,28 @@ type Run struct {
 	Item *lsv1alpha1.DeployItem
 	// Owner is the item as the owner of objects.
 	Owner ownership.Owner
-	// Cluster is the item's own target; nil before Connect.
+	// Cluster is the item's own target. It is nil before Connect.
 	Cluster *Cluster
-	// Inventory is what the item has in its target, as it was noted last.
+	// Inventory contains the item's objects in its target, as it was noted last.
 	Inventory apply.Inventory
 
 	item       *item
 	store      func(apply.Inventory) error
-	taken      *wants // what this run is for; nil before Take
-	settled    bool   // taken was reported, or given back
-	background bool   // it is no job: nobody asked for it
-	unwatched  bool   // not every kind could be watched
+	taken      *wants // the triggers of this run; nil before Take
+	settled    bool   // whether taken was reported, or given back
+	background bool   // whether the run is not a job
+	unwatched  bool   // whether a kind could not be watched
 
 	healing sync.Mutex // guards taken while an engine runs
 
 	lookedMu sync.Mutex
 	looked   map[apply.Ref]readyAt // the states in which objects were not ready
-	recheck  time.Duration         // when one of them may be ready though it does not change; 0: none
+	recheck  time.Duration         // when one of them may be ready although it does not change; 0 if none
 }
 
-// Begin begins a call for an item. inv is the inventory of its provider status;
-// note puts one there, in memory: the Run calls it after each call of the
-// engine, and before each [deployerlib.Checkpoint].
-// Errors: the Landscaper cluster cannot be identified.
+// Begin begins a call for an item. inv is the inventory of its provider status. note stores an inventory there, in
+// memory. The Run calls note after each call of the engine, and before each [deployerlib.Checkpoint]. Begin returns
+// an error if the Landscaper cluster cannot be identified.
 func (k *Keeper) Begin(ctx context.Context, di *lsv1alpha1.DeployItem, inv apply.Inventory, note func(apply.Inventory) error) (*Run, error) {
 	if k.scape == nil {
 		return nil, fmt.Errorf("%s: UseRuntime was not called: a deployer around this one must pass it on, see deployerlib.Unwrapper", k.name())
@@ -66,12 +64,13 @@ func (k *Keeper) Begin(ctx context.Context, di *lsv1alpha1.DeployItem, inv apply
 	r.Owner = ownership.Owner{UID: di.UID, Landscape: landscape, Namespace: di.Namespace, Name: di.Name, Alias: alias}
 	r.item.begin(runID(di, r.background))
 	if r.background && !r.item.waits() {
-		r.item.beginAnew() // the background run before is over, however it ended
+		r.item.beginAnew() // the previous background run is over, however it ended
 	}
 	return r, nil
 }
 
-// runID tells runs of an item apart. An item that never ran has no time. A background run follows the job that it belongs to.
+// runID identifies a run of an item. An item that never ran has no time. The ID of a background run includes the job
+// that it follows.
 func runID(di *lsv1alpha1.DeployItem, background bool) string {
 	began := ""
 	if di.Status.LastReconcileTime != nil {
@@ -80,10 +79,9 @@ func runID(di *lsv1alpha1.DeployItem, background bool) string {
 	return fmt.Sprintf("%s/%s/%t", di.Status.JobID, began, background)
 }
 
-// Connect opens the item's own target. target is what the library handed to the
-// call.
-// Errors: a [deployerlib.ConfigError] on spec.target when there is none, or
-// when it is wrong; else what keeps the target from being reached.
+// Connect opens the item's own target. target is what the library passed to the call. Connect returns a
+// [deployerlib.ConfigError] on spec.target if there is no target or if it is wrong, and otherwise the error that
+// prevents the target from being reached.
 func (r *Run) Connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
 	if target == nil {
 		return deployerlib.ConfigError("spec.target", "required: the objects need a cluster to go to")
@@ -95,7 +93,7 @@ func (r *Run) Connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	return r.arrive(ctx, nameOf(target, r.Item))
 }
 
-// nameOf is the name of an item's own Target.
+// nameOf returns the name of an item's own Target.
 func nameOf(target *lsv1alpha1.ResolvedTarget, di *lsv1alpha1.DeployItem) string {
 	switch {
 	case target.Target != nil:
@@ -106,9 +104,8 @@ func nameOf(target *lsv1alpha1.ResolvedTarget, di *lsv1alpha1.DeployItem) string
 	return ""
 }
 
-// Target opens another Target of the item's namespace; name "" is the item's
-// own. path is the field that names it, for errors.
-// Errors: as with Connect, with that path.
+// Target opens another Target of the item's namespace, or the item's own if name is empty. path is the field that
+// names the Target, for errors. The errors are those of Connect, with that path.
 func (r *Run) Target(ctx context.Context, path, name string) (*Cluster, error) {
 	if name == "" {
 		return r.Cluster, nil
@@ -126,10 +123,9 @@ func (r *Run) Target(ctx context.Context, path, name string) (*Cluster, error) {
 	return open, connectError(path, err)
 }
 
-// Options fills in what connects an engine with the item and the watches of its
-// target: Seen, Watch, Checkpoint, Applied, Force in a thorough run (see Take), and
-// Events, MayHeal and OwnerExists if there is none. For an engine or a Session of one's own; Apply,
-// AfterDeployment and Delete do it themselves.
+// Options sets the options that connect an engine with the item and the watches of its target: Seen, Watch,
+// Checkpoint, Applied, and Force in a thorough run (see Take). It also sets Events, MayHeal and OwnerExists if they
+// are nil. Use it for your own engine or Session. Apply, AfterDeployment and Delete call it themselves.
 func (r *Run) Options(o apply.Options) apply.Options { return r.optionsFor(r.Cluster, o) }
 
 func (r *Run) optionsFor(to *Cluster, o apply.Options) apply.Options {
@@ -150,20 +146,20 @@ func (r *Run) optionsFor(to *Cluster, o apply.Options) apply.Options {
 	return o
 }
 
-// ownerExists looks in the cache for an item that an object says it belongs to.
-// One that is being deleted lets go of its objects soon.
+// ownerExists searches the cache for an item that an object names as its owner. An item that is being deleted does
+// not count, because it will soon give up its objects.
 func (r *Run) ownerExists(ctx context.Context, owner ownership.Owner) bool {
 	di := &lsv1alpha1.DeployItem{}
 	err := r.rt.Landscaper.GetClient().Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, di)
 	return err == nil && di.UID == owner.UID && di.DeletionTimestamp == nil
 }
 
-// Engine makes an engine for the item's target or another one; see Options.
+// Engine returns an engine for the item's target or another one. See Options.
 func (r *Run) Engine(to *Cluster, o apply.Options) *apply.Engine {
 	return apply.New(to.Client, to.RESTMapper(), r.optionsFor(to, o))
 }
 
-// checkpoint stores the inventory before anything of it is written.
+// checkpoint stores the inventory before any of its objects is written.
 func (r *Run) checkpoint(ctx context.Context, inventory apply.Inventory) error {
 	if err := r.Note(inventory); err != nil {
 		return err
@@ -171,9 +167,8 @@ func (r *Run) checkpoint(ctx context.Context, inventory apply.Inventory) error {
 	return deployerlib.Checkpoint(ctx)
 }
 
-// Note puts an inventory into the item's status, in memory. The entries are those of the item's own cluster: what is known
-// about clusters stays as it is.
-// Errors: those of Begin's note.
+// Note stores an inventory in the item's status, in memory. The entries are those of the item's own cluster. What is
+// known about other clusters stays as it is. Note returns the errors of Begin's note.
 func (r *Run) Note(inventory apply.Inventory) error {
 	inventory.Cluster, inventory.Former = r.Inventory.Cluster, r.Inventory.Former
 	r.Inventory = inventory
@@ -191,15 +186,13 @@ func (r *Run) tell(e apply.Event) {
 	r.Event(related(e.Ref), corev1.EventTypeNormal, e.Reason, e.Ref.String()+": "+e.Message)
 }
 
-// Event writes an event about the item. related is the object that it is about,
-// nil for none. kind is Normal or Warning; message has no secret values.
+// Event writes an event about the item. related is the object that it is about, or nil. kind is Normal or Warning.
+// message must not contain secret values.
 func (r *Run) Event(related runtime.Object, kind, reason, message string) {
 	r.event(r.Item, related, kind, reason, message)
 }
 
-// Value returns what the deployer remembers about the item under a key, and
-// calls create when there is nothing yet. It is gone with Keeper.Forget and with
-// the process; Forget calls the value's method Forgotten() if it has one. Keys
-// are of a type of one's own, as with contexts. create must not call Value, and
-// Forgotten nothing of the Keeper.
+// Value returns what the deployer remembers about the item under a key, and calls create if there is nothing yet. The
+// value is lost with Keeper.Forget and with the process. Forget calls the value's method Forgotten() if it has one.
+// Use your own type for keys, as with contexts. create must not call Value, and Forgotten must not call the Keeper.
 func (r *Run) Value(key any, create func() any) any { return r.item.value(key, create) }

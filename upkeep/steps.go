@@ -14,10 +14,9 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// Apply brings desired objects to the item's target; see [apply.Engine.Apply].
-// nil: all is done. A [deployerlib.WaitFor] waits for what is not, and the item
-// comes back when a watch says that something changed. Return any error: it has
-// its code.
+// Apply applies desired objects to the item's target; see [apply.Engine.Apply]. It returns nil if everything is done.
+// If objects are not finished, it returns a [deployerlib.WaitFor], and the item comes back when a watch reports a
+// change. Return any error unchanged, because it has its code.
 func (r *Run) Apply(ctx context.Context, desired []apply.Desired, o apply.Options) (apply.Report, error) {
 	r.Take()
 	r.Hold()
@@ -25,17 +24,16 @@ func (r *Run) Apply(ctx context.Context, desired []apply.Desired, o apply.Option
 	return report, r.Settle(ctx, inventory, report, err)
 }
 
-// Hold stops the judging of the item's objects until Observe or Settle: while
-// they are written, watches see states in between. Apply, AfterDeployment and
-// Delete do it themselves.
+// Hold stops judging the item's objects until Observe or Settle, because watches see intermediate states while the
+// objects are written. Apply, AfterDeployment and Delete call it themselves.
 func (r *Run) Hold() { r.Cluster.watcher.Hold(r.Item.UID) }
 
-// Settle notes what an engine or a Session came to, watches what is there now,
-// and says whether the next step may begin. It is the second half of Apply, for
-// callers of an engine; err is that of the engine. The result is that of Apply.
+// Settle records the result of an engine or a Session, watches the objects as they are now, and reports whether the
+// next step may begin. It is the second half of Apply, for callers of an engine; err is the error of the engine. It
+// returns the same as Apply.
 func (r *Run) Settle(ctx context.Context, inventory apply.Inventory, report apply.Report, err error) error {
 	if err != nil {
-		r.giveBack() // no watch tells of it again
+		r.giveBack() // no watch reports it again
 	} else {
 		r.reportTaken()
 	}
@@ -54,7 +52,7 @@ func (r *Run) Settle(ctx context.Context, inventory apply.Inventory, report appl
 	return nil
 }
 
-// PatchDue tells whether AfterDeployment has something to send.
+// PatchDue reports whether AfterDeployment has something to send.
 func (r *Run) PatchDue() bool {
 	for _, entry := range r.Inventory.Entries {
 		if entry.PatchDue {
@@ -64,9 +62,8 @@ func (r *Run) PatchDue() bool {
 	return false
 }
 
-// AfterDeployment sends the patches that wait for all else; see
-// [apply.Engine.AfterDeployment]. desired is what Apply got. The result is that
-// of Apply.
+// AfterDeployment sends the patches that wait for everything else; see [apply.Engine.AfterDeployment]. desired is the
+// argument of Apply. AfterDeployment returns the same as Apply.
 func (r *Run) AfterDeployment(ctx context.Context, desired []apply.Desired, o apply.Options) error {
 	if !r.PatchDue() {
 		return nil
@@ -76,10 +73,10 @@ func (r *Run) AfterDeployment(ctx context.Context, desired []apply.Desired, o ap
 	return r.Settle(ctx, inventory, report, err)
 }
 
-// Delete removes the item's objects, group by group; nil groups: the default. A
-// deletion that takes longer than bound fails, 0 is no bound. nil: all are gone
-// but those that no group names, which an event tells, and the item is
-// forgotten. After them it deletes what is left in former clusters; see Leave. Errors are as with Apply.
+// Delete removes the item's objects, group by group. If groups is nil, it uses the default. A deletion that takes
+// longer than bound fails, unless bound is 0. Then Delete removes what is left in former clusters; see Leave. It
+// returns nil if all objects are gone except those that no group names, which it reports in an event; the item is
+// then forgotten. Errors are the same as for Apply.
 func (r *Run) Delete(ctx context.Context, o apply.Options, groups []apply.Group, bound time.Duration) error {
 	r.Cluster.watcher.Forget(r.Item.UID)
 	inventory, report, err := r.Engine(r.Cluster, o).Delete(ctx, r.Owner, r.Inventory, groups)
@@ -102,19 +99,19 @@ func (r *Run) Delete(ctx context.Context, o apply.Options, groups []apply.Group,
 	return nil
 }
 
-// ownGroups are the groups that only delete objects of the item, in its own target.
+// ownGroups returns the groups that only delete objects of the item, in its own target.
 func ownGroups(groups []apply.Group) []apply.Group {
 	return slices.DeleteFunc(slices.Clone(groups), func(g apply.Group) bool { return g.DeleteAll || g.Cluster != nil })
 }
 
-// Times after which a waiting item is looked at although no watch said so.
+// These are the times after which a waiting item is looked at although no watch reported a change.
 const (
 	pollWatched   = 30 * time.Second
 	pollUnwatched = 5 * time.Second
 )
 
-// Poll is when to look again at the item's objects if no watch says so before:
-// sooner when some cannot be watched. For the last parameter of Wait.
+// Poll returns when to look again at the item's objects if no watch reports a change before, for the last parameter
+// of Wait. The time is shorter if some objects cannot be watched.
 func (r *Run) Poll() time.Duration {
 	if r.unwatched {
 		return pollUnwatched
@@ -122,10 +119,10 @@ func (r *Run) Poll() time.Duration {
 	return pollWatched
 }
 
-// Wait is what to return to come back when a watch says that an object of the
-// item changed, at most once per second, and at the latest after a while. Before Connect nothing is watched. A step that waited longer in this
-// run than its bound fails with a timeout; 0 is no bound. step names the step in
-// that error, reason what is missing.
+// Wait returns an error that makes the item come back when a watch reports a change of one of its objects, at most
+// once per second, and after a while at the latest. Before Connect, nothing is watched. If the step has waited longer
+// than bound in this run, Wait returns a timeout, unless bound is 0. step names the step in that error, and reason
+// says what is missing.
 func (r *Run) Wait(step string, bound time.Duration, reason string, after time.Duration) error {
 	if waited := r.item.waited(step, r.rt.Clock.Now()); bound > 0 {
 		if waited >= bound {
@@ -146,13 +143,13 @@ func (r *Run) Wait(step string, bound time.Duration, reason string, after time.D
 	return deployerlib.WaitFor(reason, after)
 }
 
-// Finished says that nothing is waited for any more. Call it when a run is done.
+// Finished ends all waiting. Call it when a run is done.
 func (r *Run) Finished() {
 	r.item.stopFollowing()
-	r.item.reschedule() // following took care of what was queued
+	r.item.reschedule() // drift that was queued during the wait has no alarm
 	r.item.ended()
 	if r.Item.Status.JobID == "" {
-		r.item.beginAnew() // a job with an ID may come once more, if its end could not be stored
+		r.item.beginAnew() // a job with an ID may come again if its end could not be stored
 	}
 	r.item.keepReady(r.Inventory)
 }

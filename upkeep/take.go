@@ -10,11 +10,10 @@ import (
 	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
-// Take takes what woke this run: drifts, Wake, thorough. What comes from now on
-// is for the next run, so call it before you look at anything. thorough: believe
-// nothing to be unchanged. giveBack notes it again for a run that fails before
-// Settle, which does so itself; else nothing would begin another one. Take again
-// returns the same. Apply calls it if nobody did.
+// Take consumes the triggers of this run (drift, Wake, thorough). Later triggers start another run, so call Take
+// before looking at anything. If thorough is true, no object may be trusted to be unchanged. If the run fails before
+// Settle, the caller must call giveBack; otherwise the triggers are lost. Settle calls it itself. Further calls of
+// Take return the same. Apply calls Take if the deployer did not.
 func (r *Run) Take() (thorough bool, giveBack func()) {
 	if r.taken == nil {
 		taken := r.item.take(r.background, r.rt.Clock.Now())
@@ -30,7 +29,7 @@ func (r *Run) giveBack() {
 	}
 }
 
-// reportTaken tells what the run put right.
+// reportTaken reports what the run corrected.
 func (r *Run) reportTaken() {
 	if r.taken != nil && !r.settled {
 		r.settled = true
@@ -39,8 +38,8 @@ func (r *Run) reportTaken() {
 	}
 }
 
-// lookup is what an engine is told of a cluster. Objects that are fought about
-// and not to be healed yet look as the item left them.
+// lookup returns the Lookup of a cluster for an engine. Objects that are fought about and not to be corrected yet
+// look as the item left them.
 func (r *Run) lookup(to *Cluster) apply.Lookup {
 	if to != r.Cluster || r.taken == nil || len(r.taken.later) == 0 {
 		return to
@@ -59,13 +58,13 @@ func (r *Run) lookup(to *Cluster) apply.Lookup {
 	return fights{Lookup: to, left: left}
 }
 
-// fights hides objects that are fought about.
+// fights is a Lookup that hides changes of objects that are fought about.
 type fights struct {
 	apply.Lookup
 	left map[watch.Object]apply.Seen
 }
 
-// Seen is what the engine is to believe about an object.
+// Seen returns what the engine is to assume about an object.
 func (f fights) Seen(resource schema.GroupVersionResource, name types.NamespacedName) (apply.Seen, bool) {
 	if seen, fought := f.left[watch.Object{Resource: resource, NamespacedName: name}]; fought {
 		return seen, true

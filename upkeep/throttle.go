@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// gather is how long the first event waits for those that come with it.
+	// gather is how long the first event waits for related ones.
 	gather = 50 * time.Millisecond
-	// wakeEvery is how often events wake a waiting item at most.
+	// wakeEvery is the shortest time between two wakes of a waiting item.
 	wakeEvery = time.Second
-	// steadyWakes is how many wakes come that fast although nothing that is waited for changes: a rollout that takes a
-	// few seconds is noticed within one second of its end.
+	// steadyWakes is how many wakes come that fast although the reason to wait does not change. The end of a rollout
+	// that takes a few seconds is noticed within one second.
 	steadyWakes = 10
-	// wakeSlowest is how often they do if events keep coming after that.
+	// wakeSlowest is the longest time between two wakes if events keep coming after that.
 	wakeSlowest = 8 * time.Second
 )
 
-// throttle makes few wakes of many events. Each event is followed by a wake: soon after a time without events, else
-// wakeEvery after the wake before. If events keep coming and the reason to wait stays the same, that time doubles up to
-// wakeSlowest after steadyWakes wakes.
+// throttle turns many events into few wakes. Each event is followed by a wake, soon after a time without events and
+// otherwise wakeEvery after the previous wake. If events keep coming and the reason to wait stays the same, that time
+// doubles up to wakeSlowest after steadyWakes wakes.
 type throttle struct {
 	clock clock.WithDelayedExecution
 	wake  func()
@@ -32,7 +32,7 @@ type throttle struct {
 	reason string
 	every  time.Duration
 	wakes  int         // in a row, since the last quiet time or change of the reason
-	last   time.Time   // the wake that was planned last
+	last   time.Time   // the last planned wake
 	timer  clock.Timer // of that wake
 }
 
@@ -40,7 +40,7 @@ func newThrottle(clk clock.WithDelayedExecution, wake func()) *throttle {
 	return &throttle{clock: clk, wake: wake, every: wakeEvery}
 }
 
-// event leads to a wake.
+// event causes a wake.
 func (t *throttle) event() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,7 +48,7 @@ func (t *throttle) event() {
 	next := t.last.Add(t.every)
 	switch {
 	case now.Before(t.last):
-		return // the wake that is planned comes after this event
+		return // the planned wake comes after this event
 	case !now.Before(next):
 		t.every, t.wakes, next = wakeEvery, 0, now.Add(gather)
 	case t.wakes >= steadyWakes:
@@ -58,7 +58,7 @@ func (t *throttle) event() {
 	t.plan(now, next)
 }
 
-// waitsFor notes why the item waits. With another reason than before it goes on at full speed.
+// waitsFor records why the item waits. If the reason changed, the throttle returns to full speed.
 func (t *throttle) waitsFor(reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +78,7 @@ func (t *throttle) plan(now, at time.Time) {
 	t.last, t.timer = at, t.clock.AfterFunc(at.Sub(now), t.wake)
 }
 
-// stop drops the wake that is planned.
+// stop cancels the planned wake.
 func (t *throttle) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

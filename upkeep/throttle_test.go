@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// throttled is a throttle whose wakes are counted, and by when they came.
+// throttled is a throttle that records the times of its wakes.
 type throttled struct {
 	*throttle
 	clock *clocktesting.FakeClock
@@ -21,12 +21,12 @@ type throttled struct {
 
 func newThrottled() *throttled {
 	t := &throttled{clock: clocktesting.NewFakeClock(noon)}
-	// The fake clock holds its lock while it calls us: the time of the wake is the one that was planned.
+	// The fake clock holds its lock while it calls the function, so the time of the wake is the planned one.
 	t.throttle = newThrottle(t.clock, func() { t.wakes = append(t.wakes, t.last.Sub(noon)) })
 	return t
 }
 
-// pass lets time pass in small steps; event decides in which of them something happens.
+// pass advances the clock in small steps. happens decides in which of them an event occurs.
 func (t *throttled) pass(d time.Duration, happens func(at time.Duration) bool) {
 	const step = 10 * time.Millisecond
 	for range d / step {

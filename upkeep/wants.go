@@ -12,21 +12,20 @@ import (
 	"github.com/deployerkit/deployerkit/apply/watch"
 )
 
-// maxDrifts bounds what is remembered of an item's drift until it is healed.
+// maxDrifts limits how much drift of an item is remembered until it is corrected.
 const maxDrifts = 8
 
-// wants is what the next run of an item is for.
+// wants contains the triggers of the next run of an item.
 type wants struct {
-	thorough  bool      // it asks for every object
-	drifts    []drift   // not healed yet
-	woken     bool      // somebody called Wake
-	notBefore time.Time // the earliest that the callers named
+	thorough  bool      // every object is requested
+	drifts    []drift   // not corrected yet
+	woken     bool      // Wake was called
+	notBefore time.Time // the earliest time of all calls
 
-	later map[watch.Object]bool // of a run: what is fought about and not healed yet
+	later map[watch.Object]bool // of a run: objects that are fought about and not corrected yet
 }
 
-// due tells whether a run is wanted, and when: an object that is fought about
-// does not make others wait.
+// due reports whether a run is wanted, and when. An object that is fought about does not delay others.
 func (w *wants) due() (wanted bool, at time.Time) {
 	wanted, at = w.woken, w.notBefore
 	for _, heal := range w.heals() {
@@ -37,8 +36,7 @@ func (w *wants) due() (wanted bool, at time.Time) {
 	return wanted, at
 }
 
-// heals is when each object that drifted is to be put right. All that happened
-// to it is put right in one.
+// heals returns when each object that drifted is to be corrected. All drift of an object is corrected at once.
 func (w *wants) heals() map[watch.Object]time.Time {
 	out := map[watch.Object]time.Time{}
 	for _, d := range w.drifts {
@@ -49,7 +47,7 @@ func (w *wants) heals() map[watch.Object]time.Time {
 	return out
 }
 
-// queued returns a drift of the object that waits to be put right, and reports whether there is one.
+// queued returns a queued drift of the object, and reports whether there is one.
 func (w *wants) queued(object watch.Object) (drift, bool) {
 	for _, d := range w.drifts {
 		if d.Object == object {
@@ -59,9 +57,9 @@ func (w *wants) queued(object watch.Object) (drift, bool) {
 	return drift{}, false
 }
 
-// add queues a drift. What happened to an object in one way is queued once, with the latest that is
-// known of it. If there are too many, the drift that is put right last is dropped: the run for
-// another drift of the item then puts it right without an event.
+// add queues a drift. Drift of the same kind of the same object is queued once, with the latest information. If there
+// are too many entries, the drift that is corrected last is dropped. The run for another drift of the item then
+// corrects it without an event.
 func (w *wants) add(d drift) {
 	for i := range w.drifts {
 		if w.drifts[i].Object == d.Object && w.drifts[i].What == d.What {
@@ -97,8 +95,8 @@ func (a *alarm) stop() {
 	}
 }
 
-// schedule sets the alarm for the first entry of the queue. It reports whether that one is due and
-// the library does not know. The lock is held.
+// schedule sets the alarm for the first entry of the queue. It reports whether that entry is due and the library does
+// not know it. The caller holds the lock.
 func (i *item) schedule() (now bool) {
 	i.alarm.stop()
 	wanted, at := i.wants.due()
@@ -113,14 +111,13 @@ func (i *item) schedule() (now bool) {
 	return true
 }
 
-// ring is called when the alarm goes off. It takes no lock, because a fake clock calls it with its own.
+// ring is called when the alarm goes off. It takes no lock, because a fake clock calls it while holding its own.
 func (i *item) ring() {
 	i.alarm.rung.Store(true)
 	i.trigger()
 }
 
-// reschedule triggers the item if something is due that the library does not know of, and sets the
-// alarm otherwise.
+// reschedule triggers the item if an entry is due that the library does not know. Otherwise it sets the alarm.
 func (i *item) reschedule() {
 	i.mu.Lock()
 	now := i.schedule()
@@ -130,7 +127,7 @@ func (i *item) reschedule() {
 	}
 }
 
-// wake queues a wish for a run.
+// wake queues a request for a run.
 func (i *item) wake(notBefore time.Time) {
 	i.mu.Lock()
 	if !i.wants.woken || notBefore.Before(i.wants.notBefore) {
@@ -148,15 +145,15 @@ func (i *item) sleep() {
 	i.wants = wants{}
 }
 
-// setThorough says that the next run asks for every object, whatever the watches know.
+// setThorough makes the next run request every object, whatever the watches know.
 func (i *item) setThorough() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.wants.thorough = true
 }
 
-// drifted queues a drift. heal says how to put it right; it is asked once for all that happens to an
-// object until that. drifted returns what is queued, and reports whether it is the first of the object.
+// drifted queues a drift. heal decides how to correct it, and is called once for all drift of an object until the
+// correction. drifted returns the queued drift, and reports whether it is the first of the object.
 func (i *item) drifted(e watch.Event, heal func() watch.Heal) (d drift, first bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -170,7 +167,7 @@ func (i *item) drifted(e watch.Event, heal func() watch.Heal) (d drift, first bo
 	return d, !waits
 }
 
-// healed takes the drifts of an object that is put right now out of the queue.
+// healed removes the drifts of an object that is being corrected from the queue.
 func (i *item) healed(object watch.Object) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -178,15 +175,15 @@ func (i *item) healed(object watch.Object) {
 	i.schedule()
 }
 
-// fights are the drifts in the queue that are put right later because they come back.
+// fights returns the queued drifts whose correction is delayed because they come back.
 func (i *item) fights() []drift {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(i.wants.drifts), func(d drift) bool { return !d.Fight })
 }
 
-// due reports whether a run is wanted, and when. The library asks, so it need not be triggered for
-// what is queued by now.
+// due reports whether a run is wanted, and when. The library asks, so it need not be triggered for entries that are
+// queued by now.
 func (i *item) due() (bool, time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -198,8 +195,8 @@ func (i *item) due() (bool, time.Time) {
 	return wanted, at
 }
 
-// take returns what a run is about to do. A background run leaves in the queue
-// what is fought about and not to be healed yet.
+// take returns the triggers of a run. A background run leaves objects in the queue that are fought about and not to
+// be corrected yet.
 func (i *item) take(background bool, now time.Time) wants {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -213,7 +210,7 @@ func (i *item) take(background bool, now time.Time) wants {
 	return taken
 }
 
-// leave moves the drifts of objects that are not to be healed yet to other wants.
+// leave moves the drifts of objects that are not to be corrected yet to other wants.
 func (w *wants) leave(to *wants, now time.Time) {
 	w.later = map[watch.Object]bool{}
 	for object, at := range w.heals() {
@@ -232,8 +229,8 @@ func (w *wants) leave(to *wants, now time.Time) {
 	}
 }
 
-// putBack queues again what a run wanted to do and could not: neither a watch
-// nor a caller of Wake reports it again. For what is due the library tries again by itself.
+// putBack queues the triggers of a failed run again, because neither a watch nor a caller of Wake reports them again.
+// The library retries by itself what is due.
 func (i *item) putBack(taken wants) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

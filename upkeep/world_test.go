@@ -34,7 +34,7 @@ import (
 // noon is when the tests begin.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// world is a keeper with one open target, a clock of its own, and one item.
+// world is a keeper with one open target, its own clock, and one item.
 type world struct {
 	*testing.T
 	keeper   *Keeper
@@ -43,8 +43,8 @@ type world struct {
 	items    client.Client // of the cluster with the items
 	recorder *events.FakeRecorder
 	cluster  *Cluster
-	ended    chan struct{} // the target's client left the pool
-	released chan struct{} // the cluster has ended
+	ended    chan struct{} // closed when the target's client has left the pool
+	released chan struct{} // closed when the cluster has ended
 	stop     context.CancelFunc
 
 	mu       sync.Mutex
@@ -93,7 +93,7 @@ func (w *world) trigger(types.NamespacedName) {
 	w.triggers++
 }
 
-// wantTriggers checks how often the library was told since the last call.
+// wantTriggers checks how often the library was triggered since the last call.
 func (w *world) wantTriggers(want int) {
 	w.Helper()
 	w.mu.Lock()
@@ -112,7 +112,7 @@ func (w *world) until(what string, done func() bool) {
 	}
 }
 
-// begin begins a run of the item. As in a background run if so wanted.
+// begin begins a run of the item, which may be a background run.
 func (w *world) begin(background bool) *Run {
 	w.Helper()
 	r, err := w.keeper.Begin(w.Context(), w.item, apply.Inventory{}, func(apply.Inventory) error { return nil })
@@ -123,7 +123,7 @@ func (w *world) begin(background bool) *Run {
 	return r
 }
 
-// ask asks the hooks for a run: whether they want one, and else when to ask again.
+// ask asks the hooks for a run. It returns whether they want one, and otherwise when to ask again.
 func (w *world) ask(hooks extension.ReconcileExtensionHooks) (run bool, later time.Duration) {
 	w.Helper()
 	res, err := hooks.ExecuteHooks(w.Context(), logr.Discard(), w.item, nil, extension.ShouldReconcileHook)
@@ -136,7 +136,7 @@ func (w *world) ask(hooks extension.ReconcileExtensionHooks) (run bool, later ti
 	return !res.AbortReconcile, res.ReconcileResult.RequeueAfter
 }
 
-// wants checks what the hook says.
+// wants checks the answer of the hook.
 func (w *world) wants(run bool, later time.Duration) {
 	w.Helper()
 	gotRun, gotLater := w.ask(w.keeper.Hooks(nil))
@@ -145,7 +145,7 @@ func (w *world) wants(run bool, later time.Duration) {
 	}
 }
 
-// drift tells of a drift of a ConfigMap. With the third one of the same object it is a fight.
+// drift reports a drift of a ConfigMap. The third one of the same object is a fight.
 func (w *world) drift(name string) {
 	w.keeper.clusters.drifted(watch.Event{
 		Item: w.item.UID, Object: watch.Object{Resource: configMaps, NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}},

@@ -13,19 +13,19 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// lookEvery is how many steps an evaluation takes between two looks at its context.
+// lookEvery is the number of steps between two checks of the context.
 const lookEvery = 1024
 
-// evaluation walks the nodes that client-go parsed over JSON values, as client-go's evaluation does, and counts its
-// steps: one for each value that it looks at.
+// evaluation evaluates the nodes that client-go parsed on JSON values, in the same way as client-go, and counts its
+// steps. Each value that it visits is one step.
 type evaluation struct {
 	ctx   context.Context
-	left  int   // of maxSteps
-	next  int   // what left is at the next look at the context
+	left  int   // remaining steps, of maxSteps
+	next  int   // the value of left at the next check of the context
 	ended error // why the evaluation was stopped
 }
 
-// spend counts steps. Its error ends the evaluation.
+// spend counts steps. An error ends the evaluation.
 func (e *evaluation) spend(steps int) error {
 	if e.left -= steps; e.left < 0 && e.ended == nil {
 		e.ended = fmt.Errorf("%w: it takes more than %d steps in this object", ErrLimit, maxSteps)
@@ -39,7 +39,7 @@ func (e *evaluation) spend(steps int) error {
 	return e.ended
 }
 
-// list walks one node after the other, each over what the one before found.
+// list evaluates the nodes one after the other, each on the values that the previous one found.
 func (e *evaluation) list(values []any, nodes []jsonpath.Node) ([]any, error) {
 	var err error
 	for _, node := range nodes {
@@ -74,7 +74,7 @@ func (e *evaluation) node(values []any, node jsonpath.Node) ([]any, error) {
 	return slices.Repeat([]any{constant}, len(values)), err
 }
 
-// constantOf is the value of a constant, which only a filter has.
+// constantOf returns the value of a constant, which only a filter contains.
 func constantOf(node jsonpath.Node) (any, error) {
 	switch node := node.(type) {
 	case *jsonpath.TextNode:
@@ -89,7 +89,7 @@ func constantOf(node jsonpath.Node) (any, error) {
 	return nil, fmt.Errorf("%s has no value", node)
 }
 
-// field skips values without the field as long as one has it.
+// field skips values without the field if at least one has it.
 func field(values []any, name string) ([]any, error) {
 	out := []any{}
 	for _, value := range values {
@@ -128,7 +128,7 @@ func (e *evaluation) array(values []any, node *jsonpath.ArrayNode) ([]any, error
 	return out, nil
 }
 
-// slice resolves start, end and step of an index for a list of a length. Negative ones count from the end.
+// slice returns start, end and step of an index for a list of the given length. Negative values count from the end.
 func slice(params [3]jsonpath.ParamsEntry, length int) (from, to, step int, err error) {
 	to, step = length, 1
 	if params[0].Known {
@@ -179,7 +179,7 @@ func (e *evaluation) wildcard(values []any) ([]any, error) {
 	return out, nil
 }
 
-// descend appends every object and list that has something in it, each before what is inside it.
+// descend appends every non-empty object and list, each before its contents.
 func (e *evaluation) descend(out, values []any, depth int) ([]any, error) {
 	if err := e.spend(len(values)); err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func (e *evaluation) descend(out, values []any, depth int) ([]any, error) {
 	return out, nil
 }
 
-// parts are the values directly inside an object or a list.
+// parts returns the values directly inside an object or a list.
 func parts(value any) []any {
 	switch value := value.(type) {
 	case []any:
@@ -236,7 +236,7 @@ func (e *evaluation) filter(values []any, node *jsonpath.FilterNode) ([]any, err
 	return out, nil
 }
 
-// matches reports whether an item of a list meets the condition of a filter.
+// matches reports whether an item of a list satisfies the condition of a filter.
 func (e *evaluation) matches(item any, node *jsonpath.FilterNode) (bool, error) {
 	if err := e.spend(1); err != nil {
 		return false, err

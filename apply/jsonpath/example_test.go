@@ -10,7 +10,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 )
 
-// deployment is an object as it is in a cluster.
+// deployment returns an object as it is in a cluster.
 func deployment() map[string]any {
 	return map[string]any{"status": map[string]any{
 		"replicas":   int64(2),

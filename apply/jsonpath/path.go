@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// What bounds the work that a path can ask for: the parser recurses once per
-// character, every descent and every union multiplies the number of results.
-// The largest objects that an API server stores have some 100 000 values.
+// These limits bound the work that a path can cause. The parser recurses once per character, and every descent and
+// every union multiplies the number of results. The largest objects that an API server stores have about 100 000
+// values.
 const (
 	maxLength   = 1024
 	maxDescents = 2
@@ -22,11 +22,11 @@ const (
 	maxDepth    = 256
 )
 
-// ErrNotFound says that a path leads to no value of an object.
+// ErrNotFound means that a path leads to no value of an object.
 var ErrNotFound = errors.New("not found")
 
-// ErrLimit says that a path asks for more work on an object than any path may. A path that begins at a
-// field of the object, or has fewer descents (..) and unions, needs less.
+// ErrLimit means that a path needs more work on an object than is allowed. A path that begins at a field of the
+// object, or has fewer descents (..) and unions, needs less.
 var ErrLimit = errors.New("exceeds a limit")
 
 // Path is a parsed path. It is immutable and may be used concurrently.
@@ -35,12 +35,12 @@ type Path struct {
 	nodes []jsonpath.Node
 }
 
-// String is the text that was parsed.
+// String returns the text that was parsed.
 func (p *Path) String() string { return p.text }
 
-// Parse reads a path. Braces and the leading dot or "$" are optional.
-// Errors: empty, longer than 1024 bytes, with more than two descents (..) or
-// eight commas, no valid path, or a template with more than a path in it.
+// Parse parses a path. Braces and the leading dot or "$" are optional. Parse returns an error if the text is empty,
+// longer than 1024 bytes, has more than two descents (..) or eight commas, is not a valid path, or is a template that
+// contains more than a path.
 func Parse(text string) (*Path, error) {
 	root, err := parse(text)
 	if err != nil {
@@ -52,9 +52,9 @@ func Parse(text string) (*Path, error) {
 	return &Path{text: text, nodes: root.Nodes}, nil
 }
 
-// ParseKey reads a dotted key such as "database.connection.url" into its parts;
-// a dot inside a part is escaped: "labels.app\.kubernetes\.io/name".
-// Errors: as Parse, and anything but names of fields.
+// ParseKey splits a dotted key such as "database.connection.url" into its parts. A dot inside a part is escaped:
+// "labels.app\.kubernetes\.io/name". ParseKey returns an error where Parse does, and if the key contains anything but
+// names of fields.
 func ParseKey(text string) ([]string, error) {
 	root, err := parse(text)
 	if err != nil {
@@ -74,12 +74,12 @@ func ParseKey(text string) ([]string, error) {
 	return parts, nil
 }
 
-// Find returns every value that the path leads to, at least one: lists in their
-// order, the fields of an object by name. A value may be nil (JSON null). The values are the object's own: copy them before
-// changing them. The object consists of JSON values.
-// Errors: ErrNotFound, wrapped, when there is no value; ErrLimit, wrapped, when finding
-// them takes too many steps or leads too deep; the cause of the context, wrapped, when that ends first. The last
-// two name the path.
+// Find returns every value that the path leads to, at least one. Values of a list are in its order, and fields of an
+// object are ordered by name. A value may be nil (JSON null). The values belong to the object, so copy them before
+// changing them. The object must consist of JSON values.
+//
+// Find wraps ErrNotFound if there is no value, and ErrLimit if finding the values takes too many steps or leads too
+// deep. It wraps the cause of the context if that ends first. The last two errors name the path.
 func (p *Path) Find(ctx context.Context, object map[string]any) ([]any, error) {
 	e := evaluation{ctx: ctx, left: maxSteps}
 	values, err := e.list([]any{object}, p.nodes)
@@ -94,7 +94,7 @@ func (p *Path) Find(ctx context.Context, object map[string]any) ([]any, error) {
 	return values, nil
 }
 
-// parse gives the nodes between the braces.
+// parse returns the nodes between the braces.
 func parse(text string) (root *jsonpath.ListNode, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -124,7 +124,7 @@ func parse(text string) (root *jsonpath.ListNode, err error) {
 	return list, nil
 }
 
-// braced is the path with braces and a beginning.
+// braced returns the path with braces and a beginning.
 func braced(text string) string {
 	if strings.HasPrefix(text, "{") {
 		return text
@@ -135,7 +135,7 @@ func braced(text string) string {
 	return "{" + text + "}"
 }
 
-// onlyPath refuses the nodes of templates: constants and ranges.
+// onlyPath refuses the nodes of templates, which are constants and ranges.
 func onlyPath(nodes []jsonpath.Node) error {
 	for _, node := range nodes {
 		switch node.Type() {

@@ -70,7 +70,7 @@ func TestFind(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s\nParse(%q): %v", tc.reason, tc.path, err)
 			}
-			for range 2 { // the second time gives the same
+			for range 2 { // the second time must return the same
 				got, err := path.Find(t.Context(), decoded(t))
 				if (err != nil) != (tc.want == nil) || (err != nil && !errors.Is(err, ErrNotFound)) {
 					t.Errorf("%s\nFind(...): got error %v", tc.reason, err)
@@ -83,9 +83,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFindIsAsClientGo compares with the evaluation that kubectl uses. Client-go
-// descends into the fields of an object in random order, so the order of the
-// values of a recursive descent is not compared.
+// TestFindIsAsClientGo compares the result with the evaluation that kubectl uses. Client-go descends into the fields
+// of an object in random order, so the order of the values of a recursive descent is not compared.
 func TestFindIsAsClientGo(t *testing.T) {
 	for _, text := range []string{
 		"metadata.name", "spec.containers[*].name", "spec.containers[*].image", "spec.containers[-1].name", "spec.containers[-1:].name",
@@ -165,7 +164,7 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
-// nested is {"a": {"a": …}}, with a number of levels.
+// nested returns {"a": {"a": …}} with the given number of levels.
 func nested(levels int) map[string]any {
 	out := map[string]any{}
 	for range levels - 1 {
@@ -229,8 +228,8 @@ func TestFindEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// FuzzPath: whatever is accepted finds values that are JSON or says that there are none, the same each time, in a short
-// time, and leaves the object alone.
+// FuzzPath requires that every accepted path returns JSON values or reports that there are none. The result must be
+// the same each time and take little time, and the object must not change.
 func FuzzPath(f *testing.F) {
 	for _, seed := range []string{"a.b", "{.a}", "..a", ".a[?(@.b=='c')].d", ".a[1:2,3]", `['a\.b']`, "$", "{range .a}{end}", ".a[-1:]", "[", "{", ".a[?(", "['", "\x00", "..[*]..[*]", "$..*", ".a[::0]", ".a[::-1]", ".a[9223372036854775807]", "[0,0,0,0,0]", " A ", "{}}", ".a.missing", "[000A]"} {
 		f.Add(seed, object)
@@ -266,7 +265,7 @@ func FuzzPath(f *testing.F) {
 		if second, _ := json.Marshal(again); len(values) < 2 && !bytes.Equal(first, second) || (err == nil) != (err2 == nil) || len(got) != len(again) {
 			t.Errorf("Find: first %s, %v, then %s, %v", first, err, second, err2)
 		}
-		if !reflect.DeepEqual(before, values) { // cmp takes for ever on deep lists
+		if !reflect.DeepEqual(before, values) { // cmp takes too long on deep lists
 			t.Errorf("Find changed the object: %v", values)
 		}
 	})

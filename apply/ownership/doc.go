@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownership says which objects in a target belong to which deploy item, and whether somebody changed
-// what the item owns. It is pure: no client, no clock.
+// Package ownership determines which objects of a target belong to which deploy item, and whether another writer
+// changed what the item owns. It is pure: it has no client and no clock.
 //
-// # Whose object is it?
+// # Ownership
 //
-// An Owner is a deploy item. Stamp writes it onto an object, OwnerOf reads it:
+// An Owner is a deploy item. Stamp writes it to an object, and OwnerOf reads it:
 //
 //	metadata:
 //	  labels:
@@ -15,25 +15,26 @@
 //	    deployerkit.dev/item-namespace: shop
 //	    deployerkit.dev/item-name: web
 //
-// Names are annotations because they may be longer than the 63 characters of a label value. An object with
-// another UID but the same landscape, namespace and name (SameItem) belongs to a former life of the item, which
-// was restored from a backup or created again: it is taken over, not refused.
+// Names are annotations because they may be longer than the 63 characters of a label value. An object with another
+// UID but the same landscape, namespace and name (SameItem) belongs to an earlier life of the item, which was
+// restored from a backup or created again. Such an object is taken over, not refused.
 //
-// An object that several items own names one of them like that. Each of the others has an annotation of its own
-// (StampShared), deployerkit.dev/owner- with its UID. OwnersOf reads them all.
+// An object that several items own names one of them in this way. Each of the others has a separate annotation
+// (StampShared), deployerkit.dev/owner- followed by its UID. OwnersOf returns all of them.
 //
-// Keys with the prefix deployerkit.dev/ are ours alone: Reserved finds them in what users hand in.
+// Keys with the prefix deployerkit.dev/ are reserved for this library. Reserved finds them in manifests and patches
+// of users.
 //
-// # Was it changed?
+// # Changes
 //
-// Each item applies its objects under a field manager of its own (Manager), so that the server keeps an entry in
-// managedFields with exactly the fields that the item owns. KeyOf condenses that entry. The key of the answer to
-// our last write is remembered; a different key later on means that somebody changed or removed a field that the
-// item owns. Fields of others, status and writes without a change leave it alone. What the key cannot see is
-// listed in docs/drift.md.
+// Each item applies its objects under its own field manager (Manager), so the server keeps an entry in managedFields
+// with exactly the fields that the item owns. KeyOf computes a hash of that entry. The key of the answer to the last
+// write is stored; a different key later means that another writer changed or removed a field that the item owns.
+// Fields of other managers, the status and writes that change nothing do not affect the key. docs/drift.md lists what
+// the key cannot show.
 //
-// # Taking over
+// # Taking objects over
 //
 // Server-side apply removes a field that is no longer applied only if the same manager applied it before.
-// TakeOverPatch hands the fields of a former manager to ours, so that they can go later on.
+// TakeOverPatch transfers the fields of a former manager to the item's manager, so that they can be removed later.
 package ownership

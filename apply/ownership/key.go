@@ -12,21 +12,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Key stands for what an item owns of an object: 22 characters, equal exactly as long as nobody changed or
-// removed an owned field. Empty: the object has no entry for the manager, because the kind is not tracked by the
-// server or somebody wiped the entries; nothing can be said then.
+// Key identifies what an item owns of an object in 22 characters. It stays equal as long as no owned field is changed
+// or removed. It is empty if the object has no entry for the manager, because the server does not track the kind or a
+// writer removed the entries. Nothing is known about changes then.
 type Key string
 
-// keySize is how much of the hash is kept, in bytes.
+// keySize is the number of bytes of the hash that are kept.
 const keySize = 16
 
-// KeyOf is the key of an object for a field manager: a hash of the object's UID and of the manager's entry
+// KeyOf returns the key of an object for a field manager. It is a hash of the object's UID and of the manager's entry
 // (operation Apply, no subresource) with its fields, version and time.
 //
-// The time is part of it because an apply by somebody else under our manager's name can change values and leave
-// the fields alone. The UID is part of it because a restored object has the old entry.
+// The time is included because an apply by another program under the same manager's name can change values and leave
+// the fields alone. The UID is included because a restored object has the old entry.
 //
-// Typed, unstructured and metadata-only forms of one object have the same key.
+// Typed, unstructured and metadata-only forms of the same object have the same key.
 func KeyOf(obj metav1.Object, manager string) Key {
 	entry, ok := Entry(obj, manager)
 	if !ok {
@@ -36,12 +36,13 @@ func KeyOf(obj metav1.Object, manager string) Key {
 	if !ok {
 		return ""
 	}
-	// Neither a UID nor a version nor a time contains a NUL, so no two different inputs look the same.
+	// A UID, a version or a time never contains a NUL, so different inputs always differ.
 	sum := sha256.Sum256(bytes.Join([][]byte{[]byte(obj.GetUID()), []byte(entry.APIVersion), seconds(entry.Time), fields}, []byte{0}))
 	return Key(base64.RawURLEncoding.EncodeToString(sum[:keySize]))
 }
 
-// Entry is what managedFields holds for what a manager applied to the main resource. false: nothing.
+// Entry returns the entry of managedFields for what a manager applied to the main resource. It returns false if there
+// is none.
 func Entry(obj metav1.Object, manager string) (metav1.ManagedFieldsEntry, bool) {
 	for _, entry := range obj.GetManagedFields() {
 		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
@@ -51,8 +52,8 @@ func Entry(obj metav1.Object, manager string) (metav1.ManagedFieldsEntry, bool) 
 	return metav1.ManagedFieldsEntry{}, false
 }
 
-// canonical gives the same bytes for the same fields, in whatever order and escaping they came: unstructured
-// objects order keys such as k:{"containerPort":9} and k:{"containerPort":10} differently from the server.
+// canonical returns the same bytes for the same fields, whatever their order and escaping. Unstructured objects order
+// keys such as k:{"containerPort":9} and k:{"containerPort":10} differently from the server.
 func canonical(fields *metav1.FieldsV1) ([]byte, bool) {
 	if fields == nil {
 		return nil, false
@@ -65,7 +66,7 @@ func canonical(fields *metav1.FieldsV1) ([]byte, bool) {
 	return out, err == nil && tree != nil
 }
 
-// seconds is the time as the server stores it. An entry may have none.
+// seconds returns the time as the server stores it. An entry may have none.
 func seconds(t *metav1.Time) []byte {
 	if t == nil || t.IsZero() {
 		return nil

@@ -16,7 +16,8 @@ import (
 
 const manager = "deployerkit-4f1e"
 
-// tricky holds what the JSON of Go orders or escapes differently from the server: numbers as keys, and < > &.
+// tricky contains what the JSON of Go orders or escapes differently from the server, which is numbers as keys, and <
+// > &.
 const tricky = `{"f:spec":{"f:ports":{".":{},"k:{\"containerPort\":9}":{".":{}},"k:{\"containerPort\":10}":{}}},"f:data":{"f:a<b>&c":{}}}`
 
 var then = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -97,7 +98,8 @@ func TestKeyOfWithoutEntry(t *testing.T) {
 	}
 }
 
-// TestKeyOfForms: the engine takes the key from an unstructured answer, the watch from metadata.
+// TestKeyOfForms compares both sources of a key: the engine computes it from an unstructured answer, and the watch
+// from metadata.
 func TestKeyOfForms(t *testing.T) {
 	typed := object(entry())
 	want := ownership.KeyOf(typed, manager)

@@ -2,8 +2,8 @@
 
 package ownership
 
-// Unmarks returns the field of a JSON merge patch that would take the marks of its owner off an object, such as
-// "metadata.labels" if that is null; "" if there is none. Keys with Prefix are left to IsReserved.
+// Unmarks returns the field of a JSON merge patch that would remove the marks of its owner from an object, such as
+// "metadata.labels" if that is null. It returns "" if there is none. Keys with Prefix are left to IsReserved.
 func Unmarks(patch map[string]any) string {
 	metadata, given := patch["metadata"]
 	if !given {

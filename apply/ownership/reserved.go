@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Reserved lists the places in a manifest or merge patch where a label or annotation of ours stands, such as
-// `metadata.labels[deployerkit.dev/item]`, sorted. It looks into every metadata of the body, because what a pod
-// template or a Service carries is copied onto objects that nobody applied. nil: there are none.
+// Reserved returns the paths of the reserved labels and annotations in a manifest or merge patch, such as
+// `metadata.labels[deployerkit.dev/item]`, sorted. It searches every metadata of the body, because what a pod
+// template or a Service carries is copied to objects that were not applied. It returns nil if there are none.
 func Reserved(body map[string]any) []string {
 	found := reserved(nil, "", body)
 	slices.Sort(found)

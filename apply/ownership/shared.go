@@ -12,17 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// sharedPrefix begins the annotation of an owner that is not the one in the
-// label; the UID of the item follows. Its value is landscape/namespace/name.
+// sharedPrefix is the beginning of the annotation of an owner that the label does not name; the UID of the item
+// follows. The value is landscape/namespace/name.
 const sharedPrefix = Prefix + "owner-"
 
-// SharedKey returns the annotation that records the item as an owner besides the
-// one in the label.
+// SharedKey returns the annotation that records the item as an owner in addition to the one in the label.
 func (o Owner) SharedKey() string { return sharedPrefix + string(o.UID) }
 
-// StampShared writes the owner onto an object whose label names another owner:
-// as an annotation of its own. It removes what Stamp writes, so that an apply
-// leaves the marks of the other owner alone.
+// StampShared writes the owner as a separate annotation to an object whose label names another owner. It removes what
+// Stamp writes, so that an apply leaves the marks of the other owner alone.
 func (o Owner) StampShared(obj *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(obj.Object, "metadata", "labels", LabelItem)
 	for _, key := range []string{AnnotationLandscape, AnnotationNamespace, AnnotationName} {
@@ -32,8 +30,7 @@ func (o Owner) StampShared(obj *unstructured.Unstructured) {
 	set(obj, "annotations", map[string]string{o.SharedKey(): value})
 }
 
-// OwnersOf lists all owners of an object, each once: the one in the label first,
-// then the others by UID.
+// OwnersOf returns all owners of an object, each once. The one in the label is first, and the others follow by UID.
 func OwnersOf(obj metav1.Object) []Owner {
 	var out []Owner
 	if first, owned := OwnerOf(obj); owned {

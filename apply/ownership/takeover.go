@@ -12,15 +12,16 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// TakeOver hands to an owner what others own of an object and gives the new managedFields: the Apply entries of
-// former lives of the item (deployerkit-*, but for those of other items that OwnersOf lists), and the Update entries of updaters, the field managers of a program
-// that the item replaces. Entries for subresources, and a status, stay with whom they are. false: there is
-// nothing to take over. obj is not changed.
+// TakeOver transfers to an owner what others own of an object, and returns the new managedFields. It transfers the
+// Apply entries of former lives of the item (deployerkit-*, except those of other items that OwnersOf lists), and the
+// Update entries of updaters, the field managers of a program that the item replaces. Entries for subresources, and a
+// status, stay with their managers. TakeOver returns false if there is nothing to take over. It does not change obj.
 //
-// It does what client-go's csaupgrade does, for Apply entries too: the manager's entry, or else the first one that is
-// taken over, gets the fields of all others of the same API version; those of another version are dropped.
+// It does what client-go's csaupgrade does, but for Apply entries too. The manager's entry, or else the first one
+// that is taken over, gets the fields of all others of the same API version. Those of another version are dropped.
 //
-// Use it only for objects that were found to be the item's own: SameItem, or the mark of the program that is replaced.
+// Use it only for objects that belong to the item, because of SameItem or because of the mark of the replaced
+// program.
 func TakeOver(obj metav1.Object, owner Owner, updaters ...string) ([]metav1.ManagedFieldsEntry, bool, error) {
 	manager, alive := owner.Manager(), managersOfOthers(obj, owner)
 	var own, others, kept []metav1.ManagedFieldsEntry
@@ -48,7 +49,7 @@ func TakeOver(obj metav1.Object, owner Owner, updaters ...string) ([]metav1.Mana
 	return append([]metav1.ManagedFieldsEntry{merged}, kept...), true, nil
 }
 
-// managersOfOthers are the managers of the other items that own the object, too.
+// managersOfOthers returns the managers of the other items that own the object, too.
 func managersOfOthers(obj metav1.Object, owner Owner) []string {
 	var out []string
 	for _, other := range OwnersOf(obj) {
@@ -73,7 +74,7 @@ func isTakenOver(entry metav1.ManagedFieldsEntry, updaters []string) bool {
 	return slices.Contains(updaters, entry.Manager)
 }
 
-// union leaves out what Update entries hold of a status: whoever takes it over would remove it with the next apply.
+// union leaves out the status in Update entries, because the new manager would remove it with the next apply.
 func union(entries []metav1.ManagedFieldsEntry, version string) (*metav1.FieldsV1, error) {
 	status := fieldpath.MakePathOrDie("status")
 	all := fieldpath.NewSet()
@@ -97,8 +98,9 @@ func union(entries []metav1.ManagedFieldsEntry, version string) (*metav1.FieldsV
 	return metav1.NewFieldsV1(string(raw)), nil
 }
 
-// TakeOverPatch is the JSON patch that stores what TakeOver gives. It carries the object's resourceVersion: if
-// the object changed meanwhile the server answers 409 and changes nothing. nil: there is nothing to take over.
+// TakeOverPatch returns the JSON patch that stores the result of TakeOver. It carries the object's resourceVersion:
+// if the object has changed since then, the server answers 409 and changes nothing. It returns nil if there is
+// nothing to take over.
 func TakeOverPatch(obj metav1.Object, owner Owner, updaters ...string) ([]byte, error) {
 	entries, changed, err := TakeOver(obj, owner, updaters...)
 	if err != nil || !changed {

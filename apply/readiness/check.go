@@ -13,42 +13,40 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Lookup finds the objects that a check selects, in the target that the check
-// names. Errors are what the cluster says; that nothing is there is none.
+// Lookup finds the objects that a check selects, in the target that the check names. Errors are those of the cluster.
+// It is not an error if no object is found.
 type Lookup interface {
-	// Get reads one object, nil when it does not exist or the cluster does not
-	// know its kind.
+	// Get reads one object. It returns nil if the object does not exist or the cluster does not know its kind.
 	Get(ctx context.Context, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error)
-	// List reads the objects of a kind with all the labels, in all namespaces.
+	// List reads the objects of a kind that have all the labels, in all namespaces.
 	List(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string) ([]*unstructured.Unstructured, error)
 }
 
-// Check is a custom readiness check, ready for use. It is immutable.
+// Check is a compiled custom readiness check. It is immutable.
 type Check struct {
-	// Spec is what it was made of.
+	// Spec is the specification that the check was compiled from.
 	Spec health.CustomReadinessCheckConfiguration
 
 	requirements []requirement
 }
 
-// SpecError says what is wrong with the specification of a check.
+// SpecError describes a fault in the specification of a check.
 type SpecError struct {
-	// Path is the faulty field, relative to the specification:
-	// "requirements[0].operator".
+	// Path is the faulty field, relative to the specification, such as "requirements[0].operator".
 	Path string
-	// Reason says what is wrong with it.
+	// Reason explains the fault.
 	Reason string
 }
 
-// Error is path and reason.
+// Error returns the path and the reason.
 func (e *SpecError) Error() string { return e.Path + ": " + e.Reason }
 
 func faulty(path, format string, args ...any) error {
 	return &SpecError{Path: path, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Compile checks a specification and prepares it, also when it is disabled.
-// Errors: a *SpecError for the first fault.
+// Compile checks a specification and prepares it, even if it is disabled. It returns a *SpecError for the first
+// fault.
 func Compile(spec health.CustomReadinessCheckConfiguration) (*Check, error) {
 	if spec.Name == "" {
 		return nil, faulty("name", "required")
@@ -115,11 +113,9 @@ func checkKind(path, apiVersion, kind string) error {
 	return nil
 }
 
-// Run looks up everything that the check selects and tells whether all of it
-// meets all requirements. What does not exist is not ready, and neither is a
-// label selector that finds nothing. A disabled check is always ready and looks
-// up nothing.
-// Errors: those of the lookup, and those of Of.
+// Run looks up everything that the check selects, and reports whether all of it meets all requirements. An object
+// that does not exist is not ready, and neither is a label selector that finds nothing. A disabled check is always
+// ready and looks up nothing. Run returns the errors of the lookup and those of Of.
 func (c *Check) Run(ctx context.Context, lookup Lookup) (Result, error) {
 	if c.Spec.Disabled {
 		return ready(), nil
@@ -139,7 +135,7 @@ func (c *Check) Run(ctx context.Context, lookup Lookup) (Result, error) {
 	return c.runSelector(ctx, lookup)
 }
 
-// runSelector checks what the label selector finds.
+// runSelector checks the objects that the label selector finds.
 func (c *Check) runSelector(ctx context.Context, lookup Lookup) (Result, error) {
 	selector := c.Spec.LabelSelector
 	if selector == nil {
@@ -160,10 +156,9 @@ func (c *Check) runSelector(ctx context.Context, lookup Lookup) (Result, error) 
 	return ready(), nil
 }
 
-// Of reports whether one object meets all requirements, whatever the check
-// selects. The reason names check, object and field.
-// Errors: a *SpecError, wrapped, for a requirement that takes too much work on this object; the cause of the context, wrapped, when
-// that ends first.
+// Of reports whether one object meets all requirements, whatever the check selects. The reason names the check, the
+// object and the field. Of wraps a *SpecError if a requirement takes too much work on this object, and the cause of
+// the context if that ends first.
 func (c *Check) Of(ctx context.Context, obj *unstructured.Unstructured) (Result, error) {
 	if c.Spec.Disabled {
 		return ready(), nil

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// parseAny reads an object, nil when it is none.
+// parseAny parses an object. It returns nil if the text is not an object.
 func parseAny(text string) *unstructured.Unstructured {
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -29,7 +29,7 @@ func parseAny(text string) *unstructured.Unstructured {
 	return obj
 }
 
-// spec reads the specification of a check.
+// spec parses the specification of a check.
 func spec(t *testing.T, text string) health.CustomReadinessCheckConfiguration {
 	t.Helper()
 	var out health.CustomReadinessCheckConfiguration
@@ -39,7 +39,7 @@ func spec(t *testing.T, text string) health.CustomReadinessCheckConfiguration {
 	return out
 }
 
-// onThing is a check of the object below with one requirement.
+// onThing returns a check of the object below with one requirement.
 func onThing(t *testing.T, requirement string) *Check {
 	t.Helper()
 	check, err := Compile(spec(t, "{name: c, resourceSelector: [{apiVersion: example.com/v1, kind: Thing, name: a, namespace: ns}], requirements: ["+requirement+"]}"))
@@ -56,7 +56,7 @@ const thing = `{apiVersion: example.com/v1, kind: Thing, metadata: {name: a, nam
 func TestRequirements(t *testing.T) {
 	for name, tc := range map[string]struct {
 		requirement string
-		reason      string // "" = met
+		reason      string // empty if it is met
 	}{
 		"Equals":               {"{jsonPath: status.phase, operator: '=', values: [{value: Running}]}", ""},
 		"DoubleEquals":         {"{jsonPath: .status.phase, operator: '==', values: [{value: Running}]}", ""},
@@ -149,7 +149,7 @@ func (c cluster) List(_ context.Context, gvk schema.GroupVersionKind, labels map
 	return found, c.err
 }
 
-// pods of two namespaces, one of them not running.
+// podsOf returns pods of two namespaces, one of which is not running.
 func podsOf(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	return []*unstructured.Unstructured{
@@ -187,7 +187,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunLooksAtAll: what is found is checked to the last, and no list is the same as an empty one.
+// TestRunLooksAtAll ensures that all objects of a list are checked, and that an empty list counts like no list.
 func TestRunLooksAtAll(t *testing.T) {
 	check, err := Compile(spec(t, "{name: c, labelSelector: {apiVersion: v1, kind: Pod, matchLabels: {app: web}}, requirements: [{jsonPath: status.phase, operator: '=', values: [{value: Running}]}]}"))
 	if err != nil {
@@ -212,7 +212,7 @@ func TestRunLooksAtAll(t *testing.T) {
 	}
 }
 
-// listed is a cluster that finds these, whatever is asked for.
+// listed is a cluster that returns these objects for every lookup.
 type listed []*unstructured.Unstructured
 
 func (listed) Get(context.Context, lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
@@ -223,7 +223,7 @@ func (l listed) List(context.Context, schema.GroupVersionKind, map[string]string
 	return l, nil
 }
 
-// TestEqualNumbers: a YAML decoder makes whole numbers of 2.0, so this one asks with Go values.
+// TestEqualNumbers uses Go values, because a YAML decoder turns 2.0 into a whole number.
 func TestEqualNumbers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		a, b any
@@ -318,7 +318,8 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// TestRequirementsAreBounded: what is too much work is an error that names the field, also for "does not exist".
+// TestRequirementsAreBounded expects an error that names the field if a requirement takes too much work, even for
+// "does not exist".
 func TestRequirementsAreBounded(t *testing.T) {
 	deep := map[string]any{}
 	for range 800 {

@@ -12,38 +12,36 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Rules is the default check with what the caller knows about custom kinds. The
-// zero value is ready for use.
+// Rules are the default check with the caller's knowledge about custom kinds. The zero value is ready for use.
 type Rules struct {
-	// StatusOf returns what is known about the status of a custom kind. It is
-	// called for objects that have no status. See the function StatusOf. If it is
-	// nil, StatusReports is assumed for every kind.
+	// StatusOf returns what is known about the status of a custom kind. It is called for objects without a status.
+	// See the function StatusOf. If it is nil, StatusReports is assumed for every kind.
 	StatusOf func(schema.GroupVersionKind) StatusShape
-	// Grace is how long after its creation an object of StatusOther without a
-	// status is not ready, and Now is the current time.
+	// Grace is how long an object of StatusOther without a status is not ready after its creation. Now returns the
+	// current time.
 	Grace time.Duration
 	Now   time.Time
 }
 
-// StatusShape is what the definition of a custom kind says about its status.
+// StatusShape describes what the definition of a custom kind says about its status.
 type StatusShape string
 
 const (
-	// StatusReports means that the status has observedGeneration or conditions, so
-	// its controllers report. An object without a status is not ready.
+	// StatusReports means that the status has observedGeneration or conditions, so its controllers report. An object
+	// without a status is not ready.
 	StatusReports StatusShape = "Reports"
-	// StatusOther means that there is a status, but not of which shape. An object
-	// without a status is not ready until Rules.Grace is over.
+	// StatusOther means that there is a status of an unknown shape. An object without a status is not ready until
+	// Rules.Grace is over.
 	StatusOther StatusShape = "Other"
 	// StatusNone means that the kind has no status. An object is ready at once.
 	StatusNone StatusShape = "None"
 )
 
-// Of is the default check with the zero Rules.
+// Of applies the default check with the zero Rules.
 func Of(obj *unstructured.Unstructured) Result { return Rules{}.Of(obj) }
 
-// Of tells whether the object, as read from the cluster with its status, is
-// ready. nil is an object that does not exist: it waits.
+// Of reports whether the object, as read from the cluster with its status, is ready. A nil object does not exist, so
+// its state is StateWaiting.
 func (r Rules) Of(obj *unstructured.Unstructured) Result {
 	if obj == nil {
 		return waiting("does not exist")
@@ -65,7 +63,7 @@ func (r Rules) Of(obj *unstructured.Unstructured) Result {
 	return result
 }
 
-// base is what kstatus says.
+// base returns the result of kstatus.
 func base(obj *unstructured.Unstructured) Result {
 	computed, err := compute(asKnown(obj))
 	if err != nil {
@@ -81,8 +79,8 @@ func base(obj *unstructured.Unstructured) Result {
 	}
 }
 
-// compute calls kstatus, which panics on some malformed objects and wants whole
-// numbers to be int64. The latter is mended in a copy.
+// compute calls kstatus, which panics on some malformed objects and needs whole numbers to be int64. It converts the
+// numbers in a copy.
 func compute(obj *unstructured.Unstructured) (result *status.Result, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -97,7 +95,7 @@ func compute(obj *unstructured.Unstructured) (result *status.Result, err error) 
 	return status.Compute(whole)
 }
 
-// integers turns the whole float64 of a decoded object into int64, in place.
+// integers turns each whole float64 of a decoded object into an int64, in place.
 func integers(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -116,8 +114,8 @@ func integers(value any) any {
 	return value
 }
 
-// message is kstatus's, or the reason of its condition where it has none, and
-// what else the object says about itself.
+// message returns the message of kstatus, or the reason of its condition if there is none, and what else the object
+// says about itself.
 func message(obj *unstructured.Unstructured, computed *status.Result) string {
 	text := computed.Message
 	if text == "" && len(computed.Conditions) > 0 {
@@ -129,8 +127,7 @@ func message(obj *unstructured.Unstructured, computed *status.Result) string {
 	return text + hint(obj)
 }
 
-// observed is the check that the object's controller has seen its latest
-// generation. Objects without generation have nothing to see.
+// observed checks that the object's controller has seen its latest generation. Objects without a generation pass.
 func (r Rules) observed(obj *unstructured.Unstructured) Result {
 	generation, _ := number(at(obj.Object, "metadata", "generation"))
 	if generation == 0 {
@@ -176,7 +173,7 @@ func (r Rules) withoutStatus(obj *unstructured.Unstructured) Result {
 	}
 }
 
-// readyOf refuses a condition Ready that speaks of an older generation.
+// readyOf refuses a condition Ready that belongs to an older generation.
 func readyOf(obj *unstructured.Unstructured, generation int64) Result {
 	condition := conditionOf(obj, "Ready")
 	if seen, found := number(condition["observedGeneration"]); found && seen < generation {
@@ -185,15 +182,14 @@ func readyOf(obj *unstructured.Unstructured, generation int64) Result {
 	return ready()
 }
 
-// builtIn tells whether Kubernetes itself serves a group. Those that are not in
-// client-go's scheme have rules of their own.
+// builtIn reports whether Kubernetes itself serves a group. The groups that are not in client-go's scheme have their
+// own rules.
 func builtIn(group string) bool {
 	return scheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
 }
 
-// StatusOf returns what a CustomResourceDefinition says about the status of a
-// version. A kind without the subresource status, and without conditions or
-// observedGeneration in its schema, has none.
+// StatusOf returns what a CustomResourceDefinition says about the status of a version. A kind without the subresource
+// status, and without conditions or observedGeneration in its schema, has none.
 func StatusOf(crd *unstructured.Unstructured, version string) StatusShape {
 	for _, item := range list(crd.Object, "spec", "versions") {
 		served, _ := item.(map[string]any)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package readiness tells whether an object of a target cluster is ready and,
-// if not, why: in one line, for people. It only looks at objects that it is
-// given: it has no client, no clock and no state, so asking twice gives the same
-// and an object that has disappeared is not remembered.
+// Package readiness reports whether an object of a target cluster is ready and, if not, explains why in one line for
+// people. It only looks at the objects that it is given: it has no client, no clock and no state, so the same object
+// always gives the same result, and an object that has disappeared is not remembered.
 //
 // # The default check
 //
@@ -12,9 +11,8 @@
 //		log.Info("Not ready", "object", readiness.Name(object), "reason", result.Reason)
 //	}
 //
-// It is kstatus (github.com/fluxcd/cli-utils), which knows the built-in kinds
-// and the conditions Ready, Reconciling and Stalled of the others, with rules of
-// our own where kstatus is too generous:
+// The default check is kstatus (github.com/fluxcd/cli-utils), which knows the built-in kinds and the conditions
+// Ready, Reconciling and Stalled of the others. The following rules are added where kstatus is too lenient:
 //
 //	Service of type LoadBalancer  has an ingress in its status
 //	Job                           is complete; a running one is not ready
@@ -22,7 +20,7 @@
 //	PersistentVolumeClaim Lost    failed
 //	APIService                    has condition Available=True
 //	StatefulSet with OnDelete     has all replicas ready, of whatever revision
-//	ReplicationController         as ReplicaSet, which kstatus does not know it is
+//	ReplicationController         is treated as a ReplicaSet; kstatus does not know the kind
 //	condition Ready of an older   does not count
 //	  generation
 //	custom resource without       is not ready: no controller has reported yet. If its
@@ -33,14 +31,12 @@
 //	custom resource whose status  is ready, but the result says that this is a guess
 //	  has neither
 //
-// Failed means that waiting will probably not help, not that it cannot: a
-// Deployment whose progress deadline has passed recovers when the image appears.
-// The conditions Available and Failed of custom resources are not looked at, nor
-// is any phase: a custom check is.
+// Failed means that waiting will probably not help, not that it cannot. A Deployment whose progress deadline has
+// passed recovers when the image appears. The default check does not evaluate the conditions Available and Failed of
+// custom resources, nor any phase. Use a custom check for those.
 //
-// Two kinds wait for something that may never come, so that an item with nothing
-// else needs disableDefault: a PersistentVolumeClaim whose storage class binds
-// on first use, and a Job that is suspended.
+// Two kinds wait for something that may never happen, so an item that contains nothing else needs disableDefault: a
+// PersistentVolumeClaim whose storage class binds on first use, and a Job that is suspended.
 //
 // # Custom checks
 //
@@ -48,7 +44,6 @@
 //	result, err := check.Run(ctx, lookup)     // all objects that it selects meet all requirements
 //	result, err := check.Of(ctx, object)      // one object only
 //
-// A requirement compares every value that its JSON path finds. A path that finds
-// nothing fails every operator but "!". Numbers are compared by value: 1 and 1.0
-// are equal. The values of Secrets never appear in a reason.
+// A requirement compares every value that its JSON path finds. A path that finds nothing fails every operator except
+// "!". Numbers are compared by value, so 1 and 1.0 are equal. The values of Secrets never appear in a reason.
 package readiness

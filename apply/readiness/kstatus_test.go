@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// parsed reads an object as the API server's client does: whole numbers are int64.
+// parsed parses an object in the same way as the API server's client, so that whole numbers are int64.
 func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -24,7 +24,7 @@ func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	return obj
 }
 
-// The beginnings of the objects below. All are of generation 2.
+// These are the beginnings of the objects below. All are of generation 2.
 const (
 	deployment  = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: ns, generation: 2}, "
 	statefulSet = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a, namespace: ns, generation: 2}, "
@@ -42,8 +42,7 @@ const (
 	available = "conditions: [{type: Progressing, status: 'True', reason: NewReplicaSetAvailable}, {type: Available, status: 'True'}]"
 )
 
-// TestKinds has one line for each object whose status by kstatus was measured,
-// and those of our own rules beside them.
+// TestKinds has one line for each object whose kstatus result was measured, next to the result of this package.
 func TestKinds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object string
@@ -151,7 +150,7 @@ func TestKinds(t *testing.T) {
 			if !equalMaps(before.Object, obj.Object) {
 				t.Error("Of(...) changed the object")
 			}
-			// The same when the object was decoded in a way that makes float64 of all numbers.
+			// The result is the same if the object was decoded so that all numbers are float64.
 			floats := map[string]any{}
 			if err := yaml.Unmarshal([]byte(tc.object), &floats); err != nil {
 				t.Fatal(err)

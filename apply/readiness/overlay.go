@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// overlay are the rules for kinds that kstatus judges too kindly. A rule that
-// has no objection says ready; kstatus is asked after it.
+// overlay contains the rules for kinds that kstatus judges too leniently. If a rule returns ready, kstatus is
+// evaluated next.
 var overlay = map[schema.GroupKind]func(*unstructured.Unstructured) Result{
 	{Group: "", Kind: "Service"}:                          service,
 	{Group: "", Kind: "Pod"}:                              pod,
@@ -21,8 +21,8 @@ var overlay = map[schema.GroupKind]func(*unstructured.Unstructured) Result{
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}: apiService,
 }
 
-// observing are the built-in kinds with a generation whose controller always
-// says which one it has seen.
+// observing are the built-in kinds with a generation whose controllers always report the generation that they have
+// seen.
 var observing = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "Deployment"}:            true,
 	{Group: "apps", Kind: "StatefulSet"}:           true,
@@ -32,9 +32,8 @@ var observing = map[schema.GroupKind]bool{
 	{Group: "policy", Kind: "PodDisruptionBudget"}: true,
 }
 
-// asKnown gives kstatus the kind whose rules fit: a ReplicationController is a
-// ReplicaSet to it, and a StatefulSet that replaces pods when they are deleted
-// is one whose rollout is held back entirely.
+// asKnown gives an object the kind whose rules in kstatus fit. It turns a ReplicationController into a ReplicaSet,
+// and a StatefulSet that replaces pods only when they are deleted into one whose whole rollout is held back.
 func asKnown(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	switch obj.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Kind: "ReplicationController"}:
@@ -105,8 +104,8 @@ func apiService(obj *unstructured.Unstructured) Result {
 	return waiting(join("is not available", text(available, "reason"), text(available, "message")))
 }
 
-// hint is what else an object that is not ready says: why pods are missing, or
-// why a container does not start.
+// hint returns further information about an object that is not ready, such as why pods are missing or why a container
+// does not start.
 func hint(obj *unstructured.Unstructured) string {
 	if failure := conditionOf(obj, "ReplicaFailure"); failure["status"] == "True" {
 		return join("", text(failure, "reason"), text(failure, "message"))
@@ -123,7 +122,7 @@ func hint(obj *unstructured.Unstructured) string {
 	return ""
 }
 
-// finalizersOf says who holds an object that is being deleted.
+// finalizersOf names the finalizers of an object that is being deleted.
 func finalizersOf(obj *unstructured.Unstructured) string {
 	if names := obj.GetFinalizers(); len(names) > 0 {
 		return ", held by finalizers " + strings.Join(names, ", ")
@@ -131,7 +130,7 @@ func finalizersOf(obj *unstructured.Unstructured) string {
 	return ""
 }
 
-// conditionOf is the condition of a type, nil when there is none.
+// conditionOf returns the condition of a type, or nil if there is none.
 func conditionOf(obj *unstructured.Unstructured, kind string) map[string]any {
 	for _, item := range list(obj.Object, "status", "conditions") {
 		if condition, _ := item.(map[string]any); condition["type"] == kind {
@@ -141,7 +140,7 @@ func conditionOf(obj *unstructured.Unstructured, kind string) map[string]any {
 	return nil
 }
 
-// at is a value of an object, nil when there is none. It is not copied.
+// at returns a value of an object, or nil if there is none. It does not copy the value.
 func at(object map[string]any, fields ...string) any {
 	var value any = object
 	for _, field := range fields {
@@ -151,19 +150,19 @@ func at(object map[string]any, fields ...string) any {
 	return value
 }
 
-// text is a string of an object, "" when there is none.
+// text returns a string of an object, or "" if there is none.
 func text(object map[string]any, fields ...string) string {
 	value, _ := at(object, fields...).(string)
 	return value
 }
 
-// list is a list of an object, nil when there is none.
+// list returns a list of an object, or nil if there is none.
 func list(object map[string]any, fields ...string) []any {
 	value, _ := at(object, fields...).([]any)
 	return value
 }
 
-// number is a whole number of an object.
+// number returns a whole number of an object.
 func number(value any) (int64, bool) {
 	switch v := value.(type) {
 	case int64:
@@ -174,7 +173,7 @@ func number(value any) (int64, bool) {
 	return 0, false
 }
 
-// join puts the parts that are not empty one after the other.
+// join joins the parts that are not empty.
 func join(first string, more ...string) string {
 	for _, part := range more {
 		if part != "" {

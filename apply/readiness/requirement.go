@@ -18,25 +18,26 @@ import (
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 )
 
-// operators are those that a requirement may have.
+// operators are the operators that a requirement may use.
 var operators = []selection.Operator{
 	selection.Exists, selection.DoesNotExist, selection.Equals, selection.DoubleEquals,
 	selection.NotEquals, selection.In, selection.NotIn,
 }
 
-// requirement is one comparison, prepared.
+// requirement is one compiled comparison.
 type requirement struct {
-	at       string // where the requirement is in the specification
+	at       string // the path of the requirement in the specification
 	path     *jsonpath.Path
 	operator selection.Operator
 	values   []any
-	weight   int // of the values, in bytes of JSON
+	weight   int // size of the values, in bytes of JSON
 }
 
-// maxComparison bounds the values that a path finds, times the bytes of the values that they are compared with.
+// maxComparison limits the product of the number of values that a path finds and the bytes of the values that they
+// are compared with.
 const maxComparison = 32 << 20
 
-// compileRequirement checks a requirement at a path of the specification.
+// compileRequirement compiles the requirement at a path of the specification.
 func compileRequirement(at string, spec health.RequirementSpec) (*requirement, error) {
 	path, err := jsonpath.Parse(spec.JsonPath)
 	if err != nil {
@@ -60,11 +61,11 @@ func compileRequirement(at string, spec health.RequirementSpec) (*requirement, e
 	return compiled, nil
 }
 
-// checkCount compares the number of values with what the operator takes.
+// checkCount checks the number of values against what the operator accepts.
 func checkCount(at string, spec health.RequirementSpec) error {
 	switch spec.Operator {
 	case selection.Exists, selection.DoesNotExist:
-		return nil // values are allowed, and not looked at
+		return nil // values are allowed but ignored
 	case selection.In, selection.NotIn:
 		if len(spec.Value) == 0 {
 			return faulty(at, "required: at least one for operator %q", spec.Operator)
@@ -77,7 +78,7 @@ func checkCount(at string, spec health.RequirementSpec) error {
 	return nil
 }
 
-// valueOf reads {"value": <any JSON>}.
+// valueOf parses {"value": <any JSON>}.
 func valueOf(raw []byte) (any, error) {
 	var wrapped struct {
 		Value json.RawMessage `json:"value"`
@@ -99,8 +100,8 @@ func valueOf(raw []byte) (any, error) {
 	return value, nil
 }
 
-// unmet returns why an object does not meet the requirement, and "" when it does.
-// Errors: a *SpecError when that takes too much work; the cause of the context, wrapped, when that ends first.
+// unmet returns the reason why an object does not meet the requirement, or "" if it does. The error is a *SpecError
+// if the comparison takes too much work, or wraps the cause of the context if that ends first.
 func (r *requirement) unmet(ctx context.Context, obj *unstructured.Unstructured) (string, error) {
 	found, err := r.path.Find(ctx, obj.Object)
 	missing := errors.Is(err, jsonpath.ErrNotFound)
@@ -137,7 +138,7 @@ func (r *requirement) meets(value any) bool {
 	return listed
 }
 
-// reason tells what was found, unless it comes from a Secret.
+// reason describes what was found, unless it comes from a Secret.
 func (r *requirement) reason(obj *unstructured.Unstructured, value any) string {
 	want := "want"
 	if r.operator == selection.NotEquals || r.operator == selection.NotIn {
@@ -153,7 +154,7 @@ func (r *requirement) reason(obj *unstructured.Unstructured, value any) string {
 	return fmt.Sprintf("%s is %s, %s %v", r.path, short(value), want, wanted)
 }
 
-// short is a value as JSON, at most 80 characters of it.
+// short returns at most 80 characters of a value as JSON.
 func short(value any) string {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -165,7 +166,7 @@ func short(value any) string {
 	return string(raw)
 }
 
-// equal compares JSON values; numbers by value, whatever their Go type.
+// equal compares JSON values. Numbers are compared by value, whatever their Go type.
 func equal(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
@@ -177,7 +178,7 @@ func equal(a, b any) bool {
 	}
 	if x, ok := a.(int64); ok {
 		if y, ok := b.(int64); ok {
-			return x == y // exact, also beyond 2^53
+			return x == y // exact even beyond 2^53
 		}
 	}
 	if x, ok := float(a); ok {
@@ -205,7 +206,7 @@ func equalMaps(a, b map[string]any) bool {
 	return true
 }
 
-// float is a number as float64.
+// float converts a number to float64.
 func float(value any) (float64, bool) {
 	switch v := value.(type) {
 	case int64:

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// State is what a check says about an object.
+// State is the verdict of a check on an object.
 type State string
 
 const (
@@ -18,28 +18,28 @@ const (
 	StateReady State = "Ready"
 	// StateWaiting means that the object may become ready.
 	StateWaiting State = "Waiting"
-	// StateFailed means that the object says it will not become ready. Some
-	// recover nevertheless: give them time before giving up.
+	// StateFailed means that the object reports that it will not become ready. Some objects recover nevertheless, so
+	// give them time before giving up.
 	StateFailed State = "Failed"
 )
 
-// Result is a state and the reason for it.
+// Result is a state with its reason.
 type Result struct {
 	State State
-	// Reason is one line of at most 300 characters; "" when ready.
+	// Reason is one line of at most 300 characters. It is empty if the object is ready.
 	Reason string
-	// RecheckAfter is when the result changes although the object does not; zero
-	// if it does not.
+	// RecheckAfter is the time after which the result changes although the object does not. It is zero if the result
+	// does not change.
 	RecheckAfter time.Duration
-	// Guessed reports that the object counts as ready although its status has
-	// neither conditions nor observedGeneration: these rules cannot know.
+	// Guessed reports that the object counts as ready although its status has neither conditions nor
+	// observedGeneration, so that these rules cannot be sure.
 	Guessed bool
 }
 
-// Ready tells whether nothing is left to wait for.
+// Ready reports whether there is nothing left to wait for.
 func (r Result) Ready() bool { return r.State == StateReady }
 
-// maxReason bounds a reason, in characters.
+// maxReason limits a reason, in characters.
 const maxReason = 300
 
 func ready() Result { return Result{State: StateReady} }
@@ -48,7 +48,7 @@ func waiting(reason string) Result { return Result{State: StateWaiting, Reason: 
 
 func failed(reason string) Result { return Result{State: StateFailed, Reason: oneLine(reason)} }
 
-// oneLine makes one bounded line of a text from a cluster.
+// oneLine returns a text from a cluster as one line of limited length.
 func oneLine(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	fields := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
@@ -59,8 +59,8 @@ func oneLine(text string) string {
 	return string(line)
 }
 
-// Name is how reasons name an object: "Deployment.apps logging/web",
-// "Namespace logging"; "object" for nil.
+// Name returns the name that reasons use for an object, such as "Deployment.apps logging/web" or "Namespace logging".
+// For nil it is "object".
 func Name(obj *unstructured.Unstructured) string {
 	if obj == nil {
 		return "object"

@@ -12,22 +12,22 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// What is kept of foreign changes is bounded, because it is kept per object.
+// These limits bound what is kept of foreign changes, because it is kept per object.
 const (
 	maxChanges   = 3
 	maxFields    = 8
 	maxFieldSize = 120
 )
 
-// blame lists what others wrote since the manager's own entry was last moved, newest first. Writes of others do
-// not move that entry's time, so what is older was there when the item applied last.
+// blame returns what others wrote since the manager's own entry last changed, newest first. Writes of others do not
+// change the time of that entry, so older writes had happened when the item applied last.
 func blame(obj metav1.Object, manager string) []Change {
 	own, tracked := ownership.Entry(obj, manager)
 	var suspects []metav1.ManagedFieldsEntry
 	for _, entry := range obj.GetManagedFields() {
 		switch {
 		case entry.Subresource == "status", entry.FieldsV1 == nil:
-		case entry.Manager == ownership.PatchManagerOf(manager): // ours too: Owner.PatchManager
+		case entry.Manager == ownership.PatchManagerOf(manager): // also the item's: Owner.PatchManager
 		case entry.Manager == manager && entry.Operation == own.Operation && entry.Subresource == "":
 		case tracked && entry.Time != nil && entry.Time.Before(own.Time):
 		default:
@@ -41,7 +41,7 @@ func blame(obj metav1.Object, manager string) []Change {
 	return changes(suspects, fieldsOf(own))
 }
 
-// newer puts entries without a time last: those of /scale have none.
+// newer sorts entries without a time last. The entries of /scale have none.
 func newer(a, b *metav1.Time) int {
 	switch {
 	case a == nil && b == nil:
@@ -54,7 +54,7 @@ func newer(a, b *metav1.Time) int {
 	return b.Compare(a.Time)
 }
 
-// changes leaves out whoever wrote nothing but what the item still owns.
+// changes leaves out managers that wrote only fields that the item still owns.
 func changes(suspects []metav1.ManagedFieldsEntry, own *fieldpath.Set) []Change {
 	var out []Change
 	for _, entry := range suspects {
@@ -77,7 +77,7 @@ func changes(suspects []metav1.ManagedFieldsEntry, own *fieldpath.Set) []Change 
 	return out
 }
 
-// fieldsOf is empty for what cannot be read.
+// fieldsOf returns the fields of an entry, or an empty set if they cannot be read.
 func fieldsOf(entry metav1.ManagedFieldsEntry) *fieldpath.Set {
 	set := fieldpath.NewSet()
 	if entry.FieldsV1 == nil || set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {

@@ -15,50 +15,52 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Scope says how far a resource is watched.
+// Scope is the extent to which a resource is watched.
 type Scope string
 
 const (
-	// Cluster stands for all objects of the resource.
+	// Cluster means that all objects of the resource are watched.
 	Cluster Scope = "Cluster"
-	// Namespaces stands for the objects in Coverage.Namespaces.
+	// Namespaces means that the objects in Coverage.Namespaces are watched.
 	Namespaces Scope = "Namespaces"
-	// None stands for nothing.
+	// None means that nothing is watched.
 	None Scope = "None"
 )
 
-// Coverage is what Watch achieved for a resource.
+// Coverage describes what Watch achieved for a resource.
 type Coverage struct {
 	Scope Scope
-	// Namespaces that are watched, sorted. Empty unless Scope is Namespaces.
+	// Namespaces are the watched namespaces, sorted. It is empty unless Scope is Namespaces.
 	Namespaces []string
-	// Missing are the namespaces that were asked for and are not watched, sorted.
+	// Missing are the namespaces that were requested but are not watched, sorted.
 	Missing []string
-	// Reason why not all of the cluster is watched, one line. Empty for Cluster.
+	// Reason explains in one line why the whole cluster is not watched. It is empty if Scope is Cluster.
 	Reason string
 }
 
-// Covers says whether drift of objects in a namespace is seen. Empty: of objects without namespace.
+// Covers reports whether drift of objects in a namespace is seen. An empty namespace stands for objects without a
+// namespace.
 func (c Coverage) Covers(namespace string) bool {
 	return c.Scope == Cluster || c.Scope == Namespaces && slices.Contains(c.Namespaces, namespace)
 }
 
-// refusal is remembered, so that not every run asks for what the target does not give.
+// refusal records an answer of the target, so that not every run asks again for what the target refuses.
 type refusal struct {
 	reason error
 	until  time.Time
 }
 
-// retryMissing is how long a resource that the target does not have is not asked for. It is short, because the
-// next object that an item applies may bring it.
+// retryMissing is how long the watcher waits before it asks again for a resource that the target does not have. It is
+// short, because the next object that an item applies may define the resource.
 const retryMissing = 10 * time.Second
 
-// Watch sees to it that a resource is watched, and waits for the first list: in the whole cluster if the target
-// allows that, else in each of namespaces, else not at all. A watch that runs already costs nothing. namespaces
-// are those in which the item has objects of the resource; none for resources without namespaces.
+// Watch ensures that a resource is watched, and waits for the first list. It watches the whole cluster if the target
+// allows that, else each of the namespaces, else nothing. A watch that already runs costs nothing. namespaces are
+// those in which the item has objects of the resource. It is empty for resources without namespaces.
 //
-// The error is ctx's. That something is not watched is no error: Coverage says what and why. A target that does
-// not answer in time is tried further in the background; the next call tells.
+// Watch returns the error of ctx. It is not an error if something cannot be watched: Coverage describes what and why.
+// If a target does not answer in time, the attempts continue in the background, and the next call returns their
+// result.
 func (w *Watcher) Watch(ctx context.Context, gvr schema.GroupVersionResource, namespaces ...string) (Coverage, error) {
 	waiting, cancel := context.WithTimeout(ctx, w.opts.SyncTimeout)
 	defer cancel()
@@ -97,10 +99,10 @@ func distinct(namespaces []string) []string {
 	return slices.DeleteFunc(out, func(n string) bool { return n == "" })
 }
 
-// opening is a stream, or why there is none.
+// opening is a stream, or the reason why there is none.
 type opening struct {
 	stream *stream
-	fresh  bool // was opened just now
+	fresh  bool // opened by this call
 	err    error
 }
 
@@ -141,7 +143,7 @@ func (w *Watcher) open(p place) opening {
 	return opening{stream: s, fresh: true}
 }
 
-// await returns nil once the stream works, and else why it does not.
+// await returns nil once the stream works, and otherwise the reason why it does not.
 func (o opening) await(ctx context.Context) error {
 	if o.stream == nil {
 		return o.err
@@ -156,7 +158,7 @@ func (o opening) await(ctx context.Context) error {
 			return nil
 		case refused != nil:
 			return refused
-		case trouble != nil && !o.fresh: // it had its time already
+		case trouble != nil && !o.fresh: // an older stream had its time already
 			return notWatched(s.place, trouble.Error())
 		}
 		select {
@@ -172,7 +174,7 @@ func (o opening) await(ctx context.Context) error {
 	}
 }
 
-// refuse ends a stream that the target does not allow, and remembers that. The lock is held.
+// refuse ends a stream that the target does not allow, and records the refusal. The caller holds the lock.
 func (w *Watcher) refuse(s *stream, err error) {
 	s.refused = &refusedError{reason: notWatched(s.place, err.Error()).Error(), forbidden: apierrors.IsForbidden(err)}
 	rest := w.opts.RetryRefused
@@ -184,14 +186,14 @@ func (w *Watcher) refuse(s *stream, err error) {
 	s.changed()
 }
 
-// end stops a stream and lets go of its objects. The lock is held.
+// end stops a stream and releases its objects. The caller holds the lock.
 func (w *Watcher) end(s *stream) {
 	s.stop()
 	s.objects, s.synced = nil, false
 	delete(w.streams, s.place)
 }
 
-// ended tidies up after a stream that ran to its end.
+// ended cleans up after a stream that ended by itself.
 func (w *Watcher) ended(s *stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,8 +203,8 @@ func (w *Watcher) ended(s *stream) {
 	s.stop()
 }
 
-// covering is the stream that covers a namespace, or nil. While the right to all of the cluster is tried again the
-// streams of namespaces still count. The lock is held.
+// covering returns the stream that covers a namespace, or nil. While the watcher retries to watch the whole cluster,
+// the streams of namespaces still count. The caller holds the lock.
 func (w *Watcher) covering(gvr schema.GroupVersionResource, namespace string) *stream {
 	whole := w.streams[place{gvr: gvr}]
 	if namespace == "" || whole != nil && whole.synced {
@@ -214,7 +216,7 @@ func (w *Watcher) covering(gvr schema.GroupVersionResource, namespace string) *s
 	return whole
 }
 
-// widened ends the streams of namespaces that the stream of the whole cluster makes superfluous. The lock is held.
+// widened ends the streams of namespaces that the stream of the whole cluster replaces. The caller holds the lock.
 func (w *Watcher) widened(p place) {
 	if p.namespace != "" {
 		return
@@ -226,7 +228,7 @@ func (w *Watcher) widened(p place) {
 	}
 }
 
-// collect ends the streams that nobody has needed for a while. The lock is held.
+// collect ends the streams that have not been needed for a while. The caller holds the lock.
 func (w *Watcher) collect() {
 	now := w.opts.Clock.Now()
 	for p, s := range w.streams {
@@ -256,12 +258,12 @@ func (w *Watcher) needed(p place) bool {
 // refusedError is an answer of the target.
 type refusedError struct {
 	reason    string
-	forbidden bool // less may be allowed; else the kind cannot be watched at all
+	forbidden bool // less may be allowed; otherwise the kind cannot be watched at all
 }
 
 func (e *refusedError) Error() string { return e.reason }
 
-// isNarrower says whether it is worth asking for single namespaces.
+// isNarrower reports whether a request for single namespaces may succeed.
 func isNarrower(err error) bool {
 	refused := &refusedError{}
 	return errors.As(err, &refused) && refused.forbidden

@@ -23,7 +23,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// target is a fake API server that refuses what the test says, by verb and namespace.
+// target is a fake API server that refuses requests by verb and namespace, as the test decides.
 type target struct {
 	*fake.FakeMetadataClient
 	requests atomic.Int64
@@ -114,7 +114,7 @@ func TestLadder(t *testing.T) {
 			tg := newTarget(t, tc.refuse)
 			w := New(tg, Options{})
 			w.Start(t.Context())
-			// Where to list is allowed and to watch is not, the first answer may be too good; the next one is right.
+			// If listing is allowed but watching is not, the first result may be too positive. The next one is right.
 			var got Coverage
 			eventually(t, tc.reason, func() bool {
 				var err error
@@ -141,7 +141,8 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// TestRightsComeBack: a refusal is asked again later, and the cluster's watch replaces those of namespaces.
+// TestRightsComeBack ensures that a refused request is repeated later, and that the watch on the cluster replaces
+// those on namespaces.
 func TestRightsComeBack(t *testing.T) {
 	var open atomic.Bool
 	tg := newTarget(t, func(_, ns string) error {
@@ -172,7 +173,7 @@ func TestRightsComeBack(t *testing.T) {
 	eventually(t, "the watches of namespaces end", func() bool { return w.opts.Limit.Used() == 1 && w.Stats().Watches == 1 })
 }
 
-// TestWhileRightsAreTried: until the cluster's watch has its list, that of a namespace counts.
+// TestWhileRightsAreTried ensures that a watch on a namespace counts until the watch on the cluster has its list.
 func TestWhileRightsAreTried(t *testing.T) {
 	w, whole, l := fed(t)
 	one := &stream{w: w, place: place{configMaps, "shop"}, stop: func() {}, objects: map[types.NamespacedName]*reduced{}, news: make(chan struct{})}
@@ -185,7 +186,7 @@ func TestWhileRightsAreTried(t *testing.T) {
 		t.Errorf("the namespace's watch was not heard: %v", got)
 	}
 	must(t, whole.Replace(nil, "13"))
-	for range 2 { // what was on its way is not put anywhere
+	for range 2 { // events in flight are dropped
 		must(t, one.Update(object(at("14"))))
 		must(t, one.Delete(object(at("15"))))
 		must(t, one.Replace([]any{object(at("16"))}, "16"))
@@ -236,7 +237,8 @@ func TestIdleWatchesEnd(t *testing.T) {
 	eventually(t, "the watch ends", func() bool { return w.Stats().Watches == 0 && w.opts.Limit.Used() == 0 })
 }
 
-// TestUnreachable: the target refuses connections; nothing blocks longer than SyncTimeout, and nothing is left over.
+// TestUnreachable covers a target that refuses connections. Nothing blocks longer than SyncTimeout, and nothing is
+// left over.
 func TestUnreachable(t *testing.T) {
 	tg := newTarget(t, func(string, string) error { return syscall.ECONNREFUSED })
 	w := New(tg, Options{SyncTimeout: 50 * time.Millisecond})
@@ -255,7 +257,7 @@ func TestUnreachable(t *testing.T) {
 	eventually(t, "all goroutines end", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// TestEnds: no goroutine outlives the context of Start.
+// TestEnds ensures that no goroutine outlives the context of Start.
 func TestEnds(t *testing.T) {
 	before := runtime.NumGoroutine()
 	w := New(newTarget(t, allowed, object()), Options{})
@@ -280,7 +282,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestCallerGivesUp: the error of Watch is that of the caller's context, and only that.
+// TestCallerGivesUp ensures that Watch returns only the error of the caller's context.
 func TestCallerGivesUp(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)

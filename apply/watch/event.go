@@ -10,21 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What says what happened to an object that an item owns.
+// What describes what happened to an object that an item owns.
 type What string
 
 const (
-	// Changed is when somebody changed or removed a field that the item owns.
+	// Changed means that a field that the item owns was changed or removed.
 	Changed What = "Changed"
-	// Wiped is when the server no longer knows which fields the item owns.
+	// Wiped means that the server no longer knows which fields the item owns.
 	Wiped What = "Wiped"
-	// Gone is when the object was deleted, or its owner label removed. Which of both, a watch cannot tell.
+	// Gone means that the object was deleted, or its owner label removed. A watch cannot distinguish the two.
 	Gone What = "Gone"
-	// Deleting is when somebody deleted the object, and finalizers hold it.
+	// Deleting means that the object was deleted but still has finalizers.
 	Deleting What = "Deleting"
-	// Replaced is when the object was deleted and another one of the same name has its place.
+	// Replaced means that the object was deleted and another one of the same name exists.
 	Replaced What = "Replaced"
-	// Relabelled is when the owner label names another item.
+	// Relabelled means that the owner label names another item.
 	Relabelled What = "Relabelled"
 )
 
@@ -34,7 +34,7 @@ type Object struct {
 	types.NamespacedName
 }
 
-// String is for messages: resource.group namespace/name.
+// String returns the name for messages, in the form resource.group namespace/name.
 func (o Object) String() string {
 	name := o.Name
 	if o.Namespace != "" {
@@ -43,35 +43,36 @@ func (o Object) String() string {
 	return o.Resource.GroupResource().String() + " " + name
 }
 
-// Event is one drift of one object: its state differs from what the item expects, and was not reported yet.
+// Event is one drift of one object, whose state differs from what the item expects and was not reported yet.
 type Event struct {
 	// Item is the UID of the item that expects the object.
 	Item types.UID
 	// Object is the object that drifted.
 	Object Object
-	// UID is the UID of the object as it was expected, empty if that was not known.
+	// UID is the UID of the expected object. It is empty if that was not known.
 	UID types.UID
-	// What happened.
+	// What describes what happened.
 	What What
-	// By holds who may have done it, newest first, at most three. Empty if nothing is known: a manager that only removes
-	// fields leaves no trace.
+	// By contains the possible authors of the change, newest first, at most three. It is empty if nothing is known,
+	// because a manager that only removes fields leaves no trace.
 	By []Change
 }
 
-// Change is what a field manager wrote, that the item does not own (any more), since the item's last write.
+// Change describes the fields that a manager wrote since the item's last write, and that the item does not own (any
+// more).
 type Change struct {
 	// Manager is the field manager, such as kubectl-edit.
 	Manager string
-	// Subresource through which it wrote, such as scale. Mostly empty.
+	// Subresource is the subresource through which the manager wrote, such as scale. It is usually empty.
 	Subresource string
-	// Fields are paths such as data.color or spec.template.spec.containers[name="a"].image, at most eight, sorted by the
-	// server. They may include fields that never were the item's.
+	// Fields are paths such as data.color or spec.template.spec.containers[name="a"].image, at most eight, in the
+	// order of the server. They may include fields that the item never owned.
 	Fields []string
-	// More is how many fields there are beyond Fields.
+	// More is the number of further fields.
 	More int
 }
 
-// String is one line for events and conditions. It holds names of fields, never values.
+// String returns one line for events and conditions. It contains names of fields, never values.
 func (e Event) String() string {
 	parts := make([]string, 0, len(e.By))
 	for _, c := range e.By {
@@ -84,7 +85,7 @@ func (e Event) String() string {
 	return text
 }
 
-// String names the manager and the fields.
+// String returns the manager and the fields.
 func (c Change) String() string {
 	text := c.Manager
 	if c.Subresource != "" {

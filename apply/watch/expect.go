@@ -12,20 +12,20 @@ import (
 	"github.com/deployerkit/deployerkit/internal/version"
 )
 
-// Expected is the state of an object as its item left it.
+// Expected describes an object as its item left it.
 type Expected struct {
 	Object Object
-	// UID of the object. Empty: not known, any is right.
+	// UID is the UID of the object. If it is empty, any UID is right.
 	UID types.UID
-	// Key of the answer to the item's last write. Empty: the kind is not tracked; only deletion and a
-	// changed label count as drift.
+	// Key is the key of the answer to the item's last write. If it is empty, the kind is not tracked, and only a
+	// deletion and a changed label count as drift.
 	Key ownership.Key
-	// ResourceVersion of that answer. What a watch has seen before it is not judged. Empty, as in an inventory
-	// that was read back: everything that is seen is judged.
+	// ResourceVersion is that of the same answer. Older states that a watch has seen are not judged. If it is empty,
+	// as in an inventory that was read back, every state is judged.
 	ResourceVersion string
 }
 
-// expectation is Expected in memory, with the state that was reported last.
+// expectation is an Expected in memory, with the state that was reported last.
 type expectation struct {
 	item     types.UID
 	uid      types.UID
@@ -34,7 +34,7 @@ type expectation struct {
 	reported string
 }
 
-// expectations are those of one resource.
+// expectations are the expectations for one resource.
 type expectations map[types.NamespacedName]*expectation
 
 // plan is what an item expects.
@@ -43,8 +43,8 @@ type plan struct {
 	objects map[schema.GroupVersionResource][]types.NamespacedName
 }
 
-// Hold stops judging the objects of an item until Expect is called for it: while the item writes them, the watch
-// sees states that are neither old nor new. What happens meanwhile is judged then.
+// Hold stops judging the objects of an item until Expect is called for it. While the item writes them, the watch sees
+// intermediate states. Expect judges what happened meanwhile.
 func (w *Watcher) Hold(item types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +53,7 @@ func (w *Watcher) Hold(item types.UID) {
 	}
 }
 
-// Expect replaces what is expected for an item and judges it at once: also what changed while nobody watched.
+// Expect replaces what is expected for an item and judges it at once, including changes from before the watch began.
 // Subscribers are called before it returns. Objects whose resource is not watched are judged as soon as it is.
 func (w *Watcher) Expect(item types.UID, objects []Expected) {
 	w.mu.Lock()
@@ -67,7 +67,7 @@ func (w *Watcher) Expect(item types.UID, objects []Expected) {
 		}
 		e := &expectation{item: item, uid: o.UID, key: o.Key, version: o.ResourceVersion}
 		if old := before[o.Object]; old != nil && old.isSame(e) {
-			e.reported = old.reported // the same state is not reported twice
+			e.reported = old.reported // do not report the same state twice
 		}
 		w.expected[gvr][o.Object.NamespacedName] = e
 		p.objects[gvr] = append(p.objects[gvr], o.Object.NamespacedName)
@@ -83,7 +83,7 @@ func (w *Watcher) Expect(item types.UID, objects []Expected) {
 	w.emit(events)
 }
 
-// Forget ends what is expected for an item, because it is deleted or no longer ours.
+// Forget ends what is expected for an item, because the item is deleted or no longer the caller's.
 func (w *Watcher) Forget(item types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,7 +113,7 @@ func (w *Watcher) drop(item types.UID) map[Object]*expectation {
 	return old
 }
 
-// judgeAll judges everything that is expected of a resource, because a watch got its first or a new list.
+// judgeAll judges everything that is expected of a resource, because a watch received its first or a new list.
 func (w *Watcher) judgeAll(gvr schema.GroupVersionResource, namespace string) []Event {
 	var events []Event
 	for id := range maps.Keys(w.expected[gvr]) {
@@ -124,7 +124,8 @@ func (w *Watcher) judgeAll(gvr schema.GroupVersionResource, namespace string) []
 	return events
 }
 
-// rewound: the target was restored from a backup and counts versions anew, so none tells any more what is old.
+// rewound handles a target that was restored from a backup and restarts its versions, so that they no longer show
+// what is old.
 func (w *Watcher) rewound(p place) {
 	for id, e := range w.expected[p.gvr] {
 		if p.namespace == "" || id.Namespace == p.namespace {
@@ -133,7 +134,8 @@ func (w *Watcher) rewound(p place) {
 	}
 }
 
-// judge compares what is expected with what is seen. deleted: the watch has just said that the object left it.
+// judge compares what is expected with what is seen. deleted means that the watch has just reported that the object
+// left it.
 func (w *Watcher) judge(events []Event, o Object, deleted bool) []Event {
 	e := w.expected[o.Resource][o.NamespacedName]
 	if e == nil || w.plans[e.item] == nil || w.plans[e.item].held {
@@ -146,9 +148,9 @@ func (w *Watcher) judge(events []Event, o Object, deleted bool) []Event {
 	r := s.objects[o.NamespacedName]
 	switch {
 	case r != nil && version.Older(r.version, e.version):
-		return events // the answer to our own write is newer
+		return events // the answer to the item's own write is newer
 	case r == nil && !deleted && version.Older(s.version, e.version):
-		return events // the watch has yet to see it
+		return events // the watch has not seen it yet
 	}
 	event := Event{Item: e.item, Object: o, UID: e.uid, What: verdict(e, r)}
 	if !e.isNews(event.What, r) {
@@ -160,13 +162,13 @@ func (w *Watcher) judge(events []Event, o Object, deleted bool) []Event {
 	return append(events, event)
 }
 
-// isSame tells that nothing was put right between two expectations. After a write the same drift is a new one, even if
-// the state between was never seen: who insists is often faster than the watch.
+// isSame reports whether nothing was corrected between two expectations. After a write the same drift is a new one,
+// even if the state in between was never seen, because another writer is often faster than the watch.
 func (e *expectation) isSame(now *expectation) bool {
 	return e.uid == now.uid && e.key == now.key && (now.version == "" || now.version == e.version)
 }
 
-// isNews says whether a state is a drift that was not reported yet, and remembers it.
+// isNews reports whether a state is a drift that was not reported yet, and records it.
 func (e *expectation) isNews(what What, r *reduced) bool {
 	state := string(what)
 	if what != "" && r != nil {
@@ -179,7 +181,7 @@ func (e *expectation) isNews(what What, r *reduced) bool {
 	return what != ""
 }
 
-// verdict is empty if all is as expected.
+// verdict returns the difference, or "" if everything is as expected.
 func verdict(e *expectation, r *reduced) What {
 	switch {
 	case r == nil:

@@ -14,7 +14,7 @@ const (
 	one  = `{"f:data":{"f:b":{}}}`
 )
 
-// TestVerdicts: one event seen after the item's own write, and what is said of it.
+// TestVerdicts sends one event after the item's own write, and checks the verdict on it.
 func TestVerdicts(t *testing.T) {
 	applied := object(ours(both))
 	deleted := metav1.Now()
@@ -52,7 +52,7 @@ func TestVerdicts(t *testing.T) {
 			w, s, l := fed(t)
 			must(t, s.Replace(nil, "5"))
 			w.Expect(item, []Expected{expected(applied)})
-			for range 2 { // the second time it is no news
+			for range 2 { // the second time it was reported already
 				must(t, s.Update(tc.seen))
 			}
 			if diff := cmp.Diff(tc.want, l.take()); diff != "" {
@@ -94,7 +94,7 @@ func TestDeleted(t *testing.T) {
 	}
 }
 
-// TestRestart: the inventory remembers UID and key, not the resourceVersion.
+// TestRestart covers an inventory, which contains UID and key but no resourceVersion.
 func TestRestart(t *testing.T) {
 	remembered := expected(object(ours(both)))
 	remembered.ResourceVersion = ""
@@ -116,7 +116,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestHold: while a run writes, nothing is judged; at its end everything is, once.
+// TestHold ensures that nothing is judged while a run writes, and that everything is judged once at its end.
 func TestHold(t *testing.T) {
 	w, s, l := fed(t)
 	must(t, s.Replace([]any{object(ours(both))}, "10"))
@@ -143,7 +143,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestInsistence: somebody changes an object back right after the item's write, before the watch showed that write.
+// TestInsistence covers another writer that changes an object back right after the item's write, before the watch
+// showed that write.
 func TestInsistence(t *testing.T) {
 	w, s, l := fed(t)
 	must(t, s.Replace([]any{object(ours(both))}, "10"))
@@ -165,7 +166,7 @@ func TestInsistence(t *testing.T) {
 	}
 }
 
-// TestRestored: a restored target starts again with lower versions; what it lost is drift.
+// TestRestored covers a restored target, which starts again with lower versions. What it lost is drift.
 func TestRestored(t *testing.T) {
 	w, s, l := fed(t)
 	must(t, s.Replace([]any{object(ours(both), at("100"))}, "100"))
@@ -190,7 +191,8 @@ func TestUntracked(t *testing.T) {
 	}
 }
 
-// TestCopies: what a controller makes with our label, such as EndpointSlices, is nobody's drift.
+// TestCopies ensures that objects that a controller makes with the item's label, such as EndpointSlices, are not
+// drift.
 func TestCopies(t *testing.T) {
 	w, s, l := fed(t)
 	must(t, s.Replace(nil, "5"))
@@ -247,7 +249,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestTwoItems: an object changes hands; forgetting the old owner does not touch the new one.
+// TestTwoItems covers an object with a new owner. Forgetting the old owner must not affect the new one.
 func TestTwoItems(t *testing.T) {
 	w, s, l := fed(t)
 	must(t, s.Replace(nil, "5"))

@@ -24,12 +24,12 @@ var (
 	settings   = Object{configMaps, types.NamespacedName{Namespace: "shop", Name: "settings"}}
 )
 
-// at is a resourceVersion.
+// at sets a resourceVersion.
 func at(version string) func(*metav1.PartialObjectMetadata) {
 	return func(m *metav1.PartialObjectMetadata) { m.ResourceVersion = version }
 }
 
-// by adds an entry of a manager, some seconds after start. Without operation it is an Update.
+// by adds an entry of a manager, some seconds after start. Without an operation it is an Update.
 func by(manager, operation, subresource, fields string, after int) func(*metav1.PartialObjectMetadata) {
 	return func(m *metav1.PartialObjectMetadata) {
 		e := metav1.ManagedFieldsEntry{
@@ -54,7 +54,7 @@ func labelled(owner types.UID) func(*metav1.PartialObjectMetadata) {
 	}
 }
 
-// object is settings of our item with UID u1, changed.
+// object returns the ConfigMap settings of the item with UID u1, changed by the arguments.
 func object(change ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
@@ -67,7 +67,7 @@ func object(change ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObject
 	return m
 }
 
-// expected is the state of an object as our own write left it.
+// expected returns the state of an object as the item's own write left it.
 func expected(m *metav1.PartialObjectMetadata) Expected {
 	return Expected{
 		Object: settings, UID: m.UID, Key: ownership.KeyOf(m, ownership.ManagerFor(item)), ResourceVersion: m.ResourceVersion,
@@ -94,7 +94,7 @@ func (l *log) take() []string {
 	return out
 }
 
-// fed is a Watcher with one open stream that the test feeds itself.
+// fed returns a Watcher with one open stream that the test feeds itself.
 func fed(t *testing.T) (*Watcher, *stream, *log) {
 	t.Helper()
 	w := New(fake.NewSimpleMetadataClient(fake.NewTestScheme()), Options{})

@@ -11,19 +11,20 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// GuardOptions of a Guard. The zero value is ready to use.
+// GuardOptions configure a Guard. The zero value is ready to use.
 type GuardOptions struct {
-	// Heals of the same field within Window from which on it is a fight. Zero: 3.
+	// Heals is the number of corrections of the same field within Window that makes a fight. The default is 3.
 	Heals int
-	// Window in which heals are counted. Zero: 5 min.
+	// Window is the time in which corrections are counted. The default is 5 min.
 	Window time.Duration
-	// FirstDelay before the heal that makes it a fight; each further one doubles it. Zero: 10 s.
+	// FirstDelay is the delay of the correction that makes it a fight. Each further one doubles it. The default is 10
+	// s.
 	FirstDelay time.Duration
-	// MaxDelay is the longest. Zero: 10 min.
+	// MaxDelay is the longest delay. The default is 10 min.
 	MaxDelay time.Duration
-	// MaxEntries bounds the memory; what was healed longest ago is forgotten. Zero: 10 000, some 3 MB.
+	// MaxEntries limits the memory. The oldest corrections are forgotten first. The default is 10 000, about 3 MB.
 	MaxEntries int
-	// Clock tells the time. nil: the real one.
+	// Clock provides the time. The default is the real clock.
 	Clock clock.PassiveClock
 }
 
@@ -49,19 +50,19 @@ func (o GuardOptions) withDefaults() GuardOptions {
 	return o
 }
 
-// Guard slows down a fight: somebody else, often a controller, changes a field again each time it was put right.
-// It counts per object, field manager and field. It is safe for concurrent use.
+// Guard slows down a fight, in which another writer, often a controller, changes a field again each time it was
+// corrected. It counts per object, field manager and field. It is safe for concurrent use.
 type Guard struct {
 	opts GuardOptions
 
 	mu      sync.Mutex
 	entries map[fight]*list.Element
-	recent  *list.List // of *record, the one healed last in front
+	recent  *list.List // of *record, with the last corrected one in front
 }
 
-// fight is what is counted. It holds no UID: a controller that deletes and creates fights too.
+// fight is the unit of counting. It contains no UID, because a controller that deletes and creates fights too.
 type fight struct {
-	item    types.UID // targets may have objects of the same name
+	item    types.UID // several targets may have objects of the same name
 	object  Object
 	manager string
 	field   string
@@ -69,27 +70,27 @@ type fight struct {
 
 type record struct {
 	fight fight
-	heals []time.Time // the last ones, at most as many as make a fight
+	heals []time.Time // the latest ones, at most as many as make a fight
 	delay time.Duration
 }
 
-// NewGuard makes a Guard that has seen nothing.
+// NewGuard returns an empty Guard.
 func NewGuard(opts GuardOptions) *Guard {
 	return &Guard{opts: opts.withDefaults(), entries: map[fight]*list.Element{}, recent: list.New()}
 }
 
-// Heal says how to heal a drift.
+// Heal describes how to correct a drift.
 type Heal struct {
-	// Delay before the heal. Zero: at once.
+	// Delay is the time to wait before the correction. Zero means no delay.
 	Delay time.Duration
-	// Fight: the same field was put right too often; tell people, naming Manager and Field.
+	// Fight means that the same field was corrected too often. Report it to people, with Manager and Field.
 	Fight bool
-	// Manager and Field of the fight, as far as known.
+	// Manager and Field describe the fight, as far as they are known.
 	Manager, Field string
 }
 
-// Heal counts one heal of a drift and says how long to wait before it. A fight is over once there was nothing
-// to heal for as long as the last delay and Window together.
+// Heal counts one correction of a drift and returns how long to wait before it. A fight is over after nothing had to
+// be corrected for as long as the last delay and Window together.
 func (g *Guard) Heal(e Event) Heal {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -103,14 +104,14 @@ func (g *Guard) Heal(e Event) Heal {
 	return worst
 }
 
-// Len is how many fields are remembered.
+// Len returns how many fields are remembered.
 func (g *Guard) Len() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.recent.Len()
 }
 
-// fights are one per field that is known, else one per manager, else one for the kind of drift.
+// fights returns one fight per known field, else one per manager, else one for the kind of drift.
 func fights(e Event) []fight {
 	var out []fight
 	for _, c := range e.By {

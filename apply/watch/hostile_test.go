@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// TestHostileWatches: however a target ends its watches, it is not asked again in a loop.
+// TestHostileWatches ensures that a target is not asked in a loop, however it ends its watches.
 func TestHostileWatches(t *testing.T) {
 	for name, behaviour := range map[string]hostile.Behaviour{
 		"an event with code 410 [F6]": hostile.Expired(),
@@ -49,7 +49,7 @@ func TestHostileWatches(t *testing.T) {
 			if _, err := w.Watch(t.Context(), schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}); err != nil {
 				t.Fatal(err)
 			}
-			// In four seconds, with pauses of 1 s and 2 s, there are four watches, each with a list at most.
+			// In four seconds, with pauses of 1 s and 2 s, there are four watches, each with one list at most.
 			tick := time.NewTicker(20 * time.Millisecond)
 			defer tick.Stop()
 			for end := time.Now().Add(4 * time.Second); time.Now().Before(end); <-tick.C {

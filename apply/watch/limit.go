@@ -4,19 +4,20 @@ package watch
 
 import "sync/atomic"
 
-// DefaultMaxWatches is how many watches may be open if nothing else is said.
+// DefaultMaxWatches is the default limit of open watches.
 const DefaultMaxWatches = 2000
 
-// Limit bounds the watches of one or more Watchers. What is over it is not watched, and its Coverage says so.
+// Limit bounds the watches of one or more Watchers. A resource beyond the limit is not watched, and its Coverage
+// reports that.
 type Limit struct {
 	max  int64
 	used atomic.Int64
 }
 
-// NewLimit allows so many watches at a time. Zero or less: none.
+// NewLimit returns a Limit that allows the given number of watches at a time. Zero or less allows none.
 func NewLimit(watches int) *Limit { return &Limit{max: int64(watches)} }
 
-// Used is how many watches are open.
+// Used returns how many watches are open.
 func (l *Limit) Used() int { return int(l.used.Load()) }
 
 func (l *Limit) take() bool {

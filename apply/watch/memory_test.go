@@ -13,8 +13,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// TestMemory: a watched object of which an item expects something takes less than 1 KiB, all included.
-// test/envtest/bench measures the same with a real API server.
+// TestMemory ensures that a watched object with an expectation takes less than 1 KiB in total. test/envtest/bench
+// measures the same with a real API server.
 func TestMemory(t *testing.T) {
 	const objects, perItem, limit = 20_000, 50, 1024
 	w, s, l := fed(t)
@@ -58,7 +58,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// numbered is an object as the metadata client decodes it: each string for itself.
+// numbered returns an object as the metadata client decodes it, with a separate copy of each string.
 func numbered(i int, owner types.UID) *metav1.PartialObjectMetadata {
 	m := object(by(ownership.ManagerFor(owner), "Apply", "", both, 0), labelled(types.UID(string([]byte(owner)))))
 	m.Name = fmt.Sprintf("settings-of-application-%06d", i)

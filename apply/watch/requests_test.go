@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// TestTroubleEnds: what a watch knows is trusted again as soon as a request succeeds.
+// TestTroubleEnds ensures that a watch is trusted again as soon as a request succeeds.
 func TestTroubleEnds(t *testing.T) {
 	w, s, _ := fed(t)
 	must(t, s.Replace([]any{object(ours(both))}, "10"))
@@ -35,7 +35,8 @@ func TestTroubleEnds(t *testing.T) {
 	}
 }
 
-// TestMissingKindIsAskedForSoon: the next object of the item may bring the kind, so that is not as a right that is refused.
+// TestMissingKindIsAskedForSoon ensures that a missing kind is requested again earlier than a refused right, because
+// the next object of the item may define it.
 func TestMissingKindIsAskedForSoon(t *testing.T) {
 	var there atomic.Bool
 	tg := newTarget(t, func(string, string) error {
@@ -65,7 +66,7 @@ func TestMissingKindIsAskedForSoon(t *testing.T) {
 	}
 }
 
-// TestOnlyOwnObjectsAreAskedFor: lists and watches leave out what no item owns.
+// TestOnlyOwnObjectsAreAskedFor ensures that lists and watches leave out objects that no item owns.
 func TestOnlyOwnObjectsAreAskedFor(t *testing.T) {
 	tg := newTarget(t, allowed)
 	var selectors [2]atomic.Pointer[string]

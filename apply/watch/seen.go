@@ -12,21 +12,22 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// Seen is what a watch knows of an object.
+// Seen describes an object as a watch knows it.
 type Seen struct {
 	UID             types.UID
 	ResourceVersion string
-	// Key of the fields that the item in the owner label owns. Empty: the server keeps no entry for it.
+	// Key is the key of the fields that the item in the owner label owns. It is empty if the server keeps no entry
+	// for it.
 	Key ownership.Key
 	// Item is the UID in the owner label.
 	Item types.UID
-	// Deleting: the object has a deletionTimestamp.
+	// Deleting means that the object has a deletionTimestamp.
 	Deleting bool
-	// By holds what others wrote since the item's last write.
+	// By contains what others wrote since the item's last write.
 	By []Change
 }
 
-// reduced is all that is kept in memory of a watched object; about 400 bytes with its place in the store.
+// reduced is what is kept in memory of a watched object, about 400 bytes including its place in the store.
 type reduced struct {
 	namespace unique.Handle[string]
 	item      unique.Handle[string]
@@ -38,16 +39,16 @@ type reduced struct {
 	deleting  bool
 }
 
-// reduce is the transform of the watches. The reflector calls it more than once for an object, also with what it
-// returned itself; and if it failed the object would silently be missing. So it gives back what it gave
-// before, never fails, and keeps the resourceVersion.
+// reduce is the transform of the watches. The reflector calls it more than once for an object, even with its own
+// result, and an object for which it failed would silently be missing. reduce is therefore idempotent, never fails,
+// and keeps the resourceVersion.
 func reduce(obj any) (any, error) {
 	if _, done := obj.(*reduced); done {
 		return obj, nil
 	}
 	m, err := meta.Accessor(obj)
 	if err != nil {
-		return obj, nil //nolint:nilerr // what is no object is none of ours: it stays as it is
+		return obj, nil //nolint:nilerr // anything that is not an object stays as it is
 	}
 	return reduceMeta(m), nil
 }
@@ -84,7 +85,7 @@ func (r *reduced) seen() Seen {
 	return s
 }
 
-// GetObjectMeta is what the reflector's own store needs to find name and namespace.
+// GetObjectMeta lets the reflector's own store find name and namespace.
 func (r *reduced) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: r.namespace.Value(), Name: r.name, UID: r.uid, ResourceVersion: r.version}
 }

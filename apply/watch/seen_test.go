@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestReduceTwice: the reflector reduces what was reduced already.
+// TestReduceTwice covers the reflector, which reduces objects that are already reduced.
 func TestReduceTwice(t *testing.T) {
 	once, err := reduce(object(ours(both)))
 	must(t, err)
@@ -32,7 +32,7 @@ func TestReduceTwice(t *testing.T) {
 	}
 }
 
-// TestReduceNeverFails: an error would make the object missing without a word.
+// TestReduceNeverFails ensures that there is no error, which would make the object missing silently.
 func TestReduceNeverFails(t *testing.T) {
 	for _, odd := range []any{nil, "x", 7, cache.DeletedFinalStateUnknown{Key: "a"}, &metav1.Status{}} {
 		if got, err := reduce(odd); err != nil || got != odd {

@@ -24,34 +24,34 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// stream is one watch: a reflector that fills objects. All fields below are guarded by the Watcher's lock.
+// stream is one watch, a reflector that fills objects. The Watcher's lock guards all fields below.
 type stream struct {
 	w     *Watcher
 	place place
 	stop  context.CancelFunc
 
 	objects map[types.NamespacedName]*reduced
-	version string // newest resourceVersion that was seen
-	synced  bool   // there was a first list
-	trouble error  // the last request failed
-	refused error  // the target does not allow or know this watch; the stream has ended
+	version string // the newest resourceVersion seen
+	synced  bool   // the first list has been received
+	trouble error  // the error of the last request
+	refused error  // the error if the target does not allow or know this watch; the stream has ended
 	used    time.Time
-	listed  int           // objects on the pages of the current list; for the reflector only
+	listed  int           // the number of objects on the pages of the current list; for the reflector only
 	news    chan struct{} // closed at the next change of synced, trouble or refused
 }
 
-// live: what is in objects was true a moment ago.
+// live reports whether the content of objects was true a moment ago.
 func (s *stream) live() bool {
 	return s.synced && s.trouble == nil && s.refused == nil && s.w.ctx.Err() == nil
 }
 
-// changed wakes those who wait for the stream. The lock is held.
+// changed wakes the goroutines that wait for the stream. The caller holds the lock.
 func (s *stream) changed() {
 	close(s.news)
 	s.news = make(chan struct{})
 }
 
-// run ends with ctx. The backoff is the reflector's own, shorter at its end.
+// run runs until ctx ends. It uses the reflector's own backoff, with a lower maximum.
 func (s *stream) run(ctx context.Context) {
 	source := &cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
 	reflector := cache.NewReflectorWithOptions(
@@ -62,16 +62,17 @@ func (s *stream) run(ctx context.Context) {
 			Backoff:         &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 5, Cap: 10 * time.Second},
 		})
 	reflector.WatchListPageSize = pageSize
-	// What goes wrong is in the coverage; the reflector would log it as an error each time.
+	// Errors are part of the coverage. The reflector would log each of them.
 	reflector.RunWithContext(logr.NewContext(ctx, logr.Discard()))
 }
 
 const (
-	// pageSize is how many objects a page of a list holds.
+	// pageSize is the number of objects on a page of a list.
 	pageSize = 500
-	// maxObjects is how many objects one watch may bring. The target is hostile, or needs another tool.
+	// maxObjects is the number of objects that one watch may return. A target with more is hostile, or needs another
+	// tool.
 	maxObjects = 50_000
-	// watchAnswer is how long a target may take to answer a watch until nothing certain can be said any more.
+	// watchAnswer is how long a target may take to answer a watch before its objects are no longer trusted.
 	watchAnswer = time.Second
 )
 
@@ -114,7 +115,7 @@ func (s *stream) watch(ctx context.Context, opts metav1.ListOptions) (apiwatch.I
 	return open, nil
 }
 
-// countPage bounds how many objects the pages of a list have together.
+// countPage limits the number of objects on all pages of a list.
 func (s *stream) countPage(opts metav1.ListOptions, objects int) error {
 	if opts.Continue == "" {
 		s.listed = 0
@@ -125,7 +126,7 @@ func (s *stream) countPage(opts metav1.ListOptions, objects int) error {
 	return nil
 }
 
-// note keeps how the last request went, and ends the stream if it is refused.
+// note records the result of the last request, and ends the stream if it is refused.
 func (s *stream) note(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -137,25 +138,25 @@ func (s *stream) note(ctx context.Context, err error) error {
 		return err
 	}
 	if !apierrors.IsResourceExpired(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
-		// Those three are how a server says that it wants another kind of request; the reflector sends it.
+		// With these three errors, a server asks for another kind of request, which the reflector sends.
 		if (err == nil) != (s.trouble == nil) {
 			defer s.changed()
 		}
 		s.trouble = err
 	}
 	if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
-		// The reflector would wait in place, and not see that ctx ends.
+		// The reflector would wait here, and not notice that ctx ends.
 		return fmt.Errorf("watch %s: %s", s.place.gvr.GroupResource(), err.Error())
 	}
 	return err
 }
 
-// isRefusal: asking again soon would give the same answer.
+// isRefusal reports whether the same request would soon get the same answer.
 func isRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// Transformer has the reflector reduce what it collects before it is complete.
+// Transformer makes the reflector reduce the objects while it collects them.
 func (s *stream) Transformer() cache.TransformFunc { return reduce }
 
 // Add is called by the reflector.
@@ -164,7 +165,7 @@ func (s *stream) Add(obj any) error { return s.put(obj) }
 // Update is called by the reflector.
 func (s *stream) Update(obj any) error { return s.put(obj) }
 
-// Resync is called by the reflector, which is not asked to resync.
+// Resync is called by the reflector, but no resync is configured.
 func (s *stream) Resync() error { return nil }
 
 var (
@@ -226,7 +227,7 @@ func (s *stream) Delete(obj any) error {
 	return nil
 }
 
-// Replace is called by the reflector with the whole list, at first and after it lost the thread.
+// Replace is called by the reflector with the whole list, at the beginning and after it lost the connection.
 func (s *stream) Replace(list []any, listed string) error {
 	objects := make(map[types.NamespacedName]*reduced, len(list))
 	for _, obj := range list {
@@ -251,7 +252,7 @@ func (s *stream) Replace(list []any, listed string) error {
 	return nil
 }
 
-// Bookmark is called by the reflector with how far the server has come.
+// Bookmark is called by the reflector with the current version of the server.
 func (s *stream) Bookmark(version string) error {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -259,7 +260,8 @@ func (s *stream) Bookmark(version string) error {
 	return nil
 }
 
-// ended: a stream that was stopped may still deliver an event. The lock is held.
+// ended reports whether the stream was stopped. A stopped stream may still deliver an event. The caller holds the
+// lock.
 func (s *stream) ended() bool { return s.w.streams[s.place] != s }
 
 func reducedOf(obj any) (*reduced, error) {

@@ -4,8 +4,8 @@ package watch
 
 import "k8s.io/apimachinery/pkg/types"
 
-// Subscribe has f called for every drift, in the goroutine that found it: f must not block. The returned
-// function ends that.
+// Subscribe registers f, which is called for every drift, in the goroutine that found it. f must not block. The
+// returned function ends the subscription.
 func (w *Watcher) Subscribe(f func(Event)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -19,8 +19,9 @@ func (w *Watcher) Subscribe(f func(Event)) (stop func()) {
 	}
 }
 
-// Follow has f called whenever any object with the item's label changes in any way, status included: for those who
-// wait until objects are ready. f must not block. The returned function ends that.
+// Follow registers f, which is called whenever any object with the item's label changes in any way, including its
+// status. It serves callers that wait until objects are ready. f must not block. The returned function ends the
+// calls.
 func (w *Watcher) Follow(item types.UID, f func(Object)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,18 +17,18 @@ import (
 	"github.com/deployerkit/deployerkit/internal/version"
 )
 
-// Options of a Watcher. The zero value is ready to use.
+// Options configure a Watcher. The zero value is ready to use.
 type Options struct {
-	// Limit bounds the open watches; give several Watchers the same one to bound them together. nil: one of
-	// its own with DefaultMaxWatches.
+	// Limit bounds the open watches. Watchers with the same Limit share the bound. The default is a separate Limit of
+	// DefaultMaxWatches.
 	Limit *Limit
-	// SyncTimeout bounds how long Watch waits for the first list of a resource. Zero: 10 s.
+	// SyncTimeout limits how long Watch waits for the first list of a resource. The default is 10 s.
 	SyncTimeout time.Duration
-	// RetryRefused is how long a refusal by the target counts before the right is tried again. Zero: 10 min.
+	// RetryRefused is how long to wait after a refusal by the target before the next attempt. The default is 10 min.
 	RetryRefused time.Duration
-	// Idle is how long a watch of which no item expects anything is kept. Zero: 10 min.
+	// Idle is how long a watch is kept without an item that expects something of it. The default is 10 min.
 	Idle time.Duration
-	// Clock tells the time. nil: the real one.
+	// Clock provides the time. The default is the real clock.
 	Clock clock.PassiveClock
 }
 
@@ -59,7 +59,7 @@ type Watcher struct {
 	running sync.WaitGroup
 
 	mu          sync.Mutex
-	ctx         context.Context //nolint:containedctx // the life of the watches, which Start is given
+	ctx         context.Context //nolint:containedctx // the life of the watches, passed to Start
 	streams     map[place]*stream
 	refusals    map[place]refusal
 	expected    map[schema.GroupVersionResource]expectations
@@ -69,13 +69,13 @@ type Watcher struct {
 	lastID      int
 }
 
-// place is what one stream covers. An empty namespace is the whole cluster.
+// place is what one stream covers. An empty namespace means the whole cluster.
 type place struct {
 	gvr       schema.GroupVersionResource
 	namespace string
 }
 
-// New makes a Watcher for the target behind client. It does nothing before Start.
+// New returns a Watcher for the target behind client. It does nothing before Start.
 func New(client metadata.Interface, opts Options) *Watcher {
 	return &Watcher{
 		client:      client,
@@ -89,7 +89,7 @@ func New(client metadata.Interface, opts Options) *Watcher {
 	}
 }
 
-// NewForConfig makes a Watcher for a target with a metadata client of its own.
+// NewForConfig returns a Watcher for a target, with its own metadata client.
 func NewForConfig(config *rest.Config, opts Options) (*Watcher, error) {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -98,15 +98,15 @@ func NewForConfig(config *rest.Config, opts Options) (*Watcher, error) {
 	return New(client, opts), nil
 }
 
-// Start lets Watch open watches until ctx ends; it returns at once. Everything that runs ends with ctx, and Wait
-// waits for it. Call it once.
+// Start lets Watch open watches until ctx ends, and returns at once. Everything that it starts ends with ctx, and
+// Wait waits for that. Call Start once.
 func (w *Watcher) Start(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ctx = ctx
 }
 
-// Wait returns when ctx of Start has ended and nothing runs any more.
+// Wait returns when the ctx of Start has ended and nothing runs any more.
 func (w *Watcher) Wait() {
 	w.mu.Lock()
 	ctx := w.ctx
@@ -119,15 +119,15 @@ func (w *Watcher) Wait() {
 	w.running.Wait()
 }
 
-// settle waits until whoever was about to open a watch has done so, or has seen that ctx ended.
+// settle waits until each caller that was about to open a watch has opened it, or has seen that ctx ended.
 func (w *Watcher) settle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 }
 
-// Get is what is known of an object. false: the object is not there, or it is not watched, or the watch is
-// interrupted, so that nothing certain can be said. If the answer to the item's last write is newer than what the watch
-// has seen, Get tells what that answer said.
+// Get returns what is known about an object. It returns false if the object does not exist, or if it is not watched
+// or the watch is interrupted, so that nothing certain is known. If the answer to the item's last write is newer than
+// what the watch has seen, Get returns that answer.
 func (w *Watcher) Get(gvr schema.GroupVersionResource, name types.NamespacedName) (Seen, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,17 +149,17 @@ func (w *Watcher) Get(gvr schema.GroupVersionResource, name types.NamespacedName
 	return r.seen(), true
 }
 
-// Stats are counts for metrics.
+// Stats contains counts for metrics.
 type Stats struct {
-	// Watches that are open or being opened.
+	// Watches is the number of watches that are open or being opened.
 	Watches int
-	// Objects in memory.
+	// Objects is the number of objects in memory.
 	Objects int
-	// Items that expect something.
+	// Items is the number of items that expect something.
 	Items int
 }
 
-// Stats counts. A Watcher without watches can be thrown away.
+// Stats returns the current counts. A Watcher without watches can be discarded.
 func (w *Watcher) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
