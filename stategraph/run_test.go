@@ -17,7 +17,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// What a component may not keep must not get into the inventory, or it would be deleted in the end.
+// A component must not add objects to the inventory that it may not keep, because they would be deleted in the end.
 func TestClaimsOfWhatRuns(t *testing.T) {
 	same := func(context.Context) (*corev1.ConfigMap, error) { return configMap("same", nil), nil }
 	c := newCluster()
@@ -27,7 +27,7 @@ func TestClaimsOfWhatRuns(t *testing.T) {
 	}
 }
 
-// Of several that wait the one decides that wants to be asked first.
+// Of several components that wait, the one with the shortest wait decides.
 func TestShortestWait(t *testing.T) {
 	wait := func(after time.Duration) Resource {
 		return External(ExternalSpec{Reconcile: func(context.Context) error { return deployerlib.WaitFor("a mail", after) }})
@@ -38,7 +38,7 @@ func TestShortestWait(t *testing.T) {
 	}
 }
 
-// Who judges an object gets a copy: others are given the same object.
+// A function that judges an object gets a copy, because others get the same object.
 func TestJudgesGetCopies(t *testing.T) {
 	judge := ReadyWhen(func(live *unstructured.Unstructured) (Readiness, error) {
 		live.SetName("changed")
@@ -55,14 +55,14 @@ func TestJudgesGetCopies(t *testing.T) {
 	}
 }
 
-// Where one text ends and the next begins is part of a hash.
+// The hash depends on where one text ends and the next begins.
 func TestHashOfSeveral(t *testing.T) {
 	if hash("ab", "c") == hash("a", "bc") || hash("a", "") == hash("", "a") {
 		t.Error("different texts have one hash")
 	}
 }
 
-// What a component returns may be the same object for all items: labels of one must not get into it.
+// A component may return the same object for all items, so labels of one item must not get into it.
 func TestBodiesAreCopied(t *testing.T) {
 	shared := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}}}
 	before := shared.DeepCopy()
