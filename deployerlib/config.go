@@ -100,8 +100,9 @@ func jsonTypeOf(t reflect.Type) string {
 		return "a whole number that fits " + t.Kind().String()
 	case reflect.Float32, reflect.Float64:
 		return "a number"
+	default:
+		return "of another type"
 	}
-	return "of another type"
 }
 
 // checkKind returns an error if apiVersion and kind are not among the allowed ones.

@@ -43,9 +43,14 @@ func TestTransport(t *testing.T) {
 		_, _ = target.RoundTrip(httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1/pods", nil)) //nolint:bodyclose // there is none
 		want := []Count{
 			{Target, "delete", "clusterroles.rbac.authorization.k8s.io", 1},
-			{Target, "get", "configmaps", 2}, {Target, "list", "configmaps", 1},
-			{Target, "create", "deployments.apps", 1}, {Target, "patch", "deployments.apps", 1}, {Target, "update", "deployments.apps/status", 1},
-			{Target, "get", "discovery", 2}, {Target, "get", "namespaces", 1}, {Target, "watch", "nodes", 1},
+			{Target, "get", "configmaps", 2},
+			{Target, "list", "configmaps", 1},
+			{Target, "create", "deployments.apps", 1},
+			{Target, "patch", "deployments.apps", 1},
+			{Target, "update", "deployments.apps/status", 1},
+			{Target, "get", "discovery", 2},
+			{Target, "get", "namespaces", 1},
+			{Target, "watch", "nodes", 1},
 		}
 		if diff := cmp.Diff(want, c.Counts()); diff != "" || c.Total() != 11 {
 			t.Errorf("%d: -want, +got:\n%s", c.Total(), diff)

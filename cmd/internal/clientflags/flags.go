@@ -25,10 +25,9 @@ import (
 
 // Flags holds the flags about the clusters.
 type Flags struct {
-	rules         *clientcmd.ClientConfigLoadingRules
-	overrides     clientcmd.ConfigOverrides
-	hostConfig    string
-	AllNamespaces bool
+	rules      *clientcmd.ClientConfigLoadingRules
+	overrides  clientcmd.ConfigOverrides
+	hostConfig string
 }
 
 // AddTo registers the flags of kubectl: --kubeconfig, --context, --cluster, --user, --namespace and so on.

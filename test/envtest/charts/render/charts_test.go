@@ -154,10 +154,9 @@ func secretData(t *testing.T, secret *unstructured.Unstructured, key string) str
 
 // change is what a value changes: at each path of the Deployment, or of the only object of a kind that the key begins with.
 type change struct {
-	name         string
-	values       string
-	want         map[string]string
-	manifestOnly bool
+	name   string
+	values string
+	want   map[string]string
 }
 
 func TestValues(t *testing.T) {
