@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// fuzzSeeds are configurations of all kinds, as JSON.
+// fuzzSeeds returns configurations of all kinds, as JSON.
 func fuzzSeeds(f *testing.F) [][]byte {
 	f.Helper()
 	texts := []string{

@@ -118,7 +118,7 @@ func bound(path string, d *duration) (time.Duration, error) {
 	return d.value, nil
 }
 
-// wireBound is the reverse of bound.
+// wireBound reverses bound.
 func wireBound(d time.Duration) *duration {
 	if d == 0 {
 		return nil
