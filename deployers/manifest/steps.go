@@ -127,7 +127,8 @@ func (r *run) recover(ctx context.Context) error {
 	return r.recoverDesired(ctx, desired)
 }
 
-// recoverDesired does the work of recover for the manifests that the item has now. Their policies are stored with the objects.
+// recoverDesired does the work of recover for the manifests that the item has now. Their policies are stored with
+// the objects.
 func (r *run) recoverDesired(ctx context.Context, desired []apply.Desired) error {
 	wanted := map[identity]apply.Desired{}
 	for _, d := range desired {
