@@ -16,48 +16,50 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// Child is one observed child, as it is in the target. Each method gives out a copy. The zero value is a child without
-// any fields, for those who do not care whether one exists.
+// Child is one observed child, as it is in the target. Each method returns a copy. The zero value is a child without
+// any fields, for handlers that do not care whether a child exists.
 type Child struct{ object *unstructured.Unstructured }
 
-// NewChild makes a child of an object, which must not be changed any more. Most need this only in tests.
+// NewChild returns the child for an object, which must not be changed any more. Most handlers need it only in tests.
 func NewChild(object *unstructured.Unstructured) Child { return Child{object} }
 
-// Ref names the child; its String is for people: "Deployment.apps shop/web".
+// Ref returns the reference of the child. Its String method formats it for people, such as "Deployment.apps shop/web".
 func (c Child) Ref() apply.Ref { return apply.RefOf(c.content()) }
 
-// Name is the child's name.
+// Name returns the child's name.
 func (c Child) Name() string { return c.content().GetName() }
 
-// Labels are the child's labels; nil: none.
+// Labels returns the child's labels, or nil if there are none.
 func (c Child) Labels() map[string]string { return c.content().GetLabels() }
 
-// Deleting tells that the child is being deleted. It is created again when it is gone, if it is still returned.
+// Deleting reports whether the child is being deleted. If the handler still returns it, it is created again when it is
+// gone.
 func (c Child) Deleting() bool { return c.content().GetDeletionTimestamp() != nil }
 
-// Raw is the whole child as JSON; nil for the zero value.
+// Raw returns the whole child as JSON, or nil for the zero value.
 func (c Child) Raw() json.RawMessage {
 	if c.object == nil {
 		return nil
 	}
 	raw, err := json.Marshal(c.object.Object)
 	if err != nil {
-		return nil // cannot be: it came as JSON
+		return nil // does not happen, because the object came from JSON
 	}
 	return raw
 }
 
-// Object is a copy of the child; empty for the zero value.
+// Object returns a copy of the child, which is empty for the zero value.
 func (c Child) Object() *unstructured.Unstructured { return c.content().DeepCopy() }
 
-// Text is a text in the child: Text("status", "podIP"). Empty when the child has none there.
+// Text returns a string field of the child, such as Text("status", "podIP"). It returns an empty string if the child
+// has no string there.
 func (c Child) Text(fields ...string) string {
 	text, _, _ := unstructured.NestedString(c.content().Object, fields...)
 	return text
 }
 
-// Keep is a child that leaves this one as it is, for [SyncResponse].Children: its apiVersion, kind, namespace and
-// name, without any other field.
+// Keep returns a child for [SyncResponse].Children that leaves this one as it is. It has the apiVersion, kind,
+// namespace and name of this child and no other field.
 func (c Child) Keep() map[string]any {
 	ref := c.Ref()
 	metadata := map[string]any{"name": ref.Name}
@@ -67,7 +69,7 @@ func (c Child) Keep() map[string]any {
 	return map[string]any{"apiVersion": ref.APIVersion, "kind": ref.Kind, "metadata": metadata}
 }
 
-// content is the object; it must not be changed.
+// content returns the object, which must not be changed.
 func (c Child) content() *unstructured.Unstructured {
 	if c.object == nil {
 		return &unstructured.Unstructured{Object: map[string]any{}}
@@ -75,8 +77,8 @@ func (c Child) content() *unstructured.Unstructured {
 	return c.object
 }
 
-// As decodes a child into T, such as corev1.Pod. Fields that T does not know are left out. Errors: a field is of
-// another type.
+// As decodes a child into T, such as corev1.Pod. It ignores fields that T does not know, and returns an error if a
+// field has another type.
 func As[T any](c Child) (*T, error) {
 	out := new(T)
 	if c.object == nil {
@@ -94,11 +96,11 @@ func As[T any](c Child) (*T, error) {
 	return out, nil
 }
 
-// Children are observed children. Range over them, or pick some; nothing is copied before [As] or a method of Child
-// is called.
+// Children is a list of observed children to range over or to pick from. Nothing is copied before [As] or a method of
+// Child is called.
 type Children []Child
 
-// NewChildren orders objects by kind, namespace and name. They must not be changed any more.
+// NewChildren orders objects by kind, namespace and name. The objects must not be changed any more.
 func NewChildren(objects ...*unstructured.Unstructured) Children {
 	out := make(Children, 0, len(objects))
 	for _, object := range objects {
@@ -113,7 +115,7 @@ func compareRefs(a, b apply.Ref) int {
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// Where picks the children for which keep is true.
+// Where returns the children for which keep returns true.
 func (c Children) Where(keep func(Child) bool) Children {
 	var out Children
 	for _, child := range c {
@@ -124,8 +126,8 @@ func (c Children) Where(keep func(Child) bool) Children {
 	return out
 }
 
-// OfKind picks the children of a kind: "Deployment", or "apps/v1/Deployment" where kinds of several groups share
-// a name.
+// OfKind returns the children of a kind. The kind is "Deployment", or "apps/v1/Deployment" where kinds of several
+// groups share a name.
 func (c Children) OfKind(kind string) Children {
 	apiVersion := ""
 	if slash := strings.LastIndex(kind, "/"); slash >= 0 {
@@ -137,8 +139,9 @@ func (c Children) OfKind(kind string) Children {
 	})
 }
 
-// Named finds the child of a kind (as in [Children.OfKind]) with a name: "web", or "shop/web" with its namespace. A name
-// alone finds the first such child of all namespaces. If there is none, Named returns the zero value and false.
+// Named finds the child of a kind, as in [Children.OfKind], by its name. The name is "web", or "shop/web" with its
+// namespace. A name without a namespace finds the first such child of all namespaces. If there is none, Named returns
+// the zero value and false.
 func (c Children) Named(kind, name string) (Child, bool) {
 	namespace, name, qualified := cutNamespace(name)
 	for _, child := range c.OfKind(kind) {
@@ -157,13 +160,13 @@ func cutNamespace(of string) (namespace, name string, qualified bool) {
 	return "", of, false
 }
 
-// Labelled picks the children that a selector matches: labels.Set{"app": "web"}.AsSelector().
+// Labelled returns the children that a selector matches, such as labels.Set{"app": "web"}.AsSelector().
 func (c Children) Labelled(selector labels.Selector) Children {
 	return c.Where(func(child Child) bool { return selector.Matches(labels.Set(child.Labels())) })
 }
 
-// Find decodes the child of a kind with a name, both as in [Children.Named]. It never returns nil: without such a child,
-// which false tells, and after an error T is empty.
+// Find decodes the child of a kind with a name, both as in [Children.Named]. It returns false if there is no such
+// child. The returned pointer is never nil. Without such a child, and after an error, it points to an empty T.
 //
 //	pod, running, err := declarative.Find[corev1.Pod](req.Children, "Pod", req.Name("web"))
 func Find[T any](children Children, kind, name string) (*T, bool, error) {
@@ -172,7 +175,7 @@ func Find[T any](children Children, kind, name string) (*T, bool, error) {
 	return out, found && err == nil, err
 }
 
-// List decodes all children of a kind (as in [Children.OfKind]).
+// List decodes all children of a kind, as in [Children.OfKind].
 func List[T any](children Children, kind string) ([]*T, error) {
 	var out []*T
 	for _, child := range children.OfKind(kind) {

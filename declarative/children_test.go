@@ -74,7 +74,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// inNamespace is a copy of a child in another namespace.
+// inNamespace returns a copy of a child in another namespace.
 func inNamespace(child Child, namespace string) *unstructured.Unstructured {
 	out := child.Object()
 	out.SetNamespace(namespace)
@@ -136,7 +136,7 @@ func TestRequestIsASnapshot(t *testing.T) {
 	if req.Target.Name != "t" || req.Target.Spec.Configuration != nil || req.Target.Spec.SecretRef != nil || target.Spec.SecretRef == nil {
 		t.Errorf("the target's content: %+v", req.Target)
 	}
-	// Whatever the handler changes, the informer's object and the item stay.
+	// The informer's object and the item stay the same, regardless of what the handler changes.
 	req.Item.Spec.Configuration.Raw[2] = 'X'
 	req.Children[0].Object().SetName("changed")
 	req.Children[0].Labels()["app"] = "changed"

@@ -14,14 +14,14 @@ import (
 	"github.com/deployerkit/deployerkit/declarative/internal/objects"
 )
 
-// serverFields of metadata are set by the API server alone.
+// serverFields are the fields of metadata that only the API server sets.
 var serverFields = []string{
 	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
 	"resourceVersion", "selfLink", "uid",
 }
 
-// clean takes out what says nothing: null, which means "not set by me", and what Go structs write for fields that nobody set,
-// namely a status of nothing but zero values and empty server-only fields.
+// clean removes fields that express no wish. These are fields that are null, which means "not set by me", and fields
+// that Go structs marshal although they are unset, namely a status of only zero values and empty server-only fields.
 func clean(body map[string]any) {
 	dropNull(body)
 	if status, found := body["status"]; found && isZero(status) {
@@ -40,7 +40,8 @@ func clean(body map[string]any) {
 	}
 }
 
-// dropNull removes the fields that are null, at any depth. An element of a list that is null stays: it has a place.
+// dropNull removes the fields that are null, at any depth. An element of a list that is null stays, because its
+// position matters.
 func dropNull(value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -55,7 +56,7 @@ func dropNull(value any) {
 	}
 }
 
-// isZero tells that a value holds nothing but zero values of Go types.
+// isZero reports whether a value holds only zero values of Go types.
 func isZero(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -73,7 +74,7 @@ func isZero(value any) bool {
 	return value == "" || value == false || value == int64(0) || value == float64(0)
 }
 
-// isMinimal tells that an object says nothing but which one it is.
+// isMinimal reports whether an object only identifies itself.
 func isMinimal(m objects.Object) bool {
 	metadata, _ := m.Body["metadata"].(map[string]any)
 	for field := range metadata {
@@ -92,8 +93,8 @@ func isMinimal(m objects.Object) bool {
 	return true
 }
 
-// isUnset tells that nobody set any field of a typed object beside its metadata. Its JSON does not tell: fields that
-// nobody set are in there, too (spec: {}).
+// isUnset reports whether all fields of a typed object except its metadata are unset. Its JSON does not show that,
+// because it includes unset fields (spec: {}).
 func isUnset(source reflect.Value) bool {
 	if source.Kind() == reflect.Pointer {
 		source = source.Elem()
@@ -113,7 +114,7 @@ func isUnset(source reflect.Value) bool {
 	return true
 }
 
-// checkFields refuses what a handler must not set.
+// checkFields reports the fields that a handler must not set.
 func checkFields(body map[string]any, fault func(path, format string, args ...any)) {
 	if status, found := body["status"]; found {
 		fault(firstPath(".status", status), "a child must not have a status: it is for its own controller")
@@ -135,7 +136,8 @@ func checkFields(body map[string]any, fault func(path, format string, args ...an
 	checkMetadata(metadata, fault)
 }
 
-// checkMetadata checks the types that are relied on, and refuses labels and annotations that are the library's own.
+// checkMetadata checks the types of the fields that the library relies on, and refuses labels and annotations that are
+// reserved for the library.
 func checkMetadata(metadata map[string]any, fault func(path, format string, args ...any)) {
 	for _, field := range []string{"name", "namespace"} {
 		if value, found := metadata[field]; found {
@@ -167,7 +169,7 @@ func checkTexts(metadata map[string]any, field string, fault func(path, format s
 	}
 }
 
-// firstPath is the path of the first field below a value that is not zero.
+// firstPath returns the path of the first field of a value that is not zero.
 func firstPath(path string, value any) string {
 	fields, _ := value.(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
@@ -178,7 +180,7 @@ func firstPath(path string, value any) string {
 	return path
 }
 
-// field is a field of a JSON path; names with other characters are in brackets.
+// field formats a field of a JSON path. Names with other characters are in brackets.
 func field(key string) string {
 	if key == "" || strings.ContainsAny(key, "./[]\"'` ") {
 		return "[" + key + "]"

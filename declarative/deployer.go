@@ -21,8 +21,8 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// New makes a deployer of a handler. hooks run besides the deployer's own. Faults of the options come from
-// deployerlib.Add. Most use [Args].
+// New returns a deployer for a handler. The given hooks run in addition to the deployer's own. deployerlib.Add reports
+// faults of the options. Most callers use [Args].
 func New(handler Handler, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	o.Default()
 	d := &deployer{
@@ -40,11 +40,11 @@ func New(handler Handler, o Options, hooks ...extension.ReconcileExtensionHookSe
 	return d
 }
 
-// Backoff is that of declarative deployers: a handler is called again after 100 ms, in the end after 10 min.
+// Backoff is the backoff of declarative deployers. It starts at 100 ms and grows to 10 min.
 var Backoff = deployerlib.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Minute}
 
-// Args makes what [deployerlib.Add] needs to run a handler for the deploy items of a type. The caller may change what is
-// returned; faults of options and hooks come from Add.
+// Args returns what [deployerlib.Add] needs to run a handler for the deploy items of a type. The caller may change the
+// result. Add reports faults of the options and hooks.
 func Args(name string, t lsv1alpha1.DeployItemType, handler Handler, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.DeployerArgs {
 	o.Name = name
 	return deployerlib.DeployerArgs{Name: name, Type: t, Deployer: New(handler, o, hooks...), Backoff: Backoff}
@@ -55,7 +55,7 @@ type deployer struct {
 	deployerlib.Base
 
 	handler   Handler
-	finalizer Finalizer // nil: the handler has none
+	finalizer Finalizer // nil if the handler has none
 	options   Options
 	hooks     extension.ReconcileExtensionHooks
 	keeper    *upkeep.Keeper
@@ -97,7 +97,7 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	return mgr.Add(d.metrics)
 }
 
-// Reconcile asks the handler what shall be, and sees to it.
+// Reconcile calls the handler and applies its response.
 func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	r, err := d.begin(ctx, di)
 	if err != nil {
@@ -105,27 +105,27 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 	}
 	r.memory.began(d.now())
 	r.wished = r.memory.takeWish()
-	r.up.Take() // what changes from now on makes another run
+	r.up.Take() // later changes start another run
 	if err := r.connect(ctx, target); err != nil {
 		return r.failed(err)
 	}
 	return r.sync(ctx)
 }
 
-// ForceReconcile is Reconcile without the belief that nothing changed.
+// ForceReconcile does the same as Reconcile, but does not assume that anything is unchanged.
 func (d *deployer) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	d.keeper.Thorough(di)
 	return d.Reconcile(ctx, lsCtx, di, target)
 }
 
-// Delete lets the handler clean up, and removes the children.
+// Delete lets the handler clean up, and deletes the children.
 func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	r, err := d.begin(ctx, di)
 	if err != nil {
 		return err
 	}
 	r.memory.began(d.now())
-	r.up.Take() // else what changes from now on would wake nobody
+	r.up.Take() // otherwise later changes would not start a run
 	if d.finalizer != nil && !r.status.finalized() {
 		if err := r.connect(ctx, target); err != nil {
 			return err
@@ -146,7 +146,7 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 	return nil
 }
 
-// deleteChildren deletes all children, which are looked for by label if the inventory was lost.
+// deleteChildren deletes all children. It looks for them by label if the inventory was lost.
 func (r *run) deleteChildren(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
 	if target != nil && r.up.LostInventory() {
 		if err := r.recover(ctx, target); err != nil {
@@ -162,11 +162,12 @@ func (r *run) deleteChildren(ctx context.Context, target *lsv1alpha1.ResolvedTar
 	return r.up.Delete(ctx, apply.Options{}, nil, 0)
 }
 
-// resumeSpread is the time over which the items of a process that has just started are looked at.
+// resumeSpread is the time over which a new process spreads the first calls for its items.
 const resumeSpread = 5 * time.Second
 
-// Resume observes the children of a finished item again, and calls its handler soon: the children may have changed
-// while nobody looked, and the handler may be another one. It costs no call of the target when nothing changed.
+// Resume observes the children of a finished item again, and calls its handler soon, because the children may have
+// changed while no deployer was running, and the handler may be a new version. If nothing changed, it makes no request
+// to the target.
 func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	r, err := d.begin(ctx, di)
 	if err != nil || target == nil {
@@ -185,27 +186,27 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target
 	return nil
 }
 
-// spread is a time below a bound, always the same for an item.
+// spread returns a time below a bound. It is always the same for an item.
 func spread(uid types.UID, bound time.Duration) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(uid))
 	return time.Duration(h.Sum32()) % bound
 }
 
-// changed wakes the item of a child, not sooner than MinInterval after its last call. It never blocks.
+// changed triggers a run of a child's item, not sooner than MinInterval after its last call. It never blocks.
 func (d *deployer) changed(item types.UID) {
 	if m := d.memories.find(item); m != nil {
 		d.wake(m, m.next(d.options.MinInterval))
 	}
 }
 
-// wake wants a run of an item.
+// wake requests a run of an item.
 func (d *deployer) wake(m *memory, notBefore time.Time) {
 	m.wish()
 	d.keeper.Wake(m.uid, notBefore)
 }
 
-// forget ends what is known about an item.
+// forget drops what is known about an item.
 func (d *deployer) forget(item types.UID) {
 	d.keeper.Forget(item)
 	d.memories.forget(item)

@@ -17,7 +17,7 @@ import (
 
 func nothing(context.Context, *SyncRequest) (*SyncResponse, error) { return &SyncResponse{}, nil }
 
-// cleaner has something to clean up.
+// cleaner is a handler that has something to clean up.
 type cleaner struct{ HandlerFunc }
 
 // Finalize implements Finalizer.

@@ -21,9 +21,9 @@ var strategyOf = map[UpdateStrategy]apply.Strategy{
 	Apply: apply.Apply, Replace: apply.Update, Recreate: apply.Recreate, OnDelete: apply.OnDelete,
 }
 
-// Desired turns the children of a response into what the engine applies, without asking a cluster. owns tells which
-// children get a reference to the item when Options.Tracking wants one; nil: none. Call Default first.
-// Errors: apply.Errors with every fault of every child at once, with the path of the field.
+// Desired converts the children of a response into what the engine applies, without a request to a cluster. owns
+// reports which children get a reference to the item when Options.Tracking asks for one. If owns is nil, none does.
+// Call Default first. The error is an apply.Errors with every fault of every child, each with the path of the field.
 func (o *Options) Desired(item *lsv1alpha1.DeployItem, response *SyncResponse, owns func(apply.Ref) bool) ([]apply.Desired, error) {
 	if owns == nil || o.Tracking == nil || !o.Tracking.OwnerReference {
 		owns = func(apply.Ref) bool { return false }
@@ -38,13 +38,13 @@ func (o *Options) Desired(item *lsv1alpha1.DeployItem, response *SyncResponse, o
 	return s.desired, nil
 }
 
-// shaping is one call of Desired.
+// shaping is the state of one call of Desired.
 type shaping struct {
 	*Options
 
 	item    *lsv1alpha1.DeployItem
 	owns    func(apply.Ref) bool
-	seen    map[apply.Ref]string // where a child was first, by its name without version
+	seen    map[apply.Ref]string // the first path of each child, by its name without version
 	written map[apply.Ref]bool   // children that the item has written, see wrote
 	desired []apply.Desired
 	faults  apply.Errors
@@ -65,7 +65,7 @@ func (f *faulty) fault(path, format string, args ...any) {
 	})
 }
 
-// add adds all objects that a child stands for.
+// add adds all objects that a child contains.
 func (s *shaping) add(at string, child any) {
 	all, err := objects.Read(child)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *shaping) add(at string, child any) {
 	}
 }
 
-// object checks and completes one.
+// object checks and completes one object.
 func (s *shaping) object(at string, m objects.Object) {
 	m.FillKind(s.Scheme, func(gvk schema.GroupVersionKind) bool {
 		_, err := s.kindOf(gvk)
@@ -116,8 +116,8 @@ func (s *shaping) object(at string, m objects.Object) {
 // emptiedHint is added to the error of an API server that refuses an empty child.
 const emptiedHint = "the handler returns this typed child without any field, which empties it; return Child.Keep() to leave it as it is"
 
-// wrote reports whether the item has written a child, so that a typed child without fields is an empty one and does not
-// stand for the child as it is.
+// wrote reports whether the item has written a child. A typed child without fields then means an empty object, and not
+// the child as it is.
 func (s *shaping) wrote(ref apply.Ref) bool {
 	if s.written == nil {
 		s.written = map[apply.Ref]bool{}
@@ -137,7 +137,7 @@ func (s *shaping) wrote(ref apply.Ref) bool {
 	return s.written[id]
 }
 
-// check finds what is wrong with an object as the handler wrote it.
+// check reports the faults of an object as the handler returned it.
 func (s *shaping) check(f *faulty, m objects.Object) ChildKind {
 	checkFields(m.Body, f.fault)
 	switch {
@@ -154,8 +154,8 @@ func (s *shaping) check(f *faulty, m objects.Object) ChildKind {
 	return kind
 }
 
-// fillNamespace puts a child that names none into the item's namespace, or the first that is allowed. The engine takes it out
-// again where the kind has none.
+// fillNamespace sets the namespace of a child that has none to the item's namespace, or else to the first that is
+// allowed. The engine removes it again if the kind is cluster-scoped.
 func (s *shaping) fillNamespace(object *unstructured.Unstructured) {
 	if object.GetNamespace() != "" {
 		return
@@ -167,7 +167,7 @@ func (s *shaping) fillNamespace(object *unstructured.Unstructured) {
 	object.SetNamespace(namespace)
 }
 
-// allows tells whether children may lie in a namespace.
+// allows reports whether children may be in a namespace.
 func (s *shaping) allows(namespace string) bool {
 	if len(s.Namespaces) == 0 {
 		return namespace == s.item.Namespace
@@ -175,7 +175,7 @@ func (s *shaping) allows(namespace string) bool {
 	return slices.Contains(s.Namespaces, namespace) || slices.Contains(s.Namespaces, AnyNamespace)
 }
 
-// checkPlace refuses forbidden namespaces, and children that are there already.
+// checkPlace refuses forbidden namespaces, and children that the response contains already.
 func (s *shaping) checkPlace(f *faulty) {
 	if !s.allows(f.ref.Namespace) {
 		allowed := s.Namespaces
@@ -193,7 +193,7 @@ func (s *shaping) checkPlace(f *faulty) {
 	s.seen[id] = f.at
 }
 
-// label puts the labels of the options on an object.
+// label adds the labels of the options to an object.
 func (s *shaping) label(f *faulty, object *unstructured.Unstructured) {
 	if len(s.Labels) == 0 && s.Tracking == nil {
 		return

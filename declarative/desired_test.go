@@ -23,12 +23,12 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// shopItem is the item of these tests.
+// shopItem returns the item of these tests.
 func shopItem() *lsv1alpha1.DeployItem {
 	return &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "4711", Generation: 3}}
 }
 
-// kinds are the configured kinds of these tests.
+// kinds returns the configured kinds of these tests.
 func kinds() []ChildKind {
 	return []ChildKind{
 		{APIVersion: "v1", Kind: "Pod", Update: Recreate},
@@ -54,7 +54,7 @@ func shape(t *testing.T, o Options, children ...any) ([]apply.Desired, error) {
 	return o.Desired(shopItem(), &SyncResponse{Children: children}, nil)
 }
 
-// bodies are the objects of what is desired, as JSON values.
+// bodies returns the desired objects as JSON values.
 func bodies(t *testing.T, desired []apply.Desired) []any {
 	t.Helper()
 	out := []any{}
@@ -251,7 +251,7 @@ func TestDesiredNamespaces(t *testing.T) {
 	for name, tc := range map[string]struct {
 		allowed []string
 		child   string
-		want    string // empty: refused
+		want    string // empty if it is refused
 	}{
 		"the item's own is filled in [R30]":     {nil, in(""), "shop"},
 		"the item's own [R30]":                  {nil, in("shop"), "shop"},
@@ -437,8 +437,9 @@ func TestTypedKindsOfASchemeOfOnesOwn(t *testing.T) {
 	}
 }
 
-// FuzzResponse hands in any text as a child: it is refused in short single lines, the same each time and without what
-// is in its data, or is an object of an allowed kind and place that can be copied and encoded.
+// FuzzResponse checks that any text is either refused as a child, or is an object of an allowed kind and place that can
+// be copied and encoded. A refusal is a list of short single lines that is the same each time and contains no data of
+// the text.
 func FuzzResponse(f *testing.F) {
 	for _, seed := range []string{
 		pod, "", "null", "[]", "{}", `{"apiVersion":"v1","kind":"List","items":[null]}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","labels":{"a":[]},"ownerReferences":{}}}`,

@@ -13,7 +13,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// differences names the fields in which two sets of children differ, at most limit. It tells no values.
+// differences returns the names of the fields in which two sets of children differ, at most limit. It never returns
+// values.
 func differences(before, after map[string][]byte, limit int) []string {
 	d := &differ{limit: limit}
 	for _, name := range union(before, after) {
@@ -37,7 +38,7 @@ func differences(before, after map[string][]byte, limit int) []string {
 	return d.paths
 }
 
-// freeKeys are fields whose keys are for users to choose.
+// freeKeys are fields whose keys users choose.
 var freeKeys = map[string]bool{"annotations": true, "labels": true, "matchLabels": true, "data": true, "binaryData": true}
 
 // differ collects paths.
@@ -85,7 +86,7 @@ func (d *differ) maps(path string, a, b map[string]any) {
 	}
 }
 
-// union is the sorted keys of both.
+// union returns the sorted keys of both maps.
 func union[V any](a, b map[string]V) []string {
 	all := map[string]bool{}
 	for key := range a {

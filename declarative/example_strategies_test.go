@@ -8,7 +8,7 @@ import (
 	"github.com/deployerkit/deployerkit/declarative"
 )
 
-// Each kind of children has a strategy that says how a child is changed.
+// Each kind of children has a strategy that determines how a child is changed.
 func ExampleOptions() {
 	options := declarative.Options{Children: []declarative.ChildKind{
 		{APIVersion: "v1", Kind: "ConfigMap"},                                           // Apply: change it in place

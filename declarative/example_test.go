@@ -17,12 +17,12 @@ import (
 	"github.com/deployerkit/deployerkit/declarative/declarativetest"
 )
 
-// Config is what a user of the deployer writes.
+// Config is the configuration that a user of the deployer writes.
 type Config struct {
 	Text string `json:"text"`
 }
 
-// Status is what the user sees.
+// Status is the status that the user sees.
 type Status struct {
 	Phase corev1.PodPhase `json:"phase,omitempty"`
 }
@@ -34,7 +34,7 @@ var options = declarative.Options{
 	},
 }
 
-// sync wants a Pod that echoes a text, with a Service before it.
+// sync returns a Service and a Pod that echoes a text.
 func sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 	config, err := declarative.Config[Config](req)
 	if err != nil {
@@ -62,7 +62,7 @@ func sync(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncRes
 	return response.Response()
 }
 
-// item is a deploy item as a user writes it.
+// item returns a deploy item as a user writes it.
 func item(config string) *lsv1alpha1.DeployItem {
 	return &lsv1alpha1.DeployItem{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hello", UID: "1", Generation: 1},
@@ -98,9 +98,9 @@ func Example() {
 	// Op: DecodeConfig - Reason: InvalidConfiguration - Message: spec.config: unknown field "txt"
 }
 
-// registry is a handler in three steps that asks another system.
+// registry is a handler in three steps that calls another system.
 type registry struct {
-	// exists tells whether an image is there.
+	// exists reports whether an image exists.
 	exists func(ctx context.Context, image string) (bool, error)
 }
 

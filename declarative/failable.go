@@ -7,25 +7,25 @@ import (
 	"errors"
 )
 
-// FailableHandler is a handler in three steps, for those that validate a lot or call other systems: whatever goes wrong in
-// the first two, the third tells it in the item's status. Make a [Handler] of it with [Failable].
+// FailableHandler is a handler in three steps, for handlers that validate much or call other systems. If one of the
+// first two steps fails, the third reports the error in the item's status. [Failable] converts it to a [Handler].
 type FailableHandler interface {
-	// Validate says whether the item can be handled at all. Return a deployerlib.ConfigError for what only
-	// another configuration can heal: it ends the job at once.
+	// Validate checks whether the item can be handled at all. It returns a deployerlib.ConfigError for a fault that
+	// only another configuration can correct. Such an error ends the job at once.
 	Validate(ctx context.Context, req *SyncRequest) error
-	// SyncChildren returns the desired children, as in [SyncResponse].Children. Not called after an error of
+	// SyncChildren returns the desired children, as in [SyncResponse].Children. It is not called after an error of
 	// Validate.
 	SyncChildren(ctx context.Context, req *SyncRequest) ([]any, error)
-	// DetermineStatus returns the item's status; nil: none. cause is the error of Validate or of SyncChildren,
-	// nil when both went well.
+	// DetermineStatus returns the item's status, or nil for no status. cause is the error of Validate or of
+	// SyncChildren, or nil if both succeeded.
 	DetermineStatus(ctx context.Context, req *SyncRequest, cause error) (any, error)
 }
 
-// Failable makes a [Handler] of a [FailableHandler]; if h is a [Finalizer], so is the handler.
+// Failable converts a [FailableHandler] to a [Handler]. If h is a [Finalizer], so is the handler.
 //
-// An error of Validate or SyncChildren stays one: no child is touched, it is counted, it is in the item's lastError,
-// and Sync is called again. The status of DetermineStatus is stored beside it. An error of DetermineStatus
-// means the same, without a status.
+// An error of Validate or SyncChildren remains an error. No child is changed, the error is counted and stored in the
+// item's lastError, and Sync is called again. The status from DetermineStatus is stored with it. An error of
+// DetermineStatus has the same effect, but then no status is stored.
 func Failable(h FailableHandler) Handler {
 	if f, ok := h.(Finalizer); ok {
 		return struct {

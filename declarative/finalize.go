@@ -12,13 +12,13 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// fieldFinalized notes, beside the inventory, that the handler has cleaned up.
+// fieldFinalized records, next to the inventory, that the handler has cleaned up.
 const fieldFinalized = "finalized"
 
-// finalized tells whether Finalize said that it is done: it is not called again while the children go.
+// finalized reports whether Finalize is done. It is not called again while the children are being deleted.
 func (s *providerStatus) finalized() bool { return string(s.more[fieldFinalized]) == "true" }
 
-// finalize notes that Finalize is done.
+// finalize records that Finalize is done.
 func (s *providerStatus) finalize() {
 	more := maps.Clone(s.more)
 	if more == nil {
@@ -28,7 +28,7 @@ func (s *providerStatus) finalize() {
 	s.more = more
 }
 
-// finalize lets the handler clean up. nil: it is done.
+// finalize lets the handler clean up. It returns nil if the handler is done.
 func (r *run) finalize(ctx context.Context) error {
 	seen, err := r.look(ctx)
 	if err != nil {
@@ -50,12 +50,12 @@ func (r *run) finalize(ctx context.Context) error {
 		return deployerlib.WaitFor(contract.OneLine(reason, maxReason), response.Retry)
 	}
 	if r.status.finalize(); len(r.up.Inventory.Entries)+len(r.up.Inventory.Former) > 0 {
-		return r.status.store(r.item) // told once, however long the children take to go
+		return r.status.store(r.item) // called only once, regardless of how long the deletion of the children takes
 	}
 	return nil
 }
 
-// askFinalizer calls Finalize, and takes over its status. It never returns nil without an error.
+// askFinalizer calls Finalize and stores its status. If the error is nil, the response is not nil.
 func (r *run) askFinalizer(ctx context.Context, req *SyncRequest) (*FinalizeResponse, error) {
 	c := r.call(ctx, functionFinalize)
 	defer c.end()

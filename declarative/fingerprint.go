@@ -15,17 +15,17 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// fingerprint stands for a value: equal values have equal prints.
+// fingerprint is a hash of a value. Equal values have equal fingerprints.
 type fingerprint [16]byte
 
-// printOf hashes values that marshal to JSON, whose maps have an order there.
+// printOf hashes values that marshal to JSON, which orders the keys of maps.
 func printOf(values ...any) fingerprint {
 	sum := sha256.New()
-	_ = json.NewEncoder(sum).Encode(values) // what cannot be encoded is never equal to anything that can; all of ours can
+	_ = json.NewEncoder(sum).Encode(values) // encoding does not fail for the types in use
 	return fingerprint(sum.Sum(nil)[:len(fingerprint{})])
 }
 
-// itemPrint is of what somebody may change of an item: its own metadata and spec, and its target.
+// itemPrint hashes what others may change of an item, namely its own metadata and spec, and its target.
 func itemPrint(req *SyncRequest) fingerprint {
 	item := req.Item
 	target := lsv1alpha1.Target{}
@@ -38,7 +38,7 @@ func itemPrint(req *SyncRequest) fingerprint {
 	)
 }
 
-// foreign are annotations but for those that steer the contract with Landscaper.
+// foreign returns the annotations without those that steer the contract with Landscaper.
 func foreign(annotations map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range annotations {
@@ -49,9 +49,9 @@ func foreign(annotations map[string]string) map[string]string {
 	return out
 }
 
-// inputsPrint is of everything that a handler can see beside the item: its last status, and the observed children but for
-// what changes with each write and for the fields that the handler itself wants. Those it would only see because it
-// set them the last time.
+// inputsPrint hashes everything that a handler can see besides the item. This is its last status, and the observed
+// children without the fields that change with each write and without the fields that the handler itself wants. The
+// handler only sees the latter because it set them the last time.
 func inputsPrint(req *SyncRequest, desired []apply.Desired) fingerprint {
 	wanted := map[apply.Ref]map[string]any{}
 	for _, d := range desired {
@@ -61,7 +61,7 @@ func inputsPrint(req *SyncRequest, desired []apply.Desired) fingerprint {
 	for _, child := range req.Children {
 		ref := child.Ref()
 		want := wanted[idOf(ref)]
-		if want == nil { // cluster-scoped: only the API server knows that it has no namespace
+		if want == nil { // cluster-scoped, which only the API server knows
 			ref.Namespace = ""
 			want = findCluster(wanted, idOf(ref), child)
 		}
@@ -70,7 +70,7 @@ func inputsPrint(req *SyncRequest, desired []apply.Desired) fingerprint {
 	return printOf(values...)
 }
 
-// findCluster finds what is wanted of a child without a namespace.
+// findCluster finds the wanted object of a child without a namespace.
 func findCluster(wanted map[apply.Ref]map[string]any, id apply.Ref, child Child) map[string]any {
 	if child.content().GetNamespace() != "" {
 		return nil
@@ -83,7 +83,7 @@ func findCluster(wanted map[apply.Ref]map[string]any, id apply.Ref, child Child)
 	return nil
 }
 
-// idOf is the same for all versions of an object.
+// idOf returns a reference that is the same for all versions of an object.
 func idOf(ref apply.Ref) apply.Ref {
 	ref.APIVersion = ref.GVK().Group
 	return ref
@@ -95,7 +95,7 @@ var volatile = map[string]bool{
 	".metadata.uid": true, ".metadata.creationTimestamp": true, ".status.observedGeneration": true,
 }
 
-// observedBeside is an observed value without volatile fields and those that are wanted. Nothing is changed.
+// observedBeside returns an observed value without volatile and wanted fields. It does not change its arguments.
 func observedBeside(value map[string]any, wanted map[string]any, path string) map[string]any {
 	out := make(map[string]any, len(value))
 	for key, field := range value {
@@ -114,7 +114,7 @@ func observedBeside(value map[string]any, wanted map[string]any, path string) ma
 	return out
 }
 
-// childrenPrint is of the children that a handler wants, in any order.
+// childrenPrint hashes the children that a handler wants, regardless of their order.
 func childrenPrint(all map[string][]byte) fingerprint {
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -130,7 +130,7 @@ func encodeAll(desired []apply.Desired) map[string][]byte {
 	for _, d := range desired {
 		raw, err := json.Marshal(d.Object.Object)
 		if err != nil {
-			continue // cannot be: it came as JSON
+			continue // does not happen, because the object came from JSON
 		}
 		out[apply.RefOf(d.Object).String()] = raw
 	}

@@ -43,7 +43,7 @@ func hasNoVerbs(t *testing.T) {
 	}
 }
 
-// steps is a FailableHandler that fails where it is told to.
+// steps is a FailableHandler whose steps return the given errors.
 type steps struct {
 	validate, children, status error
 
@@ -65,7 +65,7 @@ func (s *steps) DetermineStatus(_ context.Context, _ *SyncRequest, cause error) 
 	return map[string]any{"cause": cause}, s.status
 }
 
-// finalizing is a FailableHandler that is a Finalizer, too.
+// finalizing is a FailableHandler that is also a Finalizer.
 type finalizing struct{ *steps }
 
 func (f finalizing) Finalize(context.Context, *SyncRequest) (*FinalizeResponse, error) {

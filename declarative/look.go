@@ -22,7 +22,7 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// observerOf finds or makes the observer of a target, which ends with it.
+// observerOf finds or makes the observer of a target, which ends together with the target.
 func (d *deployer) observerOf(c *upkeep.Cluster) (*observer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -48,10 +48,11 @@ func (d *deployer) observerOf(c *upkeep.Cluster) (*observer, error) {
 	return o, nil
 }
 
-// look takes the snapshot of the item's children. They are shared with others: nobody may change them.
+// look takes the snapshot of the item's children. They are shared and must not be changed.
 //
-// They are what carries the item's mark, as the informers know it, and what the inventory names, which is read if no
-// informer can be sure about it. What the item itself wrote last is always in the snapshot.
+// The snapshot contains the objects that carry the item's mark, as the informers know them, and the objects that the
+// inventory names, which are read if no informer is certain about them. It always contains what the item itself wrote
+// last.
 func (r *run) look(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	r.unobserved = map[schema.GroupKind]bool{}
@@ -62,7 +63,7 @@ func (r *run) look(ctx context.Context) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("look up %s: %w", gvk.GroupKind(), err)
 		}
 		if mapping == nil {
-			continue // nobody can have one
+			continue // the target does not have the kind
 		}
 		entries := entriesOf(r.up.Inventory, gvk.GroupKind())
 		v, err := r.observer.view(ctx, mapping.Resource, r.placesOf(entries))
@@ -78,7 +79,7 @@ func (r *run) look(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// entriesOf are those of an inventory that are of a kind.
+// entriesOf returns the entries of an inventory that are of a kind.
 func entriesOf(inventory apply.Inventory, kind schema.GroupKind) []apply.Entry {
 	var out []apply.Entry
 	for _, entry := range inventory.Entries {
@@ -89,7 +90,7 @@ func entriesOf(inventory apply.Inventory, kind schema.GroupKind) []apply.Entry {
 	return out
 }
 
-// placesOf are the namespaces where the item has or may have children.
+// placesOf returns the namespaces where the item has or may have children.
 func (r *run) placesOf(entries []apply.Entry) []string {
 	places := map[string]bool{}
 	for _, entry := range entries {
@@ -142,8 +143,8 @@ const (
 	lagCheck = 5 * time.Millisecond
 )
 
-// seen is what the informers know of an entry of the inventory. false: they cannot be sure. They never are about what is
-// missing: it may be there and have lost its mark.
+// seen returns what the informers know about an entry of the inventory. sure is false if they cannot be certain. They
+// are never certain about a missing object, because it may exist and have lost its mark.
 func (r *run) seen(ctx context.Context, v view, entry apply.Entry) (obj *unstructured.Unstructured, sure bool) {
 	informer := v.in(entry.Namespace)
 	if informer == nil {
@@ -157,14 +158,15 @@ func (r *run) seen(ctx context.Context, v view, entry apply.Entry) (obj *unstruc
 		sure = written == "" || !version.Older(obj.GetResourceVersion(), written)
 		return sure, nil
 	}
-	_ = wait.PollUntilContextTimeout(ctx, lagCheck, lag, true, upToDate) // who is not sure asks
+	_ = wait.PollUntilContextTimeout(ctx, lagCheck, lag, true, upToDate) // without a certain result, the caller reads the object
 	if obj == nil || !r.isOurs(obj) {
 		return nil, false
 	}
 	return obj, sure
 }
 
-// read asks the target for an entry of the inventory; nil when it is not there, or not the item's.
+// read reads an entry of the inventory from the target. It returns nil if the object does not exist or is not the
+// item's.
 func (r *run) read(ctx context.Context, gvk schema.GroupVersionKind, entry apply.Entry) (*unstructured.Unstructured, error) {
 	ref := entry.Ref()
 	ref.APIVersion = gvk.GroupVersion().String()
@@ -176,7 +178,7 @@ func (r *run) read(ctx context.Context, gvk schema.GroupVersionKind, entry apply
 	return obj, nil
 }
 
-// restore puts the children that carry the item's marks into an inventory that was lost.
+// restore adds the children that carry the item's mark to an inventory that was lost.
 func (r *run) restore(seen []*unstructured.Unstructured) error {
 	if !r.up.LostInventory() {
 		return nil
@@ -202,13 +204,13 @@ func (r *run) recover(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	return r.restore(seen)
 }
 
-// isOurs tells whether an object carries the item's mark, or that of an earlier life of the item.
+// isOurs reports whether an object carries the item's mark, or that of an earlier item of the same name.
 func (r *run) isOurs(obj *unstructured.Unstructured) bool {
 	owner, marked := ownership.OwnerOf(obj)
 	return marked && (owner.UID == r.item.UID || owner.SameItem(r.up.Owner))
 }
 
-// remember notes what the item wrote, so that no later call sees anything older.
+// remember records what the item wrote, so that no later call sees anything older.
 func (m *memory) remember(inventory apply.Inventory, report apply.Report) {
 	refs := make(map[types.UID]apply.Ref, len(inventory.Entries))
 	for _, entry := range inventory.Entries {

@@ -15,7 +15,7 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// lookAs is a run of anna, who wrote some versions.
+// lookAs returns a run of the item anna, which wrote some versions.
 func lookAs(o *fakeObserver, written map[string]string) *run {
 	r := &run{item: item("a"), observer: o.observer, memory: &memory{written: map[apply.Ref]string{}}, up: &upkeep.Run{Owner: anna}}
 	r.item.UID = anna.UID
@@ -121,7 +121,7 @@ func TestEntriesOfAKindInAnyVersion(t *testing.T) {
 	}
 }
 
-// TestUnobservedKinds: what nobody has needs no look.
+// TestUnobservedKinds checks that a kind that the target does not have needs no observation.
 func TestUnobservedKinds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		unobserved schema.GroupKind

@@ -17,17 +17,17 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// maxPace is how slow an item gets that fails.
+// maxPace is the longest interval between two calls for an item that fails.
 const maxPace = 10 * time.Minute
 
-// memories is what is known about items in memory. Losing it costs reads, nothing else.
+// memories holds in memory what is known about items. If it is lost, this costs reads and nothing else.
 type memories struct {
-	items     client.Reader   // from the cache; nil: nothing is swept
-	forgotten func(types.UID) // is told of each item that is forgotten
+	items     client.Reader   // from the cache; if it is nil, gone items are not looked for
+	forgotten func(types.UID) // called for each item that is forgotten
 
 	mu    sync.Mutex
 	all   map[types.UID]*memory
-	sweep int // at that many, those that went are looked for
+	sweep int // number of items at which gone items are looked for
 }
 
 const sweepFrom = 64
@@ -36,26 +36,27 @@ func newMemories(items client.Reader) *memories {
 	return &memories{items: items, forgotten: func(types.UID) {}, all: map[types.UID]*memory{}, sweep: sweepFrom}
 }
 
-// memory of one item. The library runs one call at a time for an item; changes of children come at any time.
+// memory is what is known about one item. The library makes one call at a time for an item, but children change at any
+// time.
 type memory struct {
 	uid types.UID
 	key types.NamespacedName
 
-	// Used by calls only.
+	// These fields are used by calls only.
 	cluster *upkeep.Cluster           // that the item was brought to last
-	written map[apply.Ref]string      // versions of children that our own last write made
-	settled map[apply.Ref]fingerprint // of children that need no look, see settle
+	written map[apply.Ref]string      // versions that this deployer's last write produced
+	settled map[apply.Ref]fingerprint // children that need no reading, see settle
 	exports []byte                    // the stored exports as JSON; nil if not known
 
 	mu     sync.Mutex
 	called time.Time     // when the last run began
-	failed int           // calls in a row that ended with an error
-	errors uint64        // of all calls
-	slow   time.Duration // what a handler that is not stable has to wait
-	wished bool          // the next run is by our own wish
+	failed int           // consecutive calls that ended with an error
+	errors uint64        // number of failed calls
+	slow   time.Duration // the delay for an unstable handler
+	wished bool          // this deployer requested the next run
 }
 
-// of returns what is known of an item.
+// of returns the memory of an item, and creates it if there is none.
 func (s *memories) of(ctx context.Context, di *lsv1alpha1.DeployItem) *memory {
 	s.mu.Lock()
 	m := s.all[di.UID]
@@ -71,14 +72,14 @@ func (s *memories) of(ctx context.Context, di *lsv1alpha1.DeployItem) *memory {
 	return m
 }
 
-// find is of for an item that is known already; nil if it is not.
+// find returns the memory of an item, or nil if there is none.
 func (s *memories) find(uid types.UID) *memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all[uid]
 }
 
-// forget ends the memory of an item.
+// forget drops the memory of an item.
 func (s *memories) forget(uid types.UID) {
 	s.mu.Lock()
 	delete(s.all, uid)
@@ -97,7 +98,8 @@ func (s *memories) list() []*memory {
 	return out
 }
 
-// forgetGone forgets the items that went without our doing, such as by delete-without-uninstall. It asks the cache only.
+// forgetGone forgets the items that disappeared without a run, such as by delete-without-uninstall. It only reads the
+// cache.
 func (s *memories) forgetGone(ctx context.Context) {
 	if s.items == nil {
 		return
@@ -114,22 +116,23 @@ func (s *memories) forgetGone(ctx context.Context) {
 	s.sweep = max(sweepFrom, 2*len(s.all))
 }
 
-// began notes a run. It comes before whatever the run looks at, so that a change meanwhile waits from now on.
+// began records the start of a run. It must come before the run reads anything, so that MinInterval counts from here
+// for changes in the meantime.
 func (m *memory) began(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.called = now
 }
 
-// wish notes that a run is wanted because something may have changed.
+// wish records that a run is wanted because something may have changed.
 func (m *memory) wish() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.wished = true
 }
 
-// takeWish tells whether a run that begins is by our own wish. Else somebody else asked for it, such as a schedule, and
-// is to be told that it ran.
+// takeWish reports whether this deployer itself requested the run that begins. Otherwise something else requested it,
+// such as a schedule, which must learn that it ran.
 func (m *memory) takeWish() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,7 +141,7 @@ func (m *memory) takeWish() bool {
 	return wished
 }
 
-// ended counts how a call of the handler ended, and tells how many failed in a row.
+// ended records how a call of the handler ended, and returns how many calls in a row have failed.
 func (m *memory) ended(err error) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,22 +154,22 @@ func (m *memory) ended(err error) int {
 	return m.failed
 }
 
-// slowDown has changes wait for so long after the last call; 0: as usual.
+// slowDown delays runs after changes by the given time since the last call. Zero means the usual interval.
 func (m *memory) slowDown(wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.slow = wait
 }
 
-// errorCount is how many calls of the handler failed.
+// errorCount returns how many calls of the handler failed.
 func (m *memory) errorCount() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.errors
 }
 
-// next is when a change may bring the handler back: after an interval since the last call, which doubles with each
-// failure.
+// next returns the time at which a change may call the handler again. It is one interval after the last call, and the
+// interval doubles with each failure.
 func (m *memory) next(interval time.Duration) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -176,7 +179,7 @@ func (m *memory) next(interval time.Duration) time.Time {
 	return m.called.Add(max(paced(interval, m.failed), m.slow))
 }
 
-// paced doubles an interval so many times, up to maxPace.
+// paced doubles an interval the given number of times, up to maxPace.
 func paced(interval time.Duration, times int) time.Duration {
 	factor := math.Pow(2, float64(times))
 	return time.Duration(min(float64(interval)*factor, float64(max(maxPace, interval))))

@@ -11,23 +11,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Results of a handler's call, in metrics.
+// These are the results of a handler's call in metrics.
 const (
 	resultOK       = "ok"
 	resultWaiting  = "waiting"  // it returned a deployerlib.WaitFor
-	resultError    = "error"    // the handler said so
-	resultRefused  = "refused"  // its answer was
-	resultUnstable = "unstable" // its answer was taken, but it changes without reason
+	resultError    = "error"    // the handler returned an error
+	resultRefused  = "refused"  // its response was refused
+	resultUnstable = "unstable" // its response was accepted, but it changes without reason
 )
 
-// metrics of a deployer. Their labels are bounded, but for the opt-in one per item, which goes with the item.
+// metrics are the metrics of a deployer. Their labels are bounded, except for the optional label per item, which is
+// removed with the item.
 type metrics struct {
 	registerer prometheus.Registerer
 
 	calls     *prometheus.CounterVec
 	seconds   *prometheus.HistogramVec
 	informers prometheus.GaugeFunc
-	items     *itemErrors // nil: switched off
+	items     *itemErrors // nil if metrics per item are off
 }
 
 func newMetrics(registerer prometheus.Registerer, informers *atomic.Int32, memories *memories, perItem bool) *metrics {
@@ -50,7 +51,7 @@ func newMetrics(registerer prometheus.Registerer, informers *atomic.Int32, memor
 	return m
 }
 
-// all are the collectors.
+// all returns the collectors.
 func (m *metrics) all() []prometheus.Collector {
 	all := []prometheus.Collector{m.calls, m.seconds, m.informers}
 	if m.items != nil {
@@ -59,7 +60,7 @@ func (m *metrics) all() []prometheus.Collector {
 	return all
 }
 
-// Start makes the metrics known until the manager ends.
+// Start registers the metrics until the manager ends.
 func (m *metrics) Start(ctx context.Context) error {
 	for _, one := range m.all() {
 		if err := m.registerer.Register(one); err != nil {
@@ -71,7 +72,7 @@ func (m *metrics) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection makes it start before the deployer does.
+// NeedLeaderElection returns false, so the metrics start before the deployer.
 func (m *metrics) NeedLeaderElection() bool { return false }
 
 // called counts a call.
@@ -91,7 +92,7 @@ func (e *itemErrors) Describe(out chan<- *prometheus.Desc) { out <- itemErrorsDe
 
 // Collect implements prometheus.Collector.
 func (e *itemErrors) Collect(out chan<- prometheus.Metric) {
-	e.memories.forgetGone(context.Background()) // reads the cache only; a collector is given no context
+	e.memories.forgetGone(context.Background()) // only reads the cache; a collector gets no context
 	for _, m := range e.memories.list() {
 		if n := m.errorCount(); n > 0 {
 			out <- prometheus.MustNewConstMetric(itemErrorsDesc, prometheus.CounterValue, float64(n), m.key.Namespace, m.key.Name)

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	maxLabel     = 63  // of a DNS label: names of Services, values of labels
+	maxLabel     = 63  // of a DNS label, for names of Services and values of labels
 	maxSubdomain = 253 // of most other names
 	hashLength   = 8
 )
 
-// Name makes the name of a child from the item's name and more parts: "shop", "web" gives "shop-web". Two items of one
-// namespace then do not want the same child. The name fits every kind and the value of a label: at most 63 of a-z, 0-9
-// and "-", beginning with a letter. A name that has to be changed or cut for that ends in a hash of the whole, so
-// that it stays distinct. The same parts always give the same name.
+// Name makes the name of a child from the item's name and more parts. For example, "shop" and "web" give "shop-web".
+// Two items of one namespace then do not want the same child. The name fits every kind and the value of a label. It has
+// at most 63 characters of a-z, 0-9 and "-", and begins with a letter. A name that has to be changed or cut for that
+// ends in a hash of the whole name, so that it stays distinct. The same parts always give the same name.
 func Name(item string, parts ...string) string {
 	whole := join(item, parts)
 	name := strings.Map(func(r rune) rune {
@@ -35,8 +35,9 @@ func Name(item string, parts ...string) string {
 	return shorten(strings.TrimRight(name, "-"), whole, maxLabel)
 }
 
-// LongName is [Name] for kinds whose names may have 253 characters and dots: ConfigMaps, Secrets, Deployments, but not
-// Services. Whatever copies the name into a label (a StatefulSet does) still has only 63.
+// LongName is [Name] for kinds whose names may have 253 characters and dots, such as ConfigMaps, Secrets and
+// Deployments, but not Services. A controller that copies the name into a label, as that of StatefulSets does, is still
+// limited to 63 characters.
 func LongName(item string, parts ...string) string {
 	whole := join(item, parts)
 	labels := strings.Split(strings.ToLower(whole), ".")
@@ -59,7 +60,7 @@ func join(item string, parts []string) string {
 	return strings.Join(append([]string{item}, parts...), "-")
 }
 
-// shorten returns the name, with a hash when it is not the whole or too long.
+// shorten returns the name, with a hash if it is too long or differs from the whole name.
 func shorten(name, whole string, limit int) string {
 	if name == whole && len(name) <= limit {
 		return name

@@ -27,26 +27,27 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// byItem is the index of children by their item: by its UID, and by its name, so that an item that was created again
-// finds what it had before.
+// byItem is the index of children by the UID and by the name of their item, so that an item that was created again
+// finds its earlier children.
 const byItem = "item"
 
-// observation is one informer: the whole objects of a place that belong to deploy items, without managedFields.
+// observation is one informer. It holds the whole objects of a place that belong to deploy items, without
+// managedFields.
 type observation struct {
 	o        *observer
 	place    place
 	informer cache.SharedIndexInformer
 	stopOnce sync.Once
-	stopped  chan struct{} // closed to end it
-	ended    chan struct{} // closed when it has ended
-	live     atomic.Bool   // the last request went well
+	stopped  chan struct{} // closed to end the informer
+	ended    chan struct{} // closed when the informer has ended
+	live     atomic.Bool   // the last request succeeded
 
 	used    time.Time // guarded by the observer's lock
 	refused error     // written before stopped is closed
 
 	mu      sync.Mutex
-	trouble error  // of the last request; nil if it went well
-	version string // the newest that the handlers were told of
+	trouble error  // error of the last request, or nil
+	version string // the newest version that the handlers have received
 }
 
 func newObservation(o *observer, p place, now time.Time) *observation {
@@ -59,14 +60,14 @@ func newObservation(o *observer, p place, now time.Time) *observation {
 	return s
 }
 
-// stop ends the informer; it does not wait.
+// stop ends the informer without waiting for it.
 func (s *observation) stop() { s.stopOnce.Do(func() { close(s.stopped) }) }
 
-// run ends with ctx, or with stop.
+// run runs the informer until ctx ends or stop is called.
 func (s *observation) run(ctx context.Context) {
 	defer s.o.open.Add(-1)
 	defer close(s.ended)
-	ctx, cancel := context.WithCancel(logr.NewContext(ctx, logr.Discard())) // what goes wrong is in the view's reason
+	ctx, cancel := context.WithCancel(logr.NewContext(ctx, logr.Discard())) // errors are in the view's reason
 	defer cancel()
 	go func() {
 		select {
@@ -75,7 +76,7 @@ func (s *observation) run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}()
-	if s.informer.SetTransform(reduce) != nil { // only once it runs
+	if s.informer.SetTransform(reduce) != nil { // fails only if the informer already runs
 		return
 	}
 	if _, err := s.informer.AddEventHandler(s.handler()); err != nil {
@@ -92,7 +93,7 @@ func (s *observation) resource() dynamic.ResourceInterface {
 	return resource.Namespace(s.place.namespace)
 }
 
-// watchAnswer is how long a target may take to answer a watch until the informer cannot be sure any more.
+// watchAnswer is how long a target may take to answer a watch before the informer no longer counts as up to date.
 const watchAnswer = time.Second
 
 func (s *observation) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -123,7 +124,7 @@ func (s *observation) watch(ctx context.Context, opts metav1.ListOptions) (watch
 	return events, nil
 }
 
-// note keeps how the last request went, and ends the informer if the target refuses it.
+// note records how the last request ended, and ends the informer if the target refuses it.
 func (s *observation) note(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -132,25 +133,26 @@ func (s *observation) note(ctx context.Context, err error) error {
 		s.o.refuse(s, err)
 		return err
 	case apierrors.IsResourceExpired(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		return err // the server wants another kind of request; the informer sends it
+		return err // the server wants another kind of request, which the informer sends next
 	}
 	s.live.Store(err == nil)
 	s.mu.Lock()
 	s.trouble = err
 	s.mu.Unlock()
 	if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
-		// The informer would wait in place, and not see that ctx ends.
+		// With the original error the informer would wait and not notice that ctx ends.
 		return fmt.Errorf("observe %s: %s", s.place, err.Error())
 	}
 	return err
 }
 
-// await returns nil once the first list is there, and else why it is not. fresh: it was started just now.
+// await waits for the first list. It returns nil when the list is there, and otherwise why it is not. fresh means that
+// the informer was started just now.
 func (s *observation) await(ctx context.Context, fresh bool) error {
 	if s.informer.HasSynced() {
 		return nil
 	}
-	if trouble := s.lastTrouble(); trouble != nil && !fresh { // it had its time
+	if trouble := s.lastTrouble(); trouble != nil && !fresh { // it has had its time
 		return fmt.Errorf("%s: %w", s.place, trouble)
 	}
 	select {
@@ -176,7 +178,7 @@ func (s *observation) lastTrouble() error {
 	return s.trouble
 }
 
-// handler wakes the items of what changes.
+// handler triggers runs of the items whose objects change.
 func (s *observation) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { s.wake(obj) },
@@ -208,14 +210,15 @@ func (s *observation) wake(obj any) {
 	s.o.changed(types.UID(m.GetLabels()[ownership.LabelItem]))
 }
 
-// reached tells whether all changes up to a version were seen. false when that cannot be told.
+// reached reports whether the informer has seen all changes up to a version. It returns false if that is unknown.
 func (s *observation) reached(written string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.version == written || version.Older(written, s.version)
 }
 
-// get finds an object; nil when it is not there, or does not belong to any item. It is shared: copy it.
+// get returns an object, or nil if it does not exist or belongs to no item. The object is shared, so copy it before a
+// change.
 func (s *observation) get(namespace, name string) *unstructured.Unstructured {
 	key := name
 	if namespace != "" {
@@ -229,7 +232,7 @@ func (s *observation) get(namespace, name string) *unstructured.Unstructured {
 	return out
 }
 
-// of finds the objects of an item.
+// of returns the objects of an item.
 func (s *observation) of(owner ownership.Owner) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	taken := map[types.UID]bool{}
@@ -240,7 +243,7 @@ func (s *observation) of(owner ownership.Owner) []*unstructured.Unstructured {
 	for _, key := range keys {
 		found, err := s.informer.GetIndexer().ByIndex(byItem, key)
 		if err != nil {
-			continue // the index is there since the informer was made
+			continue // the index exists since the informer was made
 		}
 		for _, obj := range found {
 			if u, ok := obj.(*unstructured.Unstructured); ok && !taken[u.GetUID()] {
@@ -254,7 +257,7 @@ func (s *observation) of(owner ownership.Owner) []*unstructured.Unstructured {
 
 var errForeign = errors.New("not an object")
 
-// itemsOf are the keys of the index.
+// itemsOf returns the keys of the index.
 func itemsOf(obj any) ([]string, error) {
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -267,7 +270,7 @@ func itemsOf(obj any) ([]string, error) {
 	return []string{string(owner.UID), nameKey(owner)}, nil
 }
 
-// nameKey names an item in all its lives. No UID has a slash.
+// nameKey returns the key for all items with the same name. A UID contains no slash.
 func nameKey(owner ownership.Owner) string {
 	return string(owner.Landscape) + "/" + owner.Namespace + "/" + owner.Name
 }

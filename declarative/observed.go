@@ -24,31 +24,31 @@ import (
 const (
 	// syncTimeout bounds how long a run waits for the first list of a kind.
 	syncTimeout = 10 * time.Second
-	// retryRefused is how long the refusal of a target counts; retryMissing is for kinds that it does not
-	// have, which the next child may bring.
+	// retryRefused is how long a refusal by a target is remembered. retryMissing is the same for kinds that the target
+	// does not have, but may get with the next child.
 	retryRefused = 10 * time.Minute
 	retryMissing = 10 * time.Second
-	// idleAfter is how long the informer of a single namespace stays that nobody asked for.
+	// idleAfter is how long the informer of a single namespace stays after its last use.
 	idleAfter = 10 * time.Minute
-	// maxObservations bounds the informers of a deployer. What is beyond is read live.
+	// maxObservations bounds the informers of a deployer. Further objects are read live.
 	maxObservations = 1000
 )
 
-// observer holds the whole children of one target in memory: one informer for each kind, over all of the cluster or, if
-// the target does not allow that, over single namespaces. What it does not cover is read live.
+// observer holds the whole children of one target in memory. It has one informer for each kind over all of the cluster
+// or, if the target does not allow that, informers over single namespaces. What they do not cover is read live.
 type observer struct {
 	client  dynamic.Interface
 	clock   clock.PassiveClock
-	spawn   func(func(context.Context)) bool // runs something until the target's end; false: that was already
+	spawn   func(func(context.Context)) bool // runs a function until the target ends; returns false if it has ended
 	changed func(item types.UID)             // never blocks
-	open    *atomic.Int32                    // informers of all targets
+	open    *atomic.Int32                    // number of informers of all targets
 
 	mu       sync.Mutex
 	observed map[place]*observation
 	refusals map[place]refusal
 }
 
-// place is what one informer covers. An empty namespace is the whole cluster.
+// place is what one informer covers. An empty namespace means the whole cluster.
 type place struct {
 	resource  schema.GroupVersionResource
 	namespace string
@@ -61,16 +61,16 @@ func (p place) String() string {
 	return p.resource.GroupResource().String() + " in namespace " + p.namespace
 }
 
-// refusal is remembered, so that not every run asks for what the target does not give.
+// refusal is remembered, so that not every run repeats a request that the target refuses.
 type refusal struct {
 	reason error
 	until  time.Time
 }
 
-// refusedError is an answer of the target that will stay the same for a while.
+// refusedError is an error of the target that stays the same for a while.
 type refusedError struct {
 	reason    string
-	forbidden bool // less may be allowed
+	forbidden bool // a smaller scope may be allowed
 }
 
 func (e *refusedError) Error() string { return e.reason }
@@ -81,14 +81,14 @@ func newObserver(client dynamic.Interface, clock clock.PassiveClock, open *atomi
 
 // view is what an observer covers of a kind.
 type view struct {
-	whole *observation            // of the cluster; nil: not allowed
+	whole *observation            // of the cluster, or nil if it is not allowed
 	parts map[string]*observation // of namespaces
-	// reason why not all is covered that was asked for, one line; empty if it is.
+	// reason says in one line why not all requested objects are covered. It is empty if they are.
 	reason string
 }
 
-// view opens a kind and waits for its first list. namespaces: where the item has or may have children of the kind.
-// The error is ctx's. An informer that runs already costs nothing.
+// view opens a kind and waits for its first list. namespaces are those where the item has or may have children of the
+// kind. The error is that of ctx. An informer that already runs costs nothing.
 func (o *observer) view(ctx context.Context, resource schema.GroupVersionResource, namespaces []string) (view, error) {
 	waiting, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
@@ -115,7 +115,7 @@ func (o *observer) view(ctx context.Context, resource schema.GroupVersionResourc
 	return v, ctx.Err()
 }
 
-// at finds the objects of a place if they can be observed.
+// at returns the informer of a place if the place can be observed.
 func (o *observer) at(ctx context.Context, p place) (*observation, error) {
 	seen, fresh, err := o.find(p)
 	if err != nil {
@@ -151,7 +151,7 @@ func (o *observer) find(p place) (seen *observation, fresh bool, err error) {
 	return seen, true, nil
 }
 
-// refuse ends an informer that the target does not allow, and remembers that.
+// refuse ends an informer that the target does not allow, and remembers the refusal.
 func (o *observer) refuse(seen *observation, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -165,7 +165,7 @@ func (o *observer) refuse(seen *observation, err error) {
 	o.end(seen)
 }
 
-// end stops an informer. The lock is held.
+// end stops an informer. The caller holds the lock.
 func (o *observer) end(seen *observation) {
 	if o.observed[seen.place] == seen {
 		delete(o.observed, seen.place)
@@ -173,7 +173,7 @@ func (o *observer) end(seen *observation) {
 	seen.stop()
 }
 
-// collect ends the informers of namespaces that nobody needs any more. The lock is held.
+// collect ends the informers of namespaces that are no longer in use. The caller holds the lock.
 func (o *observer) collect(now time.Time) {
 	for p, seen := range o.observed {
 		whole := o.observed[place{resource: p.resource}]
@@ -184,10 +184,10 @@ func (o *observer) collect(now time.Time) {
 	}
 }
 
-// covers tells whether the view knows all objects of a namespace. Empty: those without namespace.
+// covers reports whether the view knows all objects of a namespace. An empty namespace means objects without namespace.
 func (v view) covers(namespace string) bool { return v.in(namespace) != nil }
 
-// in is the informer for a namespace; nil without one.
+// in returns the informer for a namespace, or nil if there is none.
 func (v view) in(namespace string) *observation {
 	if v.whole != nil {
 		return v.whole
@@ -195,7 +195,8 @@ func (v view) in(namespace string) *observation {
 	return v.parts[namespace]
 }
 
-// of finds the objects that carry an item's mark, and those of an earlier life of the item. They are shared: copy them.
+// of returns the objects that carry the mark of an item or of an earlier item of the same name. They are shared, so
+// copy them before a change.
 func (v view) of(owner ownership.Owner) []*unstructured.Unstructured {
 	if v.whole != nil {
 		return v.whole.of(owner)

@@ -42,7 +42,8 @@ type fakeObserver struct {
 	woken map[types.UID]int
 }
 
-// observe makes an observer that ends with the test. forbidden: the namespaces that may not be listed, "" the cluster.
+// observe makes an observer that ends with the test. forbidden lists the namespaces that it may not list, where ""
+// means the whole cluster.
 func observe(t *testing.T, forbidden []string, objects ...runtime.Object) *fakeObserver {
 	t.Helper()
 	o := &fakeObserver{woken: map[types.UID]int{}, clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
@@ -83,7 +84,7 @@ func (o *fakeObserver) wokenUp(item types.UID) int {
 	return o.woken[item]
 }
 
-// child is a ConfigMap of an item.
+// child returns a ConfigMap of an item.
 func child(owner ownership.Owner, namespace, name, version string) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{}
 	out.SetAPIVersion("v1")

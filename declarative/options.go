@@ -22,102 +22,105 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// UpdateStrategy says how a child that exists becomes what the handler wants.
+// UpdateStrategy is how an existing child is updated to what the handler wants.
 type UpdateStrategy string
 
 const (
-	// Apply is server-side apply: only the fields that the handler returns are compared and set, fields that it no longer
-	// returns go, fields of others stay. The default.
+	// Apply uses server-side apply. Only the fields that the handler returns are compared and set. Fields that it no
+	// longer returns are removed, and fields of others stay. This is the default.
 	Apply UpdateStrategy = "Apply"
-	// Replace sets the whole object once for each change of what the handler returns: what it does not return goes, but for
-	// what the API server sets. As long as it returns the same, fields that others add stay.
+	// Replace sets the whole object once for each change of what the handler returns. Fields that the handler does not
+	// return are removed, except those that the API server sets. As long as the handler returns the same, fields that
+	// others add stay.
 	Replace UpdateStrategy = "Replace"
 	// Recreate deletes a child that has to change, and creates it when it is gone.
 	Recreate UpdateStrategy = "Recreate"
-	// OnDelete creates a missing child and never changes one: a change takes effect when somebody deletes the child.
+	// OnDelete creates a missing child and never changes one. A change takes effect when a user deletes the child.
 	OnDelete UpdateStrategy = "OnDelete"
 )
 
 // AnyNamespace in Options.Namespaces allows children in every namespace of the target.
 const AnyNamespace = "*"
 
-// Defaults of Options.
+// These are defaults of Options.
 const (
 	DefaultMinInterval = time.Second
-	// DefaultInstanceLabel holds the UID of the item.
+	// DefaultInstanceLabel is the label that holds the UID of the item.
 	DefaultInstanceLabel = "app.kubernetes.io/instance"
-	// DefaultManagedByLabel holds the name of the deployer.
+	// DefaultManagedByLabel is the label that holds the name of the deployer.
 	DefaultManagedByLabel = "app.kubernetes.io/managed-by"
 )
 
 // ChildKind is a kind of which a handler may return children.
 type ChildKind struct {
-	// APIVersion and Kind as in a manifest: "apps/v1", "Deployment". Both are required.
+	// APIVersion and Kind are as in a manifest, such as "apps/v1" and "Deployment". Both are required.
 	APIVersion, Kind string
-	// Update says how children of this kind are changed; empty is [Apply].
+	// Update selects how children of this kind are changed. Empty means [Apply].
 	Update UpdateStrategy
-	// Adopt says what is done with a child that exists already and belongs to no item. Empty: it is an error, as with
-	// [apply.AdoptNever].
+	// Adopt selects what is done with a child that already exists and belongs to no item. Empty means that it is an
+	// error, as with [apply.AdoptNever].
 	Adopt apply.Adoption
 }
 
-// Tracking puts well-known labels on each child, for people and other tools. The library itself does not need them: it knows
-// children by its own label, deployerkit.dev/item. Like all that is desired they are put back when somebody removes
-// them. A handler must not set the same labels.
+// Tracking puts well-known labels on each child, for people and other tools. The library itself does not need them. It
+// recognizes children by its own label, deployerkit.dev/item. Like everything that is desired, the labels are put back
+// when a user removes them. A handler must not set the same labels.
 type Tracking struct {
-	// InstanceLabel is the key of the label with the item's UID. Empty is [DefaultInstanceLabel].
+	// InstanceLabel is the key of the label with the item's UID. Empty means [DefaultInstanceLabel].
 	InstanceLabel string
-	// ManagedByLabel is the key of the label with the deployer's name. Empty is [DefaultManagedByLabel].
+	// ManagedByLabel is the key of the label with the deployer's name. Empty means [DefaultManagedByLabel].
 	ManagedByLabel string
-	// OwnerReference makes the item the controller of children that lie in its own cluster and namespace.
+	// OwnerReference makes the item the controller of children in its own cluster and namespace.
 	OwnerReference bool
 }
 
-// Options configure a declarative deployer. Only Children is required.
+// Options configures a declarative deployer. Only Children is required.
 type Options struct {
-	// Name of the deployer, for the label managed-by, errors and metrics. Args sets it. Empty: "declarative".
+	// Name is the name of the deployer in the managed-by label, errors and metrics. Args sets it. Empty means
+	// "declarative".
 	Name string
-	// Children are the kinds that the handler may return. All objects of these kinds that belong to an item are in its
-	// requests, and each change of one calls Sync again. Other kinds are an error.
+	// Children are the kinds that the handler may return. A request contains all objects of these kinds that belong to
+	// the item, and each change of one calls Sync again. Other kinds are an error.
 	Children []ChildKind
-	// Namespaces are those that children may lie in. Empty: only the namespace with the name of the item's own.
-	// [AnyNamespace] allows all. A child that names no namespace gets the item's own if that is allowed, else the first
-	// of the list. Cluster-scoped kinds are not restricted by this: whoever lists them in Children allows them.
+	// Namespaces are the namespaces that may contain children. Empty means only the namespace with the name of the
+	// item's own. [AnyNamespace] allows all. A child without a namespace gets the item's own if that is allowed, and
+	// otherwise the first of the list. Cluster-scoped kinds are not restricted. Listing them in Children allows them.
 	Namespaces []string
-	// Labels are put on each child. A label of the same key that the handler sets wins. nil: none.
+	// Labels are put on each child, unless the handler sets a label of the same key. They may be nil.
 	Labels map[string]string
-	// Tracking puts well-known labels on each child. nil: none.
+	// Tracking puts well-known labels on each child. If it is nil, none are added.
 	Tracking *Tracking
-	// Resync calls Sync this often for each item although nothing changed. Zero: never.
+	// Resync is the interval at which Sync is called for each item even if nothing changes. Zero means never.
 	Resync time.Duration
-	// MinInterval is the shortest time between two calls of Sync for one item because of changed children.
-	// Zero is one second.
+	// MinInterval is the shortest time between two calls of Sync for one item because of changed children. Zero means
+	// one second.
 	MinInterval time.Duration
-	// Concurrency is how many children of an item are written at a time. Zero is one: children are written in the order in
-	// which they are returned. With more, those of a stage are begun in that order.
+	// Concurrency is how many children of an item are written at a time. Zero means one, so that children are written
+	// in the order in which they are returned. With more, the writes of a stage start in that order.
 	Concurrency int
-	// OrphanChildren leaves the children in the target when an item is deleted. Off: they are deleted first.
+	// OrphanChildren leaves the children in the target when an item is deleted. Without it they are deleted first.
 	OrphanChildren bool
-	// ItemMetrics counts errors per item as metrics, which are removed with the item. It makes a series per item.
-	// Off: they are counted, but not shown.
+	// ItemMetrics counts errors per item as metrics, which are removed with the item. It creates one series per item.
+	// Without it, errors are counted but not exported.
 	ItemMetrics bool
-	// Scheme knows the kinds of typed children that do not name theirs (an empty TypeMeta). nil: the built-in kinds.
+	// Scheme knows the kinds of typed children that do not name theirs (an empty TypeMeta). If it is nil, the built-in
+	// kinds are known.
 	Scheme *runtime.Scheme
 	// Targets is what the operator allows beyond the strict default.
 	Targets targets.Policy
-	// TargetLimits bound what targets can cost. Zero: the defaults.
+	// TargetLimits bounds the resources that targets use. The zero value means the defaults.
 	TargetLimits targets.Limits
-	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted. Off: it is
-	// deployed to the new cluster first.
+	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted.
+	// Without it, the item is deployed to the new cluster first.
 	CleanUpFirst bool
-	// Fights says when changes by others that come back count as a fight, and how long to wait before putting them right
-	// then. Zero: the defaults.
+	// Fights configures when repeated changes by others count as a fight, and how long the deployer then waits before
+	// it corrects them. The zero value means the defaults.
 	Fights watch.GuardOptions
-	// WrapTransport is laid around the transport to each target, for measuring and tests. nil: nothing.
+	// WrapTransport wraps the transport to each target, for measurements and tests. It may be nil.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// Default fills in every zero value that has a default.
+// Default sets every zero value that has a default.
 func (o *Options) Default() {
 	o.Name = cmp.Or(o.Name, "declarative")
 	o.MinInterval = cmp.Or(o.MinInterval, DefaultMinInterval)
@@ -207,7 +210,7 @@ func (o *Options) validateNamespaces(fault func(path, format string, args ...any
 	}
 }
 
-// checkLabel refuses labels that the API server would refuse, or that are the library's own.
+// checkLabel refuses labels that the API server would refuse or that are reserved for the library.
 func checkLabel(fault func(path, format string, args ...any), path, key, value string) {
 	faults := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
 	if len(faults) > 0 {
@@ -218,7 +221,7 @@ func checkLabel(fault func(path, format string, args ...any), path, key, value s
 	}
 }
 
-// kindOf finds the configured kind of a child; the error names what is configured.
+// kindOf returns the configured kind of a child. Its error lists the configured kinds.
 func (o *Options) kindOf(gvk schema.GroupVersionKind) (ChildKind, error) {
 	names := []string{}
 	for _, kind := range o.Children {

@@ -21,15 +21,15 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// unborn is the UID of an item that was not created yet.
+// unborn is the UID of an item that has not been created yet.
 const unborn types.UID = "00000000-0000-0000-0000-000000000000"
 
-// Plan calls the handler once and reports what the deployer would create, change and delete in the target. It writes
-// nothing; see [apply.Engine.Plan]. The item is taken as it is: its UID says which children are its own, and its provider
-// status which of them are there to be deleted. ls is the cluster with the deploy items. Of both clusters, the namespace
-// kube-system is read, and of the target all children of the item.
-// Errors: that of the handler, the faults of its response and of the options, or what cannot be planned; the plan then
-// holds the rest.
+// Plan calls the handler once and returns what the deployer would create, change and delete in the target. It writes
+// nothing; see [apply.Engine.Plan]. The item is used as it is. Its UID determines which children are its own, and its
+// provider status determines which of them are to be deleted. ls is the cluster with the deploy items. Plan reads the
+// namespace kube-system of both clusters, and all children of the item from the target. It returns the error of the
+// handler, the faults of its response and of the options, or what cannot be planned. In the last case the plan holds
+// the rest.
 func Plan(ctx context.Context, ls client.Reader, target client.Client, handler Handler, o Options, di *lsv1alpha1.DeployItem) (apply.Plan, error) {
 	o.Default()
 	if err := o.Validate(); err != nil {
@@ -56,7 +56,7 @@ func Plan(ctx context.Context, ls client.Reader, target client.Client, handler H
 	return apply.New(target, target.RESTMapper(), apply.Options{RefuseUnowned: true}).Plan(ctx, owner, desired, inventory)
 }
 
-// ask calls the handler with the children that are there now.
+// ask calls the handler with the children that exist now.
 func (o *Options) ask(
 	ctx context.Context, target client.Client, handler Handler, di *lsv1alpha1.DeployItem, owner ownership.Owner, inventory apply.Inventory,
 ) ([]apply.Desired, error) {

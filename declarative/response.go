@@ -10,39 +10,39 @@ import (
 	"github.com/deployerkit/deployerkit/declarative/internal/objects"
 )
 
-// SyncResponse is what an item shall look like.
+// SyncResponse is the desired state of an item.
 type SyncResponse struct {
-	// Status is the item's current status, found by looking at the observed children. Anything that marshals to a JSON
-	// object; it becomes the item's provider status. apiVersion and kind are filled in when missing,
-	// observedGeneration is set by the library. nil: no status is set, an earlier one stays.
+	// Status is the item's current status, as seen in the observed children. It is any value that marshals to a JSON
+	// object, and becomes the item's provider status. The library adds apiVersion and kind if they are missing, and
+	// sets observedGeneration. If Status is nil, an earlier status stays.
 	Status any
-	// Children are all children that the item shall have, and of each only the fields that matter: typed objects
-	// (or slices of them), *unstructured.Unstructured, maps, JSON (json.RawMessage, []byte) or YAML
-	// (string, with several documents if need be). They are applied in this order.
-	// A child that says nothing but its name is left as it is, and is not created; see [Child.Keep]. A typed one that
-	// was written before is emptied.
+	// Children are all children that the item wants, and of each only the fields that matter. They are typed objects or
+	// slices of them, *unstructured.Unstructured, maps, JSON (json.RawMessage, []byte) or YAML (string, also with
+	// several documents). They are applied in this order. A child with only a name is left as it is and is not created;
+	// see [Child.Keep]. A typed one that was written before is emptied.
 	Children []any
-	// ResyncAfter asks for another call after this time; zero: only when something changes, or Options.Resync says so.
+	// ResyncAfter asks for another call after this time. Zero means only after a change or Options.Resync.
 	ResyncAfter time.Duration
-	// Wait, if not empty, tells in one line why the item is not ready yet ("1 of 3 pods is running"): the children
-	// are applied, the item stays in phase Progressing, and Sync is called again when a child changes or
-	// ResyncAfter is over. Empty: the job succeeds when all children are applied.
+	// Wait, if it is not empty, says in one line why the item is not ready yet, such as "1 of 3 pods is running". The
+	// children are applied, the item stays in phase Progressing, and Sync is called again when a child changes or after
+	// ResyncAfter. If Wait is empty, the job succeeds when all children are applied.
 	Wait string
-	// Exports are the values that the item exports by name, for Landscaper's data exports: anything that marshals to JSON. They
-	// are written to the item's export Secret once the children are applied and Wait is empty, written again when they
-	// change, and deleted with the item. If it is nil, nothing is exported and an earlier export stays; an empty map deletes
-	// the earlier export.
+	// Exports are the values that the item exports by name, for Landscaper's data exports. Each is any value that
+	// marshals to JSON. They are written to the item's export Secret once the children are applied and Wait is empty,
+	// written again when they change, and deleted with the item. If Exports is nil, nothing is exported and an earlier
+	// export stays. An empty map deletes the earlier export.
 	Exports map[string]any
 }
 
-// Builder makes a [SyncResponse] and collects the errors on the way, so that they need to be looked at only once.
-// Start with [Respond].
+// Builder builds a [SyncResponse] and collects errors, so that the handler needs to check them only once. Start with
+// [Respond].
 type Builder struct {
 	response SyncResponse
 	errs     []error
 }
 
-// Respond starts a response with a status; nil: none. What is no JSON object is an error of [Builder.Response].
+// Respond starts a response with a status, which may be nil. [Builder.Response] returns an error if the status is no
+// JSON object.
 func Respond(status any) *Builder {
 	b := &Builder{response: SyncResponse{Status: status}}
 	if _, err := statusObject(status); err != nil {
@@ -51,8 +51,8 @@ func Respond(status any) *Builder {
 	return b
 }
 
-// Add adds children, each as in [SyncResponse].Children. What cannot be read as objects is an error of
-// [Builder.Response].
+// Add adds children, each as in [SyncResponse].Children. [Builder.Response] returns an error if one cannot be read as
+// an object.
 func (b *Builder) Add(children ...any) *Builder {
 	for _, child := range children {
 		if _, err := objects.Read(child); err != nil {
@@ -63,7 +63,7 @@ func (b *Builder) Add(children ...any) *Builder {
 	return b
 }
 
-// Try adds what a function returned that may fail: b.Try(newPod(config)).
+// Try adds the result of a function that may fail, as in b.Try(newPod(config)).
 func (b *Builder) Try(child any, err error) *Builder {
 	if err != nil {
 		b.errs = append(b.errs, err)
@@ -78,7 +78,7 @@ func (b *Builder) Resync(after time.Duration) *Builder {
 	return b
 }
 
-// Wait sets Wait: the item is not ready yet, for a reason that is formatted as by fmt.Sprintf. An empty format: it is ready.
+// Wait sets Wait to a reason that is formatted as by fmt.Sprintf. An empty format means that the item is ready.
 func (b *Builder) Wait(format string, args ...any) *Builder {
 	b.response.Wait = fmt.Sprintf(format, args...)
 	return b

@@ -30,11 +30,11 @@ type run struct {
 	memory   *memory
 	target   *lsv1alpha1.Target
 	observer *observer // nil before connect
-	wished   bool      // it was our own wish: nobody needs to be told that it ran
+	wished   bool      // requested by this deployer, so no one else waits for it
 
 	unobserved map[schema.GroupKind]bool // kinds that no informer covers
 
-	skipped map[apply.Ref]apply.Entry // of children that the engine was not asked about
+	skipped map[apply.Ref]apply.Entry // entries of children that the engine did not get
 }
 
 // begin reads the provider status.
@@ -48,7 +48,7 @@ func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*run, 
 	return r, err
 }
 
-// note puts an inventory into the provider status, in memory.
+// note stores an inventory in the provider status, in memory.
 func (r *run) note(inventory apply.Inventory) error {
 	r.status.inventory = r.keepSkipped(inventory)
 	return r.status.store(r.item)
@@ -78,14 +78,14 @@ func (r *run) connect(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 
 var errClosed = errors.New("the target was just closed")
 
-// failed is the end of a run that could not do what it was for.
+// failed ends a run that could not do its work, and keeps its triggers for the next one.
 func (r *run) failed(err error) error {
 	_, giveBack := r.up.Take()
 	giveBack()
 	return err
 }
 
-// sync calls the handler and brings about what it wants.
+// sync calls the handler and applies its response.
 func (r *run) sync(ctx context.Context) error {
 	seen, err := r.look(ctx)
 	if err != nil {
@@ -117,13 +117,13 @@ func (r *run) sync(ctx context.Context) error {
 	return r.outcome(ctx, response, report)
 }
 
-// ask calls Sync, and takes over its status. Nothing was written when it fails.
+// ask calls Sync and stores its status. If it fails, nothing has been written.
 func (r *run) ask(ctx context.Context, req *SyncRequest) (response *SyncResponse, desired []apply.Desired, err error) {
 	c := r.call(ctx, functionSync)
 	defer c.end()
 	if response, c.err = r.deployer.handler.Sync(ctx, req); c.err != nil {
 		if response != nil {
-			return nil, nil, errors.Join(c.err, r.setStatus(response.Status)) // c.err stays what the handler said
+			return nil, nil, errors.Join(c.err, r.setStatus(response.Status)) // c.err remains the handler's error
 		}
 		return nil, nil, c.err
 	}
@@ -138,7 +138,7 @@ func (r *run) ask(ctx context.Context, req *SyncRequest) (response *SyncResponse
 	return response, desired, nil
 }
 
-// take takes over what the handler answered.
+// take converts the handler's response and stores its status.
 func (r *run) take(ctx context.Context, response *SyncResponse) ([]apply.Desired, error) {
 	if response == nil {
 		return nil, errors.New("the handler returned neither a response nor an error")
@@ -154,7 +154,7 @@ func (r *run) take(ctx context.Context, response *SyncResponse) ([]apply.Desired
 	return desired, r.setStatus(response.Status)
 }
 
-// setStatus puts a handler's status into the item, in memory; nil leaves the one that is there.
+// setStatus stores a handler's status in the item, in memory. If it is nil, the stored one stays.
 func (r *run) setStatus(status any) error {
 	if err := r.status.set(status, r.item.Generation); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (r *run) setStatus(status any) error {
 	return r.status.store(r.item)
 }
 
-// The functions of a handler, in metrics.
+// These are the functions of a handler in metrics.
 const (
 	functionSync     = "sync"
 	functionFinalize = "finalize"
@@ -174,18 +174,18 @@ type call struct {
 	log      logr.Logger
 	function string
 	began    time.Time
-	result   string // empty: by err
-	err      error  // what came of it
+	result   string // if empty, err determines it
+	err      error  // result of the call
 }
 
 var errPanicked = errors.New("the handler panicked")
 
-// call begins a call of the handler. Whoever ends it without a word (a panic) has failed.
+// call begins a call of the handler. A call that ends without a result, by a panic, counts as failed.
 func (r *run) call(ctx context.Context, function string) *call {
 	return &call{r: r, log: logr.FromContextOrDiscard(ctx), function: function, began: r.deployer.now(), err: errPanicked}
 }
 
-// end counts a call. To wait is no failure.
+// end counts a call. A wait is not a failure.
 func (c *call) end() {
 	if _, _, waits := deployerlib.AsWait(c.err); waits {
 		c.err, c.result = nil, resultWaiting
@@ -204,7 +204,7 @@ func (c *call) end() {
 	c.r.deployer.metrics.called(c.function, c.result, c.r.deployer.now().Sub(c.began))
 }
 
-// again asks for the next call that no change brings about.
+// again requests the next call that no change triggers.
 func (r *run) again(response *SyncResponse) {
 	after := response.ResyncAfter
 	if every := r.deployer.options.Resync; every > 0 && (after <= 0 || every < after) {
@@ -223,10 +223,10 @@ func (r *run) partly() bool {
 	return slices.ContainsFunc(r.up.Inventory.Entries, func(entry apply.Entry) bool { return r.unobserved[entry.Ref().GVK().GroupKind()] })
 }
 
-// pollUnobserved is how often the handler is called although no informer covers all children.
+// pollUnobserved is how often the handler is called if informers do not cover all children.
 const pollUnobserved = time.Minute
 
-// outcome says how a run ends that applied all children.
+// outcome returns how a run ends that has applied all children.
 func (r *run) outcome(ctx context.Context, response *SyncResponse, report apply.Report) error {
 	background := contract.IsFinal(deployerlib.StoredPhase(ctx))
 	if response.Wait != "" && !background {
@@ -282,12 +282,12 @@ func (r *run) export(ctx context.Context, response *SyncResponse, thorough bool)
 
 const (
 	maxReason = 1024
-	// Times after which a waiting item is looked at although no child changed.
+	// These are the times after which a waiting item is called again although no child changed.
 	pollObserved = 30 * time.Second
 	pollPartly   = 5 * time.Second
 )
 
-// poll is when a waiting item is looked at if nothing changes before.
+// poll returns the time after which a waiting item is called again if nothing changes before.
 func (r *run) poll(response *SyncResponse) time.Duration {
 	after := pollObserved
 	if r.partly() {

@@ -8,8 +8,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// printsOf are of children with a strategy that would read them each time: what is wanted, and the version that was
-// observed. The engine itself knows about server-side apply only when there is nothing to do.
+// printsOf returns fingerprints of children whose strategy would read them each time. A fingerprint covers the wanted
+// object and the observed version. The engine itself only knows for server-side apply that there is nothing to do.
 func printsOf(desired []apply.Desired, children Children) map[apply.Ref]fingerprint {
 	versions := map[apply.Ref]string{}
 	for _, child := range children {
@@ -25,7 +25,7 @@ func printsOf(desired []apply.Desired, children Children) map[apply.Ref]fingerpr
 	return out
 }
 
-// skip leaves out children that the engine has dealt with in the version that is observed now.
+// skip leaves out children that the engine has already processed in the version that is observed now.
 func (r *run) skip(desired []apply.Desired, prints map[apply.Ref]fingerprint) []apply.Desired {
 	thorough, _ := r.up.Take()
 	if thorough || len(prints) == 0 {
@@ -49,7 +49,7 @@ func (r *run) skip(desired []apply.Desired, prints map[apply.Ref]fingerprint) []
 	return out
 }
 
-// keepSkipped returns the inventory with the entries of what was left out as they were.
+// keepSkipped returns the inventory with the unchanged entries of the children that were left out.
 func (r *run) keepSkipped(inventory apply.Inventory) apply.Inventory {
 	if len(r.skipped) == 0 {
 		return inventory
@@ -64,9 +64,9 @@ func (r *run) keepSkipped(inventory apply.Inventory) apply.Inventory {
 	return inventory
 }
 
-// settle remembers the versions that a run has brought to where they shall be. A child that the run changed gets another
-// version, and is looked at once more. One that keeps its version although it was written (a replacement that says
-// nothing of what the API server fills in) has become what it can become.
+// settle remembers the versions that a run has brought to the desired state. A child that the run changed gets another
+// version, and is read once more. A child that keeps its version although it was written (by a replacement without the
+// fields that the API server adds) cannot get any closer to the desired state.
 func (m *memory) settle(prints map[apply.Ref]fingerprint, report apply.Report, err error) {
 	m.settled = nil
 	if err != nil {

@@ -12,24 +12,23 @@ import (
 )
 
 const (
-	// streakLimit is how many calls in a row may change the children of an item that nobody changes.
+	// streakLimit is how many calls in a row may change the children of an item that has not changed itself.
 	streakLimit = 5
-	// calmLimit is how many calls in a row must leave the children as they are until an item counts as stable again.
+	// calmLimit is how many calls in a row must leave the children unchanged before an item counts as stable again.
 	calmLimit = 8
-	// firstDelay and lastDelay bound how much an unstable item is slowed down.
+	// firstDelay and lastDelay bound the delay of an unstable item.
 	firstDelay, lastDelay = time.Second, 10 * time.Minute
-	// maxKept bounds the JSON of children that is kept of all suspects together, and that of one.
+	// maxKept and maxKeptPerItem bound the JSON of children that is kept of all suspects together, and of one.
 	maxKept, maxKeptPerItem = 16 << 20, 1 << 20
 	// maxPaths is how many fields are named.
 	maxPaths = 5
 )
 
-// stability notices handlers whose children change although nothing changed, by two signs:
-// the same inputs (item, status, target, and the observed children but for what the handler itself wants there) gave other
-// children; or each of several calls in a row changed the children of an item that nobody changed, as when a new value starts a
-// rollout whose progress makes each input different.
-// Of an item that does not look suspicious it keeps three hashes, of others the children too, within a bound for all
-// of them. It is safe for concurrent use.
+// stability finds handlers whose children change although nothing changed. There are two signs. Either the same inputs
+// (item, status, target, and the observed children without what the handler itself wants there) give other children, or
+// each of several calls in a row changes the children of an item that has not changed itself, as when a new value
+// starts a rollout whose progress makes each input different. It keeps three hashes of an item that is not suspicious,
+// and of other items also the children, within a bound for all of them. It is safe for concurrent use.
 type stability struct {
 	mu    sync.Mutex
 	items map[types.UID]*steadiness
@@ -41,16 +40,17 @@ type stability struct {
 // steadiness is what is known about one item.
 type steadiness struct {
 	item, inputs, children fingerprint
-	last                   map[string][]byte // the children of the last call as JSON; nil: not kept
+	last                   map[string][]byte // the children of the last call as JSON, or nil if they are not kept
 	lastSize               int
 	streak                 int // calls in a row that changed the children
 	calm                   int // calls in a row that did not
 	delay                  time.Duration
 }
 
-// unstable is what stability says about one call of a handler.
+// unstable is the result of stability for one call of a handler.
 type unstable struct {
-	// Paths are the first fields that changed, such as "Deployment.apps shop/web .spec.replicas". Empty: nothing is wrong.
+	// Paths are the first fields that changed, such as "Deployment.apps shop/web .spec.replicas". If there are none,
+	// the handler is stable.
 	Paths []string
 	// Delay is how long the next call should wait.
 	Delay time.Duration
@@ -70,7 +70,7 @@ func (s *stability) forget(item types.UID) {
 	delete(s.items, item)
 }
 
-// observe is called after each call of a handler for an item, with what [Options.Desired] made of the answer.
+// observe is called after each call of a handler for an item, with what [Options.Desired] made of the response.
 func (s *stability) observe(req *SyncRequest, desired []apply.Desired) unstable {
 	all := encodeAll(desired)
 	now := steadiness{item: itemPrint(req), inputs: inputsPrint(req, desired), children: childrenPrint(all)}
@@ -95,7 +95,7 @@ func (s *stability) observe(req *SyncRequest, desired []apply.Desired) unstable 
 	return s.changed(known, sameInputs, all)
 }
 
-// calm notes a call that changed nothing.
+// calm records a call that changed nothing.
 func (s *stability) calm(known *steadiness) {
 	known.streak = 0
 	known.calm++
@@ -105,8 +105,8 @@ func (s *stability) calm(known *steadiness) {
 	}
 }
 
-// changed judges a call that changed the children. The first such call is only remembered: what it changed cannot be
-// told, since of an item without suspicion no children are kept.
+// changed judges a call that changed the children. The first such call is only remembered. What it changed is unknown,
+// because the children of an item without suspicion are not kept.
 func (s *stability) changed(known *steadiness, sameInputs bool, all map[string][]byte) unstable {
 	last := known.last
 	s.keep(known, all)

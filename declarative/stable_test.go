@@ -15,13 +15,13 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// loop plays the deployer for one item: each call of the handler sees what the last one wanted.
+// loop acts as the deployer for one item. Each call of the handler sees what the last one wanted.
 type loop struct {
 	t       *testing.T
 	guard   *stability
 	req     SyncRequest
 	options Options
-	// live is what the cluster makes of a child that is applied, at the n-th call.
+	// live returns what the cluster makes of a child that is applied, at the n-th call.
 	live func(n int, body map[string]any)
 	n    int
 }
@@ -33,7 +33,7 @@ func newLoop(t *testing.T) *loop {
 	return l
 }
 
-// sync is one call.
+// sync makes one call.
 func (l *loop) sync(children ...any) unstable {
 	l.t.Helper()
 	desired, err := l.options.Desired(l.req.Item, &SyncResponse{Children: children}, nil)
@@ -55,7 +55,7 @@ func (l *loop) sync(children ...any) unstable {
 	return got
 }
 
-// deployment has an annotation in its template and a list.
+// deployment returns a Deployment that has an annotation in its template and a list.
 func deployment(when string, args ...any) map[string]any {
 	return object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web", "namespace": "shop"}, "spec": object{
 		"template": object{
@@ -73,8 +73,8 @@ func TestATimestampIsNoticed(t *testing.T) {
 	}
 	path := "Deployment.apps shop/web .spec.template.metadata.annotations[when]"
 	want := []unstable{
-		{}, // nothing to compare with: there were no children
-		{}, // a first change may come from the world outside
+		{}, // nothing to compare with, because there were no children
+		{}, // a first change may have an outside cause
 		{Paths: []string{path}, Delay: time.Second},
 		{Paths: []string{path}, Delay: 2 * time.Second},
 	}
@@ -102,7 +102,7 @@ func TestTheDelayDoublesUpToTenMinutes(t *testing.T) {
 
 func TestAValueThatStartsARolloutIsNoticed(t *testing.T) {
 	l := newLoop(t)
-	l.live = func(n int, body map[string]any) { // each rollout shows in the status: no input equals another
+	l.live = func(n int, body map[string]any) { // each rollout shows in the status, so no input equals another
 		body["status"] = object{"progress": fmt.Sprint("rollout ", n)}
 	}
 	noticed := 0

@@ -17,10 +17,10 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// StatusKind is the kind of a provider status whose handler names none.
+// StatusKind is the kind of a provider status if its handler sets none.
 var StatusKind = schema.GroupVersionKind{Group: "declarative.deployerkit.dev", Version: "v1alpha1", Kind: "ProviderStatus"}
 
-// ReservedField is the field of a provider status that is the library's own. A handler must not set it.
+// ReservedField is the field of a provider status that is reserved for the library. A handler must not set it.
 const ReservedField = "deployerkit"
 
 const (
@@ -31,19 +31,20 @@ const (
 	fieldKind       = "kind"
 )
 
-// providerStatus is what an item's provider status holds. It is changed with set and inventory, and stored with
-// store.
+// providerStatus is what an item's provider status holds. Methods set and inventory change it, and store writes it to
+// the item.
 type providerStatus struct {
-	// handler is the handler's own object, with apiVersion, kind and observedGeneration. nil: none yet.
+	// handler is the handler's own object, with apiVersion, kind and observedGeneration. It is nil if there is none
+	// yet.
 	handler json.RawMessage
-	// inventory is the apply engine's.
+	// inventory is the inventory of the apply engine.
 	inventory apply.Inventory
 
-	more map[string]json.RawMessage // fields of a newer version of ours beside the inventory, which are kept
+	more map[string]json.RawMessage // fields that a newer version of this library stored next to the inventory
 }
 
-// decodeStatus reads the provider status of an item. Without one it gives an empty one.
-// Errors: a deployerlib.ConfigError when it is no object, or its part of ours cannot be read.
+// decodeStatus reads the provider status of an item. If there is none, it returns an empty one. It returns a
+// deployerlib.ConfigError if the status is no object, or if the library's part cannot be read.
 func decodeStatus(raw *runtime.RawExtension) (*providerStatus, error) {
 	s := &providerStatus{}
 	if raw == nil || len(raw.Raw) == 0 {
@@ -76,16 +77,16 @@ func decodeStatus(raw *runtime.RawExtension) (*providerStatus, error) {
 	return s, nil
 }
 
-// isOnlyFilledIn tells that there is nothing but what store filled in for a handler without a status.
+// isOnlyFilledIn reports whether a status holds only what store adds for a handler without a status.
 func isOnlyFilledIn(body map[string]json.RawMessage) bool {
 	var kind metav1.TypeMeta
-	_ = json.Unmarshal(body[fieldAPIVersion], &kind.APIVersion) // what is no text is the handler's
+	_ = json.Unmarshal(body[fieldAPIVersion], &kind.APIVersion) // a value that is no string comes from the handler
 	_ = json.Unmarshal(body[fieldKind], &kind.Kind)
 	return len(body) == 0 || len(body) == 2 && kind.GroupVersionKind() == StatusKind
 }
 
-// set takes over a handler's status; nil leaves the one that is there.
-// Errors: a deployerlib.ConfigError when it is no JSON object or sets the reserved field.
+// set takes over a handler's status. If it is nil, the earlier one stays. set returns a deployerlib.ConfigError if the
+// status is no JSON object or sets the reserved field.
 func (s *providerStatus) set(status any, generation int64) error {
 	body, err := statusObject(status)
 	if err != nil || body == nil {
@@ -101,8 +102,9 @@ func (s *providerStatus) set(status any, generation int64) error {
 	return err
 }
 
-// EncodeStatus is what [SyncResponse].Status becomes in the item's provider status, without the library's own part; nil for
-// nil. Most need it only in tests. Errors: it is no JSON object, has the reserved field, or is too large.
+// EncodeStatus returns what [SyncResponse].Status becomes in the item's provider status, without the library's own
+// part. It returns nil for nil. Most handlers need it only in tests. It returns an error if the status is no JSON
+// object, has the reserved field, or is too large.
 func EncodeStatus(item *lsv1alpha1.DeployItem, status any) (json.RawMessage, error) {
 	s := &providerStatus{}
 	if err := s.set(status, item.Generation); err != nil {
@@ -114,8 +116,9 @@ func EncodeStatus(item *lsv1alpha1.DeployItem, status any) (json.RawMessage, err
 	return s.handler, nil
 }
 
-// store puts the provider status into the item, in memory. With nothing to store the item's is left alone.
-// Errors: it is too large, or the handler's apiVersion, kind or metadata cannot be stored; the item is not changed.
+// store writes the provider status to the item, in memory. Without anything to store it does not change the item. It
+// returns an error, and does not change the item, if the status is too large or if the handler's apiVersion, kind or
+// metadata cannot be stored.
 func (s *providerStatus) store(item *lsv1alpha1.DeployItem) error {
 	body, err := s.body()
 	if err != nil {
@@ -142,7 +145,7 @@ func (s *providerStatus) store(item *lsv1alpha1.DeployItem) error {
 	return nil
 }
 
-// body is what is stored, without what is filled in.
+// body returns what is stored, without the fields that are added.
 func (s *providerStatus) body() (map[string]json.RawMessage, error) {
 	body := map[string]json.RawMessage{}
 	if len(s.handler) > 0 {
@@ -166,7 +169,7 @@ func (s *providerStatus) body() (map[string]json.RawMessage, error) {
 	return body, err
 }
 
-// statusObject marshals a handler's status; nil: none.
+// statusObject marshals a handler's status. It returns nil if there is none.
 func statusObject(status any) (map[string]json.RawMessage, error) {
 	if status == nil {
 		return nil, nil
@@ -188,7 +191,7 @@ func statusObject(status any) (map[string]json.RawMessage, error) {
 	return body, nil
 }
 
-// fillIn sets apiVersion and kind when they are missing.
+// fillIn sets apiVersion and kind if they are missing.
 func fillIn(body map[string]json.RawMessage) error {
 	for field, value := range map[string]string{fieldAPIVersion: StatusKind.GroupVersion().String(), fieldKind: StatusKind.Kind} {
 		if old := string(body[field]); old != "" && old != `""` && old != "null" {

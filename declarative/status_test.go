@@ -13,7 +13,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// stored is what an item's provider status becomes.
+// stored returns what an item's provider status becomes.
 func stored(t *testing.T, before string, status any, inventory apply.Inventory) (map[string]any, error) {
 	t.Helper()
 	item := shopItem()

@@ -15,18 +15,18 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// Conditions of deploy items. Each is there only while it is true.
+// These are conditions of deploy items. Each exists only while it is true.
 const (
-	// ConditionChildMissing names children that the handler wants to be kept as they are, and that are not there.
+	// ConditionChildMissing names missing children that the handler wants to keep as they are.
 	ConditionChildMissing lsv1alpha1.ConditionType = "ChildMissing"
-	// ConditionUnstableHandler names the fields of children that the handler sets to something else each time.
+	// ConditionUnstableHandler names the fields of children that the handler sets to another value each time.
 	ConditionUnstableHandler lsv1alpha1.ConditionType = "UnstableHandler"
 )
 
 // maxNamed bounds how many children or fields a condition names.
 const maxNamed = 5
 
-// condition sets a condition, in memory; an empty message removes it.
+// condition sets a condition, in memory. An empty message removes it.
 func (r *run) condition(t lsv1alpha1.ConditionType, reason, message string) {
 	conditions := &r.item.Status.Conditions
 	if message == "" {
@@ -44,7 +44,7 @@ func named(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// tellMissing names the children that were to be kept as they are, and are not there.
+// tellMissing reports the missing children that the handler wants to keep as they are.
 func (r *run) tellMissing(desired []apply.Desired, children Children) {
 	there := map[apply.Ref]bool{}
 	for _, child := range children {
@@ -66,7 +66,7 @@ func (r *run) tellMissing(desired []apply.Desired, children Children) {
 	r.condition(ConditionChildMissing, "NotThere", message)
 }
 
-// tellUnstable warns of a handler whose answers change without reason, and slows the item down.
+// tellUnstable warns about a handler whose responses change without reason, and slows the item down.
 func (r *run) tellUnstable(found unstable) bool {
 	r.memory.slowDown(found.Delay)
 	if len(found.Paths) == 0 {
@@ -81,7 +81,8 @@ func (r *run) tellUnstable(found unstable) bool {
 	return true
 }
 
-// owns tells which children get a reference to the item: those in its own cluster and namespace. nil: none does.
+// owns returns a function that reports which children get a reference to the item, namely those in its own cluster and
+// namespace. It returns nil if none do.
 func (r *run) owns(ctx context.Context) (func(apply.Ref) bool, error) {
 	if r.deployer.options.Tracking == nil || !r.deployer.options.Tracking.OwnerReference {
 		return nil, nil

@@ -4,14 +4,14 @@ package declarative
 
 import "reflect"
 
-// ValueOr returns existing, or what generate makes when existing is empty: its zero value, or a slice or map without
-// elements. It is for values that must be made once and then stay, such as passwords and timestamps: read the existing
-// one from an observed child.
+// ValueOr returns existing, or the result of generate if existing is empty. Empty means the zero value, or a slice or
+// map without elements. ValueOr is for values that must be generated once and then stay, such as passwords and
+// timestamps. Read the existing value from an observed child:
 //
 //	secret, _, err := declarative.Find[corev1.Secret](req.Children, "Secret", req.Name("login"))
 //	password, err := declarative.ValueOr(secret.Data["password"], newPassword)
 //
-// Errors: that of generate.
+// It returns the error of generate.
 func ValueOr[T any](existing T, generate func() (T, error)) (T, error) {
 	if !isEmpty(reflect.ValueOf(&existing).Elem()) {
 		return existing, nil

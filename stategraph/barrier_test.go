@@ -14,13 +14,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// clocked is a visitor by a fake clock: a visit takes a while, and the node is ready a while after that.
+// clocked is a visitor with a fake clock. A visit takes a while, and the node is ready a while after that.
 type clocked struct {
 	graph        *Graph
 	visits, lags []time.Duration // by place
 
 	mu    sync.Mutex
-	began []time.Time // of the first visit; zero: none yet
+	began []time.Time // of the first visit, or zero
 	under *walk
 	news  chan struct{} // a node has become ready
 }
@@ -53,14 +53,14 @@ func (c *clocked) recheck(ctx context.Context, place int) (Readiness, error) {
 	return c.visit(ctx, place)
 }
 
-// readyAt is when a node is ready that was visited.
+// readyAt returns when a visited node is ready.
 func (c *clocked) readyAt(place int) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.began[place].Add(c.visits[place] + c.lags[place])
 }
 
-// install walks until all nodes are ready, as often as news ask for it, and returns how long that took.
+// install walks until all nodes are ready, again for each news, and returns how long that took.
 func (c *clocked) install(ctx context.Context, parallel int) time.Duration {
 	start := time.Now()
 	for {
@@ -75,7 +75,7 @@ func (c *clocked) install(ctx context.Context, parallel int) time.Duration {
 	}
 }
 
-// critical is how long the slowest path takes, if each node begins when what it requires is ready.
+// critical returns how long the slowest path takes, if each node begins when what it requires is ready.
 func (c *clocked) critical() (longest time.Duration) {
 	end := make([]time.Duration, len(c.graph.nodes))
 	for _, place := range c.graph.order {

@@ -26,7 +26,7 @@ func (settled) Apply(_ context.Context, _ unit, desired []apply.Desired) ([]appl
 	return out, nil
 }
 
-// BenchmarkWalkObjects is BenchmarkWalk with an object for each component: bodies, labels and outputs are made in each
+// BenchmarkWalkObjects is BenchmarkWalk with an object for each component. Bodies, labels and outputs are made in each
 // run, before package apply compares.
 func BenchmarkWalkObjects(b *testing.B) {
 	builder := NewGraph()

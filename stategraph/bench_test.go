@@ -9,8 +9,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// BenchmarkWalk is a walk over 100 components of which none has anything to do: "idle" of the walk alone, "resources"
-// with the contexts and calls of resources.
+// BenchmarkWalk walks over 100 components of which none has anything to do. "idle" is the walk alone, and "resources"
+// includes the contexts and calls of resources.
 func BenchmarkWalk(b *testing.B) {
 	builder := NewGraph()
 	for i := range 100 {

@@ -28,7 +28,7 @@ type Builder struct {
 	parts   []part
 	removed []removal
 	exports []exported
-	decode  func(*lsv1alpha1.DeployItem) (any, error) // of NewGraphOf; if it is nil, each body decodes for itself
+	decode  func(*lsv1alpha1.DeployItem) (any, error) // from NewGraphOf; if it is nil, each body decodes for itself
 	faults  []error
 }
 
@@ -48,27 +48,27 @@ type removal struct {
 // NewGraph returns an empty builder.
 func NewGraph() *Builder { return &Builder{} }
 
-// Add adds a component: its name, what it is, and the components that must be ready before it. Those may be added later.
-// The name is part of labels and of names of objects: lower case letters, digits and "-", at most 63 characters.
-// Faults are reported by Build.
+// Add adds a component with its name, its resource, and the components that must be ready before it. These may be added
+// later. The name is part of labels and of names of objects. It consists of at most 63 lower case letters, digits and
+// "-". Build reports faults.
 func (b *Builder) Add(component string, resource Resource, requires ...string) *Builder {
 	b.parts = append(b.parts, part{component: component, resource: resource, requires: requires})
 	return b
 }
 
-// Removed says what undoes a component that was in an earlier version of the graph and had a Delete of its own. Items
-// that still have it call undo, in the order in which the component was once required. Objects that a component kept
-// need no such thing: the inventory knows them.
+// Removed sets how to undo a component that was in an earlier version of the graph and had its own Delete. Items that
+// still have the component call undo, in the order that was stored with them. Objects that a component kept need no
+// Removed, because the inventory lists them.
 func (b *Builder) Removed(component string, undo func(ctx context.Context) error) *Builder {
 	b.removed = append(b.removed, removal{component: component, undo: undo})
 	return b
 }
 
-// Build checks everything and returns the graph.
-// Errors: all faults at once: names that are not allowed or used twice, no resource, a requirement that does not exist or
-// is the component itself, requirements in a cycle (the shortest one is shown), a resource that may be unready but
-// listens to nothing, what resources find wrong with themselves, such as a missing template, and uses of components or
-// outputs that do not exist. What a resource uses is required without being told: see Template and Uses.
+// Build checks everything and returns the graph, or an error with all faults at once. Faults are names that are not
+// allowed or used twice, components without a resource, requirements that do not exist or are the component itself,
+// requirements in a cycle (the shortest one is shown), resources that may be unready but have no listener, faults that
+// resources report about themselves, such as a missing template, and uses of components or outputs that do not exist. A
+// component also requires what its resource uses without naming it here; see Template and Uses.
 func (b *Builder) Build() (*Graph, error) {
 	g := &Graph{index: map[string]int{}, removed: map[string]func(context.Context) error{}, decode: b.decode}
 	faults := slices.Clone(b.faults)
@@ -98,7 +98,7 @@ func (b *Builder) Build() (*Graph, error) {
 	return g, nil
 }
 
-// add takes a part in, without its requirements.
+// add adds a part to the graph, without its requirements.
 func (g *Graph) add(p part) []error {
 	var faults []error
 	fault := func(format string, args ...any) {
@@ -144,7 +144,7 @@ func (g *Graph) require(p part) []error {
 	return faults
 }
 
-// remove notes what undoes former components.
+// remove records how former components are undone.
 func (g *Graph) remove(removed []removal) []error {
 	var faults []error
 	for _, r := range removed {
@@ -163,12 +163,12 @@ func (g *Graph) remove(removed []removal) []error {
 	return faults
 }
 
-// checked is a resource that can tell its own faults when the graph is built.
+// checked is a resource that can report its own faults when the graph is built.
 type checked interface {
 	check() []string
 }
 
-// inspect asks a resource what it is. The resource may be nil, or panic.
+// inspect calls the methods of a resource that describe it. The resource may be nil, or panic.
 func inspect(component string, resource Resource) (n node, faults []string) {
 	n = node{component: component, resource: resource}
 	if isNil(resource) {
@@ -191,7 +191,7 @@ func inspect(component string, resource Resource) (n node, faults []string) {
 	return n, append(faults, n.listenerFaults()...)
 }
 
-// listenerFaults checks what the node listens to, and notes the shortest poll.
+// listenerFaults checks the listeners of the node, and records the shortest poll interval.
 func (n *node) listenerFaults() []string {
 	var faults []string
 	for _, l := range n.listeners {
@@ -211,7 +211,7 @@ func (n *node) listenerFaults() []string {
 	return faults
 }
 
-// timer is the shortest Timer of the node; 0: it has none.
+// timer returns the shortest Timer of the node, or 0 if it has none.
 func (n *node) timer() time.Duration {
 	var shortest time.Duration
 	for _, l := range n.listeners {
@@ -222,7 +222,7 @@ func (n *node) timer() time.Duration {
 	return shortest
 }
 
-// shorter is the shorter of two durations, of which 0 means none.
+// shorter returns the shorter of two durations, of which 0 means none.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 || (b != 0 && b < a) {
 		return b
@@ -230,7 +230,7 @@ func shorter(a, b time.Duration) time.Duration {
 	return a
 }
 
-// isNil also finds nil pointers, maps and functions inside the interface.
+// isNil reports whether a resource is nil or an interface that holds a nil pointer, map or function.
 func isNil(resource Resource) bool {
 	if resource == nil {
 		return true
@@ -243,7 +243,7 @@ func isNil(resource Resource) bool {
 	}
 }
 
-// recovered makes the panic of a resource an error. Use it in a deferred call.
+// recovered converts the panic of a resource to an error. Use it in a deferred call.
 func recovered(err *error) {
 	if value := recover(); value != nil {
 		*err = &deployerlib.PanicError{Value: value, Stack: debug.Stack()}

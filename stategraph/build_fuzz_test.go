@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzBuild builds graphs of anything, a line for each component with what it requires. There is an error or a graph: the
-// error shows a cycle if there is one; the graph walks in an order that respects its edges, is blocked where something
-// waits or fails, and is taken away in reverse.
+// FuzzBuild builds graphs of any text, with a line for each component and its requirements. The result is an error or a
+// graph. The error shows a cycle if there is one. The graph is walked in an order that respects its edges, is blocked
+// where a component waits or fails, and is removed in reverse.
 func FuzzBuild(f *testing.F) {
 	for _, seed := range []string{
 		"a\nb a", "a b\nb a", "a a", " \n\n", "Ä x", "a\na\nb zz", "a b\nb c\nc a b", "w\nb w\nc b", "f\nw f\nx f w\ny x\nz", "a b b b\nb",
@@ -52,8 +52,8 @@ func textGraph(text string) (*Graph, error) {
 	return b.Build()
 }
 
-// hasCycle takes away, again and again, what requires nothing that is left. A line that names a component again counts as well;
-// what does not exist, and a component itself, is no edge.
+// hasCycle repeatedly removes components that require nothing that is left. A line that names a component again counts
+// as well. A component that does not exist, and the component itself, is no edge.
 func hasCycle(text string) bool {
 	edges := map[string][]string{}
 	for l := range strings.SplitSeq(text, "\n") {

@@ -17,12 +17,12 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
-// deaf may be unready, but listens to nothing.
+// deaf may be unready, but has no listener.
 type deaf struct{ stub }
 
 func (deaf) Listeners() []Listener { return nil }
 
-// sure is always ready, and listens to nothing.
+// sure is always ready, and has no listener.
 type sure struct{ deaf }
 
 func (sure) AlwaysReady() bool { return true }
@@ -32,7 +32,7 @@ type unsure struct{ deaf }
 
 func (unsure) AlwaysReady() bool { return false }
 
-// listening has given listeners.
+// listening has the given listeners.
 type listening struct {
 	stub
 	to []Listener
@@ -40,7 +40,7 @@ type listening struct {
 
 func (l listening) Listeners() []Listener { return l.to }
 
-// wild panics when it is looked at.
+// wild panics when its methods are called.
 type wild struct{ stub }
 
 func (wild) Listeners() []Listener { panic("no") }
@@ -183,10 +183,11 @@ func anyway(edges map[int][]int, n int) *Graph {
 	return g
 }
 
-// girth is the length of the shortest cycle, by another way: powers of reachability. 0: there is none.
+// girth computes the length of the shortest cycle in another way, from powers of reachability. It returns 0 if there is
+// none.
 func girth(g *Graph) int {
 	n := len(g.nodes)
-	now := make([][]bool, n) // who reaches whom in exactly length steps
+	now := make([][]bool, n) // which node reaches which in exactly length steps
 	for i := range now {
 		now[i] = make([]bool, n)
 		now[i][i] = true

@@ -44,13 +44,13 @@ func (d *deployer) begin(ctx context.Context, di *lsv1alpha1.DeployItem) (*call,
 	return c, nil
 }
 
-// note puts an inventory into the item's status, in memory.
+// note stores an inventory in the item's status, in memory.
 func (c *call) note(inventory apply.Inventory) error {
 	c.status.Inventory = inventory
 	return c.status.store(c.item)
 }
 
-// reconcile walks the graph once, takes away what left it, and says whether that was all.
+// reconcile walks the graph once, removes what is no longer part of it, and reports whether that completes the item.
 func (c *call) reconcile(ctx context.Context) error {
 	uid := c.item.UID
 	c.memory.Begin(c.run.Cluster, uid, func() { c.keeper.Wake(uid, time.Time{}) })
@@ -97,7 +97,8 @@ func (c *call) reconcile(ctx context.Context) error {
 	return c.next(ctx, result, next, thorough)
 }
 
-// openWalk prepares a walk. The objects of a target are held until settle: what a watch sees meanwhile is judged then.
+// openWalk prepares a walk. Until settle, changes that a watch sees of a target's objects are held, and are judged
+// then.
 func (c *call) openWalk(ctx context.Context) *run {
 	var reached client.Client
 	if c.run.Cluster != nil {
@@ -108,7 +109,7 @@ func (c *call) openWalk(ctx context.Context) *run {
 	return newRun(c.graph, c.item.DeepCopy(), c.target, reached, logf.FromContext(ctx), c.options.Parallel)
 }
 
-// settle stores what the call came to, and watches what is there now.
+// settle stores the result of the call, and watches the objects that exist now.
 func (c *call) settle(ctx context.Context, failure error) error {
 	c.status.ObservedGeneration = c.item.Generation
 	if c.run.Cluster == nil {
@@ -116,17 +117,17 @@ func (c *call) settle(ctx context.Context, failure error) error {
 	}
 	objects := c.target.Objects()
 	if c.memory.Keep(objects); len(objects) > 0 || c.memory.Refers() {
-		c.run.Cluster.Keep(c.item.UID) // or else its watches end; a cluster that was just closed is opened by the next run
+		c.run.Cluster.Keep(c.item.UID) // otherwise its watches end; the next run opens a cluster that was just closed
 	}
 	owned := apply.Report{Owned: c.target.Owned()}
 	err := c.run.Settle(ctx, c.target.Inventory(), owned, failure)
 	if failure != nil {
-		return nil // it is reported already
+		return nil // it has already been reported
 	}
 	return err
 }
 
-// next says when the item comes back.
+// next schedules the next run of the item and returns the error of this one.
 func (c *call) next(ctx context.Context, r result, next time.Duration, thorough bool) error {
 	if next > 0 && (r.err != nil || r.waits == "") {
 		c.wakeIn(c.item.UID, next)
@@ -134,7 +135,7 @@ func (c *call) next(ctx context.Context, r result, next time.Duration, thorough 
 	switch {
 	case r.err != nil:
 		if r.moving {
-			c.item.Status.Phase = lsv1alpha1.DeployItemPhases.Progressing // the library stores it beside the error
+			c.item.Status.Phase = lsv1alpha1.DeployItemPhases.Progressing // the library stores it together with the error
 		}
 		return r.err
 	case r.waits != "":
@@ -151,8 +152,8 @@ func (c *call) next(ctx context.Context, r result, next time.Duration, thorough 
 	return nil
 }
 
-// session is how a run reaches the target cluster and the inventory. The deployer around the graph implements it; one
-// session serves one run of one item. It is safe for concurrent use, and nothing in it waits.
+// session gives a run access to the target cluster and the inventory. The deployer of the graph implements it, and one
+// session serves one run of one item. It is safe for concurrent use, and none of its methods waits.
 type session interface {
 	writer
 	reader
@@ -160,32 +161,33 @@ type session interface {
 
 // writer changes the target cluster.
 type writer interface {
-	// Claim puts what a component is about to write into the inventory, and that it has something to undo into the status. It
-	// stores both if they grew, together with what others will write, as far as foresee knows, and not at all otherwise.
+	// Claim adds what a component is about to write to the inventory, and records in the status that it has something
+	// to undo. If either grew, Claim stores both, together with what others will write, as far as foresee knows it.
 	Claim(ctx context.Context, c claim, foresee func() []claim) error
 	// Apply writes the objects of one component that are not known to be as desired. The outcomes are in the order of
-	// desired. The error is only for what concerns all of them; an object's own is in its outcome.
+	// desired. The error is only for what concerns all objects. The error of a single object is in its outcome.
 	Apply(ctx context.Context, of unit, desired []apply.Desired) ([]apply.Outcome, error)
 	// Delete deletes objects, by UID, and returns those that are not gone yet.
 	Delete(ctx context.Context, refs []apply.Ref) ([]apply.Waiting, error)
 }
 
-// reader looks at the target cluster.
+// reader reads from the target cluster.
 type reader interface {
-	// Ready tells why an object is not ready; "" when it is. judge nil: by the default rules. It is not asked again about
-	// a version of the object that it found ready.
+	// Ready returns why an object is not ready, or "" if it is ready. If judge is nil, the default rules decide. The
+	// judge is not called again for a version of the object that it found ready.
 	Ready(ctx context.Context, ref apply.Ref, judge judge) (reason string, err error)
-	// Find reads the objects of a reference, which must not be changed, and has the item run when others are there.
+	// Find reads the objects of a reference, which must not be changed, and triggers a run of the item when they
+	// change.
 	Find(ctx context.Context, component string, wanted search) ([]*unstructured.Unstructured, error)
-	// Judge tells why an object that Find returned is not ready, by the default rules; "" when it is.
+	// Judge returns why an object that Find returned is not ready by the default rules, or "" if it is ready.
 	Judge(ctx context.Context, live *unstructured.Unstructured) (reason string, err error)
-	// Changed says that an object may have changed since it was read in this run.
+	// Changed records that an object may have changed since it was read in this run.
 	Changed(ref apply.Ref)
-	// Get reads an object; nil when it does not exist.
+	// Get reads an object. It returns nil if the object does not exist.
 	Get(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error)
 }
 
-// What a session is about.
+// These types describe what a session works on.
 type (
 	unit   = target.Unit
 	claim  = target.Claim

@@ -21,10 +21,10 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 )
 
-// ConditionReady is the condition of a deploy item that sums up its graph: True when all components are ready.
+// ConditionReady is the condition of a deploy item that sums up its graph. It is True when all components are ready.
 const ConditionReady lsv1alpha1.ConditionType = "GraphReady"
 
-// Reasons of ConditionReady.
+// These are the reasons of ConditionReady.
 const (
 	ReasonReady       = "AllReady"
 	ReasonProgressing = "Progressing"
@@ -32,17 +32,19 @@ const (
 	ReasonRemoving    = "Removing"
 )
 
-// StateRemoving is the state of a component that left the graph, or whose item is deleted, while what it left behind goes.
+// StateRemoving is the state of a component that left the graph, or whose item is deleted, while its remains are
+// removed.
 const StateRemoving State = "Removing"
 
-// result is what a call came to: err, or what is waited for, or neither.
+// result is the result of a call. It holds an error, or what is waited for, or neither.
 type result struct {
 	err    error
 	waits  string
-	moving bool // a component makes progress, whatever the error
+	moving bool // a component makes progress, regardless of the error
 }
 
-// conclude puts what a walk and the removal after it came to into the status, and says what that means for the item.
+// conclude writes the result of a walk and of the removal after it to the status, and returns what it means for the
+// item.
 func (c *call) conclude(w *walked, left []ComponentStatus, removal error) result {
 	walkErr := c.failure(w)
 	c.status.Components, c.status.Omitted = w.componentStatuses()
@@ -67,8 +69,8 @@ func (c *call) condition(status lsv1alpha1.ConditionStatus, reason, message stri
 	c.item.Status.Conditions = contract.SetCondition(c.item.Status.Conditions, ConditionReady, status, reason, message, now)
 }
 
-// failure joins the errors of all components. As long as others make progress none of them ends the job, whatever its
-// code: what does not depend on the failed ones gets done first.
+// failure joins the errors of all components. As long as other components make progress, no error ends the job,
+// regardless of its code, so that everything that does not depend on the failed components is done first.
 func (c *call) failure(w *walked) error {
 	if all := w.err(); w.ended != nil || errors.Is(all, deployerlib.ErrSuperseded) {
 		return all
@@ -86,7 +88,7 @@ func (c *call) failure(w *walked) error {
 			err = errors.New(err.Error())
 		case isFinal(err):
 			err = lserrors.NewError("Ready", "ObjectFailed", line(err.Error()), lsv1alpha1.ErrorConfigurationProblem)
-		case !refused || !isRefused(err): // one refusal of credentials is one, however many components met it
+		case !refused || !isRefused(err): // report one refusal of credentials once, however many components met it
 			refused = refused || isRefused(err)
 			err = c.run.ApplyError(err)
 		}
@@ -101,7 +103,7 @@ func isFinal(err error) bool {
 	return ok && failed.Final
 }
 
-// isRefused reports that a target refused the credentials.
+// isRefused reports whether a target refused the credentials.
 func isRefused(err error) bool {
 	one, ok := errors.AsType[*apply.Error](err)
 	return ok && one.Status == metav1.StatusReasonUnauthorized
@@ -110,8 +112,8 @@ func isRefused(err error) bool {
 // maxSummary is how many components a summary names.
 const maxSummary = 5
 
-// summary tells in one line who waits for what: "haproxy, service blocked by database: StatefulSet.apps db/galera: Ready: 1/3".
-// Empty when all are ready.
+// summary says in one line which components wait for what, such as "haproxy, service blocked by database:
+// StatefulSet.apps db/galera: Ready: 1/3". It is empty if all are ready.
 func summary(states []ComponentStatus) string {
 	blocked := map[string][]string{}
 	for _, s := range states {
@@ -136,7 +138,7 @@ func summary(states []ComponentStatus) string {
 	return strings.Join(parts, "; ")
 }
 
-// named lists names, not too many.
+// named lists a limited number of names.
 func named(names []string) string {
 	if more := len(names) - maxSummary; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxSummary], ", "), more)
@@ -152,12 +154,12 @@ type ProviderStatus struct {
 	metav1.TypeMeta `json:",inline"`
 	// ObservedGeneration is the generation of the item that the last run saw.
 	ObservedGeneration int64 `json:"observedGeneration"`
-	// Components tell how far each component is; in the order of the graph. At most
-	// MaxStatusComponents, of which those that are ready are left out first.
+	// Components lists how far each component is, in the order of the graph. It has at most MaxStatusComponents
+	// entries. Components that are ready are left out first.
 	Components []ComponentStatus `json:"components,omitempty"`
 	// Omitted is how many more components there are.
 	Omitted int `json:"omitted,omitempty"`
-	// Undo are components with a Delete that may have run, in the order of their names. A part of the inventory.
+	// Undo lists the components with a Delete that may have run, ordered by name. It is part of the inventory.
 	Undo []UndoEntry `json:"undo,omitempty"`
 	// Inventory lists the objects in the target cluster.
 	Inventory apply.Inventory `json:"inventory"`
@@ -169,14 +171,14 @@ type UndoEntry struct {
 	Requires []string `json:"q,omitempty"`
 }
 
-// Bounds of what a status says about components.
+// These are bounds of what a status says about components.
 const (
 	MaxStatusComponents = 200
 	maxStatusBlockers   = 10
 )
 
-// componentStatuses is what a status says about the components of a walk, and how many were left out: of too many those
-// stay that are not ready.
+// componentStatuses returns what a status says about the components of a walk, and how many were left out. If there are
+// too many, those that are not ready stay.
 func (w *walked) componentStatuses() (components []ComponentStatus, omitted int) {
 	omitted = max(0, len(w.states)-MaxStatusComponents)
 	ready := 0 // how many ready ones are left out so far
@@ -193,7 +195,7 @@ func (w *walked) componentStatuses() (components []ComponentStatus, omitted int)
 
 const statusPath = "status.providerStatus"
 
-// decodeStatus reads what an earlier run stored; the zero status if none did.
+// decodeStatus reads what an earlier run stored. It returns the zero status if there was none.
 func decodeStatus(di *lsv1alpha1.DeployItem) (*ProviderStatus, error) {
 	status := &ProviderStatus{}
 	if raw := di.Status.ProviderStatus; raw != nil && len(raw.Raw) > 0 {
@@ -208,7 +210,7 @@ func decodeStatus(di *lsv1alpha1.DeployItem) (*ProviderStatus, error) {
 	return status, nil
 }
 
-// store puts the status into the item, in memory.
+// store writes the status to the item, in memory.
 func (s *ProviderStatus) store(di *lsv1alpha1.DeployItem) error {
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -218,7 +220,7 @@ func (s *ProviderStatus) store(di *lsv1alpha1.DeployItem) error {
 	return nil
 }
 
-// addFinalizer notes that a component has something to undo. It reports whether that is new.
+// addFinalizer records that a component has something to undo. It reports whether that is new.
 func (s *ProviderStatus) addFinalizer(of unit) bool {
 	i, found := slices.BinarySearchFunc(s.Undo, of.Component, func(e UndoEntry, name string) int { return strings.Compare(e.Name, name) })
 	if found {
@@ -229,7 +231,7 @@ func (s *ProviderStatus) addFinalizer(of unit) bool {
 	return true
 }
 
-// removeFinalizer notes that a component has nothing to undo any more.
+// removeFinalizer records that a component has nothing to undo any more.
 func (s *ProviderStatus) removeFinalizer(component string) {
 	s.Undo = slices.DeleteFunc(s.Undo, func(e UndoEntry) bool { return e.Name == component })
 }
@@ -237,8 +239,8 @@ func (s *ProviderStatus) removeFinalizer(component string) {
 // finalizers is the record of a status for the session in the target.
 type finalizers struct{ status *ProviderStatus }
 
-// AddFinalizer notes that a component has something to undo. It reports whether that is new.
+// AddFinalizer records that a component has something to undo. It reports whether that is new.
 func (f finalizers) AddFinalizer(of target.Unit) bool { return f.status.addFinalizer(of) }
 
-// RemoveFinalizer notes that a component has nothing to undo any more.
+// RemoveFinalizer records that a component has nothing to undo any more.
 func (f finalizers) RemoveFinalizer(component string) { f.status.removeFinalizer(component) }

@@ -56,7 +56,7 @@ func TestFailure(t *testing.T) {
 	coded := deployerlib.ConfigError("spec.config", "wrong")
 	for name, test := range map[string]struct {
 		walked walked
-		is     error // the error is found in the result
+		is     error // the error that the result must contain
 		isNot  error
 		ends   bool // the job
 	}{

@@ -17,20 +17,20 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
-// ErrNoRun is the error of everything that needs the context of a run and is called with another one.
+// ErrNoRun is returned by functions that need the context of a run and are called with another one.
 var ErrNoRun = errors.New("the context is not that of a component in a run of a state graph")
 
-// Node is the component that a call is for, in one run for one deploy item. All that is known about the item is reached
-// through it. It must not be kept after the call.
+// Node is the component that a call is for, in one run for one deploy item. It gives access to everything that is known
+// about the item. It must not be kept after the call.
 type Node struct {
 	run       *run
 	place     int // in the graph
 	component string
 	instance  string
 	element   any
-	kept      *kept // nil: it was not prepared
-	ahead     bool  // the turn of the component has not come: only the names of its objects are asked for
-	exports   bool  // the call is for an export of the component, which may ask for its own output
+	kept      *kept // nil if it was not prepared
+	ahead     bool  // the turn of the component has not come, and only the names of its objects are wanted
+	exports   bool  // the call is for an export of the component, which may use its own output
 }
 
 // kept is what a component keeps in the target cluster in this run.
@@ -41,7 +41,8 @@ type kept struct {
 
 type nodeKey struct{}
 
-// nodeContext is the context of the visit of a node. A run has one for each node, so that a visit makes none.
+// nodeContext is the context of the visit of a node. A run has one for each node, so that a visit does not allocate
+// one.
 type nodeContext struct {
 	context.Context //nolint:containedctx // it is a context
 
@@ -56,8 +57,8 @@ func (c *nodeContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// From returns the component that the call is for.
-// Errors: ErrNoRun, when ctx is not the one that a Resource was called with, nor made of it.
+// From returns the component that the call is for. It returns ErrNoRun if ctx is neither the context that a Resource
+// was called with nor derived from it.
 func From(ctx context.Context) (*Node, error) {
 	if n, ok := ctx.Value(nodeKey{}).(*Node); ok {
 		return n, nil
@@ -70,10 +71,10 @@ func (n *Node) with(ctx context.Context) context.Context {
 	return context.WithValue(ctx, nodeKey{}, n)
 }
 
-// Component is the name of the component.
+// Component returns the name of the component.
 func (n *Node) Component() string { return n.component }
 
-// Instance is the name of the instance within ForEach; elsewhere it is empty.
+// Instance returns the name of the instance within ForEach. Elsewhere it is empty.
 func (n *Node) Instance() string { return n.instance }
 
 // Item returns a copy of the deploy item, as it was at the start of the run. Changing it has no effect.
@@ -82,9 +83,9 @@ func (n *Node) Item() *lsv1alpha1.DeployItem { return n.run.item.DeepCopy() }
 // errAhead ends a body that needs more than is known before its turn.
 var errAhead = errors.New("what the component requires is not ready")
 
-// Client is the client of the target cluster. Objects that should go with the item are better kept by an Object or
-// Template, for the inventory does not know what is created here.
-// Errors: the deploy item has no target.
+// Client returns the client of the target cluster. Keep objects that should be deleted with the item with an Object or
+// Template, because the inventory does not list objects that this client creates. Client returns an error if the deploy
+// item has no target.
 func (n *Node) Client() (client.Client, error) {
 	if n.ahead {
 		return nil, errAhead
@@ -95,7 +96,7 @@ func (n *Node) Client() (client.Client, error) {
 	return n.run.target, nil
 }
 
-// Log is a logger with the names of the item and the component.
+// Log returns a logger with the names of the item and the component.
 func (n *Node) Log() logr.Logger {
 	log := n.run.log.WithValues("component", n.component)
 	if n.instance != "" {
@@ -104,7 +105,7 @@ func (n *Node) Log() logr.Logger {
 	return log
 }
 
-// Item is From and Node.Item.
+// Item combines From and Node.Item.
 func Item(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
 	n, err := From(ctx)
 	if err != nil {
@@ -114,7 +115,7 @@ func Item(ctx context.Context) (*lsv1alpha1.DeployItem, error) {
 }
 
 // Config decodes spec.config of the deploy item strictly, as deployerlib.DecodeConfig does. Each call returns another
-// value, so that components cannot meddle with each other's.
+// value, so that components cannot change each other's.
 func Config[T any](ctx context.Context) (*T, error) {
 	n, err := From(ctx)
 	if err != nil {
@@ -123,7 +124,7 @@ func Config[T any](ctx context.Context) (*T, error) {
 	return deployerlib.DecodeConfig[T](n.run.item)
 }
 
-// Client is From and Node.Client.
+// Client combines From and Node.Client.
 func Client(ctx context.Context) (client.Client, error) {
 	n, err := From(ctx)
 	if err != nil {
@@ -132,7 +133,7 @@ func Client(ctx context.Context) (client.Client, error) {
 	return n.Client()
 }
 
-// Log is Node.Log. Outside a run it is the logger of the context, or one that writes nothing.
+// Log is Node.Log. Outside a run it returns the logger of the context, or one that writes nothing.
 func Log(ctx context.Context) logr.Logger {
 	if n, err := From(ctx); err == nil {
 		return n.Log()
@@ -140,7 +141,7 @@ func Log(ctx context.Context) logr.Logger {
 	return logr.FromContextOrDiscard(ctx)
 }
 
-// Instance is the name of the instance within ForEach; elsewhere it is empty.
+// Instance returns the name of the instance within ForEach. Elsewhere it is empty.
 func Instance(ctx context.Context) string {
 	if n, err := From(ctx); err == nil {
 		return n.instance
@@ -148,8 +149,8 @@ func Instance(ctx context.Context) string {
 	return ""
 }
 
-// Element is what ForEach makes the current instance for.
-// Errors: the call is not for an instance of ForEach, or the element is of another type.
+// Element returns the element for which ForEach makes the current instance. It returns an error if the call is not for
+// an instance of ForEach, or if the element has another type.
 func Element[E any](ctx context.Context) (E, error) {
 	var none E
 	n, err := From(ctx)
@@ -165,7 +166,8 @@ func Element[E any](ctx context.Context) (E, error) {
 	return none, fmt.Errorf("component %s: the element is a %T, not a %T", n.component, n.element, none)
 }
 
-// mayUse reports whether the component may ask for the output of another one: what it requires, directly or not.
+// mayUse returns an error unless the component may use the output of another one, which it must require, directly or
+// not.
 func (n *Node) mayUse(component string) error {
 	place, found := n.run.graph.index[component]
 	switch {
@@ -182,9 +184,9 @@ func (n *Node) mayUse(component string) error {
 	return nil
 }
 
-// NewGraphOf is NewGraph for items whose spec.config is a C. In each run the configuration is decoded strictly, as by Config, and
-// checked by the functions validate, once and before any component runs: one that is wrong ends the job, and nothing is touched.
-// Bodies get it from With, or from Config. A deletion does not need it.
+// NewGraphOf is NewGraph for items whose spec.config is a C. In each run the configuration is decoded strictly, as by
+// Config, and checked by the functions validate, once and before any component runs. An invalid configuration ends the
+// job, and nothing is changed. Bodies get the configuration from With, or from Config. A deletion does not need it.
 func NewGraphOf[C any](validate ...func(*C) error) *Builder {
 	b := NewGraph()
 	b.decode = func(item *lsv1alpha1.DeployItem) (any, error) {
@@ -205,9 +207,9 @@ func NewGraphOf[C any](validate ...func(*C) error) *Builder {
 type Context[C any] struct {
 	context.Context
 
-	// Config is spec.config of the item. All components of a run share it: it must not be changed.
+	// Config is spec.config of the item. All components of a run share it, so it must not be changed.
 	Config *C
-	// Item is what is known about the item besides.
+	// Item identifies the item.
 	Item ItemInfo
 }
 
@@ -217,12 +219,13 @@ type ItemInfo struct {
 	Labels, Annotations  map[string]string
 }
 
-// With makes a function for Object, Versioned, ForEach, WithData and the like of one that is given the configuration, so that the
-// body need not decode it:
+// With adapts a function that takes the configuration for Object, Versioned, ForEach, WithData and the like, so that
+// the body need not decode it:
 //
 //	stategraph.Object(stategraph.With(func(ctx stategraph.Context[Config]) (*corev1.Service, error) { … ctx.Config.Port … }))
 //
-// Errors: those of Config, if the graph was not made by NewGraphOf[C]; those of the function.
+// The adapted function returns the errors of Config, if the graph was not made by NewGraphOf[C], and those of the
+// function.
 func With[C, R any](f func(ctx Context[C]) (R, error)) func(ctx context.Context) (R, error) {
 	if f == nil {
 		return nil
@@ -243,14 +246,14 @@ func With[C, R any](f func(ctx Context[C]) (R, error)) func(ctx context.Context)
 	}
 }
 
-// infoOf names an item.
+// infoOf returns the names of an item.
 func infoOf(item *lsv1alpha1.DeployItem) ItemInfo {
 	return ItemInfo{
 		Name: item.Name, Namespace: item.Namespace, UID: string(item.UID), Labels: item.Labels, Annotations: item.Annotations,
 	}
 }
 
-// configure decodes the configuration of an item, if the graph knows its type; else the result is nil.
+// configure decodes the configuration of an item if the graph knows its type. Otherwise the result is nil.
 func (g *Graph) configure(item *lsv1alpha1.DeployItem) (config any, err error) {
 	defer recovered(&err)
 	if g.decode == nil {

@@ -23,7 +23,7 @@ import (
 // config is the configuration of the items in these tests.
 type config struct{ Word string }
 
-// does is an External with a function.
+// does returns an External with a function.
 func does(f func(ctx context.Context) error) Resource { return External(ExternalSpec{Reconcile: f}) }
 
 func TestOutsideOfARun(t *testing.T) {
@@ -162,7 +162,7 @@ func TestOutputs(t *testing.T) {
 
 func errorOf[T any](_ T, err error) error { return err }
 
-// TestInterleaved runs two items at the same time, again and again, through the same resources.
+// TestInterleaved runs two items at the same time, repeatedly, through the same resources.
 func TestInterleaved(t *testing.T) {
 	t.Run("items never see each other [Y31, Y32, Y40]", func(t *testing.T) {
 		pass := func(ctx context.Context) error {
@@ -214,7 +214,7 @@ func TestInterleaved(t *testing.T) {
 	})
 }
 
-// TestNoReason looks at what a resource is called with: a context, and no reason in it.
+// TestNoReason checks that resources are called with a context that contains no reason.
 func TestNoReason(t *testing.T) {
 	t.Run("no method is told why it is called [Y40]", func(t *testing.T) {
 		for _, of := range []reflect.Type{reflect.TypeFor[Resource](), reflect.TypeFor[Deleter](), reflect.TypeFor[Preparer]()} {

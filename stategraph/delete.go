@@ -20,18 +20,18 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
-// removing takes components away, wave by wave.
+// removing removes components, wave by wave.
 type removing struct {
 	*call
 
 	walk *run
-	refs map[string][]apply.Ref // by component: its objects that go
+	refs map[string][]apply.Ref // by component, its objects to delete
 	undo map[string]bool        // components with a Delete that is due
 }
 
-// removeLeft takes away what the graph does not keep any more: what belongs to components that are gone when the walk
-// was complete, and what is left of present ones as soon as all that require them are ready without. It returns what is
-// not gone yet.
+// removeLeft removes what the graph does not keep any more. What belongs to components that are gone is removed once
+// the walk was complete. What present components no longer keep is removed as soon as all components that require them
+// are ready without it. removeLeft returns what is not gone yet.
 func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]ComponentStatus, error) {
 	if w.ended != nil {
 		return nil, nil
@@ -46,7 +46,7 @@ func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]Componen
 		place, present := c.graph.index[owed.Name]
 		switch {
 		case present && c.graph.nodes[place].deleter == nil:
-			c.status.removeFinalizer(owed.Name) // its Delete left the code; the component is still wanted
+			c.status.removeFinalizer(owed.Name) // its Delete was removed from the code, but the component is still wanted
 		case !present && w.ready():
 			r.undo[owed.Name] = true
 		}
@@ -54,7 +54,7 @@ func (c *call) removeLeft(ctx context.Context, walk *run, w *walked) ([]Componen
 	return r.remove(ctx)
 }
 
-// delete takes away everything.
+// delete removes everything.
 func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
 	if err := c.connectToDelete(ctx, target); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (c *call) delete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) er
 	return nil
 }
 
-// connectToDelete reaches the target if there may be something to delete in it.
+// connectToDelete opens the target if there may be something to delete in it.
 func (c *call) connectToDelete(ctx context.Context, target *lsv1alpha1.ResolvedTarget) error {
 	stored := len(c.status.Inventory.Entries)+len(c.status.Inventory.Former) > 0
 	if !stored && (target == nil || len(c.status.Undo) == 0 && !c.run.LostInventory()) {
@@ -110,7 +110,7 @@ func (c *call) connectToDelete(ctx context.Context, target *lsv1alpha1.ResolvedT
 	return nil
 }
 
-// remove goes wave by wave, as far as it gets without waiting. It returns what is not gone yet.
+// remove goes wave by wave, as far as possible without waiting. It returns what is not gone yet.
 func (r *removing) remove(ctx context.Context) (left []ComponentStatus, err error) {
 	waves := graph.Removal(r.graph.relations(r.stored()), r.components())
 	for i, wave := range waves {
@@ -124,7 +124,7 @@ func (r *removing) remove(ctx context.Context) (left []ComponentStatus, err erro
 	return nil, nil
 }
 
-// one takes one component away: what it has to undo first, for that may need its objects.
+// one removes one component. It undoes first what the component has to undo, because that may need its objects.
 func (r *removing) one(ctx context.Context, component string) (waits string, err error) {
 	if r.undo[component] {
 		err := r.undoOne(ctx, component)
@@ -147,7 +147,7 @@ func (r *removing) one(ctx context.Context, component string) (waits string, err
 	return apply.Report{Waiting: waiting}.Reason(), nil
 }
 
-// undoOne calls the Delete of a component, or what Builder.Removed says about one that is gone.
+// undoOne calls the Delete of a component, or the function that Builder.Removed sets for one that is gone.
 func (r *removing) undoOne(ctx context.Context, component string) (err error) {
 	defer recovered(&err)
 	if place, present := r.graph.index[component]; present {
@@ -163,13 +163,13 @@ func (r *removing) undoOne(ctx context.Context, component string) (err error) {
 	return undo(r.walk.removedNode(component).with(ctx))
 }
 
-// removedNode is the node of a component that the graph does not have: it requires nothing.
+// removedNode returns a node for a component that the graph does not have. It requires nothing.
 func (r *run) removedNode(component string) *Node {
 	alone := &Graph{nodes: []node{{component: component}}, index: map[string]int{component: 0}, ancestors: [][]int{nil}}
 	return &newRun(alone, r.item, r.session, r.target, r.log, 1).nodes[0]
 }
 
-// components are all that have something to take away.
+// components returns all components that have something to remove.
 func (r *removing) components() []string {
 	var out []string
 	for name := range r.refs {
@@ -182,7 +182,7 @@ func (r *removing) components() []string {
 	return slices.Compact(out)
 }
 
-// stored is what the item's status says about who requires whom.
+// stored returns the requirements between components in the item's status.
 func (r *removing) stored() map[string][]string {
 	out := map[string][]string{}
 	for _, entry := range r.target.Inventory().Entries {
@@ -198,7 +198,7 @@ func (r *removing) stored() map[string][]string {
 	return out
 }
 
-// waiting are the components of a wave that are not gone.
+// waiting returns the components of a wave that are not gone.
 func (r *removing) waiting(wave, reasons []string, errs []error) (left []ComponentStatus) {
 	for i, name := range wave {
 		switch {
@@ -211,7 +211,7 @@ func (r *removing) waiting(wave, reasons []string, errs []error) (left []Compone
 	return left
 }
 
-// behind are the components that come after those that are not gone.
+// behind returns the components that come after those that are not gone.
 func (r *removing) behind(left []ComponentStatus, waves [][]string) (blocked []ComponentStatus) {
 	var by []string
 	for _, one := range left[:min(len(left), maxStatusBlockers)] {
@@ -225,11 +225,11 @@ func (r *removing) behind(left []ComponentStatus, waves [][]string) (blocked []C
 	return blocked
 }
 
-// lookAgain is when to look whether something is gone, if no watch said so before.
+// lookAgain is the time after which the next run checks whether something is gone, unless a watch reports it before.
 const lookAgain = 2 * time.Second
 
-// prunable reports whether what a component of the graph no longer keeps may be deleted: it and all that require it, directly
-// or not, are ready without.
+// prunable reports whether what a component of the graph no longer keeps may be deleted. It may if the component and
+// all that require it, directly or not, are ready without it.
 func (w *walked) prunable(component string) bool {
 	place, found := w.graph.index[component]
 	if !found {
@@ -244,8 +244,8 @@ func (w *walked) prunable(component string) bool {
 	return true
 }
 
-// relations is who requires whom when a graph meets what is stored about an item: the stored order counts, the graph's is
-// for components that left no trace.
+// relations returns the requirements between components when a graph meets what is stored about an item. The stored
+// order has precedence, and the graph's order is for components that are not stored.
 func (g *Graph) relations(stored map[string][]string) map[string][]string {
 	all := make(map[string][]string, len(stored)+len(g.nodes))
 	for i := range g.nodes {
@@ -263,8 +263,8 @@ func (c *call) recover(ctx context.Context) error {
 	return c.run.Recover(ctx, c.graph.kinds(), c.graph.complete)
 }
 
-// kinds are those of all objects that the graph may keep, as far as they are known before a run. A list of the whole
-// cluster finds the namespaces.
+// kinds returns the kinds of all objects that the graph may keep, as far as they are known before a run. Listing the
+// whole cluster finds the namespaces.
 func (g *Graph) kinds() map[schema.GroupVersionKind]map[string]bool {
 	out := map[schema.GroupVersionKind]map[string]bool{}
 	for i := range g.nodes {
@@ -277,7 +277,7 @@ func (g *Graph) kinds() map[schema.GroupVersionKind]map[string]bool {
 	return out
 }
 
-// complete fills in to which component an object belongs, and what the graph says about that.
+// complete fills in to which component an object belongs, and what the graph records for that component.
 func (g *Graph) complete(entry *apply.Entry, obj metav1.Object) {
 	entry.Component = cmp.Or(obj.GetAnnotations()[LabelComponent], obj.GetLabels()[LabelComponent])
 	place, present := g.index[entry.Component]

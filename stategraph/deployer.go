@@ -25,41 +25,42 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// Defaults of Options.
+// These are defaults of Options.
 const (
 	DefaultResync      = 10 * time.Hour
 	DefaultStartWithin = 5 * time.Minute
 	DefaultParallel    = 8
 )
 
-// Options configure the deployer of a graph. The zero value is ready to use.
+// Options configures the deployer of a graph. The zero value is ready to use.
 type Options struct {
-	// Resync is how often everything is applied again, whatever the watches say: against changes that no watch shows.
-	// Zero: DefaultResync. Negative: never.
+	// Resync is the interval at which everything is applied again, as protection against changes that no watch reports.
+	// Zero means DefaultResync. A negative value means never.
 	Resync time.Duration
-	// StartWithin spreads the run that each finished item gets after the process started. Zero: DefaultStartWithin.
-	// Negative: at once.
+	// StartWithin spreads the run that each finished item gets after the process started. Zero means
+	// DefaultStartWithin. A negative value means at once.
 	StartWithin time.Duration
-	// StatusGrace is how long after its creation an object of a custom kind without a status is not ready, if the definition
-	// of the kind does not say what its status is like. Zero: upkeep.DefaultStatusGrace. Negative: no time.
+	// StatusGrace is how long after its creation an object of a custom kind without a status is not ready, if the
+	// definition of the kind does not describe its status. Zero means upkeep.DefaultStatusGrace. A negative value means
+	// no time.
 	StatusGrace time.Duration
-	// Parallel is how many components of one item run at once. Zero: DefaultParallel.
+	// Parallel is how many components of one item run at once. Zero means DefaultParallel.
 	Parallel int
-	// Targets is what Targets may ask for. Zero: the strictest.
+	// Targets is what Targets may ask for. The zero value is the strictest policy.
 	Targets targets.Policy
-	// TargetLimits bound what targets can cost. Zero: the defaults.
+	// TargetLimits bounds the resources that targets use. The zero value means the defaults.
 	TargetLimits targets.Limits
-	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted. Off: it is
-	// deployed to the new cluster first.
+	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted.
+	// Without it, the item is deployed to the new cluster first.
 	CleanUpFirst bool
-	// Fights says when changes by others that come back count as a fight, and how long to wait before putting them right
-	// then. Zero: the defaults. The clock is that of the library.
+	// Fights configures when repeated changes by others count as a fight, and how long the deployer then waits before
+	// it corrects them. The zero value means the defaults. The clock is that of the library.
 	Fights watch.GuardOptions
-	// WrapTransport sees every request to every target, without credentials. It may be nil.
+	// WrapTransport wraps the transport to each target. It sees every request, without credentials. It may be nil.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// withDefaults fills in what is zero.
+// withDefaults returns the options with defaults for zero values.
 func (o Options) withDefaults() Options {
 	if o.Resync == 0 {
 		o.Resync = DefaultResync
@@ -73,16 +74,16 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Args returns what [deployerlib.Add] needs to run the graph for deploy items of a type. name is that of the deployer, in
-// status.deployer.name, events and metrics. The caller may change what is returned; faults come from Add.
+// Args returns what [deployerlib.Add] needs to run the graph for deploy items of a type. name is the name of the
+// deployer in status.deployer.name, events and metrics. The caller may change the result. Add reports faults.
 func Args(name string, t lsv1alpha1.DeployItemType, g *Graph, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.DeployerArgs {
 	return deployerlib.DeployerArgs{Name: name, Type: t, Deployer: New(g, o, hooks...)}
 }
 
-// New returns the deployer of a graph, with further hooks besides its own. A graph that is nil is an error of
-// [deployerlib.Add].
+// New returns the deployer of a graph, with further hooks in addition to its own. [deployerlib.Add] returns an error if
+// the graph is nil.
 //
-// One call is one walk: it waits for nothing. What is not ready brings the next one about by its listeners.
+// One call is one walk, which waits for nothing. Listeners of components that are not ready trigger the next one.
 func New(g *Graph, o Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	o = o.withDefaults()
 	keeper := upkeep.New(upkeep.Options{
@@ -96,7 +97,7 @@ func New(g *Graph, o Options, hooks ...extension.ReconcileExtensionHookSetup) de
 	return d
 }
 
-// schedule is the hook of the regular runs; nil: there are none.
+// schedule returns the hook for the regular runs, or nil if there are none.
 func (o Options) schedule() extension.ReconcileExtensionHook {
 	if o.Resync < 0 {
 		return nil
@@ -106,7 +107,7 @@ func (o Options) schedule() extension.ReconcileExtensionHook {
 		func(*lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) { return spec, nil }))
 }
 
-// deployer walks a graph for each deploy item. Nothing in it is about an item.
+// deployer walks a graph for each deploy item. Nothing in it belongs to a single item.
 type deployer struct {
 	graph   *Graph
 	options Options
@@ -124,7 +125,8 @@ var (
 // ExtensionHooks returns the hooks.
 func (d *deployer) ExtensionHooks() extension.ReconcileExtensionHooks { return d.hooks }
 
-// UseRuntime connects the deployer with the process: target clients, metrics, channels that components listen to.
+// UseRuntime connects the deployer with the target clients and metrics of the process, and with the channels that
+// components listen to.
 func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	if d.graph == nil {
 		return errors.New("state graph: there is no graph (nil)")
@@ -153,7 +155,7 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 	return c.reconcile(ctx)
 }
 
-// ForceReconcile is Reconcile without the belief that nothing changed.
+// ForceReconcile does the same as Reconcile, but does not assume that anything is unchanged.
 func (d *deployer) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	d.keeper.Thorough(di)
 	return d.Reconcile(ctx, lsCtx, di, target)
@@ -168,12 +170,13 @@ func (d *deployer) Delete(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1al
 	return c.delete(ctx, target)
 }
 
-// Abort has nothing to tidy up: a walk leaves nothing behind that runs.
+// Abort does nothing, because a walk leaves nothing running.
 func (d *deployer) Abort(context.Context, *lsv1alpha1.Context, *lsv1alpha1.DeployItem, *lsv1alpha1.ResolvedTarget) error {
 	return nil
 }
 
-// Resume watches what the item has in its target, and owes it one run: the graph may be another one since it ran last.
+// Resume watches the objects of the item in its target, and requests one run, because the graph may have changed since
+// the last one.
 func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, resolved *lsv1alpha1.ResolvedTarget) error {
 	status, err := decodeStatus(di)
 	if err != nil {
@@ -197,7 +200,7 @@ func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, resolv
 	return nil
 }
 
-// wakeIn asks for a run of an item after a while.
+// wakeIn requests a run of an item after a while.
 func (d *deployer) wakeIn(item types.UID, after time.Duration) {
 	d.keeper.Wake(item, d.keeper.Runtime().Clock.Now().Add(after))
 }

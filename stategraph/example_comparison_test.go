@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph"
 )
 
-// compared is a graph of a Service and a ConfigMap that is made of it by a template.
+// compared returns a graph of a Service and a ConfigMap that a template makes of it.
 func compared(template string) (*stategraph.Graph, error) {
 	files := fstest.MapFS{"templates/page.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page}\n" + template)}}
 	service := func(context.Context) (*corev1.Service, error) { return &corev1.Service{}, nil }

@@ -29,7 +29,7 @@ func ExampleNewGraph() {
 	// Output: [database web]
 }
 
-// SetOutput hands a value to the components that require this one. Output reads it.
+// SetOutput passes a value to the components that require this one. Output reads it.
 func ExampleSetOutput() {
 	register := stategraph.External(stategraph.ExternalSpec{
 		Reconcile: func(ctx context.Context) error { return stategraph.SetOutput(ctx, "10.0.0.7") },
@@ -55,7 +55,7 @@ func ExampleSetOutput() {
 	// true
 }
 
-// Template makes objects of a text template. It gets the configuration of the item and what other components left.
+// Template renders objects from a text template. It gets the configuration of the item and what other components left.
 func ExampleTemplate() {
 	files := fstest.MapFS{"templates/settings.yaml": {Data: []byte(`
 apiVersion: v1

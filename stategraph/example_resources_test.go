@@ -23,7 +23,7 @@ type Hosting struct {
 	Sites     map[string]string `json:"sites"`
 }
 
-// siteNames are the sites of an item.
+// siteNames returns the sites of an item.
 func siteNames(ctx context.Context) ([]string, error) {
 	config, err := stategraph.Config[Hosting](ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func siteNames(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(config.Sites)), nil
 }
 
-// page is the page of one site. Its name is made of the component and the instance.
+// page returns the page of one site. Its name is made of the component and the instance.
 func page(ctx context.Context) (*corev1.ConfigMap, error) {
 	config, err := stategraph.Config[Hosting](ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func page(ctx context.Context) (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// entrance is how the sites are reached from outside.
+// entrance returns the Service through which the sites are reached from outside.
 func entrance(ctx context.Context) (*corev1.Service, error) {
 	config, err := stategraph.Config[Hosting](ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func entrance(ctx context.Context) (*corev1.Service, error) {
 	}, nil
 }
 
-// zone is a name server that is asked for a record, and has it after a while.
+// zone is a name server that accepts requests for a record, and has it after a while.
 type zone interface {
 	Set(ctx context.Context, domain, address string) error
 	Has(ctx context.Context, domain string) (bool, error)
@@ -71,7 +71,7 @@ func (r record) set(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	entrance, err := stategraph.Output[*corev1.Service](ctx, "entrance") // as it is in the cluster: ready, so it has an address
+	entrance, err := stategraph.Output[*corev1.Service](ctx, "entrance") // as it is in the cluster; it is ready, so it has an address
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func ExampleForEach() {
 	// Output: [pages entrance record]
 }
 
-// A later version of the graph has no record any more. Items that still have one lose it.
+// A later version of the graph has no record any more. The record of items that still have one is deleted.
 func ExampleBuilder_Removed() {
 	var zone zone
 	graph, err := stategraph.NewGraph().

@@ -24,14 +24,14 @@ type Config struct {
 	Replicas  int32  `json:"replicas,omitempty"`
 }
 
-// Shop is what each item stands for.
+// Shop lists the components of each item.
 type Shop struct {
 	Config   stategraph.Resource
 	Database stategraph.Resource `graph:"requires=config"`
 	Web      stategraph.Resource `graph:"requires=database"`
 }
 
-// settings are the settings of an item.
+// settings returns the settings of an item.
 func settings(ctx context.Context) (*corev1.ConfigMap, error) {
 	config, err := stategraph.Config[Config](ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func settings(ctx context.Context) (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// database uses the settings, whatever their name is this time.
+// database uses the settings, regardless of their current name.
 func database(ctx context.Context) (*appsv1.StatefulSet, error) {
 	name, err := stategraph.Name(ctx, "config")
 	if err != nil {

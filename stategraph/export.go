@@ -24,10 +24,10 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
-// export is a value that items hand to Landscaper.
+// export is a value that items export to Landscaper.
 type export struct {
 	name   string
-	place  int            // of the component that it is about
+	place  int            // of the component that it belongs to
 	output string         // of WithOutput; or
 	path   *jsonpath.Path // a field of the component's only object; or
 	text   *template.Template
@@ -36,17 +36,18 @@ type export struct {
 // exported is an export before it is checked.
 type exported struct{ name, component, value string }
 
-// Export exports a value under a name, for Landscaper's data exports: it is written when the component is ready, written again
-// when it changes, and deleted with the item. value is the name of an output that the component declares with WithOutput, or a
-// JSON path such as ".metadata.name" into its only object, or, with "{{", a template that makes a text. The template is given
-// what a Template is, and may ask for the component itself and for all that it requires.
-// A component that keeps no object for an item exports nothing. A field that does not exist yet is waited for.
+// Export exports a value under a name, for Landscaper's data exports. The value is written when the component is ready,
+// written again when it changes, and deleted with the item. value is the name of an output that the component declares
+// with WithOutput, or a JSON path such as ".metadata.name" into its only object, or, if it contains "{{", a template
+// that renders a text. The template gets the same data as a Template, and may use the component itself and everything
+// that it requires. A component that keeps no object for an item exports nothing. If a field does not exist yet, the
+// item waits for it.
 func (b *Builder) Export(name, component, value string) *Builder {
 	b.exports = append(b.exports, exported{name: name, component: component, value: value})
 	return b
 }
 
-// addExports checks the exports, and takes them over.
+// addExports checks the exports and adds them to the graph.
 func (g *Graph) addExports(wanted []exported) []error {
 	var faults []error
 	names := map[string]bool{}
@@ -71,7 +72,7 @@ func (g *Graph) addExports(wanted []exported) []error {
 	return faults
 }
 
-// parseExport reads where the value of an export comes from.
+// parseExport parses where the value of an export comes from.
 func (g *Graph) parseExport(place int, e exported) (export, error) {
 	out := export{name: e.name, place: place}
 	kept := declaredBy(g.nodes[place].resource)
@@ -92,7 +93,7 @@ func (g *Graph) parseExport(place int, e exported) (export, error) {
 	return out, err
 }
 
-// checkExportText checks what the template of an export asks for.
+// checkExportText checks what the template of an export uses.
 func (g *Graph) checkExportText(component string, text *template.Template) error {
 	faults := make([]error, len(text.Faults))
 	for i, fault := range text.Faults {
@@ -108,7 +109,8 @@ func (g *Graph) checkExportText(component string, text *template.Template) error
 	return errors.Join(faults...)
 }
 
-// exportValues returns the exports of all components that are ready, and which of them has to be waited for, for what reason.
+// exportValues returns the exports of all components that are ready, and says which of them has to be waited for, and
+// why.
 func (r *run) exportValues(ctx context.Context, w *walked) (values map[string]json.RawMessage, waits string, err error) {
 	values = map[string]json.RawMessage{}
 	var errs []error
@@ -129,7 +131,7 @@ func (r *run) exportValues(ctx context.Context, w *walked) (values map[string]js
 	return values, waits, errors.Join(errs...)
 }
 
-// exportValue returns one value as JSON; nil if there is none.
+// exportValue returns one value as JSON, or nil if there is none.
 func (r *run) exportValue(ctx context.Context, e export) (raw json.RawMessage, err error) {
 	defer recovered(&err)
 	node := r.nodes[e.place]
@@ -166,8 +168,8 @@ func exportText(ctx context.Context, text *template.Template) (string, error) {
 	return text.Text(ctx, data)
 }
 
-// export writes the exports of an item if they are not known to be as they should. Those of components that are not ready stay
-// as they were. It returns what is waited for.
+// export writes the exports of an item if they are not known to be up to date. Those of components that are not ready
+// stay unchanged. It returns what is waited for.
 func (c *call) export(ctx context.Context, walk *run, w *walked, thorough bool) (waits string, err error) {
 	if len(c.graph.exports) == 0 || w.ended != nil {
 		return "", nil
@@ -193,7 +195,7 @@ func (c *call) export(ctx context.Context, walk *run, w *walked, thorough bool) 
 	return waits, nil
 }
 
-// keepExports adds the exports of components that are not ready, as they were before.
+// keepExports adds the earlier exports of components that are not ready.
 func (g *Graph) keepExports(values, before map[string]json.RawMessage, w *walked) {
 	for _, e := range g.exports {
 		if old, found := before[e.name]; found && values[e.name] == nil && w.states[e.place].State != StateReady {

@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// MaxInstances is how many instances a component made by ForEach may have for one item.
+// MaxInstances is the largest number of instances that a component made by ForEach may have for one item.
 const MaxInstances = 1000
 
-// ForEach keeps the objects of each once per element: instances of one component. elements returns what to make them for;
-// name tells the instances apart, and must be the same for the same element in each run. each is an Object, Template
-// or Versioned; its functions learn the element from Element and the name from Instance. Objects
-// carry the name in the label LabelInstance, and in the name where they have none of their own.
+// ForEach keeps the objects of each once per element, as instances of one component. elements returns the elements.
+// name distinguishes the instances, and must be the same for the same element in each run. each is an Object, Template
+// or Versioned, whose functions get the element from Element and the name from Instance. Objects carry the name in the
+// label LabelInstance, and in their own name if they have none.
 //
-// The component is ready when all instances are. Those whose element is gone are deleted.
-// Errors: those of elements; two elements with the same name; more than MaxInstances.
+// The component is ready when all instances are. Instances whose element is gone are deleted. The component fails with
+// an error of elements, if two elements have the same name, or if there are more than MaxInstances.
 func ForEach[E any](elements func(ctx context.Context) ([]E, error), name func(E) string, each Resource) Resource {
 	inner, ok := each.(*objects)
 	if !ok || inner == nil {

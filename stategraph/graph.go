@@ -12,8 +12,8 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
-// Graph says which components exist for a deploy item, and which requires which. It is checked when it is built, never
-// changes afterwards, holds nothing about any item, and may be used by many goroutines.
+// Graph defines which components exist for a deploy item, and which requires which. It is checked when it is built,
+// never changes afterwards, holds nothing about any item, and may be used by many goroutines.
 type Graph struct {
 	nodes []node         // in the order in which they were added
 	index map[string]int // component -> place in nodes
@@ -23,8 +23,8 @@ type Graph struct {
 	ancestors [][]int
 	removed   map[string]func(ctx context.Context) error
 	exports   []export
-	decode    func(*lsv1alpha1.DeployItem) (any, error) // nil: each body decodes for itself
-	timer     time.Duration                             // the shortest Timer of all nodes; 0: none
+	decode    func(*lsv1alpha1.DeployItem) (any, error) // if it is nil, each body decodes for itself
+	timer     time.Duration                             // the shortest Timer of all nodes, or 0
 }
 
 // node is one component.
@@ -34,10 +34,10 @@ type node struct {
 	requires   []int // in ascending order, each once
 	dependents []int
 	listeners  []Listener
-	poll       time.Duration // the shortest Poll; 0: none
+	poll       time.Duration // the shortest Poll, or 0
 	always     bool          // ready once it is reconciled
-	preparer   Preparer      // nil: it keeps no objects
-	deleter    Deleter       // nil: nothing to undo
+	preparer   Preparer      // nil if it keeps no objects
+	deleter    Deleter       // nil if there is nothing to undo
 	unit       unit
 }
 
@@ -54,8 +54,8 @@ func (g *Graph) Components() []string {
 // from the same parts.
 func (g *Graph) Order() []string { return g.names(g.order) }
 
-// Requires returns what a component requires directly, in the order in which the components were added. nil for a
-// component that the graph does not have.
+// Requires returns what a component requires directly, in the order in which the components were added. It returns nil
+// for a component that the graph does not have.
 func (g *Graph) Requires(component string) []string {
 	place, found := g.index[component]
 	if !found {
@@ -64,14 +64,14 @@ func (g *Graph) Requires(component string) []string {
 	return g.names(g.nodes[place].requires)
 }
 
-// hasObjects reports whether a component is about objects, of which it may have none.
+// hasObjects reports whether a component keeps objects, even if it has none for some items.
 func (g *Graph) hasObjects(component string) bool {
 	node := &g.nodes[g.index[component]]
 	_, refers := node.resource.(*reference)
 	return refers || node.preparer != nil
 }
 
-// names turns places into components.
+// names converts places to names of components.
 func (g *Graph) names(places []int) []string {
 	names := make([]string, len(places))
 	for i, place := range places {
@@ -89,15 +89,15 @@ func (g *Graph) requires() [][]int {
 	return all
 }
 
-// Mermaid draws the graph for Markdown: an arrow leads from a component to those that require it. The same graph always
+// Mermaid draws the graph for Markdown. An arrow leads from a component to those that require it. The same graph always
 // gives the same text.
 func (g *Graph) Mermaid() string { return graph.Mermaid(g.Components(), g.requires()) }
 
-// DOT draws the graph for Graphviz: an arrow leads from a component to those that require it. The same graph always gives
-// the same text.
+// DOT draws the graph for Graphviz. An arrow leads from a component to those that require it. The same graph always
+// gives the same text.
 func (g *Graph) DOT() string { return graph.DOT(g.Components(), g.requires()) }
 
-// link fills in what follows from the nodes and their requires, which have no cycle.
+// link computes what follows from the nodes and their requirements, which have no cycle.
 func (g *Graph) link(order []int) {
 	g.order, g.ancestors = order, graph.Ancestors(g.requires(), order)
 	for i, dependents := range graph.Dependents(g.requires()) {
@@ -106,8 +106,8 @@ func (g *Graph) link(order []int) {
 	g.remember()
 }
 
-// remember fills in what the inventory notes about each node: the nearest nodes that it requires and that leave a trace
-// in it. Those in between are stepped over.
+// remember computes what the inventory records about each node, namely the nearest nodes that it requires and that
+// leave a trace in the inventory. Nodes in between are skipped.
 func (g *Graph) remember() {
 	nearest := make([][]int, len(g.nodes))
 	for _, place := range g.order {

@@ -18,15 +18,15 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// Prefix of the labels that tell what an object stands for.
+// Prefix is the prefix of the labels that identify an object.
 const Prefix = "state.deployerkit.dev/"
 
-// Labels of all objects that the components of a graph keep. A value that is no label value, or longer than 63
-// characters, is shortened to a readable part and a hash; the full one is then in an annotation of the same key.
+// These are labels of all objects that the components of a graph keep. A value that is no label value, or longer than
+// 63 characters, is shortened to a readable part and a hash. The full value is then in an annotation of the same key.
 const (
 	// LabelComponent is the component of the graph.
 	LabelComponent = Prefix + "component"
-	// LabelInstance is the instance within a ForEach; other objects do not have it.
+	// LabelInstance is the instance within a ForEach. Other objects do not have it.
 	LabelInstance = Prefix + "instance"
 	// LabelParentGroup is the API group of the deploy item.
 	LabelParentGroup = Prefix + "parent-group"
@@ -38,7 +38,7 @@ const (
 	LabelParentNamespace = Prefix + "parent-namespace"
 	// LabelParentName is the name of the deploy item.
 	LabelParentName = Prefix + "parent-name"
-	// LabelParentUID is the UID of the deploy item: two clusters may have items of the same name.
+	// LabelParentUID is the UID of the deploy item. It is needed because two clusters may have items of the same name.
 	LabelParentUID = Prefix + "parent-uid"
 )
 
@@ -70,8 +70,8 @@ func Identity(item *lsv1alpha1.DeployItem, component, instance string) (labels, 
 	return labels, annotations
 }
 
-// Selector selects the objects of a component of a deploy item, whatever their names; all instances of it if instance is
-// empty, all components if component is.
+// Selector selects the objects of a component of a deploy item, regardless of their names. If instance is empty, it
+// selects all instances, and if component is empty, all components.
 func Selector(item types.UID, component, instance string) labels.Selector {
 	set := labels.Set{LabelParentUID: labelValue(string(item))}
 	if component != "" {
@@ -83,13 +83,13 @@ func Selector(item types.UID, component, instance string) labels.Selector {
 	return set.AsSelector()
 }
 
-// Lengths, in characters.
+// These are lengths in characters.
 const (
 	maxLabel   = 63
 	hashLength = 10
 )
 
-// labelValue returns value, or, when it cannot be the value of a label, what stands for it.
+// labelValue returns value, or a replacement if it cannot be the value of a label.
 func labelValue(value string) string {
 	if isLabelValue(value) {
 		return value
@@ -97,8 +97,8 @@ func labelValue(value string) string {
 	return readable(value, maxLabel-1-hashLength) + "-" + hash(value)
 }
 
-// isLabelValue is validation.IsValidLabelValue, for which each run asks several times per object, without a regular
-// expression.
+// isLabelValue is validation.IsValidLabelValue without a regular expression. Each run calls it several times per
+// object.
 func isLabelValue(value string) bool {
 	if value == "" {
 		return true
@@ -114,8 +114,8 @@ func isLabelValue(value string) bool {
 	return true
 }
 
-// readable is the beginning of a text, with "-" for all that may not be part of a name, and a letter or digit at both
-// ends. It is never empty.
+// readable returns the beginning of a text, with "-" for all that may not be part of a name, and a letter or digit at
+// both ends. It is never empty.
 func readable(text string, length int) string {
 	out := []byte(text[:min(len(text), length)])
 	for i, c := range out {
@@ -133,10 +133,10 @@ func isAlphanumeric(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// base32Lower has only characters that a name may have.
+// base32Lower uses only characters that a name may contain.
 var base32Lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// hash is a short hash of texts: 50 bits.
+// hash returns a short hash of texts, with 50 bits.
 func hash(texts ...string) string {
 	h := sha256.New()
 	for _, text := range texts {
@@ -145,8 +145,9 @@ func hash(texts ...string) string {
 	return base32Lower.EncodeToString(h.Sum(nil))[:hashLength]
 }
 
-// nameFor is the name of an object that has none: the same in each run, another one for each item, component and
-// instance. generateName is never sent to the API server, for a crash would leave objects that are in no inventory.
+// nameFor returns the name of an object that has none. It is the same in each run, and different for each item,
+// component and instance. generateName is never sent to the API server, because after a crash objects would exist that
+// are in no inventory.
 func (n *Node) nameFor(prefix string) string {
 	if prefix == "" {
 		prefix = n.component
@@ -154,8 +155,8 @@ func (n *Node) nameFor(prefix string) string {
 	return readable(strings.ToLower(prefix), maxLabel-1-hashLength) + "-" + hash(string(n.run.item.UID), n.component, n.instance)
 }
 
-// identify gives objects of the node their labels, and a name to those that have none. Lists become their items. The
-// objects that were handed in are changed.
+// identify gives objects of the node their labels, and a name to those that have none. It replaces lists by their
+// items. It changes the objects of its argument.
 func (n *Node) identify(desired []apply.Desired) ([]apply.Desired, error) {
 	out := make([]apply.Desired, 0, len(desired))
 	for _, d := range desired {
@@ -178,7 +179,7 @@ func (n *Node) identify(desired []apply.Desired) ([]apply.Desired, error) {
 	return out, nil
 }
 
-// itemsOf takes a list apart.
+// itemsOf returns the items of a list.
 func itemsOf(list apply.Desired) []apply.Desired {
 	var out []apply.Desired
 	items, _ := list.Object.Object["items"].([]any)
@@ -191,7 +192,7 @@ func itemsOf(list apply.Desired) []apply.Desired {
 	return out
 }
 
-// mark labels one object and names it.
+// mark sets the labels of one object, and its name.
 func (n *Node) mark(obj *unstructured.Unstructured) error {
 	if obj.GetKind() == "" || obj.GetAPIVersion() == "" {
 		return fmt.Errorf("an object %q has no apiVersion or no kind", obj.GetName())
@@ -223,7 +224,7 @@ func merged(into, more map[string]string) map[string]string {
 	return into
 }
 
-// instanceOf is the instance that an object of a component stands for.
+// instanceOf returns the instance that an object of a component belongs to.
 func instanceOf(obj *unstructured.Unstructured) string {
 	if full, found := obj.GetAnnotations()[LabelInstance]; found {
 		return full

@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Listener is something that brings about another run of an item. Requests of several listeners are one run; one that
-// comes while a run is under way leads to exactly one more. A run does not learn which listener asked for it.
+// Listener triggers another run of an item. Requests of several listeners lead to one run, and requests during a run
+// lead to exactly one more. A run does not know which listener triggered it.
 type Listener struct {
 	kind   listenerKind
 	every  time.Duration
 	events <-chan types.NamespacedName
 }
 
-// listenerKind says what a Listener listens to. The zero value is invalid.
+// listenerKind is what a Listener listens to. The zero value is invalid.
 type listenerKind int
 
 const (
@@ -31,23 +31,23 @@ const (
 // minEvery is the shortest period of a timer.
 const minEvery = time.Second
 
-// Watch listens to the objects that the component keeps in the target cluster: any change of one of them, its status
-// included. Resources of this package have it without being asked.
+// Watch listens to the objects that the component keeps in the target cluster, for any change of one of them or of its
+// status. Resources of this package have it by default.
 func Watch() Listener { return Listener{kind: listensToObjects} }
 
-// Timer asks for a run again and again, whether the component is ready or not. At least a second.
+// Timer triggers a run at a fixed interval of at least a second, whether the component is ready or not.
 func Timer(every time.Duration) Listener { return Listener{kind: listensToTimer, every: every} }
 
 // Poll is Timer while the component is not ready.
 func Poll(every time.Duration) Listener { return Listener{kind: listensToPoll, every: every} }
 
-// Channel asks for a run of the deploy item that is received from events; the zero name means all items of the deployer.
-// It is read from the start of the manager to its end, by one goroutine. A closed channel is silent.
+// Channel triggers a run of each deploy item that is received from events. The zero name means all items of the
+// deployer. One goroutine reads events from the start of the manager to its end. A closed channel triggers nothing.
 func Channel(events <-chan types.NamespacedName) Listener {
 	return Listener{kind: listensToChannel, events: events}
 }
 
-// String is for people.
+// String formats the listener for people.
 func (l Listener) String() string {
 	switch l.kind {
 	case listensToObjects, listensToReference:
@@ -62,7 +62,7 @@ func (l Listener) String() string {
 	return "nothing"
 }
 
-// fault tells what is wrong with the listener; "" when nothing is.
+// fault returns what is wrong with the listener, or "" if it is valid.
 func (l Listener) fault() string {
 	switch {
 	case l.kind == 0:

@@ -19,16 +19,15 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// Object keeps one object of any kind in the target cluster. body returns it as it should be, in full; what it does not
-// name is left to the API server and to others. T is a pointer to a Go type, or *unstructured.Unstructured.
+// Object keeps one object of any kind in the target cluster. body returns the desired object in full. Fields that it
+// does not set are left to the API server and to others. T is a pointer to a Go type, or *unstructured.Unstructured.
 //
 //	Object(func(ctx context.Context) (*appsv1.StatefulSet, error) { … })
 //
-// apiVersion and kind of a type that the scheme knows need not be set. A name that is not set is made of generateName or
-// the component, and a hash that is the same in each run. A status of a Go type is not sent. nil: the item has no such object, the
-// component is ready.
-// It is ready by the rules of package apply/readiness, unless an option says otherwise, and listens to the object.
-// Errors of body fail the component.
+// apiVersion and kind of a type that the scheme knows need not be set. A name that is not set is made of generateName
+// or the component, and a hash that is the same in each run. A status of a Go type is not sent. If body returns nil,
+// the item has no such object, and the component is ready. The component is ready by the rules of package
+// apply/readiness, unless an option changes that, and listens to the object. An error of body fails the component.
 func Object[T client.Object](body func(ctx context.Context) (T, error), opts ...Option) Resource {
 	r := newObjects(opts, kindOf[T])
 	if body == nil {
@@ -47,8 +46,9 @@ func Object[T client.Object](body func(ctx context.Context) (T, error), opts ...
 	return r
 }
 
-// tellsReadiness reports whether the default rules can judge objects of a Go type: its status has conditions or observedGeneration,
-// or it has none, or Kubernetes itself serves the kind, or the type does not say what its status is like.
+// tellsReadiness reports whether the default rules can judge objects of a Go type. They can if its status has
+// conditions or observedGeneration, if it has no status, if Kubernetes itself serves the kind, or if the type does not
+// define its status.
 func tellsReadiness(of reflect.Type) bool {
 	if of.Kind() != reflect.Pointer || of.Elem().Kind() != reflect.Struct || !kindOfType(scheme.Scheme, of).Empty() {
 		return true
@@ -62,7 +62,7 @@ func tellsReadiness(of reflect.Type) bool {
 	return conditions || generation
 }
 
-// newObjects makes the common part. static finds the kind when no option announces any.
+// newObjects makes the common part. static finds the kind if no option announces any.
 func newObjects(opts []Option, static func(*runtime.Scheme) []schema.GroupVersionKind) *objects {
 	r := &objects{options: optionsOf(opts)}
 	if r.kinds = r.declared; len(r.kinds) == 0 && static != nil {
@@ -71,7 +71,7 @@ func newObjects(opts []Option, static func(*runtime.Scheme) []schema.GroupVersio
 	return r
 }
 
-// kindOf is the kind of T; nil when it is not known.
+// kindOf returns the kind of T, or nil if it is not known.
 func kindOf[T client.Object](s *runtime.Scheme) []schema.GroupVersionKind {
 	if gvk := kindOfType(s, reflect.TypeFor[T]()); !gvk.Empty() {
 		return []schema.GroupVersionKind{gvk}
@@ -79,7 +79,8 @@ func kindOf[T client.Object](s *runtime.Scheme) []schema.GroupVersionKind {
 	return nil
 }
 
-// bodyOf calls a body and makes the result unstructured, without what only the API server sets. nil: there is none.
+// bodyOf calls a body and converts the result to unstructured, without what only the API server sets. It returns nil if
+// there is no object.
 func bodyOf[T client.Object](ctx context.Context, body func(ctx context.Context) (T, error), s *runtime.Scheme) (*unstructured.Unstructured, error) {
 	typed, err := body(ctx)
 	if err != nil {
@@ -108,7 +109,7 @@ func bodyOf[T client.Object](ctx context.Context, body func(ctx context.Context)
 	return obj, nil
 }
 
-// dropNulls removes what encoding a Go type leaves where nothing was set, such as creationTimestamp.
+// dropNulls removes what the encoding of a Go type contains for unset fields, such as creationTimestamp.
 func dropNulls(value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -126,19 +127,19 @@ func dropNulls(value any) {
 	}
 }
 
-// ConfigData is a kind that only carries data, and may be made unchangeable.
+// ConfigData is a kind that only carries data, and may be made immutable.
 type ConfigData interface {
 	*corev1.ConfigMap | *corev1.Secret
 	client.Object
 }
 
-// Versioned keeps a ConfigMap or Secret that is never changed (copy-on-write): the name ends in a hash of the content, and
-// the object is immutable. Another content makes another object; those that require the component learn its name from
-// Name, and so roll their Pods. The former object is deleted when the component and all that require it, directly or not,
-// are ready with the new one, so that Pods that still use it go on working.
+// Versioned keeps a ConfigMap or Secret that is never changed (copy-on-write). The name ends in a hash of the content,
+// and the object is immutable. Another content leads to another object. Components that require this one get its name
+// from Name, so their Pods are rolled. The former object is deleted when the component and all that require it,
+// directly or not, are ready with the new one, so that Pods that still use it continue to work.
 //
-// The hash of a Secret's content is part of a name that more people may read than the Secret: do not keep what can be
-// guessed, such as a short password alone, in it.
+// The hash of a Secret's content is part of a name, which more people may read than the Secret. Do not use it for
+// content that can be guessed, such as a short password alone.
 func Versioned[T ConfigData](body func(ctx context.Context) (T, error), opts ...Option) Resource {
 	r := newObjects(opts, kindOf[T])
 	if body == nil {
@@ -161,7 +162,7 @@ func Versioned[T ConfigData](body func(ctx context.Context) (T, error), opts ...
 	return r
 }
 
-// version puts the hash of the content into the name, and makes the object immutable.
+// version adds the hash of the content to the name, and makes the object immutable.
 func (n *Node) version(obj *unstructured.Unstructured) error {
 	content := map[string]any{}
 	for _, field := range []string{"type", "data", "binaryData", "stringData"} {

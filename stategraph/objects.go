@@ -15,24 +15,25 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
-// objects is a Resource that keeps objects of the target cluster: all ready-made ones but External.
+// objects is a Resource that keeps objects of the target cluster. All resources of this package except External use it.
 type objects struct {
-	// render returns the objects as they should be, which belong to the caller. nil in between: no such object.
+	// render returns the desired objects, which belong to the caller. An element that is nil means that the item has no
+	// such object.
 	render func(ctx context.Context) ([]*unstructured.Unstructured, error)
-	// kinds are those of the objects; nil: they are not known before a run.
+	// kinds are the kinds of the objects, or nil if they are not known before a run.
 	kinds  []schema.GroupVersionKind
 	uses   []template.Use // of its template
 	faults []string
 	options
 }
 
-// check tells what is wrong with the resource.
+// check returns what is wrong with the resource.
 func (o *objects) check() []string { return append(o.faults, o.options.faults...) }
 
-// AlwaysReady reports that the objects are ready once they are applied.
+// AlwaysReady reports whether the objects are ready once they are applied.
 func (o *objects) AlwaysReady() bool { return o.always }
 
-// Listeners are the changes of the objects, and those of WithListeners.
+// Listeners returns the listener on the objects, and those of WithListeners.
 func (o *objects) Listeners() []Listener {
 	if o.always {
 		return o.listeners
@@ -40,7 +41,7 @@ func (o *objects) Listeners() []Listener {
 	return append([]Listener{Watch()}, o.listeners...)
 }
 
-// Prepare returns the objects as they should be.
+// Prepare returns the desired objects.
 func (o *objects) Prepare(ctx context.Context) ([]apply.Desired, error) {
 	rendered, err := o.render(ctx)
 	if err != nil {
@@ -59,7 +60,7 @@ func (o *objects) Prepare(ctx context.Context) ([]apply.Desired, error) {
 	return desired, nil
 }
 
-// checkKind refuses what WithKinds did not announce, for which rights may be missing.
+// checkKind refuses kinds that WithKinds did not announce, because the rights for them may be missing.
 func (o *objects) checkKind(obj *unstructured.Unstructured) error {
 	gvk := obj.GroupVersionKind()
 	for _, kind := range o.kinds {
@@ -76,7 +77,7 @@ func (o *objects) checkKind(obj *unstructured.Unstructured) error {
 // Reconcile applies the objects.
 func (o *objects) Reconcile(ctx context.Context) error { return ApplyPrepared(ctx) }
 
-// Ready reports whether all objects are.
+// Ready reports whether all objects are ready.
 func (o *objects) Ready(ctx context.Context) (Readiness, error) {
 	n, err := From(ctx)
 	if err != nil {
@@ -85,12 +86,12 @@ func (o *objects) Ready(ctx context.Context) (Readiness, error) {
 	return n.objectsReady(ctx, o.judge)
 }
 
-// Rules are the rights for the kinds of the objects.
+// Rules returns the rights for the kinds of the objects.
 func (o *objects) Rules() ([]rbacv1.PolicyRule, error) { return rulesFor(o.kinds) }
 
-// ApplyPrepared brings the objects that Prepare returned to the target cluster. Those that are known to be as desired
-// cost no call. For the Reconcile of a Resource with Prepare.
-// Errors: those of all objects, joined; ErrNoRun.
+// ApplyPrepared applies the objects that Prepare returned to the target cluster. Objects that are known to be as
+// desired cost no call. Use it in the Reconcile of a Resource with Prepare. It returns the joined errors of all
+// objects, or ErrNoRun.
 func ApplyPrepared(ctx context.Context) error {
 	n, err := From(ctx)
 	if err != nil {
@@ -125,8 +126,8 @@ func withAdvice(err error) error {
 	return err
 }
 
-// ObjectsReady reports whether the objects that ApplyPrepared applied are ready, by the rules of package apply/readiness.
-// For the Ready of a Resource with Prepare.
+// ObjectsReady reports whether the objects that ApplyPrepared applied are ready, by the rules of package
+// apply/readiness. Use it in the Ready of a Resource with Prepare.
 func ObjectsReady(ctx context.Context) (Readiness, error) {
 	n, err := From(ctx)
 	if err != nil {
@@ -135,7 +136,7 @@ func ObjectsReady(ctx context.Context) (Readiness, error) {
 	return n.objectsReady(ctx, nil)
 }
 
-// objectsReady asks about one object after the other until one is not ready.
+// objectsReady checks one object after the other until one is not ready.
 func (n *Node) objectsReady(ctx context.Context, by judge) (Readiness, error) {
 	if n.kept == nil {
 		return Readiness{}, errors.New("nothing was prepared: the resource has no Prepare")

@@ -20,7 +20,7 @@ import (
 // Option changes how Object, Template and Versioned keep their objects.
 type Option func(*options)
 
-// options are all of them. The zero value is the default.
+// options holds the effect of all options. The zero value is the default.
 type options struct {
 	policy    apply.Policy
 	strategy  apply.Strategy
@@ -29,7 +29,7 @@ type options struct {
 	listeners []Listener
 	declared  []schema.GroupVersionKind
 	scheme    *runtime.Scheme
-	data      func(ctx context.Context) (any, error) // of WithData; nil: none
+	data      func(ctx context.Context) (any, error) // of WithData, or nil
 	required  []Requirement                          // of Uses
 	outputs   map[string]*jsonpath.Path              // of WithOutput
 	optional  bool                                   // it keeps no object for some items
@@ -48,17 +48,18 @@ func optionsOf(given []Option) options {
 	return o
 }
 
-// WithPolicy says what may be done with the objects. The default is apply.Manage.
+// WithPolicy sets what may be done with the objects. The default is apply.Manage.
 func WithPolicy(policy apply.Policy) Option { return func(o *options) { o.policy = policy } }
 
-// WithStrategy says how the objects are written. The default is that of the deployer: server-side apply.
+// WithStrategy sets how the objects are written. The default is that of the deployer, which is server-side apply.
 func WithStrategy(strategy apply.Strategy) Option { return func(o *options) { o.strategy = strategy } }
 
-// ReadyOnceApplied lets the component be ready as soon as its objects are written, whatever their status says.
+// ReadyOnceApplied makes the component ready as soon as its objects are written, regardless of their status.
 func ReadyOnceApplied() Option { return func(o *options) { o.always = true } }
 
-// ReadyWhen decides about readiness instead of the default rules of package apply/readiness. T is the type of the object,
-// or *unstructured.Unstructured. ready must look at nothing but the object: it is not asked again until that changes.
+// ReadyWhen decides about readiness instead of the default rules of package apply/readiness. T is the type of the
+// object, or *unstructured.Unstructured. ready must depend on nothing but the object, because it is not called again
+// until that changes.
 func ReadyWhen[T client.Object](ready func(live T) (Readiness, error)) Option {
 	return func(o *options) {
 		if ready == nil {
@@ -82,19 +83,19 @@ func ReadyWhen[T client.Object](ready func(live T) (Readiness, error)) Option {
 	}
 }
 
-// WithListeners adds listeners to that on the objects themselves.
+// WithListeners adds listeners to the one on the objects themselves.
 func WithListeners(listeners ...Listener) Option {
 	return func(o *options) { o.listeners = append(o.listeners, listeners...) }
 }
 
-// WithKinds announces the kinds of the objects where they are not known from a Go type, so that Graph.RBAC knows what
+// WithKinds announces the kinds of the objects if they are not known from a Go type, so that Graph.RBAC knows which
 // rights they need. An object of another kind is then an error.
 func WithKinds(kinds ...schema.GroupVersionKind) Option {
 	return func(o *options) { o.declared = append(o.declared, kinds...) }
 }
 
-// WithScheme says where the kind of a Go type is looked up. The default knows the kinds of Kubernetes itself. A type that
-// the scheme does not know needs apiVersion and kind in each body, and WithKinds for Graph.RBAC.
+// WithScheme sets where the kind of a Go type is looked up. The default knows the kinds of Kubernetes itself. A type
+// that the scheme does not know needs apiVersion and kind in each body, and WithKinds for Graph.RBAC.
 func WithScheme(s *runtime.Scheme) Option {
 	return func(o *options) {
 		if s == nil {
@@ -105,7 +106,7 @@ func WithScheme(s *runtime.Scheme) Option {
 	}
 }
 
-// decode makes a T of an object: a copy, or a typed value.
+// decode converts an object to a T, which is a copy or a typed value.
 func decode[T any](live *unstructured.Unstructured) (T, error) {
 	var none T
 	if live == nil {
@@ -125,7 +126,7 @@ func decode[T any](live *unstructured.Unstructured) (T, error) {
 	return typed.(T), nil
 }
 
-// kindOfType is the kind of a Go type; empty when the scheme does not know it.
+// kindOfType returns the kind of a Go type. It is empty if the scheme does not know it.
 func kindOfType(s *runtime.Scheme, of reflect.Type) schema.GroupVersionKind {
 	if of.Kind() != reflect.Pointer {
 		return schema.GroupVersionKind{}

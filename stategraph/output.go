@@ -17,22 +17,21 @@ import (
 	"github.com/deployerkit/deployerkit/apply/jsonpath"
 )
 
-// output is one thing that a component leaves for those that require it.
+// output is one result that a component leaves for those that require it.
 type output struct {
 	instance string
 	value    any       // of SetOutput
 	ref      apply.Ref // of an object
 
 	mu   sync.Mutex
-	live *unstructured.Unstructured // nil: not known yet
+	live *unstructured.Unstructured // nil if not known yet
 }
 
-// Output returns what a required component left: the value of SetOutput, or its object as it is in the target cluster,
-// as *unstructured.Unstructured or as a pointer to the type of its kind. Of several objects it is the one of that kind.
-// The value of an object is a copy. An object that did not have to be written is read, which costs a call; where the name
-// is enough, use Name.
-// Errors: the component is not required, directly or not, by the one that asks; it left nothing, several such things, or
-// one of another type.
+// Output returns what a required component left. This is the value of SetOutput, or its object as it is in the target
+// cluster, as *unstructured.Unstructured or as a pointer to the type of its kind. Of several objects it is the one of
+// that kind. The value of an object is a copy. An object that did not have to be written is read, which costs a call.
+// If the name is enough, use Name. Output returns an error if the component that asks does not require the other one,
+// directly or not, or if that component left nothing, several such results, or one of another type.
 func Output[T any](ctx context.Context, component string) (T, error) {
 	var none T
 	n, outs, err := outputsOf(ctx, component)
@@ -46,7 +45,7 @@ func Output[T any](ctx context.Context, component string) (T, error) {
 	return read[T](ctx, n, component, fitting[0])
 }
 
-// Outputs is Output for a component made by ForEach: what the instances left, by instance.
+// Outputs is Output for a component made by ForEach. It returns what the instances left, by instance.
 func Outputs[T any](ctx context.Context, component string) (map[string]T, error) {
 	n, outs, err := outputsOf(ctx, component)
 	if err != nil {
@@ -64,8 +63,8 @@ func Outputs[T any](ctx context.Context, component string) (map[string]T, error)
 	return values, nil
 }
 
-// SetOutput leaves a value for those that require the component that the call is for; see Output. The last value counts.
-// It lives as long as the run. Values that can be changed should not be, for all share them.
+// SetOutput leaves a value for the components that require the current one; see Output. The last value counts. It lives
+// as long as the run. All components share the value, so it should not be changed.
 func SetOutput(ctx context.Context, value any) error {
 	n, err := From(ctx)
 	if err != nil {
@@ -86,9 +85,8 @@ func SetOutput(ctx context.Context, value any) error {
 	return nil
 }
 
-// Name returns the name of the only object of a required component, without asking the cluster. It is empty if the component
-// keeps no object for this item.
-// Errors: as for Ref.
+// Name returns the name of the only object of a required component, without a request to the cluster. It is empty if
+// the component keeps no object for this item. The errors are those of Ref.
 func Name(ctx context.Context, component string) (string, error) {
 	n, outs, err := outputsOf(ctx, component)
 	if err != nil {
@@ -101,8 +99,9 @@ func Name(ctx context.Context, component string) (string, error) {
 	return ref.Name, err
 }
 
-// Ref returns which object a required component keeps, without asking the cluster.
-// Errors: the component is not required, directly or not, by the one that asks, or does not keep one object.
+// Ref returns which object a required component keeps, without a request to the cluster. It returns an error if the
+// component that asks does not require the other one, directly or not, or if that component does not keep exactly one
+// object.
 func Ref(ctx context.Context, component string) (apply.Ref, error) {
 	n, outs, err := outputsOf(ctx, component)
 	if err != nil {
@@ -115,9 +114,9 @@ func Ref(ctx context.Context, component string) (apply.Ref, error) {
 	return kept[0].ref, nil
 }
 
-// OutputOf returns the value of an output that a required component declares with WithOutput; nil if the component keeps no
-// object for this item. It may cost a call, as Output does.
-// Errors: the component is not required, or has no such output; the object has no such field, or several.
+// OutputOf returns the value of an output that a required component declares with WithOutput, or nil if the component
+// keeps no object for this item. It may cost a call, as Output does. It returns an error if the component is not
+// required or has no such output, or if the object has no such field or several.
 func OutputOf(ctx context.Context, component, output string) (any, error) {
 	n, err := From(ctx)
 	if err != nil {
@@ -153,8 +152,8 @@ func valueAt(ctx context.Context, live *unstructured.Unstructured, path *jsonpat
 	return runtime.DeepCopyJSONValue(found[0]), nil
 }
 
-// onlyObject returns the only object of a required component as it is in the cluster, which must not be changed; nil if it
-// keeps none for this item.
+// onlyObject returns the only object of a required component as it is in the cluster, which must not be changed. It
+// returns nil if the component keeps none for this item.
 func onlyObject(ctx context.Context, component string) (*unstructured.Unstructured, error) {
 	n, outs, err := outputsOf(ctx, component)
 	if err != nil {
@@ -208,7 +207,7 @@ func outputsOf(ctx context.Context, component string) (*Node, []*output, error) 
 	return n, outs, nil
 }
 
-// leave notes the objects of a component for those that require it.
+// leave records the objects of a component for those that require it.
 func (n *Node) leave(outcomes []apply.Outcome) {
 	outs := make([]*output, 0, len(outcomes))
 	for i, o := range outcomes {
@@ -235,8 +234,8 @@ func fits[T any](outs []*output) []*output {
 	return fitting
 }
 
-// objectsThatFit tells which objects may be given as a type: all as unstructured, and as a type that Kubernetes' scheme
-// does not know; those of the kind as another one.
+// objectsThatFit returns a function that reports which objects may be returned as a type. If the type is unstructured,
+// or one that the scheme of Kubernetes does not know, all objects fit. Otherwise objects of its kind fit.
 func objectsThatFit(as reflect.Type) func(apply.Ref) bool {
 	if !as.Implements(reflect.TypeFor[client.Object]()) || as.Kind() != reflect.Pointer {
 		return func(apply.Ref) bool { return false }
@@ -264,7 +263,7 @@ func read[T any](ctx context.Context, n *Node, component string, out *output) (T
 	return value, nil
 }
 
-// object is the object in the cluster, read at most once per run.
+// object returns the object in the cluster, which is read at most once per run.
 func (o *output) object(ctx context.Context, n *Node) (*unstructured.Unstructured, error) {
 	if n.ahead {
 		return nil, errAhead

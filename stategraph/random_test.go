@@ -11,7 +11,7 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/graph"
 )
 
-// randomGraph has at most 200 nodes, whose requirements point backwards in a hidden order.
+// randomGraph returns a graph with at most 200 nodes, whose requirements point backwards in a hidden order.
 func randomGraph(t testing.TB, r *rand.Rand, largest int) *Graph {
 	t.Helper()
 	n := 1 + r.IntN(largest)
@@ -34,7 +34,7 @@ func randomGraph(t testing.TB, r *rand.Rand, largest int) *Graph {
 	return g
 }
 
-// reach are all nodes that a node requires, by another way than the graph's own.
+// reach returns all nodes that a node requires, computed in another way than by the graph itself.
 func reach(g *Graph, place int, seen map[int]bool) map[int]bool {
 	for _, required := range g.nodes[place].requires {
 		if !seen[required] {
@@ -62,7 +62,7 @@ func TestRandomGraphs(t *testing.T) {
 	})
 }
 
-// checkRandom walks a graph until all nodes are ready, then takes it away.
+// checkRandom walks a graph until all nodes are ready, and then removes it.
 func checkRandom(t *testing.T, g *Graph, r *rand.Rand) string {
 	says := map[string]string{}
 	for _, name := range g.Components() {
@@ -123,7 +123,7 @@ func checkWalk(g *Graph, w *walked, s *script, says map[string]string) string {
 	return ""
 }
 
-// checkRemoval tells whether each node goes after all that require it.
+// checkRemoval checks that each node is removed after all that require it.
 func checkRemoval(g *Graph) string {
 	requires := map[string][]string{}
 	for i := range g.nodes {

@@ -14,16 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// verbs are what is done with objects that a component keeps.
+// verbs are what the deployer does with objects that a component keeps.
 var verbs = []string{"create", "delete", "get", "list", "patch", "watch"}
 
 // replaceVerb is needed for strategies that replace objects.
 var errKindsUnknown = errors.New("the kinds of its objects are not known before a run; announce them with WithKinds")
 
-// RBAC returns the rights that the graph needs in the target cluster, as few rules as possible in a fixed order: what the
-// kinds of objects need that are known, and what a Ruler says. Resource names are guessed from kinds, as Kubernetes
-// itself does where it cannot ask.
-// Errors: the components whose needs cannot be known, joined; the rules are those of the others.
+// RBAC returns the rights that the graph needs in the target cluster, as few rules as possible in a fixed order. They
+// are the rights for the kinds of objects that are known, and those that a Ruler returns. Resource names are guessed
+// from kinds, as Kubernetes itself does where it cannot look them up. The error joins the components whose rights
+// cannot be known. The rules are then those of the others.
 func (g *Graph) RBAC() ([]rbacv1.PolicyRule, error) {
 	var rules []rbacv1.PolicyRule
 	var errs []error
@@ -43,7 +43,7 @@ func (g *Graph) RBAC() ([]rbacv1.PolicyRule, error) {
 	return compactRules(rules), errors.Join(errs...)
 }
 
-// rulesFor are the rights for objects of some kinds.
+// rulesFor returns the rights for objects of some kinds.
 func rulesFor(kinds []schema.GroupVersionKind) ([]rbacv1.PolicyRule, error) {
 	if len(kinds) == 0 {
 		return nil, errKindsUnknown
@@ -56,7 +56,7 @@ func rulesFor(kinds []schema.GroupVersionKind) ([]rbacv1.PolicyRule, error) {
 	return rules, nil
 }
 
-// compactRules merges the resources of rules that differ in nothing else, and sorts.
+// compactRules merges the resources of rules that are otherwise equal, and sorts the rules.
 func compactRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	byRest := map[string]*rbacv1.PolicyRule{}
 	var keys []string

@@ -17,34 +17,35 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/target"
 )
 
-// ReferenceSpec is what Reference makes a Resource of. Either Name or Selector is set.
+// ReferenceSpec configures Reference. Either Name or Selector is set.
 type ReferenceSpec struct {
-	// Kind is that of the objects. Required.
+	// Kind is the kind of the objects. It is required.
 	Kind schema.GroupVersionKind
 	// Name returns the name of one object, with a namespace if its kind has one.
 	Name func(ctx context.Context) (types.NamespacedName, error)
-	// Selector returns which objects are meant: at least one must exist, unless the component is Optional.
+	// Selector selects the objects. At least one must exist, unless the component is Optional.
 	Selector func(ctx context.Context) (Selection, error)
-	// Landscaper says that the objects are in the cluster of the deploy items, in the namespace of the item, whatever
-	// namespace is returned. The deployer needs the rights to get, list and watch them there.
+	// Landscaper means that the objects are in the cluster of the deploy items, in the namespace of the item,
+	// regardless of the namespace that is returned. The deployer needs the rights to get, list and watch them there.
 	Landscaper bool
 }
 
-// Selection are objects by their labels.
+// Selection selects objects by their labels.
 type Selection struct {
-	// Namespace is where they are; all namespaces if it is empty.
+	// Namespace is their namespace. Empty means all namespaces.
 	Namespace string
-	// Labels are those that all of them have. At least one.
+	// Labels are the labels that all of them have. At least one is required.
 	Labels map[string]string
 }
 
 // MaxReferenced is how many objects a Selector may find.
 const MaxReferenced = target.MaxReferenced
 
-// Reference is something that someone else creates. It is watched and never written: the component is ready when the objects
-// exist and are ready, by the rules of package apply/readiness or those of an option, and a change of them brings about another
-// run. Components that require it reach the objects with Name, Output and Outputs, where the instance is "namespace/name".
-// Options are ReadyWhen, ReadyOnceApplied (to be there is enough), WithListeners, WithOutput, Optional and Uses.
+// Reference refers to objects that someone else creates. They are watched and never written. The component is ready
+// when the objects exist and are ready, by the rules of package apply/readiness or those of an option, and a change of
+// them triggers another run. Components that require it reach the objects with Name, Output and Outputs, where the
+// instance is "namespace/name". The options are ReadyWhen, ReadyOnceApplied (it is enough that the objects exist),
+// WithListeners, WithOutput, Optional and Uses.
 func Reference(spec ReferenceSpec, opts ...Option) Resource {
 	r := &reference{spec: spec, declared: objects{options: optionsOf(opts), kinds: []schema.GroupVersionKind{spec.Kind}}}
 	if spec.Kind.Kind == "" || spec.Kind.Version == "" {
@@ -65,7 +66,7 @@ type reference struct {
 	declared objects // its options
 }
 
-// declaredBy returns the options of a resource; nil if it has none.
+// declaredBy returns the options of a resource, or nil if it has none.
 func declaredBy(resource Resource) *objects {
 	switch r := resource.(type) {
 	case *objects:
@@ -78,12 +79,12 @@ func declaredBy(resource Resource) *objects {
 
 func (r *reference) check() []string { return r.declared.check() }
 
-// Listeners are the changes of the objects, and those of WithListeners.
+// Listeners returns the listener on the objects, and those of WithListeners.
 func (r *reference) Listeners() []Listener {
 	return append([]Listener{{kind: listensToReference}}, r.declared.listeners...)
 }
 
-// Reconcile does nothing: the objects belong to others.
+// Reconcile does nothing, because the objects belong to others.
 func (r *reference) Reconcile(context.Context) error { return nil }
 
 // Ready looks for the objects, and reports whether all are ready.
@@ -126,7 +127,7 @@ func (r *reference) judge(ctx context.Context, n *Node, live *unstructured.Unstr
 	return n.run.session.Judge(ctx, live)
 }
 
-// search is what the item refers to.
+// search returns what the item refers to.
 func (r *reference) search(ctx context.Context) (search, error) {
 	wanted := search{Kind: r.spec.Kind, Landscaper: r.spec.Landscaper}
 	if r.spec.Name != nil {
@@ -145,7 +146,7 @@ func (r *reference) search(ctx context.Context) (search, error) {
 	return wanted, err
 }
 
-// Rules are the rights to look at the objects in the target cluster.
+// Rules returns the rights to read the objects in the target cluster.
 func (r *reference) Rules() ([]rbacv1.PolicyRule, error) {
 	if r.spec.Landscaper {
 		return nil, nil
@@ -154,7 +155,7 @@ func (r *reference) Rules() ([]rbacv1.PolicyRule, error) {
 	return []rbacv1.PolicyRule{{APIGroups: []string{r.spec.Kind.Group}, Resources: []string{plural.Resource}, Verbs: []string{"get", "list", "watch"}}}, nil
 }
 
-// leaveFound notes the objects for those that require the component, in place of those that were found before.
+// leaveFound records the objects for the components that require this one, instead of those that were found before.
 func (n *Node) leaveFound(found []*unstructured.Unstructured) {
 	outs := make([]*output, len(found))
 	for i, live := range found {

@@ -17,14 +17,14 @@ import (
 
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// secretNamed refers to a Secret.
+// secretNamed returns a function that names a Secret.
 func secretNamed(name string) func(context.Context) (types.NamespacedName, error) {
 	return func(context.Context) (types.NamespacedName, error) {
 		return types.NamespacedName{Namespace: "default", Name: name}, nil
 	}
 }
 
-// addSecret puts a Secret of someone else into the cluster.
+// addSecret adds a Secret of someone else to the cluster.
 func (c *cluster) addSecret(name string, labels map[string]string) {
 	obj := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"user": "cm9vdA=="}}}
 	obj.SetGroupVersionKind(secretKind)

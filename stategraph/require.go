@@ -19,8 +19,8 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
-// Required is a component that another one uses, and what it keeps: a T. The body of the other reaches it with Get and Name;
-// the option Uses makes it a requirement, so that both cannot differ.
+// Required is a component that another one uses and that keeps a T. The body of the other component uses Get and Name
+// of it. The option Uses makes it a requirement, so that the two cannot differ.
 //
 //	var service = stategraph.Require[*corev1.Service]("service")
 //
@@ -30,13 +30,13 @@ type Required[T client.Object] struct{ component string }
 // Require returns a typed reference to a component.
 func Require[T client.Object](component string) Required[T] { return Required[T]{component: component} }
 
-// Get is Output for the component.
+// Get calls Output for the component.
 func (r Required[T]) Get(ctx context.Context) (T, error) { return Output[T](ctx, r.component) }
 
-// Name is Name for the component.
+// Name calls Name for the component.
 func (r Required[T]) Name(ctx context.Context) (string, error) { return Name(ctx, r.component) }
 
-// Ref is Ref for the component.
+// Ref calls Ref for the component.
 func (r Required[T]) Ref(ctx context.Context) (apply.Ref, error) { return Ref(ctx, r.component) }
 
 func (r Required[T]) required() (component string, kind schema.GroupVersionKind) {
@@ -48,18 +48,19 @@ type Requirement interface {
 	required() (component string, kind schema.GroupVersionKind)
 }
 
-// Uses makes the component require others: those that its Go functions use. A component that does not exist, or keeps
-// nothing of the type, is an error of Build.
+// Uses makes the component require the components that its Go functions use. Build returns an error if such a component
+// does not exist, or keeps nothing of the type.
 func Uses(required ...Requirement) Option {
 	return func(o *options) { o.required = append(o.required, required...) }
 }
 
-// Optional says that the component keeps no object for some items. A template that uses it must cope with that: within
-// "if" or "with", or with "default". Templates whose objects are all within conditions are optional without being told.
+// Optional means that the component keeps no object for some items. A template that uses it must handle that with "if",
+// "with" or "default". Templates whose objects are all within conditions are optional by themselves.
 func Optional() Option { return func(o *options) { o.optional = true } }
 
-// WithOutput declares an output: the value of a field of the component's only object, as a JSON path such as
-// ".status.loadBalancer.ingress[0].ip". Templates read it with {{ .Output "component" "name" }}, Builder.Export exports it.
+// WithOutput declares an output, which is the value of a field of the component's only object, as a JSON path such as
+// ".status.loadBalancer.ingress[0].ip". Templates read it with {{ .Output "component" "name" }}, and Builder.Export
+// exports it.
 func WithOutput(name, path string) Option {
 	return func(o *options) {
 		parsed, err := jsonpath.Parse(path)
@@ -77,14 +78,14 @@ func WithOutput(name, path string) Option {
 	}
 }
 
-// use is a place in which a component asks for another one.
+// use is a place in which a component uses another one.
 type use struct {
 	template.Use
 
-	kind schema.GroupVersionKind // that the other one must keep; empty for any
+	kind schema.GroupVersionKind // that the other one must keep, or empty for any
 }
 
-// infer adds what components use to what they require, and returns what cannot be.
+// infer adds what components use to what they require, and returns the faults.
 func (g *Graph) infer() []error {
 	var faults []error
 	for place := range g.nodes {
@@ -134,7 +135,7 @@ func (g *Graph) checkUse(place int, u use) (required int, err error) {
 	return required, nil
 }
 
-// allUses are the components that the resource names: in its template, and with Uses.
+// allUses returns the components that the resource names in its template, and with Uses.
 func (o *objects) allUses() []use {
 	out := make([]use, 0, len(o.uses)+len(o.required))
 	for _, u := range o.uses {

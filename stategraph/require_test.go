@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// absent keeps no object.
+// absent is a body that keeps no object.
 func absent(context.Context) (*corev1.ConfigMap, error) { return nil, nil }
 
 func TestInferredRequirements(t *testing.T) {
@@ -169,7 +169,7 @@ func TestNamedOutput(t *testing.T) {
 	})
 }
 
-// widget is a custom kind whose status says nothing that is generally known.
+// widget is a custom kind whose status contains nothing that the default rules know.
 type widget struct {
 	corev1.ConfigMap
 

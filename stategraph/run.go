@@ -22,7 +22,7 @@ type run struct {
 	graph    *Graph
 	item     *lsv1alpha1.DeployItem // never changed
 	session  session
-	target   client.Client // nil: there is none
+	target   client.Client // nil if there is none
 	log      logr.Logger
 	parallel int
 
@@ -32,16 +32,16 @@ type run struct {
 	mu      sync.Mutex
 	owners  map[apply.Ref]string // which component keeps an object
 	outputs [][]*output          // by place
-	after   time.Duration        // when to look again; 0 if that was not asked for
+	after   time.Duration        // when to check again; 0 if that was not requested
 	config  any                  // of the item, for graphs that know its type
-	under   *walk                // nil: it has not begun
-	// By place: bodies that were asked, and what those left whose turn has not come.
+	under   *walk                // nil before it has begun
+	// The following are by place. They hold which bodies were called, and the results of those whose turn has not come.
 	asked    []bool
 	foreseen [][]*output
 }
 
-// newRun begins a run. item is not copied and must not change while the run lasts. reached, the client of the target, may be nil. parallel is how many
-// components run at once.
+// newRun begins a run. item is not copied and must not change while the run lasts. reached is the client of the target
+// and may be nil. parallel is how many components run at once.
 func newRun(g *Graph, item *lsv1alpha1.DeployItem, s session, reached client.Client, log logr.Logger, parallel int) *run {
 	r := &run{
 		graph: g, item: item, session: s, target: reached, log: log, parallel: parallel,
@@ -53,7 +53,8 @@ func newRun(g *Graph, item *lsv1alpha1.DeployItem, s session, reached client.Cli
 	return r
 }
 
-// walk visits all components once. next is when to look again although nothing happened; 0: when a listener asks.
+// walk visits all components once. next is when to check again although nothing happened. Zero means when a listener
+// asks.
 func (r *run) walk(ctx context.Context) (w *walked, next time.Duration) {
 	under := r.graph.newWalk(r)
 	r.mu.Lock()
@@ -69,7 +70,8 @@ func (r *run) walk(ctx context.Context) (w *walked, next time.Duration) {
 	return w, next
 }
 
-// news has a component looked at again whose object changed. It reports whether the walk is still under way and does so.
+// news requests another visit of a component whose object changed. It reports whether the walk still goes on and makes
+// the visit.
 func (r *run) news(component string) bool {
 	r.mu.Lock()
 	under := r.under
@@ -78,7 +80,7 @@ func (r *run) news(component string) bool {
 	return found && under != nil && under.news(place)
 }
 
-// prepare asks a node for its objects, and puts those into the inventory.
+// prepare gets the objects of a node, and adds them to the inventory.
 func (r *run) prepare(ctx context.Context, place int) error {
 	if node := &r.graph.nodes[place]; node.preparer == nil && node.deleter == nil {
 		return nil
@@ -99,12 +101,13 @@ func (r *run) prepare(ctx context.Context, place int) error {
 	})
 }
 
-// foreseeTime bounds how long bodies may take to say what they will keep.
+// foreseeTime bounds how long bodies may take to return what they will keep.
 const foreseeTime = 50 * time.Millisecond
 
-// foresee asks the nodes that have claimed nothing yet for the names of their objects, as far as those can be known before what they
-// require is ready. So the inventory is stored once for all of them, and not once for each. Nothing else is made of it: each
-// body is asked again when its turn comes. Nodes that have something to undo are among them if they may run now.
+// foresee returns the names of the objects of nodes that have claimed nothing yet, as far as they can be known before
+// what the nodes require is ready. With them, the inventory is stored once for all nodes instead of once for each.
+// Nothing else is made of the result, and each body is called again when its turn comes. Nodes that have something to
+// undo are included if they may run now.
 func (r *run) foresee(ctx context.Context) (claims []claim) {
 	ctx, cancel := context.WithTimeout(ctx, foreseeTime)
 	defer cancel()
@@ -126,7 +129,7 @@ func (r *run) foresee(ctx context.Context) (claims []claim) {
 	return claims
 }
 
-// ask notes that a node is asked for its objects. It reports whether it was not before.
+// ask records that a node was asked for its objects. It reports whether this is the first time.
 func (r *run) ask(place int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +162,7 @@ func (n *Node) foreseen(ctx context.Context) (desired []apply.Desired, err error
 	return desired, nil
 }
 
-// outputsAhead are what objects will leave, as far as it is known before they are applied.
+// outputsAhead returns what objects will leave, as far as it is known before they are applied.
 func outputsAhead(desired []apply.Desired) []*output {
 	outs := make([]*output, len(desired))
 	for i, d := range desired {
@@ -168,7 +171,7 @@ func outputsAhead(desired []apply.Desired) []*output {
 	return outs
 }
 
-// prepareNode asks one node for its objects.
+// prepareNode gets the objects of one node.
 func (r *run) prepareNode(ctx context.Context, place int) error {
 	preparer, node := r.graph.nodes[place].preparer, &r.nodes[place]
 	if preparer == nil {
@@ -185,7 +188,7 @@ func (r *run) prepareNode(ctx context.Context, place int) error {
 	return nil
 }
 
-// own notes which objects a component keeps. No two components may keep the same.
+// own records which objects a component keeps. No two components may keep the same object.
 func (r *run) own(place int) error {
 	node := &r.nodes[place]
 	if node.kept == nil {
@@ -212,7 +215,7 @@ func (r *run) own(place int) error {
 	return nil
 }
 
-// claimOf is what the inventory must know before the node runs.
+// claimOf returns what the inventory must know before the node runs.
 func (r *run) claimOf(place int) claim {
 	node := &r.graph.nodes[place]
 	c := claim{Unit: node.unit, Undo: node.deleter != nil}
@@ -240,7 +243,7 @@ func (r *run) visit(ctx context.Context, place int) (Readiness, error) {
 	return r.ready(ctx, node)
 }
 
-// recheck asks a node again.
+// recheck calls the Ready of a node again.
 func (r *run) recheck(ctx context.Context, place int) (Readiness, error) {
 	node := &r.nodes[place]
 	if node.kept != nil {
@@ -259,7 +262,7 @@ func (r *run) ready(ctx context.Context, node *node) (Readiness, error) {
 	return readiness, nil
 }
 
-// waited makes a deployerlib.WaitFor what it says: not ready yet.
+// waited converts a deployerlib.WaitFor to a Readiness that is not ready yet.
 func (r *run) waited(err error) (Readiness, error) {
 	reason, after, waits := deployerlib.AsWait(err)
 	if !waits {

@@ -17,7 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// What a component may not keep must not get into the inventory, or it would be deleted in the end.
+// TestClaimsOfWhatRuns checks that a component does not add objects to the inventory that it may not keep, because they
+// would be deleted in the end.
 func TestClaimsOfWhatRuns(t *testing.T) {
 	same := func(context.Context) (*corev1.ConfigMap, error) { return configMap("same", nil), nil }
 	c := newCluster()
@@ -27,7 +28,7 @@ func TestClaimsOfWhatRuns(t *testing.T) {
 	}
 }
 
-// Of several that wait the one decides that wants to be asked first.
+// TestShortestWait checks that the component with the shortest wait decides when the next run is.
 func TestShortestWait(t *testing.T) {
 	wait := func(after time.Duration) Resource {
 		return External(ExternalSpec{Reconcile: func(context.Context) error { return deployerlib.WaitFor("a mail", after) }})
@@ -38,7 +39,7 @@ func TestShortestWait(t *testing.T) {
 	}
 }
 
-// Who judges an object gets a copy: others are given the same object.
+// TestJudgesGetCopies checks that a function that judges an object gets a copy, because others get the same object.
 func TestJudgesGetCopies(t *testing.T) {
 	judge := ReadyWhen(func(live *unstructured.Unstructured) (Readiness, error) {
 		live.SetName("changed")
@@ -55,14 +56,14 @@ func TestJudgesGetCopies(t *testing.T) {
 	}
 }
 
-// Where one text ends and the next begins is part of a hash.
+// TestHashOfSeveral checks that the hash depends on where one text ends and the next begins.
 func TestHashOfSeveral(t *testing.T) {
 	if hash("ab", "c") == hash("a", "bc") || hash("a", "") == hash("", "a") {
 		t.Error("different texts have one hash")
 	}
 }
 
-// What a component returns may be the same object for all items: labels of one must not get into it.
+// TestBodiesAreCopied checks that labels of one item do not get into an object that a component returns for all items.
 func TestBodiesAreCopied(t *testing.T) {
 	shared := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}}}
 	before := shared.DeepCopy()

@@ -16,7 +16,7 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// attendance is what runs as long as the manager does: it listens to the channels of the graph and lends out the metrics.
+// attendance runs as long as the manager does. It listens to the channels of the graph and registers the metrics.
 type attendance struct {
 	*deployer
 
@@ -43,7 +43,7 @@ func (a *attendance) Start(ctx context.Context) error {
 	return nil
 }
 
-// listen wakes the items that a channel names, until it is closed or ctx ends.
+// listen triggers runs of the items that a channel names, until the channel is closed or ctx ends.
 func (a *attendance) listen(ctx context.Context, events <-chan types.NamespacedName) {
 	for {
 		select {
@@ -60,7 +60,7 @@ func (a *attendance) listen(ctx context.Context, events <-chan types.NamespacedN
 	}
 }
 
-// wake wakes one item, or all. Those that were never seen get their first run anyway.
+// wake triggers a run of one item, or of all. Items that have not been seen yet get their first run anyway.
 func (a *attendance) wake(ctx context.Context, name types.NamespacedName) error {
 	c := a.rt.Landscaper.GetClient()
 	if name != (types.NamespacedName{}) {
@@ -81,7 +81,7 @@ func (a *attendance) wake(ctx context.Context, name types.NamespacedName) error 
 	return nil
 }
 
-// channels are those that components listen to, each once.
+// channels returns the channels that components listen to, each once.
 func (g *Graph) channels() []<-chan types.NamespacedName {
 	var out []<-chan types.NamespacedName
 	seen := map[<-chan types.NamespacedName]bool{}
@@ -110,7 +110,7 @@ func (g *Graph) watches(component string) bool {
 	return false
 }
 
-// metrics count what runs find. Their labels are components and states, never items.
+// metrics counts what runs find. The labels are components and states, never items.
 type metrics struct {
 	states *prometheus.CounterVec
 }
@@ -121,7 +121,7 @@ func newMetrics() *metrics {
 	}, []string{"component", "state"})}
 }
 
-// count notes the states that a walk found.
+// count records the states that a walk found.
 func (m *metrics) count(states []ComponentStatus) {
 	for _, s := range states {
 		m.states.WithLabelValues(s.Name, string(s.State)).Inc()

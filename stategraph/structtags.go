@@ -13,12 +13,12 @@ import (
 // structTag is the key of the tags that FromStruct reads.
 const structTag = "graph"
 
-// maxNesting is how deep structs may lie in each other.
+// maxNesting is how deep structs may be nested.
 const maxNesting = 8
 
-// FromStruct builds a graph of the exported fields of a struct, or pointer to one, that are resources. The name of the
-// component is that of the field in the way of Kubernetes: PublicService becomes public-service. A tag changes that, and
-// says what is required:
+// FromStruct builds a graph of the exported fields of a struct, or pointer to one, that are resources. The name of a
+// component is that of the field in the style of Kubernetes, so PublicService becomes public-service. A tag changes the
+// name, and lists requirements:
 //
 //	type Galera struct {
 //		Service  stategraph.Resource
@@ -26,11 +26,10 @@ const maxNesting = 8
 //		Database stategraph.Resource `graph:"name=db,requires=service;config"`
 //	}
 //
-// A struct within the struct is a group of components: their names begin with that of the field (an embedded struct's do
-// not), what its tag requires is required by all of them, and names in their tags are looked for in the group first. A
-// pointer to a struct is a group if it is embedded or has a tag. The tag "-" leaves a field out. Fields of other types are
-// left alone.
-// Errors: as for Builder.Build, and tags that cannot be read.
+// A struct within the struct is a group of components. Their names begin with that of the field, except in an embedded
+// struct. All of them require what the tag of the group requires, and names in their tags are looked for in the group
+// first. A pointer to a struct is a group if it is embedded or has a tag. The tag "-" leaves a field out. Fields of
+// other types are ignored. FromStruct returns the errors of Builder.Build, and an error for a tag that cannot be read.
 func FromStruct(v any) (*Graph, error) { return NewGraph().AddStruct(v).Build() }
 
 // AddStruct adds the fields of a struct; see FromStruct.
@@ -62,14 +61,14 @@ type structure struct {
 	faults []error
 }
 
-// group is where a field lies.
+// group is the part of a struct that a field belongs to.
 type group struct {
 	prefix   string   // of the names of components
 	path     string   // for people
 	required []wanted // by all fields
 }
 
-// wanted is a requirement of a tag, and the prefix of the group that the tag stands in.
+// wanted is a requirement of a tag, and the prefix of the group that contains the tag.
 type wanted struct{ name, prefix string }
 
 // field is a component of a struct.
@@ -79,7 +78,8 @@ type field struct {
 	required  []wanted
 }
 
-// resolved are the requirements by their full names: each name is looked for in its group, then everywhere.
+// resolved returns the requirements by their full names. Each name is looked for in its group first, and then
+// everywhere.
 func (f field) resolved(local map[string]bool) []string {
 	var out []string
 	for _, w := range f.required {
@@ -103,7 +103,7 @@ func (s *structure) fields(value reflect.Value, in group, depth int) {
 	}
 }
 
-// field takes in one field.
+// field adds one field.
 func (s *structure) field(of reflect.StructField, value reflect.Value, in group, depth int) {
 	text, tagged := of.Tag.Lookup(structTag)
 	if text == "-" {
@@ -131,7 +131,7 @@ func (s *structure) field(of reflect.StructField, value reflect.Value, in group,
 	}
 }
 
-// within is the group of a struct that is a field.
+// within returns the group for a struct that is a field.
 func (g group) within(of reflect.StructField, t tag, path string) group {
 	in := group{prefix: g.prefix, path: path, required: slices.Concat(g.required, t.required(g.prefix))}
 	if !of.Anonymous || t.name != "" {
@@ -162,8 +162,8 @@ func asResource(value reflect.Value) (Resource, bool) {
 	return pointer.Interface().(Resource), true
 }
 
-// asStruct returns the struct that a field is. Pointers are followed only where the author says so: anything may lie
-// behind one.
+// asStruct returns the struct that a field is. It follows pointers only where the author asks for it, because anything
+// may be behind one.
 func asStruct(value reflect.Value, follow bool) (reflect.Value, bool) {
 	if value.Kind() == reflect.Pointer && follow {
 		value = value.Elem() // invalid when nil
@@ -171,13 +171,13 @@ func asStruct(value reflect.Value, follow bool) (reflect.Value, bool) {
 	return value, value.Kind() == reflect.Struct
 }
 
-// tag is what a tag says.
+// tag is the content of a tag.
 type tag struct {
 	name     string
 	requires []string
 }
 
-// nameOr is the name, or that of the field.
+// nameOr returns the name, or that of the field.
 func (t tag) nameOr(field string) string {
 	if t.name != "" {
 		return t.name
@@ -215,7 +215,8 @@ func parseTag(text string) (tag, error) {
 	return t, nil
 }
 
-// kebab turns the name of a Go field into one of Kubernetes: "HAProxy" into "ha-proxy", "TLSCert2" into "tls-cert2".
+// kebab converts the name of a Go field to the style of Kubernetes, such as "HAProxy" to "ha-proxy" and "TLSCert2" to
+// "tls-cert2".
 func kebab(name string) string {
 	runes := []rune(name)
 	var out strings.Builder

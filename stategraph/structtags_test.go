@@ -18,7 +18,7 @@ type fakeObject struct{ corev1.ConfigMap }
 
 func oneConfigMap(context.Context) (*corev1.ConfigMap, error) { return configMap("", nil), nil }
 
-// pointed is a resource by its pointer only.
+// pointed is a resource only as a pointer.
 type pointed struct{ calls int }
 
 func (p *pointed) Reconcile(context.Context) error          { p.calls++; return nil }
@@ -36,7 +36,7 @@ type frontend struct {
 
 type galera struct {
 	base
-	Client        *http.Client // not ours
+	Client        *http.Client // not a resource
 	Name          string
 	PublicService Resource `graph:"requires=ha-proxy"`
 	HAProxy       stub     `graph:"requires=certificates; frontend-service"`

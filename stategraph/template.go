@@ -14,19 +14,18 @@ import (
 	"github.com/deployerkit/deployerkit/stategraph/internal/template"
 )
 
-// TemplateDir is the directory in which templates lie, beside the code that uses them.
+// TemplateDir is the directory of the templates, beside the code that uses them.
 const TemplateDir = template.Dir
 
-// TemplateData is what a template is given as ".".
+// TemplateData is the data of a template, which it gets as ".".
 type TemplateData struct {
-	// Item is the deploy item that is processed.
+	// Item is the current deploy item.
 	Item TemplateItem
-	// Config is spec.config of the item. A field that it does not have is an error, unless it is asked for with get or
-	// dig.
+	// Config is spec.config of the item. A field that it does not have is an error, unless it is read with get or dig.
 	Config map[string]any
-	// Component is the name of the component, Instance that of the instance within ForEach.
+	// Component is the name of the component. Instance is that of the instance within ForEach.
 	Component, Instance string
-	// Element is what ForEach makes the instance for.
+	// Element is the element for which ForEach makes the instance.
 	Element any
 	// Data is what the function of WithData returned.
 	Data any
@@ -34,19 +33,19 @@ type TemplateData struct {
 	ctx context.Context //nolint:containedctx // the methods are called by the template, which has none; it lives as long as the call
 }
 
-// TemplateItem is what a template learns about the deploy item.
+// TemplateItem is what a template gets of the deploy item.
 type TemplateItem struct {
 	Name, Namespace, UID string
 	Labels, Annotations  map[string]string
 }
 
-// NameOf is the name of the object of a required component: {{ .NameOf "config" }}. It is empty if the component keeps none
-// for this item. See Name.
+// NameOf returns the name of the object of a required component, as in {{ .NameOf "config" }}. It is empty if the
+// component keeps none for this item. See Name.
 func (d *TemplateData) NameOf(component string) (string, error) { return Name(d.ctx, component) }
 
-// Output is the object of a required component as it is in the cluster: {{ (.Output "service").spec.clusterIP }}; empty if it
-// keeps none for this item. With the name of an output that the component declares with WithOutput, it is the value of that
-// one: {{ .Output "service" "address" }}.
+// Output returns the object of a required component as it is in the cluster, as in {{ (.Output
+// "service").spec.clusterIP }}. It is empty if the component keeps none for this item. With the name of an output that
+// the component declares with WithOutput, it returns the value of that output, as in {{ .Output "service" "address" }}.
 func (d *TemplateData) Output(component string, output ...string) (any, error) {
 	if len(output) > 1 {
 		return nil, errors.New("Output takes a component and at most one output")
@@ -63,10 +62,10 @@ func (d *TemplateData) Output(component string, output ...string) (any, error) {
 	return live.DeepCopy().Object, nil
 }
 
-// Value is what a required component left with SetOutput.
+// Value returns what a required component left with SetOutput.
 func (d *TemplateData) Value(component string) (any, error) { return Output[any](d.ctx, component) }
 
-// WithData gives a Template more to work with, as .Data. It is called in each run.
+// WithData gives a Template additional data, as .Data. data is called in each run.
 func WithData(data func(ctx context.Context) (any, error)) Option {
 	return func(o *options) {
 		if data == nil {
@@ -77,22 +76,23 @@ func WithData(data func(ctx context.Context) (any, error)) Option {
 	}
 }
 
-// Template keeps the objects of a file with Go templates: one YAML document for each. files is normally an embed.FS in
-// the package of the graph, with the files in the directory "templates" beside the code:
+// Template keeps the objects of a file of Go templates, with one YAML document for each object. files is normally an
+// embed.FS in the package of the graph, with the files in the directory "templates" beside the code:
 //
 //	//go:embed all:templates
 //	var files embed.FS
 //
 //	stategraph.Template(files, "statefulset.yaml")
 //
-// Templates are given a TemplateData and have the functions of sprig that always give the same (no time, no random, no keys), and toYaml, fromYaml and
-// required. Files whose name begins with "_" hold named templates for all others ("all:" embeds them too). Empty documents are left out, so
-// that "if" can decide about an object. Readiness, names and listeners are as for Object. At most 1 MiB is made.
+// Templates get a TemplateData and have the functions of sprig that always return the same (no time, no random, no
+// keys), and toYaml, fromYaml and required. Files whose name begins with "_" hold named templates for all others
+// ("all:" embeds them too). Empty documents are left out, so that "if" can decide about an object. Readiness, names and
+// listeners are as for Object. The result has at most 1 MiB.
 //
-// A component that a template asks for by a constant name is required: {{ .NameOf "service" }} needs no other mention of it.
-// Errors: found when the graph is built are a file that is missing or cannot be parsed, a component or an output that does not
-// exist, and the use of an optional component outside of "if", "with" and "default". A value that is missing fails the component.
-// All name file and line.
+// A component that a template uses by a constant name is required, so {{ .NameOf "service" }} needs no other mention of
+// it. Build finds files that are missing or cannot be parsed, components or outputs that do not exist, and uses of an
+// optional component outside of "if", "with" and "default". A value that is missing fails the component. All errors
+// name file and line.
 func Template(files fs.FS, name string, opts ...Option) Resource {
 	r := newObjects(opts, nil)
 	source, err := template.Read(files, name)
@@ -114,7 +114,7 @@ func Template(files fs.FS, name string, opts ...Option) Resource {
 	return r
 }
 
-// templateData collects what a template is given. Everything in it is new, for a template may change it.
+// templateData collects the data of a template. All of it is new, because a template may change it.
 func templateData(ctx context.Context, more func(context.Context) (any, error)) (*TemplateData, error) {
 	n, err := From(ctx)
 	if err != nil {

@@ -156,7 +156,8 @@ func TestTemplateFaults(t *testing.T) {
 	})
 }
 
-// TestTemplateAmplification: functions that make much of little are bounded, and do what sprig's do within the bound.
+// TestTemplateAmplification checks that functions whose result can be much larger than their arguments are bounded, and
+// return the same as those of sprig within the bound.
 func TestTemplateAmplification(t *testing.T) {
 	long := strings.Repeat("a ", 20_000)
 	config := `{"text":"` + long + `","list":["` + strings.Join(strings.Fields(long), `","`) + `"]}`
@@ -187,8 +188,8 @@ func TestTemplateAmplification(t *testing.T) {
 	})
 }
 
-// FuzzTemplate renders anything with any configuration: objects of a bounded size or an error that says where, the same
-// each time, in a bounded time; never a panic.
+// FuzzTemplate renders any template with any configuration. The result is objects of a bounded size or an error that
+// names the place, the same each time, in a bounded time. It never panics.
 func FuzzTemplate(f *testing.F) {
 	f.Add(header+"data: {a: '{{.Config.a}}'}", `{"a":1}`)
 	f.Add("{{range $k, $v := .Config}}---\na: {{$v | toYaml | nindent 3}}\n{{end}}", `{"a":{"b":[1,null]}}`)
@@ -202,7 +203,7 @@ func FuzzTemplate(f *testing.F) {
 	kinds := WithKinds(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
 	f.Fuzz(func(t *testing.T, text, configuration string) {
 		if strings.Contains(text, "range") || strings.Contains(text, "template") {
-			text = strings.Map(func(r rune) rune { // loops and recursion take their time, but no more than an author wants
+			text = strings.Map(func(r rune) rune { // loops and recursion take time, but no more than an author wants
 				if r >= '0' && r <= '9' {
 					return '1'
 				}
@@ -240,7 +241,7 @@ func renderOnce(t *testing.T, g *Graph, configuration string, c *cluster) string
 		}
 		size += len(raw)
 	}
-	if size > 8*template.MaxText { // YAML may say in one character what takes six in JSON
+	if size > 8*template.MaxText { // YAML may express in one character what takes six in JSON
 		t.Errorf("%d bytes", size)
 	}
 	if err == nil {

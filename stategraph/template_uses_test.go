@@ -10,7 +10,7 @@ import (
 func TestTemplateUses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
-		want string // of the error; empty: there is none
+		want string // of the error, or empty if there is none
 	}{
 		"defined in another file [Y26]":           {`{{template "labels" .}}`, ""},
 		"defined in the same file [Y26]":          {`{{template "own" .}}{{define "own"}}{{end}}`, ""},

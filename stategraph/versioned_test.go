@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// wordMap keeps the configured word.
+// wordMap returns a ConfigMap with the configured word.
 func wordMap(ctx context.Context) (*corev1.ConfigMap, error) {
 	c, err := Config[config](ctx)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	StateProgressing State = "Progressing"
 	// StateBlocked means not touched in this run, because something that it requires is not ready.
 	StateBlocked State = "Blocked"
-	// StateFailed means that preparing, reconciling, or asking whether it is ready was an error.
+	// StateFailed means that Prepare, Reconcile or Ready returned an error.
 	StateFailed State = "Failed"
 )
 
@@ -29,9 +29,9 @@ const (
 type ComponentStatus struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// Reason is one line for people; empty when ready or blocked.
+	// Reason is one line for people. It is empty if the component is ready or blocked.
 	Reason string `json:"reason,omitempty"`
-	// BlockedBy are the nearest components that are not ready themselves and stand before a blocked one.
+	// BlockedBy are the nearest components before a blocked one that are not ready and not blocked themselves.
 	BlockedBy []string `json:"blockedBy,omitempty"`
 }
 
@@ -39,7 +39,7 @@ type ComponentStatus struct {
 type visitor interface {
 	// visit runs one node.
 	visit(ctx context.Context, place int) (Readiness, error)
-	// recheck asks again whether a node is ready that was visited and was not.
+	// recheck calls Ready again for a node that was visited and was not ready.
 	recheck(ctx context.Context, place int) (Readiness, error)
 }
 
@@ -49,34 +49,35 @@ type walked struct {
 	// states are in the order in which the components were added.
 	states []ComponentStatus
 	errs   []error // by place
-	// ended is why the walk was ended early; nil: it was not.
+	// ended is why the walk was ended early, or nil if it was not.
 	ended error
 }
 
-// walk visits all nodes, at most parallel at once: each when all that it requires are ready, whatever the others do. What is not
-// ready, or fails, blocks those behind it and nothing else. Nothing waits for anything but the calls.
+// walk visits all nodes, at most parallel at once. It visits each node when all that it requires are ready, regardless
+// of the others. A node that is not ready, or fails, blocks those behind it and nothing else. The walk waits for
+// nothing but the calls.
 func (g *Graph) walk(ctx context.Context, parallel int, do visitor) *walked {
 	return g.newWalk(do).run(ctx, parallel)
 }
 
-// walk is a walk under way.
+// walk is a walk in progress.
 type walk struct {
 	*walked
 
 	do visitor
 
 	mu      sync.Mutex
-	changed sync.Cond // the queue, or the number of those that run
-	open    []int     // by place: how many requirements are not ready yet
+	changed sync.Cond // the queue, or the number of running visits
+	open    []int     // by place, how many requirements are not ready yet
 	queue   []int     // what may be visited now
 	running int
-	busy    []bool // by place: it is visited, or in the queue
-	missed  []bool // by place: its object changed meanwhile
-	again   []int  // by place: how often it was looked at again
+	busy    []bool // by place, whether it is visited or in the queue
+	missed  []bool // by place, whether its object changed meanwhile
+	again   []int  // by place, how often it was rechecked
 	over    bool
 }
 
-// maxAgain is how often one walk looks at a node again. An object that changes all the time is left to the next walk.
+// maxAgain is how often one walk rechecks a node. An object that changes all the time is left to the next walk.
 const maxAgain = 20
 
 func (g *Graph) newWalk(do visitor) *walk {
@@ -95,7 +96,7 @@ func (g *Graph) newWalk(do visitor) *walk {
 	return w
 }
 
-// run visits what can be visited, and returns when nothing can be any more.
+// run visits what can be visited, and returns when nothing more can be.
 func (w *walk) run(ctx context.Context, parallel int) *walked {
 	var group sync.WaitGroup
 	for range min(parallel, len(w.states)) - 1 {
@@ -107,7 +108,8 @@ func (w *walk) run(ctx context.Context, parallel int) *walked {
 	return w.walked
 }
 
-// work visits one node after the other until none is left and none runs, for that could make others ready.
+// work visits one node after the other until none is left and none runs, because a running visit could make others
+// ready.
 func (w *walk) work(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +137,7 @@ func (w *walk) work(ctx context.Context) {
 	}
 }
 
-// done notes the outcome of a visit, and what may be visited now. It is called with the lock.
+// done records the outcome of a visit, and which nodes may be visited now. The caller holds the lock.
 func (w *walk) done(place int, readiness Readiness, err error) {
 	w.busy[place] = false
 	w.note(place, readiness, err)
@@ -163,8 +165,8 @@ func (w *walk) isOpen(place int) bool {
 	return w.open[place] == 0
 }
 
-// news has a node looked at again that was not ready, if others still run. It reports whether that is so; else the next walk
-// has to.
+// news requests a recheck of a node that was not ready, if others still run. It reports whether the recheck happens.
+// Otherwise it is left to the next walk.
 func (w *walk) news(place int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,7 +181,7 @@ func (w *walk) news(place int) bool {
 	return true
 }
 
-// lookAgain puts a node into the queue that is not ready yet. It is called with the lock.
+// lookAgain adds a node that is not ready yet to the queue. The caller holds the lock.
 func (w *walk) lookAgain(place int) bool {
 	w.missed[place] = false
 	if w.states[place].State != StateProgressing || w.again[place] == maxAgain {
@@ -210,7 +212,7 @@ func inParallel(n, parallel int, f func(i int)) {
 	group.Wait()
 }
 
-// visitSafely makes a panic an error.
+// visitSafely converts a panic to an error.
 func visitSafely(ctx context.Context, do visitor, place int, again bool) (readiness Readiness, err error) {
 	defer recovered(&err)
 	if again {
@@ -219,7 +221,7 @@ func visitSafely(ctx context.Context, do visitor, place int, again bool) (readin
 	return do.visit(ctx, place)
 }
 
-// note keeps the outcome of one node.
+// note records the outcome of one node.
 func (w *walked) note(place int, readiness Readiness, err error) {
 	state := &w.states[place]
 	switch {
@@ -235,8 +237,8 @@ func (w *walked) note(place int, readiness Readiness, err error) {
 	}
 }
 
-// block notes for the nodes that were not visited which ones block them. When the walk was ended early, some are not blocked:
-// they would have been next.
+// block records for the nodes that were not visited which ones block them. If the walk was ended early, some are not
+// blocked. They would have been next.
 func (w *walked) block() {
 	for _, place := range w.graph.order {
 		state := &w.states[place]
@@ -252,7 +254,7 @@ func (w *walked) block() {
 	}
 }
 
-// blockers are the nodes before this one that are not ready, and not blocked themselves.
+// blockers returns the nodes before this one that are not ready, and not blocked themselves.
 func (w *walked) blockers(place int) []int {
 	var out []int
 	for _, required := range w.graph.nodes[place].requires {
@@ -270,7 +272,7 @@ func (w *walked) blockers(place int) []int {
 	return slices.Compact(out)
 }
 
-// err joins the errors of all nodes, in the order in which they were added. nil: none failed.
+// err joins the errors of all nodes, in the order in which they were added. It returns nil if none failed.
 func (w *walked) err() error {
 	var errs []error
 	for place, err := range w.errs {
@@ -284,12 +286,12 @@ func (w *walked) err() error {
 	return errors.Join(errs...)
 }
 
-// moving reports whether a component is on its way.
+// moving reports whether a component makes progress.
 func (w *walked) moving() bool {
 	return slices.ContainsFunc(w.states, func(s ComponentStatus) bool { return s.State == StateProgressing })
 }
 
-// ready reports that all nodes are.
+// ready reports whether all nodes are ready.
 func (w *walked) ready() bool {
 	return !slices.ContainsFunc(w.states, func(s ComponentStatus) bool { return s.State != StateReady })
 }

@@ -37,7 +37,8 @@ func graphOf(t testing.TB, lines ...string) *Graph {
 	return g
 }
 
-// script is what becomes of nodes: "" ready, "!…" a failure, else the reason for not being ready.
+// script maps nodes to their results. "" means ready, "!…" a failure, and any other text the reason for not being
+// ready.
 type script struct {
 	graph *Graph
 	says  map[string]string
@@ -122,7 +123,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// statesOf writes states as one line each.
+// statesOf formats each state as one line.
 func statesOf(w *walked) []string {
 	var out []string
 	for _, s := range w.states {
@@ -150,7 +151,7 @@ func TestWalkIsDeterministic(t *testing.T) {
 	})
 }
 
-// gate lets nodes in until a number of them is there at once.
+// gate blocks nodes until a given number of them waits at the same time.
 type gate struct {
 	script
 	want    int64
@@ -165,7 +166,7 @@ func (g *gate) visit(ctx context.Context, place int) (Readiness, error) {
 	}
 	if g.entered.Add(1) == g.want {
 		for range 10_000 {
-			runtime.Gosched() // whoever else wants to come in, may
+			runtime.Gosched() // lets other goroutines enter
 		}
 		close(g.open)
 	}

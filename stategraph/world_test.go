@@ -22,12 +22,12 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// itemNamed is a deploy item with a UID made of its name.
+// itemNamed returns a deploy item with a UID made of its name.
 func itemNamed(name string) *lsv1alpha1.DeployItem {
 	return &lsv1alpha1.DeployItem{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: types.UID("uid-" + name)}}
 }
 
-// withConfig gives an item a configuration.
+// withConfig sets the configuration of an item.
 func withConfig(name, config string) *lsv1alpha1.DeployItem {
 	item := itemNamed(name)
 	item.Spec.Configuration = &runtime.RawExtension{Raw: []byte(config)}
@@ -39,10 +39,10 @@ type cluster struct {
 	claiming sync.Mutex
 	mu       sync.Mutex
 	objects  map[apply.Ref]*unstructured.Unstructured
-	unready  map[string]string // by name: why
+	unready  map[string]string // by name, the reason
 	waiting  string            // of each outcome
 	broken   error             // of Claim
-	claims   [][]string        // of each time that the inventory was stored
+	claims   [][]string        // for each time that the inventory was stored
 	stored   []string          // the inventory
 	bytes    int               // that were stored
 	applied  map[string]int    // calls, by component
@@ -151,7 +151,7 @@ func (c *cluster) Get(_ context.Context, ref apply.Ref) (*unstructured.Unstructu
 	return c.objects[ref], nil
 }
 
-// names are the names of all objects.
+// names returns the names of all objects.
 func (c *cluster) names() []string {
 	var out []string
 	for ref := range maps.Keys(c.objects) {
@@ -168,14 +168,14 @@ func walkItem(t testing.TB, g *Graph, item *lsv1alpha1.DeployItem, c *cluster) *
 	return w
 }
 
-// walkInOrder is walkItem, one component after the other.
+// walkInOrder is walkItem with one component after the other.
 func walkInOrder(t testing.TB, g *Graph, item *lsv1alpha1.DeployItem, c *cluster) *walked {
 	t.Helper()
 	w, _ := newRun(g, item, c, nil, logr.Discard(), 1).walk(t.Context())
 	return w
 }
 
-// runItem is walkItem with the configuration decoded before.
+// runItem is walkItem after decoding the configuration.
 func runItem(t testing.TB, g *Graph, item *lsv1alpha1.DeployItem, c *cluster) (*walked, error) {
 	t.Helper()
 	config, err := g.configure(item)
@@ -198,7 +198,7 @@ func build(t testing.TB, b *Builder) *Graph {
 	return g
 }
 
-// configMap is a body with some data.
+// configMap returns a ConfigMap with some data.
 func configMap(name string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Data: data}
 }

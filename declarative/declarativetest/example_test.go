@@ -14,7 +14,7 @@ import (
 	"github.com/deployerkit/deployerkit/declarative/declarativetest"
 )
 
-// Run shows what a handler would do, without a cluster. The objects that it would leave are the input of the next run.
+// This example shows what a handler would do, without a cluster. The resulting objects are the input of the next run.
 func ExampleRun() {
 	handler := declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 		return declarative.Respond(nil).Add(map[string]any{

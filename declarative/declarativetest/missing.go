@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// missing names the wanted fields that an observed object does not have as they are wanted.
+// missing returns the paths of the wanted fields that an observed object lacks or that have another value there.
 func missing(wanted, live map[string]any) []string {
 	c := &comparison{}
 	c.fields("", folded(wanted), folded(live))
 	return c.paths
 }
 
-// folded is an object with the texts of a Secret as the API server keeps them.
+// folded returns an object with the string data of a Secret in the form that the API server stores.
 func folded(object map[string]any) map[string]any {
 	texts, found := object["stringData"].(map[string]any)
 	if object["kind"] != "Secret" || !found {
@@ -43,7 +43,7 @@ func folded(object map[string]any) map[string]any {
 // comparison collects paths.
 type comparison struct{ paths []string }
 
-// fields compares the wanted fields of an object; others do not matter.
+// fields compares the wanted fields of an object and ignores all others.
 func (c *comparison) fields(path string, wanted, live map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		below := path + "." + key
@@ -52,7 +52,7 @@ func (c *comparison) fields(path string, wanted, live map[string]any) {
 		}
 		value, found := live[key]
 		switch {
-		case below == ".metadata.namespace" && !found: // it was filled in, but the kind has none
+		case below == ".metadata.namespace" && !found: // the library filled it in, but the kind has none
 		case !found:
 			c.paths = append(c.paths, below)
 		default:
@@ -81,7 +81,7 @@ func (c *comparison) value(path string, wanted, live any) {
 	c.paths = append(c.paths, path)
 }
 
-// list compares lists: of objects the wanted elements, of all else the whole.
+// list compares lists. Of lists of objects it compares only the wanted elements, and all other lists as a whole.
 func (c *comparison) list(path string, wanted, live []any) {
 	keys := keysOf(wanted)
 	if len(wanted) == 0 || keys == nil {
@@ -102,7 +102,8 @@ func (c *comparison) list(path string, wanted, live []any) {
 	}
 }
 
-// each compares lists of the same length, element by element. true: equal, but for how numbers are written.
+// each compares lists of the same length, element by element. It reports whether they are equal, regardless of how
+// numbers are written.
 func (c *comparison) each(path string, wanted, live []any) bool {
 	one := &comparison{}
 	for i := range wanted {
@@ -111,8 +112,8 @@ func (c *comparison) each(path string, wanted, live []any) bool {
 	return len(one.paths) == 0
 }
 
-// identifying are sets of fields that identify elements of lists in the built-in kinds; the first that all elements have
-// counts.
+// identifying lists the sets of fields that identify elements of lists in the built-in kinds. The first set that all
+// elements have is used.
 var identifying = [][]string{
 	{"name"},
 	{"containerPort", "protocol"},
@@ -125,7 +126,7 @@ var identifying = [][]string{
 	{"type"},
 }
 
-// keysOf finds what identifies the elements of a list; nil: nothing.
+// keysOf returns the fields that identify the elements of a list, or nil if there are none.
 func keysOf(list []any) []string {
 	for _, keys := range identifying {
 		has := func(element any) bool {
@@ -152,7 +153,7 @@ func idOf(element any, keys []string) string {
 	return strings.Join(parts, "/")
 }
 
-// sameScalar compares values that are no objects and no lists.
+// sameScalar compares values that are neither objects nor lists.
 func sameScalar(path string, a, b any) bool {
 	if a == b {
 		return true

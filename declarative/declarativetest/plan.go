@@ -16,20 +16,20 @@ import (
 type Action string
 
 const (
-	// Create means: the child does not exist.
+	// Create means that the child does not exist and is created.
 	Create Action = "create"
-	// Change means: a field that the handler wants is another, or is missing.
+	// Change means that a field that the handler wants is missing or has another value.
 	Change Action = "change"
-	// Recreate means: as Change, by deleting and creating it.
+	// Recreate means the same as Change, but the child is deleted and created again.
 	Recreate Action = "recreate"
-	// Delete means: the handler does not return the child any more.
+	// Delete means that the handler does not return the child any more.
 	Delete Action = "delete"
-	// Keep means: nothing, whatever the child is like: it says nothing but its name, or exists and is updated OnDelete, or
-	// is being deleted and is created when it is gone.
+	// Keep means that the child is left as it is. The handler returns only its name, or the child exists and is updated
+	// OnDelete, or it is being deleted and is created when it is gone.
 	Keep Action = "keep"
-	// Missing means: nothing either: the child says nothing but its name, so it is not created.
+	// Missing means that the child does not exist and is not created, because the handler returns only its name.
 	Missing Action = "missing"
-	// Unchanged means: the child is as the handler wants it.
+	// Unchanged means that the child is as the handler wants it.
 	Unchanged Action = "unchanged"
 )
 
@@ -37,32 +37,33 @@ const (
 type Step struct {
 	Action Action
 	Ref    apply.Ref
-	// Fields are the paths that a Change or Recreate is for, such as ".spec.replicas".
+	// Fields are the paths of the fields that a Change or Recreate is for, such as ".spec.replicas".
 	Fields []string
-	// Object is what the handler wants, completed by the library (namespace, labels). nil for Delete.
+	// Object is what the handler wants, with the namespace and labels that the library adds. It is nil for Delete.
 	Object map[string]any
 }
 
-// String is for people: "change Deployment.apps shop/web .spec.replicas".
+// String formats the step for people, such as "change Deployment.apps shop/web .spec.replicas".
 func (s Step) String() string {
 	return strings.Join(append([]string{string(s.Action), s.Ref.String()}, s.Fields...), " ")
 }
 
 // Plan is what the deployer would do after one call of a handler.
 type Plan struct {
-	// Children are all that the handler wants, in its order, and then those to be deleted.
+	// Children are all children that the handler wants, in its order, followed by those to be deleted.
 	Children []Step
-	// Status is what becomes of the handler's status, with apiVersion, kind and observedGeneration; nil: none.
+	// Status is the handler's status as it is stored, with apiVersion, kind and observedGeneration. It is nil if there
+	// is none.
 	Status json.RawMessage
-	// ResyncAfter and Wait are the handler's.
+	// ResyncAfter and Wait are copied from the handler's response.
 	ResyncAfter time.Duration
 	Wait        string
-	// Observed are the children as they are afterwards, for another [Run]: what was observed with what was wanted laid over
-	// it.
+	// Observed are the children as they are afterwards, for another call of [Run]. They are the observed children with
+	// the wanted fields merged into them.
 	Observed []any
 }
 
-// With picks the names of the children with an action.
+// With returns the names of the children with an action.
 func (p *Plan) With(action Action) []string {
 	var out []string
 	for _, step := range p.Children {
@@ -73,8 +74,8 @@ func (p *Plan) With(action Action) []string {
 	return out
 }
 
-// Steps tells in lines what is done, ordered by name: "create Pod shop/web". Children that are unchanged or kept are left
-// out; nil: nothing is done.
+// Steps returns one line for each step, such as "create Pod shop/web", ordered by name. It leaves out children that are
+// unchanged or kept, and returns nil if there is nothing to do.
 func (p *Plan) Steps() []string {
 	var out []string
 	for _, step := range slices.SortedStableFunc(slices.Values(p.Children), func(a, b Step) int {
@@ -87,7 +88,8 @@ func (p *Plan) Steps() []string {
 	return out
 }
 
-// Object is what the handler wants a child to be, by the name that [Step] gives it: "Pod shop/web". nil: nothing.
+// Object returns the wanted object of a child by the name that [Step] gives it, such as "Pod shop/web". It returns nil
+// if there is none.
 func (p *Plan) Object(name string) map[string]any {
 	for _, step := range p.Children {
 		if step.Ref.String() == name {

@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// rounds is how often CheckPure calls a handler. Two keys of a map are ranged over in the same order each time
-	// once in half a million.
+	// rounds is how often CheckPure calls a handler. The chance that two keys of a map come in the same order in all of
+	// these calls is about one in half a million.
 	rounds = 20
-	// between is how much later each call is by the clock: other second, minute, hour and day.
+	// between is the time between two calls. It changes the second, minute, hour and day.
 	between = 25*time.Hour + time.Minute + time.Second
 )
 
-// CheckPure fails the test unless a handler wants the same children and the same status each time that it gets the same
-// input, in whatever order it sees the observed children and whatever time it is; it names the fields that differ.
-// Then it checks that a further call with the outcome of the first observed changes nothing.
+// CheckPure fails the test unless a handler returns the same children and the same status each time that it gets the
+// same input, regardless of the order of the observed children and of the current time. It reports the fields that
+// differ. Then it checks that another call, with the result of the first call as observed children, changes nothing.
 //
-// A handler that makes random values once (declarative.ValueOr) passes if the children that hold them are handed
-// in; they are in Plan.Observed of a first [Run].
+// A handler that generates random values once, with declarative.ValueOr, passes if the children that hold these values
+// are among the given children. Plan.Observed of a first [Run] contains them.
 //
-// The calls are made in a testing/synctest bubble, whose clock stands still but between them: give the handler fakes
-// for what it would call over the network.
+// The calls are made in a testing/synctest bubble, whose clock advances only between calls. Use fakes for everything
+// that the handler would call over the network.
 func CheckPure(t *testing.T, handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children ...any) {
 	t.Helper()
 	for _, fault := range impurities(t, handler, options, item, children) {
@@ -42,7 +42,7 @@ func CheckPure(t *testing.T, handler declarative.Handler, options declarative.Op
 	}
 }
 
-// impurities finds what CheckPure tells.
+// impurities returns the faults that CheckPure reports.
 func impurities(t *testing.T, handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children []any) (faults []string) {
 	t.Helper()
 	b, err := prepare(handler, options, item, children)
@@ -92,7 +92,7 @@ func (b *bench) round(t *testing.T, round int) (*Plan, error) {
 	return b.plan(t.Context(), req)
 }
 
-// again calls the handler with what the first call brought about.
+// again calls the handler with the children that the first call led to.
 func (b *bench) again(t *testing.T, first *Plan) []string {
 	t.Helper()
 	plan, err := Run(t.Context(), b.handler, b.options, b.item, first.Observed...)
@@ -108,7 +108,7 @@ func (b *bench) again(t *testing.T, first *Plan) []string {
 	return out
 }
 
-// differences names what differs between two plans for the same input.
+// differences describes how two plans for the same input differ.
 func differences(a, b *Plan) []string {
 	var out []string
 	was, is := a.wanted(), b.wanted()
@@ -129,7 +129,7 @@ func differences(a, b *Plan) []string {
 	return out
 }
 
-// wanted are the wanted children by name, and the status.
+// wanted returns the wanted children by name, and the status.
 func (p *Plan) wanted() map[string]map[string]any {
 	out := map[string]map[string]any{}
 	for _, step := range p.Children {
@@ -144,7 +144,7 @@ func (p *Plan) wanted() map[string]map[string]any {
 	return out
 }
 
-// union is the keys of both.
+// union returns an iterator over the keys of both maps.
 func union(a, b map[string]map[string]any) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for key := range a {
@@ -160,7 +160,7 @@ func union(a, b map[string]map[string]any) func(yield func(string) bool) {
 	}
 }
 
-// changed names the fields of two objects that differ, whoever has them.
+// changed returns the paths of the fields in which two objects differ, including fields that only one of them has.
 func changed(a, b map[string]any) []string {
 	c := &comparison{}
 	c.exactly("", a, b)
@@ -169,7 +169,7 @@ func changed(a, b map[string]any) []string {
 	return slices.Compact(c.paths)
 }
 
-// exactly compares the fields of a; the order of lists counts.
+// exactly compares the fields of a. The order of lists matters.
 func (c *comparison) exactly(path string, a, b map[string]any) {
 	for key, value := range a {
 		below := path + "." + key

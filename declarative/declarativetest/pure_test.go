@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/declarative"
 )
 
-// answering is a handler with a status and a ConfigMap.
+// answering returns a handler with a status and a ConfigMap.
 func answering(answer func(req *declarative.SyncRequest) (status any, data map[string]string, err error)) declarative.Handler {
 	return declarative.HandlerFunc(func(_ context.Context, req *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 		status, data, err := answer(req)

@@ -13,9 +13,9 @@ import (
 	"github.com/deployerkit/deployerkit/declarative/internal/objects"
 )
 
-// WithStatus returns a copy of a child with a status, as its controller would write it. The child has one of the forms that
-// declarative.SyncResponse.Children may have, such as an element of Plan.Observed, and so has the status. It ends the test
-// if one of them cannot be read.
+// WithStatus returns a copy of a child with a status, as its controller would write it. The child and the status have
+// any of the forms that declarative.SyncResponse.Children accepts, such as an element of Plan.Observed. WithStatus ends
+// the test if it cannot read one of them.
 func WithStatus(t testing.TB, child, status any) *unstructured.Unstructured {
 	t.Helper()
 	out := one(t, child)
@@ -31,9 +31,9 @@ func WithStatus(t testing.TB, child, status any) *unstructured.Unstructured {
 	return out
 }
 
-// Ready returns a copy of a child with a status that makes it ready by the rules of package readiness, which is what its
-// controller would write in the end. The forms of a child are those of WithStatus. It ends the test if the child
-// cannot become ready this way, for which WithStatus is there.
+// Ready returns a copy of a child with the status that makes it ready by the rules of package readiness, as its
+// controller would write in the end. The child has any of the forms that WithStatus accepts. Ready ends the test if it
+// does not know what makes the child ready. Use WithStatus for such a child.
 func Ready(t testing.TB, child any) *unstructured.Unstructured {
 	t.Helper()
 	object := one(t, child)
@@ -63,7 +63,7 @@ func one(t testing.TB, child any) *unstructured.Unstructured {
 
 type fields = map[string]any
 
-// statusOf is the status of an object that is ready.
+// statusOf returns the status of an object that is ready.
 func statusOf(object *unstructured.Unstructured) fields {
 	replicas := number64(object, 1, "spec", "replicas")
 	ready := []any{fields{"type": "Ready", "status": "True"}}
@@ -104,7 +104,7 @@ func fill(status fields, value int64, names ...string) {
 	}
 }
 
-// number64 is a whole number in an object, or the default.
+// number64 returns a whole number of an object, or the default.
 func number64(object *unstructured.Unstructured, or int64, path ...string) int64 {
 	value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
 	if err != nil || !found {

@@ -21,8 +21,8 @@ import (
 	"github.com/deployerkit/deployerkit/declarative/internal/objects"
 )
 
-// Item makes a deploy item of generation 1 whose configuration is config as JSON. Its UID is made of its name. It ends the
-// test if config is no JSON object, which an API server refuses.
+// Item returns a deploy item of generation 1 whose configuration is config as JSON. Its UID is derived from its name.
+// Item ends the test if config is no JSON object, which an API server would refuse.
 func Item(t testing.TB, namespace, name string, config any) *lsv1alpha1.DeployItem {
 	t.Helper()
 	raw, err := json.Marshal(config)
@@ -38,10 +38,10 @@ func Item(t testing.TB, namespace, name string, config any) *lsv1alpha1.DeployIt
 	}
 }
 
-// Run calls Sync once and tells what the deployer would do. children are those that are observed, in all forms
-// that declarative.SyncResponse.Children may have, with status and server-only fields.
-// Errors: that of the handler, the faults of its answer and of options, a child that cannot be read, or of a kind
-// that options do not name. Item and children are not changed.
+// Run calls Sync once and returns what the deployer would do. children are the observed children with status and
+// server-only fields, in any form that declarative.SyncResponse.Children accepts. Run returns the error of the handler,
+// the faults of its response and of the options, and an error for a child that it cannot read or whose kind the options
+// do not list. It does not change the item or the children.
 func Run(ctx context.Context, handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children ...any) (*Plan, error) {
 	c, err := prepare(handler, options, item, children)
 	if err != nil {
@@ -54,9 +54,9 @@ func Run(ctx context.Context, handler declarative.Handler, options declarative.O
 	return c.plan(ctx, req)
 }
 
-// Finalize calls Finalize once, as the deployer does when the item is deleted. children are as in Run. It never returns nil
-// without an error: a handler that is done may return nothing.
-// Errors: the handler has no Finalize, its own error, a fault of options, or a child that cannot be read.
+// Finalize calls Finalize once, as the deployer does when the item is deleted. children are as in Run. If the error is
+// nil, the response is not nil, even if the handler returns none because it is done. Finalize returns an error if the
+// handler has no Finalize or fails, if the options have a fault, or if a child cannot be read.
 func Finalize(ctx context.Context, handler declarative.Handler, options declarative.Options, item *lsv1alpha1.DeployItem, children ...any) (*declarative.FinalizeResponse, error) {
 	finalizer, ok := handler.(declarative.Finalizer)
 	if !ok {
@@ -81,7 +81,7 @@ func Finalize(ctx context.Context, handler declarative.Handler, options declarat
 	return response, err
 }
 
-// bench is a handler with an input.
+// bench is a handler with its input.
 type bench struct {
 	handler  declarative.Handler
 	options  declarative.Options
@@ -117,7 +117,7 @@ func prepare(handler declarative.Handler, options declarative.Options, item *lsv
 	return b, nil
 }
 
-// request makes a fresh request.
+// request makes a new request.
 func (b *bench) request() (*declarative.SyncRequest, error) {
 	return declarative.NewRequest(b.item, nil, b.children...)
 }
@@ -166,7 +166,8 @@ func (b *bench) compare(plan *Plan, desired []apply.Desired) {
 	}
 }
 
-// find finds the observed child that is meant; a namespace that the library filled in is not one of a cluster-scoped kind.
+// find finds the observed child for a reference. It ignores a namespace that the library filled in if the kind is
+// cluster-scoped.
 func (b *bench) find(ref apply.Ref) *unstructured.Unstructured {
 	for _, live := range b.children {
 		other := apply.RefOf(live)
@@ -180,7 +181,7 @@ func (b *bench) find(ref apply.Ref) *unstructured.Unstructured {
 	return nil
 }
 
-// judge tells what is done with a child; live: nil if it does not exist.
+// judge returns what is done with a child. live is nil if the child does not exist.
 func (b *bench) judge(d apply.Desired, live *unstructured.Unstructured) (Action, []string) {
 	update := declarative.Apply
 	for _, kind := range b.options.Children {
@@ -209,7 +210,7 @@ func (b *bench) judge(d apply.Desired, live *unstructured.Unstructured) (Action,
 	return Change, fields
 }
 
-// afterwards is what an observed child is like when the step is done; nil: it does not exist.
+// afterwards returns the observed child as it is after the step, or nil if it does not exist then.
 func afterwards(step Step, live *unstructured.Unstructured) *unstructured.Unstructured {
 	wanted := &unstructured.Unstructured{Object: step.Object}
 	switch step.Action {
@@ -226,7 +227,7 @@ func afterwards(step Step, live *unstructured.Unstructured) *unstructured.Unstru
 	return live.DeepCopy()
 }
 
-// lay lays fields over those of an object.
+// lay merges fields into an object.
 func lay(over, fields map[string]any) {
 	for key, value := range fields {
 		below, isMap := value.(map[string]any)

@@ -30,7 +30,7 @@ func options() declarative.Options {
 	}}
 }
 
-// returns is a handler that returns the same each time.
+// returns makes a handler that returns the same each time.
 func returns(children ...any) declarative.Handler {
 	return declarative.HandlerFunc(func(context.Context, *declarative.SyncRequest) (*declarative.SyncResponse, error) {
 		return declarative.Respond(map[string]any{"children": len(children)}).Add(children...).Resync(time.Minute).Wait("soon").Response()

@@ -13,15 +13,14 @@ import (
 const (
 	// Type is the type of the deploy items that the manifest deployer is responsible for.
 	Type lsv1alpha1.DeployItemType = "landscaper.gardener.cloud/kubernetes-manifest"
-	// Name is written to status.deployer.name. It is the name of Landscaper's
-	// own manifest deployer, so that one can take over from the other.
+	// Name is written to status.deployer.name. It is the name of Landscaper's own manifest deployer, so that one can
+	// take over from the other.
 	Name = "manifest.deployer.landscaper.gardener.cloud"
 )
 
-// Args returns what [deployerlib.Add] needs to run the manifest deployer.
-// config: identity, target selectors and workers; nil for none. The hooks run
-// besides the deployer's own. The caller may change what is returned; faults of
-// options, selectors and hooks come from Add.
+// Args returns what [deployerlib.Add] needs to run the manifest deployer. config contains identity, target selectors
+// and workers, and may be nil. The hooks run in addition to the deployer's own. The caller may change the result. Add
+// reports faults of options, selectors and hooks.
 func Args(config *manifestv1alpha2.Configuration, opts Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.DeployerArgs {
 	args := deployerlib.DeployerArgs{Name: Name, Type: Type}
 	if config != nil {

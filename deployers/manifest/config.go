@@ -23,43 +23,41 @@ import (
 	"github.com/deployerkit/deployerkit/targets"
 )
 
-// StrategyApply is server-side apply, which Landscaper's own manifest deployer
-// does not have.
+// StrategyApply is server-side apply, which Landscaper's own manifest deployer does not have.
 const StrategyApply manifestv1alpha2.UpdateStrategy = "apply"
 
-// Options say what holds where an item says nothing.
+// Options are defaults for what an item does not specify, and settings of the deployer.
 type Options struct {
-	// Strategy is the update strategy. Empty: StrategyApply. Landscaper's own
-	// manifest deployer has manifestv1alpha2.UpdateStrategyUpdate.
+	// Strategy is the update strategy. Empty means StrategyApply. Landscaper's own manifest deployer uses
+	// manifestv1alpha2.UpdateStrategyUpdate.
 	Strategy manifestv1alpha2.UpdateStrategy
-	// ExportTimeout bounds how long a run waits for an export whose item sets
-	// no bound. 0: as long as the item's timeout allows.
+	// ExportTimeout bounds how long a run waits for an export whose item sets no bound. Zero means as long as the
+	// item's timeout allows.
 	ExportTimeout time.Duration
-	// Targets is what Targets may ask for. Zero: the strictest.
+	// Targets is what Targets may ask for. The zero value is the strictest policy.
 	Targets targets.Policy
-	// TargetLimits bound what targets can cost. Zero: the defaults.
+	// TargetLimits bounds the resources that targets use. The zero value means the defaults.
 	TargetLimits targets.Limits
-	// Adoption is for objects that exist already and belong to no item. Empty: apply.AdoptNever for kinds that hold data,
-	// else apply.AdoptIfUnowned.
+	// Adoption selects what is done with objects that already exist and belong to no item. Empty means apply.AdoptNever
+	// for kinds that hold data, and apply.AdoptIfUnowned for others.
 	Adoption apply.Adoption
-	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted. Off: it is
-	// deployed to the new cluster first.
+	// CleanUpFirst makes an item that moves to another cluster wait until its objects in the old one are deleted.
+	// Without it, the item is deployed to the new cluster first.
 	CleanUpFirst bool
-	// Fights says when changes by others that come back count as a fight, and
-	// how long to wait before putting them right then. Zero: the defaults.
+	// Fights configures when repeated changes by others count as a fight, and how long the deployer then waits before
+	// it corrects them. The zero value means the defaults.
 	Fights watch.GuardOptions
-	// Recreate deletes and creates objects whose immutable fields changed. Off:
-	// such a change is an error that names the field.
+	// Recreate deletes objects whose immutable fields changed, and creates them again. Without it, such a change is an
+	// error that names the field.
 	Recreate bool
-	// SharedKinds are kinds of which one object may be in several items: the
-	// last one that goes deletes it. nil stands for apply.DefaultSharedKinds, an empty list for none.
+	// SharedKinds are kinds of which one object may be in several items. The last item that goes deletes the object. A
+	// nil slice means apply.DefaultSharedKinds, and an empty one means none.
 	SharedKinds []schema.GroupKind
-	// WrapTransport sees every request to every target, without credentials.
-	// nil: nobody does.
+	// WrapTransport wraps the transport to each target. It sees every request, without credentials. It may be nil.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// Validate reports every option that makes no sense.
+// Validate reports every invalid option.
 func (o Options) Validate() error {
 	var faults []error
 	if o.Strategy != "" && !slices.Contains(strategies, o.Strategy) {
@@ -80,35 +78,34 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Config is an item's configuration, whatever its version: checked, converted
-// and with defaults. All durations are upper bounds within the time that is
-// left for the job; 0 is no bound.
+// Config is an item's configuration of any version, checked, converted and with defaults. All durations are upper
+// bounds within the time that is left for the job, and 0 means no bound.
 type Config struct {
-	// Strategy says how objects are written; never empty.
+	// Strategy selects how objects are written. It is never empty.
 	Strategy manifestv1alpha2.UpdateStrategy
-	// Manifests in the item's order; their policies are never empty, and their
-	// manifests are JSON objects. Expand gives the objects.
+	// Manifests are in the item's order. Their policies are never empty, and their manifests are JSON objects. Expand
+	// returns the objects.
 	Manifests []managedresource.Manifest
 
 	// DisableDefaultReadiness switches off readiness.Of for the item's objects.
 	DisableDefaultReadiness bool
 	// ReadinessTimeout bounds all readiness checks together.
 	ReadinessTimeout time.Duration
-	// Checks in the item's order, disabled ones included.
+	// Checks are in the item's order, including disabled ones.
 	Checks []Check
 
-	// Exports in the item's order.
+	// Exports are in the item's order.
 	Exports []Export
 
-	// DeleteTimeout bounds how long objects are waited for that are deleted.
+	// DeleteTimeout bounds how long a run waits for deleted objects.
 	DeleteTimeout time.Duration
-	// DeletionGroups is the order of deleting with the item; nil: the built-in one.
+	// DeletionGroups is the order in which objects are deleted with the item. If it is nil, the built-in order is used.
 	DeletionGroups []managedresource.DeletionGroupDefinition
-	// DeletionGroupsDuringUpdate is the order of deleting objects that are no
-	// longer wanted; nil: the built-in one.
+	// DeletionGroupsDuringUpdate is the order in which objects are deleted that are no longer wanted. If it is nil, the
+	// built-in order is used.
 	DeletionGroupsDuringUpdate []managedresource.DeletionGroupDefinition
 
-	// ContinuousReconcile is the item's schedule; nil: none.
+	// ContinuousReconcile is the item's schedule, or nil if there is none.
 	ContinuousReconcile *cr.ContinuousReconcileSpec
 }
 
@@ -116,7 +113,7 @@ type Config struct {
 type Check struct {
 	*readiness.Check
 
-	// Timeout bounds this check; 0: only Config.ReadinessTimeout.
+	// Timeout bounds this check. Zero means that only Config.ReadinessTimeout does.
 	Timeout time.Duration
 }
 
@@ -124,8 +121,8 @@ type Check struct {
 type Export struct {
 	managedresource.Export
 
-	// Timeout bounds the waiting for this value: the item's own, else its
-	// default, else that of the deployer.
+	// Timeout bounds the wait for this value. It is the export's own timeout, or else the item's default, or else that
+	// of the deployer.
 	Timeout time.Duration
 
 	key      []string
@@ -133,8 +130,8 @@ type Export struct {
 	pathInto *jsonpath.Path // of fromObjectRef
 }
 
-// Encode writes a configuration as v1alpha2 with the fields of older
-// Landscapers where they are used. Decoding it again gives the same.
+// Encode returns a configuration as v1alpha2, with the fields of older Landscapers if they are used. Decoding it again
+// gives the same configuration.
 func (c *Config) Encode() ([]byte, error) {
 	out := wire[managedresource.Manifest]{
 		UpdateStrategy: c.Strategy, Manifests: c.Manifests, DeleteTimeout: wireBound(c.DeleteTimeout),

@@ -20,16 +20,15 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// strategies are those that an item may ask for.
+// strategies are the strategies that an item may use.
 var strategies = []manifestv1alpha2.UpdateStrategy{
 	StrategyApply, manifestv1alpha2.UpdateStrategyUpdate, manifestv1alpha2.UpdateStrategyPatch,
 	manifestv1alpha2.UpdateStrategyMerge, manifestv1alpha2.UpdateStrategyMergeOverwrite,
 }
 
-// Decode reads an item's configuration of either version and checks all of it,
-// including what Landscaper's own manifest deployer accepts and stumbles over
-// later. Nothing is read from a cluster.
-// Errors: a deployerlib.ConfigError with the path of the first fault.
+// Decode reads an item's configuration of either version and checks all of it, including what Landscaper's own manifest
+// deployer accepts and fails on later. It reads nothing from a cluster. The error is a deployerlib.ConfigError with the
+// path of the first fault.
 func Decode(di *lsv1alpha1.DeployItem, opts Options) (*Config, error) {
 	in, err := read(di)
 	if err != nil {
@@ -67,7 +66,7 @@ func Decode(di *lsv1alpha1.DeployItem, opts Options) (*Config, error) {
 func read(di *lsv1alpha1.DeployItem) (*wire[managedresource.Manifest], error) {
 	var meta metav1.TypeMeta
 	if di.Spec.Configuration != nil {
-		_ = json.Unmarshal(di.Spec.Configuration.Raw, &meta) // faults are told below
+		_ = json.Unmarshal(di.Spec.Configuration.Raw, &meta) // faults are reported below
 	}
 	if meta.GroupVersionKind() != kindV1alpha1 {
 		return deployerlib.DecodeConfigAs[wire[managedresource.Manifest]](di, kindV1alpha2)
@@ -82,7 +81,7 @@ func read(di *lsv1alpha1.DeployItem) (*wire[managedresource.Manifest], error) {
 	return widen(old), nil
 }
 
-// fault is a ConfigError at a path of the configuration.
+// fault returns a ConfigError at a path of the configuration.
 func fault(path, format string, args ...any) error {
 	return deployerlib.ConfigError("spec.config."+path, format, args...)
 }
@@ -121,7 +120,7 @@ func (c *Config) setReadiness(in *wireReadiness) error {
 	return nil
 }
 
-// setSchedule checks the schedule; an empty one is none.
+// setSchedule checks the schedule. An empty one means none.
 func (c *Config) setSchedule(in *wireSchedule) error {
 	if in == nil {
 		return nil

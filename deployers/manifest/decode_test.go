@@ -31,7 +31,7 @@ const (
 	configMap = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: ns}}"
 )
 
-// itemWith makes an item of a configuration in YAML.
+// itemWith returns an item with a configuration in YAML.
 func itemWith(t *testing.T, config string) *lsv1alpha1.DeployItem {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(config))
@@ -48,22 +48,21 @@ func itemOf(raw []byte) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// equal compares configurations: raw JSON by its meaning, checks by what they
-// are made of.
+// equal compares configurations. It compares raw JSON by its meaning, and checks by their content.
 var equal = cmp.Options{
 	cmp.Comparer(func(a, b runtime.RawExtension) bool { return sameJSON(a.Raw, b.Raw) }),
 	cmpopts.IgnoreUnexported(readiness.Check{}, Export{}),
 	cmpopts.EquateEmpty(),
 }
 
-// sameJSON compares by meaning, numbers by every digit.
+// sameJSON compares by meaning, and numbers by every digit.
 func sameJSON(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)
 	}
 	x, errX := exact(a)
 	y, errY := exact(b)
-	return errX == nil && errY == nil && reflect.DeepEqual(x, y) // cmp takes for ever on deep lists
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y) // cmp takes too long on deep lists
 }
 
 func exact(raw []byte) (value any, err error) {
@@ -150,7 +149,7 @@ func TestDecodeEverything(t *testing.T) {
 	}
 }
 
-// again encodes a configuration, decodes that and wants the same.
+// again encodes a configuration, decodes the result, and requires that it is the same.
 func again(t *testing.T, config *Config) {
 	t.Helper()
 	raw, err := config.Encode()

@@ -12,7 +12,7 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// groups converts deletion groups; nil stands for the default.
+// groups converts deletion groups. It returns nil for the default.
 func (r *run) groups(ctx context.Context, path string, definitions []managedresource.DeletionGroupDefinition) ([]apply.Group, error) {
 	var groups []apply.Group
 	for i := range definitions {
@@ -29,8 +29,8 @@ func (r *run) groups(ctx context.Context, path string, definitions []managedreso
 	return groups, nil
 }
 
-// formerGroups are the deletion groups for clusters that the item has left: those that only delete objects of the item, in
-// its own target.
+// formerGroups returns the deletion groups for clusters that the item has left. They are the groups that only delete
+// objects of the item, in its own target.
 func (r *run) formerGroups(ctx context.Context) ([]apply.Group, error) {
 	if len(r.up.Inventory.Former) == 0 || r.config.DeletionGroups == nil {
 		return nil, nil
@@ -41,13 +41,12 @@ func (r *run) formerGroups(ctx context.Context) ([]apply.Group, error) {
 	})
 	groups, err := r.groups(ctx, "deletionGroups", own)
 	if groups == nil {
-		groups = []apply.Group{} // nil would stand for the default
+		groups = []apply.Group{} // nil would mean the default
 	}
 	return groups, err
 }
 
-// deletesAll tells whether a deletion has something to do although the item
-// manages nothing.
+// deletesAll reports whether a deletion has something to do although the item manages nothing.
 func (r *run) deletesAll() bool {
 	if r.config == nil {
 		return false
@@ -74,7 +73,7 @@ func groupOf(in *managedresource.DeletionGroupDefinition) apply.Group {
 	return group
 }
 
-// targetOf is the name of the target that a group works on, "" for the item's own.
+// targetOf returns the name of the target that a group works on, or "" for the item's own.
 func targetOf(in *managedresource.DeletionGroupDefinition) string {
 	if in.CustomResourceGroup == nil || in.CustomResourceGroup.TargetName == nil {
 		return ""

@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// New returns the manifest deployer with further hooks besides its own, which
-// heal drift at once and reconcile items on the schedule of their configuration.
+// New returns the manifest deployer, with further hooks in addition to its own. Its own hooks correct drift at once and
+// reconcile items on the schedule of their configuration.
 func New(opts Options, hooks ...extension.ReconcileExtensionHookSetup) deployerlib.Deployer {
 	d := &deployer{
 		options: opts,
@@ -31,7 +31,7 @@ func New(opts Options, hooks ...extension.ReconcileExtensionHookSetup) deployerl
 	return d
 }
 
-// deployer brings the manifests of deploy items to their targets.
+// deployer applies the manifests of deploy items to their targets.
 type deployer struct {
 	deployerlib.Base
 
@@ -56,7 +56,7 @@ func (d *deployer) UseRuntime(rt deployerlib.Runtime) error {
 	return d.keeper.UseRuntime(rt)
 }
 
-// Reconcile brings the item's manifests to its target.
+// Reconcile applies the item's manifests to its target.
 func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	r, err := d.newRun(ctx, di, target)
 	if err != nil {
@@ -65,14 +65,14 @@ func (d *deployer) Reconcile(ctx context.Context, _ *lsv1alpha1.Context, di *lsv
 	return r.reconcile(ctx)
 }
 
-// ForceReconcile is Reconcile without the belief that nothing changed.
+// ForceReconcile does the same as Reconcile, but does not assume that anything is unchanged.
 func (d *deployer) ForceReconcile(ctx context.Context, lsCtx *lsv1alpha1.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	d.keeper.Thorough(di)
 	return d.Reconcile(ctx, lsCtx, di, target)
 }
 
-// Resume watches what a finished item has in its target, so that drift is seen
-// that happened before the process started.
+// Resume watches the objects of a finished item in its target, so that drift from before the start of the process is
+// noticed.
 func (d *deployer) Resume(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) error {
 	if target == nil {
 		return nil

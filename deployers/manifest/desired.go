@@ -11,11 +11,9 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// Desired converts the manifests to what the apply engine takes: one entry per
-// object, in the item's order; the items of a list follow each other, and what
-// is there twice is there once.
-// Errors: a deployerlib.ConfigError with the path of the manifest, which Decode
-// would have found.
+// Desired converts the manifests to the input of the apply engine. It returns one entry per object, in the item's
+// order. The items of a list follow each other, and a repeated object is returned once. The error is a
+// deployerlib.ConfigError with the path of the manifest, which Decode would have found.
 func (c *Config) Desired() ([]apply.Desired, error) {
 	var out []apply.Desired
 	for i := range c.Manifests {
@@ -42,8 +40,8 @@ func (c *Config) Desired() ([]apply.Desired, error) {
 	return once(out), nil
 }
 
-// once leaves out what is there again: Decode accepts an object twice if both
-// mean the same, or if one of them is to be ignored.
+// once leaves out repeated objects. Decode accepts an object twice if both mean the same, or if one of them has the
+// policy ignore.
 func once(desired []apply.Desired) []apply.Desired {
 	wanted := map[identity]bool{}
 	for _, d := range desired {

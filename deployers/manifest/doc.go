@@ -6,17 +6,15 @@
 //	args := manifest.Args(config, manifest.Options{})
 //	err := deployerlib.Add(log, mgr, nil, args)
 //
-// A run goes through these steps (see reconcile in steps.go). None of them blocks
-// a worker: what is not done yet is waited for outside, and a watch of the target
-// brings the item back when something changed.
+// A run goes through these steps (see reconcile in steps.go). None of them blocks a worker. If something is not done
+// yet, the run ends, and a watch of the target triggers the next run of the item when something changed.
 //
 //	apply → readiness → custom checks → exports → patchAfterDeployment
 //
-// Package apply does the writing; targets are reached through one pool of clients
-// (package targets), with one set of metadata-only watches each (apply/watch).
-// They also show what others change: a hook then forces a run that puts it right,
-// unless the item's owner switched continuous reconcile off. After a restart the
-// first look at an item compares what is there with its inventory.
+// Package apply writes the objects. Targets are reached through one pool of clients (package targets), with one set of
+// metadata-only watches each (apply/watch). The watches also show what others change. A hook then forces a run that
+// corrects it, unless the item's owner switched continuous reconcile off. After a restart the first look at an item
+// compares the objects in the target with its inventory.
 //
 // # The configuration of an item
 //
@@ -55,22 +53,19 @@
 //	- customResourceGroup: {resources: [{apiVersion: v1, kind: Namespace, names: [ns]}]}
 //	continuousReconcile: {every: 1h}
 //
-// v1alpha1 is the same with bare manifests and without continuousReconcile.
-// Nothing is lost in its conversion. The timeouts come from older Landscapers;
-// each bounds its step within the time that is left for the job.
+// v1alpha1 is the same with bare manifests and without continuousReconcile. Its conversion loses nothing. The timeouts
+// come from older Landscapers. Each bounds its step within the time that is left for the job.
 //
-// Decode is strict where Landscaper's own manifest deployer drops or ignores: a
-// field that does not exist, a value that has no meaning, a manifest without
-// kind or name, the same object twice with different content, an export without
-// a resource, a targetName on a deletion group that would ignore it, a label or
-// an annotation with our own prefix. Each is a ConfigError with the path of the
-// field. kubeconfig is refused: a cluster is named by the item's Target.
+// Decode is strict where Landscaper's own manifest deployer drops or ignores faults. It refuses a field that does not
+// exist, a value that has no meaning, a manifest without kind or name, the same object twice with different content, an
+// export without a resource, a targetName on a deletion group that would ignore it, and a label or an annotation with
+// the library's own prefix. Each is a ConfigError with the path of the field. It also refuses kubeconfig, because the
+// item's Target names the cluster.
 //
 // # The provider status
 //
-// Ours is that of Landscaper's manifest deployer, v1alpha2, with an inventory
-// beside the managedResources, so that items can be handed over both ways.
-// DecodeStatus also reads v1alpha1.
+// The provider status is that of Landscaper's manifest deployer, v1alpha2, with an inventory next to the
+// managedResources, so that items can be handed over both ways. DecodeStatus also reads v1alpha1.
 //
 // # Exports
 //
@@ -80,5 +75,5 @@
 //		err = deployerlib.WriteExport(ctx, c, di, raw)
 //	}
 //
-// An export is the first value that its path finds. null is no value yet.
+// An export is the first value that its path finds. null counts as no value yet.
 package manifest

@@ -8,7 +8,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// maxText bounds the texts that others wrote.
+// maxText bounds texts from other sources.
 const maxText = 1024
 
 func oneLine(text string) string { return contract.OneLine(text, maxText) }

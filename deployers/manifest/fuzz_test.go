@@ -18,7 +18,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// fuzzSeeds are configurations of all kinds, as JSON.
+// fuzzSeeds returns configurations of all kinds, as JSON.
 func fuzzSeeds(f *testing.F) [][]byte {
 	f.Helper()
 	texts := []string{
@@ -49,8 +49,8 @@ func fuzzSeeds(f *testing.F) [][]byte {
 	return seeds
 }
 
-// FuzzDecode decodes anything: it is refused in one line with its path and code; or what was understood can be written
-// and read again without a loss, and gives objects that each have a name and are there once.
+// FuzzDecode decodes any text. It is refused in one line with its path and code, or it can be encoded and decoded again
+// without a loss, and its objects each have a name and appear once.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range fuzzSeeds(f) {
 		f.Add(seed)
@@ -80,7 +80,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkRefusal wants one line with path and code.
+// checkRefusal requires one line with path and code.
 func checkRefusal(t *testing.T, err error) {
 	t.Helper()
 	if diff := cmp.Diff([]lsv1alpha1.ErrorCode{lsv1alpha1.ErrorConfigurationProblem}, contract.Codes(err)); diff != "" {
@@ -92,10 +92,10 @@ func checkRefusal(t *testing.T, err error) {
 	}
 }
 
-// canary is what must not be seen.
+// canary is a text that must not appear anywhere.
 const canary = "CANARY-4711"
 
-// confidential are the fields whose texts nobody may show.
+// confidential are the fields whose texts must not be shown.
 var confidential = map[string]bool{"data": true, "stringData": true, "kubeconfig": true, "patchAfterDeployment": true, "patchBeforeDelete": true}
 
 // withCanary replaces all texts below confidential fields.
@@ -117,8 +117,8 @@ func withCanary(value any, hide bool) any {
 	return value
 }
 
-// FuzzSecrets puts a canary into all that may be secret, in a configuration of any shape: no error shows it, nor does
-// anything that goes into the provider status beside what patchBeforeDelete asks to be kept there.
+// FuzzSecrets puts a canary into every field that may be secret, in a configuration of any shape. No error may show it,
+// and neither may anything in the provider status except what patchBeforeDelete stores there.
 func FuzzSecrets(f *testing.F) {
 	for _, seed := range fuzzSeeds(f) {
 		f.Add(seed)

@@ -18,7 +18,7 @@ var groupTypes = []managedresource.PredefinedResourceGroupType{
 	managedresource.PredefinedResourceGroupEmpty,
 }
 
-// checkGroups checks deletion groups, those for updates as those for deletion.
+// checkGroups checks deletion groups, both those for updates and those for deletion.
 func checkGroups(at string, groups []managedresource.DeletionGroupDefinition) error {
 	for i := range groups {
 		group, path := &groups[i], fmt.Sprintf("%s[%d]", at, i)

@@ -7,7 +7,7 @@ import "testing"
 func TestDeletionGroups(t *testing.T) {
 	for name, tc := range map[string]struct {
 		group string
-		path  string // below deletionGroups[0]; "" = accepted
+		path  string // below deletionGroups[0], or "" if it is accepted
 	}{
 		"Namespaced":     {"{predefinedResourceGroup: {type: namespaced-resources}}", ""},
 		"ClusterScoped":  {"{predefinedResourceGroup: {type: cluster-scoped-resources, forceDelete: true}}", ""},

@@ -22,21 +22,20 @@ import (
 	"github.com/deployerkit/deployerkit/apply/ownership"
 )
 
-// policies are those that a manifest may have.
+// policies are the policies that a manifest may have.
 var policies = []managedresource.ManifestPolicy{
 	managedresource.ManagePolicy, managedresource.FallbackPolicy, managedresource.KeepPolicy,
 	managedresource.IgnorePolicy, managedresource.ImmutablePolicy,
 }
 
-// Expand gives the objects of a manifest: itself, or the items of a list, which
-// is anything with a list "items".
-// Errors: no JSON object, or items that are none.
+// Expand returns the objects of a manifest. These are the manifest itself, or the items of a list, which is any object
+// with a list "items". It returns an error if the manifest is no JSON object, or if an item is none.
 func Expand(manifest *runtime.RawExtension) ([]*unstructured.Unstructured, error) {
 	objects, _, err := expand(manifest)
 	return objects, err
 }
 
-// expand also tells whether the manifest is a list.
+// expand also reports whether the manifest is a list.
 func expand(manifest *runtime.RawExtension) (objects []*unstructured.Unstructured, isList bool, err error) {
 	object, err := decodeObject(manifest)
 	if err != nil {
@@ -56,7 +55,7 @@ func expand(manifest *runtime.RawExtension) (objects []*unstructured.Unstructure
 	return objects, true, nil
 }
 
-// decodeObject reads a JSON object; what is there twice is an error.
+// decodeObject reads a JSON object. A duplicate field is an error.
 func decodeObject(raw *runtime.RawExtension) (map[string]any, error) {
 	if raw == nil || len(raw.Raw) == 0 {
 		return nil, errors.New("required")
@@ -72,10 +71,10 @@ func decodeObject(raw *runtime.RawExtension) (map[string]any, error) {
 	return object, nil
 }
 
-// identity is what makes two objects the same; versions of a kind are.
+// identity identifies an object, regardless of the version of its kind.
 type identity struct{ group, kind, namespace, name string }
 
-// String is "Deployment.apps logging/web".
+// String formats the identity like "Deployment.apps logging/web".
 func (id identity) String() string {
 	text := id.kind
 	if id.group != "" {
@@ -108,7 +107,7 @@ func (c *Config) setManifests() error {
 	return nil
 }
 
-// place is where an object was seen first.
+// place is where an object was first seen.
 type place struct {
 	path   string
 	object map[string]any
@@ -180,7 +179,7 @@ func checkName(at string, value any) (string, error) {
 	return name, nil
 }
 
-// checkMetadata checks labels and annotations: texts, and none of ours.
+// checkMetadata checks labels and annotations. They must be strings, and none may have the library's own prefix.
 func checkMetadata(at string, metadata map[string]any) error {
 	for _, field := range []string{"labels", "annotations"} {
 		values, ok := metadata[field].(map[string]any)
@@ -196,7 +195,7 @@ func checkMetadata(at string, metadata map[string]any) error {
 	return nil
 }
 
-// checkEntry checks a label or an annotation; null is for patches.
+// checkEntry checks a label or an annotation. It accepts null, which is for patches.
 func checkEntry(at, key string, value any) error {
 	if err := checkKey(at, key); err != nil {
 		return err
@@ -207,8 +206,8 @@ func checkEntry(at, key string, value any) error {
 	return nil
 }
 
-// checkKey checks the key of a label or an annotation. The API server takes
-// annotations with capitals in the prefix too.
+// checkKey checks the key of a label or an annotation. The API server also accepts annotations with capitals in the
+// prefix.
 func checkKey(at, key string) error {
 	if ownership.IsReserved(key) {
 		return fault(at, "%q: the prefix %s is reserved", key, ownership.Prefix)
@@ -219,7 +218,7 @@ func checkKey(at, key string) error {
 	return nil
 }
 
-// checkExtras checks the annotations and patches that go with a manifest.
+// checkExtras checks the annotations and patches that come with a manifest.
 func checkExtras(at string, m *managedresource.Manifest) error {
 	for _, key := range slices.Sorted(maps.Keys(m.AnnotateBeforeCreate)) {
 		if err := checkKey(at+".annotateBeforeCreate", key); err != nil {
@@ -237,8 +236,7 @@ func checkExtras(at string, m *managedresource.Manifest) error {
 	return checkPatch(at+".patchBeforeDelete", m.PatchBeforeDelete)
 }
 
-// checkPatch checks a patch: an object, with labels and annotations as in a
-// manifest.
+// checkPatch checks a patch, which is an object with labels and annotations as in a manifest.
 func checkPatch(at string, raw *runtime.RawExtension) error {
 	if raw == nil {
 		return nil
@@ -260,8 +258,8 @@ func checkPatch(at string, raw *runtime.RawExtension) error {
 	return nil
 }
 
-// quoted is a value for an error: a number, a text or a flag; of lists and objects, which may hold anything, only what
-// they are. What is absent is missing.
+// quoted formats a value for an error. It shows numbers, strings and booleans, but only the type of lists and objects,
+// because they may hold anything. An absent value is "missing".
 func quoted(value any) string {
 	switch value.(type) {
 	case nil:

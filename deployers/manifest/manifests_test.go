@@ -12,7 +12,7 @@ import (
 func TestManifests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		manifests string // of v1alpha2
-		path      string // "" = accepted
+		path      string // "" means that it is accepted
 	}{
 		"Policies [D8]":               {"{policy: fallback, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}}, {policy: ignore, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}, {policy: immutable, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: d}}}", ""},
 		"Policy [D8][H-29]":           {"{policy: Manage, manifest: " + configMap + "}", `manifests[0].policy: is "Manage", want one of`},

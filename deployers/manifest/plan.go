@@ -15,21 +15,18 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// unborn is the UID of an item that was not created yet.
+// unborn is the UID of an item that has not been created yet.
 const unborn types.UID = "00000000-0000-0000-0000-000000000000"
 
-// Plan tells what a reconcile of the item would create, change and delete in
-// its target, and writes nothing; see [apply.Engine.Plan]. The item is taken as
-// it is: its UID says which objects are its own (empty: none), its provider
-// status which objects are there to be deleted. ls is the cluster with the
-// deploy items; of it, the namespace kube-system is read, as of the target.
-// A plan for an item that moves to another cluster names the objects that are
-// deleted in the old one.
+// Plan returns what a reconcile of the item would create, change and delete in its target, and writes nothing; see
+// [apply.Engine.Plan]. The item is used as it is. Its UID determines which objects are its own (none if it is empty),
+// and its provider status determines which objects are to be deleted. ls is the cluster with the deploy items. Plan
+// reads the namespace kube-system of ls and of the target. A plan for an item that moves to another cluster names the
+// objects that are deleted in the old one.
 //
-// Readiness, exports, patchAfterDeployment and groups with deleteAllResources
-// are not part of a plan.
-// Errors: a deployerlib.ConfigError for what is wrong with the configuration,
-// else what cannot be planned; the plan then holds the rest.
+// Readiness, exports, patchAfterDeployment and groups with deleteAllResources are not part of a plan. The error is a
+// deployerlib.ConfigError for a fault in the configuration. Otherwise it says what cannot be planned, and the plan
+// holds the rest.
 func Plan(ctx context.Context, ls client.Reader, target client.Client, di *lsv1alpha1.DeployItem, opts Options) (apply.Plan, error) {
 	config, err := Decode(di, opts)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// ConditionDriftDetection tells whether changes by others are seen at once. It
-// is there only when they are not, with the reason.
+// ConditionDriftDetection is the condition that reports, with the reason, that changes by others are not noticed at
+// once. It exists only while that is so.
 const ConditionDriftDetection = upkeep.ConditionDriftDetection
 
 // run is one call for one item.
@@ -26,12 +26,12 @@ type run struct {
 	up *upkeep.Run
 
 	options Options
-	config  *Config // nil when it cannot be read, which only a deletion survives
+	config  *Config // nil if it cannot be read, which is an error except for a deletion
 	status  *Status
-	sights  []upkeep.Sight // what the last custom check or the exports looked at
+	sights  []upkeep.Sight // what the last custom check or the exports read
 }
 
-// newRun reads what the item says, and opens its target.
+// newRun reads the item's configuration and status, and opens its target.
 func (d *deployer) newRun(ctx context.Context, di *lsv1alpha1.DeployItem, target *lsv1alpha1.ResolvedTarget) (*run, error) {
 	config, err := Decode(di, d.options)
 	if err != nil {
@@ -60,7 +60,7 @@ func (d *deployer) openRun(ctx context.Context, di *lsv1alpha1.DeployItem) (*run
 	return r, err
 }
 
-// engineOptions are those of the item. pruneGroups: nil for the default.
+// engineOptions returns the options for the item. pruneGroups is nil for the default.
 func (r *run) engineOptions(pruneGroups []apply.Group) apply.Options {
 	return apply.Options{
 		Strategy: apply.Strategy(r.strategy()), Recreate: r.options.Recreate, PruneGroups: pruneGroups, MaxInventory: maxInventory,
@@ -71,7 +71,7 @@ func (r *run) engineOptions(pruneGroups []apply.Group) apply.Options {
 // maxInventory leaves room for the rest of the provider status, which may have 1 MiB.
 const maxInventory = 1<<20 - maxManaged - 16<<10
 
-// note puts an inventory into the item's status, in memory.
+// note stores an inventory in the item's status, in memory.
 func (s *Status) note(di *lsv1alpha1.DeployItem, inventory apply.Inventory) error {
 	raw, err := json.Marshal(inventory)
 	if err != nil {
@@ -85,9 +85,8 @@ func (s *Status) note(di *lsv1alpha1.DeployItem, inventory apply.Inventory) erro
 	return SetStatus(di, s)
 }
 
-// inventoryOf reads our inventory, or makes one of what Landscaper's own
-// deployer knew: its objects are taken over, and what is no longer wanted is
-// deleted.
+// inventoryOf returns the inventory in the status, or makes one from the status of Landscaper's own deployer. The
+// objects of the latter are taken over, and those that are no longer wanted are deleted.
 func inventoryOf(status *Status) (apply.Inventory, error) {
 	inventory := apply.Inventory{}
 	if !status.FromLandscaper() {
@@ -120,8 +119,8 @@ func inventoryOf(status *Status) (apply.Inventory, error) {
 	return inventory, nil
 }
 
-// managedOf lists the objects for people and for Landscaper's own deployer, which deletes what it finds there: so
-// objects of others that a policy left alone are not in it.
+// managedOf lists the objects for people and for Landscaper's own deployer. That deployer deletes what it finds there,
+// so the list does not contain objects of others that a policy left alone.
 func managedOf(inventory apply.Inventory) (managedresource.ManagedResourceStatusList, error) {
 	list := managedresource.ManagedResourceStatusList{}
 	for _, e := range inventory.Entries {
@@ -149,7 +148,7 @@ func managedOf(inventory apply.Inventory) (managedresource.ManagedResourceStatus
 	return list, nil
 }
 
-// strategy is that of the item.
+// strategy returns the strategy of the item.
 func (r *run) strategy() string {
 	if r.config == nil {
 		return string(StrategyApply)

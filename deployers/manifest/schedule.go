@@ -12,10 +12,9 @@ import (
 	"github.com/deployerkit/deployerkit/extension/continuousreconcile"
 )
 
-// Schedule finds the schedule of an item, for continuousreconcile.FromSpec,
-// which asks at every event: the rest of the configuration is not decoded. nil
-// without one, and for a configuration that is wrong: it is Decode that tells
-// about those. The error is always nil.
+// Schedule returns the schedule of an item, for continuousreconcile.FromSpec. It is called at every event, so it does
+// not decode the rest of the configuration. It returns nil if there is no schedule, and for an invalid configuration,
+// which Decode reports. The error is always nil.
 func Schedule(di *lsv1alpha1.DeployItem) (*cr.ContinuousReconcileSpec, error) {
 	var partial struct {
 		metav1.TypeMeta     `json:",inline"`

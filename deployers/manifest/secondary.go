@@ -24,7 +24,7 @@ import (
 type objects struct {
 	run  *run
 	path string // the field that names the target
-	name string // of the target, "" is the item's own
+	name string // of the target, or "" for the item's own
 }
 
 // Get reads an object. The namespace of the reference is ignored for kinds that have none.
@@ -75,10 +75,10 @@ func (o objects) List(ctx context.Context, gvk schema.GroupVersionKind, wanted m
 	return out, nil
 }
 
-// exportGetter is objects for exports, which name the target with each object.
+// exportGetter reads objects for exports, which name the target with each object.
 type exportGetter struct{ run *run }
 
-// Get reads an object of the target of a name.
+// Get reads an object of the target with a name.
 func (g exportGetter) Get(ctx context.Context, targetName string, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
 	return objects{run: g.run, path: "spec.config.exports.targetName", name: targetName}.Get(ctx, ref)
 }
@@ -111,8 +111,7 @@ func (r *run) awaitChecks(ctx context.Context) error {
 	return nil
 }
 
-// export stores what the item exports, once all of it is there. Without
-// exports, earlier ones go.
+// export stores what the item exports, once all of it exists. Without exports, it deletes earlier ones.
 func (r *run) export(ctx context.Context) error {
 	if len(r.config.Exports) == 0 {
 		return deployerlib.DeleteExport(ctx, r.up.Secrets(), r.up.Item)

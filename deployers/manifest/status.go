@@ -17,49 +17,46 @@ import (
 	"github.com/deployerkit/deployerkit/deployerlib"
 )
 
-// The versions of the provider status that Landscaper's manifest deployer has
-// written. Ours is v1alpha2 with one more field.
+// These are the versions of the provider status that Landscaper's manifest deployer has written. This deployer writes
+// v1alpha2 with one more field.
 var (
 	statusV1alpha1 = manifestv1alpha1.SchemeGroupVersion.WithKind("ProviderStatus")
 	statusV1alpha2 = manifestv1alpha2.SchemeGroupVersion.WithKind("ProviderStatus")
 )
 
-// The fields of a provider status.
+// These are the fields of a provider status.
 const (
 	statusPath     = "status.providerStatus"
 	fieldManaged   = "managedResources"
 	fieldInventory = "inventory"
 )
 
-// maxManaged bounds managedResources in our own status, in bytes of JSON. It
-// only tells others what the inventory tells us, and the two share what an item
-// can hold.
+// maxManaged bounds managedResources in a status that this deployer writes, in bytes of JSON. The list repeats for
+// others what the inventory contains, and the two share the space that an item has.
 const maxManaged = 128 << 10
 
 // Status is the provider status of an item.
 type Status struct {
-	// ManagedResources lists the objects that the item manages, for people and
-	// for Landscaper's own manifest deployer. It is all that a status of the
-	// latter has.
+	// ManagedResources lists the objects that the item manages, for people and for Landscaper's own manifest deployer.
+	// A status of that deployer contains nothing else.
 	ManagedResources managedresource.ManagedResourceStatusList
-	// Inventory is the apply engine's own list as it wrote it. nil: the status
-	// is not ours, or nothing was written yet.
+	// Inventory is the apply engine's own list as it wrote it. It is nil if another deployer wrote the status, or if
+	// nothing was written yet.
 	Inventory json.RawMessage
 
-	// more are fields of a newer version of ours, which are kept.
+	// more are fields of a newer version of this deployer, which are kept.
 	more map[string]json.RawMessage
 }
 
-// FromLandscaper tells whether Landscaper's own manifest deployer wrote the
-// status: its objects are to be taken over.
+// FromLandscaper reports whether Landscaper's own manifest deployer wrote the status, so that its objects are to be
+// taken over.
 func (s *Status) FromLandscaper() bool {
 	return s.Inventory == nil && len(s.ManagedResources) > 0
 }
 
-// DecodeStatus reads the provider status of an item, ours or one of
-// Landscaper's manifest deployer in version v1alpha1 or v1alpha2. Without one it
-// gives an empty Status. Fields that it does not know are kept.
-// Errors: a deployerlib.ConfigError when it is the status of something else.
+// DecodeStatus reads the provider status of an item. This deployer or Landscaper's manifest deployer has written it,
+// the latter in version v1alpha1 or v1alpha2. If there is none, DecodeStatus returns an empty Status. It keeps fields
+// that it does not know. It returns a deployerlib.ConfigError if the status belongs to something else.
 func DecodeStatus(di *lsv1alpha1.DeployItem) (*Status, error) {
 	status := &Status{more: map[string]json.RawMessage{}}
 	if di.Status.ProviderStatus == nil || len(di.Status.ProviderStatus.Raw) == 0 {
@@ -74,7 +71,7 @@ func DecodeStatus(di *lsv1alpha1.DeployItem) (*Status, error) {
 		return nil, deployerlib.ConfigError(statusPath, "%s", err.Error())
 	}
 	if status.more == nil {
-		return &Status{}, nil // null
+		return &Status{}, nil // the status is null
 	}
 	var err error
 	switch meta.GroupVersionKind() {
@@ -97,8 +94,7 @@ func DecodeStatus(di *lsv1alpha1.DeployItem) (*Status, error) {
 	return status, nil
 }
 
-// managedV1alpha1 reads the list of the older version: without policies, which
-// it did not have.
+// managedV1alpha1 reads the list of the older version, which had no policies.
 func managedV1alpha1(raw json.RawMessage) (managedresource.ManagedResourceStatusList, error) {
 	var refs []lsv1alpha1.TypedObjectReference
 	if err := unmarshal(raw, &refs); err != nil {
@@ -114,7 +110,7 @@ func managedV1alpha1(raw json.RawMessage) (managedresource.ManagedResourceStatus
 	return list, nil
 }
 
-// unmarshal leaves out alone when there is nothing.
+// unmarshal does not change out if there is nothing to read.
 func unmarshal(raw json.RawMessage, out any) error {
 	if len(raw) == 0 {
 		return nil
@@ -122,12 +118,10 @@ func unmarshal(raw json.RawMessage, out any) error {
 	return json.Unmarshal(raw, out)
 }
 
-// SetStatus puts a status into the item, in memory, as v1alpha2: readable for
-// Landscaper's own manifest deployer, which ignores the inventory.
-// managedResources is left out, never cut, when it is larger than 128 KiB:
-// some 900 objects.
-// Errors: the inventory is no JSON, or the status exceeds 1 MiB (a ConfigError:
-// refuse the item before anything is written to its target).
+// SetStatus writes a status to the item, in memory, as v1alpha2. Landscaper's own manifest deployer can read it, and
+// ignores the inventory. If managedResources is larger than 128 KiB, which is some 900 objects, it is left out, but
+// never cut. SetStatus returns an error if the inventory is no JSON, or if the status exceeds 1 MiB. The latter is a
+// ConfigError, so that the item is refused before anything is written to its target.
 func SetStatus(di *lsv1alpha1.DeployItem, status *Status) error {
 	body := maps.Clone(status.more)
 	if body == nil {

@@ -31,7 +31,7 @@ func withStatus(raw string) *lsv1alpha1.DeployItem {
 	return di
 }
 
-// managed is one managed ConfigMap.
+// managed returns one managed ConfigMap.
 func managed(name string) managedresource.ManagedResourceStatus {
 	return managedresource.ManagedResourceStatus{
 		Policy:   managedresource.ManagePolicy,
@@ -128,7 +128,7 @@ func TestSetStatus(t *testing.T) {
 		if want := status2 + `,"inventory":{"entries":[1]}}`; !sameJSON([]byte(want), di.Status.ProviderStatus.Raw) {
 			t.Errorf("SetStatus(...): got %.200s", di.Status.ProviderStatus.Raw)
 		}
-		status.Inventory = nil // nothing else says what is managed: it stays whole
+		status.Inventory = nil // without it, only this list says what is managed, so it stays whole
 		if err := SetStatus(di, status); err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/apply"
 )
 
-// reconcile goes through the steps of a deployment. Each is done, fails, or
-// waits: then the item comes back when a watch says that something changed.
+// reconcile goes through the steps of a deployment. Each step is done, fails, or waits. If it waits, the next run
+// starts when a watch reports a change.
 func (r *run) reconcile(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		r.apply,
@@ -33,7 +33,7 @@ func (r *run) reconcile(ctx context.Context) error {
 	return nil
 }
 
-// apply brings the manifests to the cluster.
+// apply applies the manifests to the cluster.
 func (r *run) apply(ctx context.Context) error {
 	desired, err := r.config.Desired()
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *run) apply(ctx context.Context) error {
 	return err
 }
 
-// leaveFirst waits until the objects in former clusters are deleted, if the options want that.
+// leaveFirst waits until the objects in former clusters are deleted, if the options ask for that.
 func (r *run) leaveFirst(ctx context.Context) error {
 	groups, err := r.formerGroups(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *run) awaitReady(ctx context.Context) error {
 	return r.up.AwaitReady(ctx, r.config.ReadinessTimeout)
 }
 
-// patchAfterDeployment sends the patches that wait for all else.
+// patchAfterDeployment sends the patches that wait for everything else.
 func (r *run) patchAfterDeployment(ctx context.Context) error {
 	if !r.up.PatchDue() {
 		return nil
@@ -127,7 +127,8 @@ func (r *run) recover(ctx context.Context) error {
 	return r.recoverDesired(ctx, desired)
 }
 
-// recoverDesired is recover for the manifests that the item has now. They say with which policies their objects are kept.
+// recoverDesired does the work of recover for the manifests that the item has now. Their policies are stored with
+// the objects.
 func (r *run) recoverDesired(ctx context.Context, desired []apply.Desired) error {
 	wanted := map[identity]apply.Desired{}
 	for _, d := range desired {
@@ -141,7 +142,7 @@ func (r *run) recoverDesired(ctx context.Context, desired []apply.Desired) error
 	})
 }
 
-// policyOf is how an inventory writes the policy.
+// policyOf returns the policy as an inventory stores it.
 func policyOf(d apply.Desired) apply.Policy {
 	if d.Policy == apply.Manage {
 		return ""
@@ -149,7 +150,7 @@ func policyOf(d apply.Desired) apply.Policy {
 	return d.Policy
 }
 
-// kindsOf are the kinds of manifests, with the namespaces of their objects.
+// kindsOf returns the kinds of manifests, with the namespaces of their objects.
 func kindsOf(desired []apply.Desired) map[schema.GroupVersionKind]map[string]bool {
 	out := map[schema.GroupVersionKind]map[string]bool{}
 	for _, d := range desired {
@@ -162,7 +163,7 @@ func kindsOf(desired []apply.Desired) map[schema.GroupVersionKind]map[string]boo
 	return out
 }
 
-// delete is Delete with the target at hand.
+// delete does the work of Delete with an open target.
 func (r *run) delete(ctx context.Context) error {
 	var groups []apply.Group
 	if r.config != nil {

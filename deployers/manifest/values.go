@@ -20,38 +20,35 @@ import (
 
 // Getter reads objects of the item's targets, for exports.
 type Getter interface {
-	// Get reads an object of the target of a name, "" being the item's own. nil
-	// and no error: it does not exist, or its kind is not known. The namespace
-	// of the reference is to be ignored for kinds that have none.
+	// Get reads an object of the target with a name, where "" means the item's own. It returns nil without an error if
+	// the object does not exist, or if its kind is not known. It ignores the namespace of the reference for kinds that
+	// have none.
 	Get(ctx context.Context, targetName string, ref lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error)
 }
 
-// Values is what could be exported.
+// Values is the result of reading exports.
 type Values struct {
-	// Values are the exports that have one, nested by the parts of their keys.
+	// Values are the values of the exports that have one, nested by the parts of their keys.
 	Values map[string]any
-	// Waiting are the others, in the item's order. Nothing is to be stored
-	// before it is empty.
+	// Waiting are the other exports, in the item's order. Nothing must be stored before it is empty.
 	Waiting []Awaited
 }
 
-// Awaited is an export whose value is not there yet.
+// Awaited is an export whose value does not exist yet.
 type Awaited struct {
-	// Key is the export's.
+	// Key is the key of the export.
 	Key string
 	// Reason says what is missing, in one line and without values.
 	Reason string
-	// Timeout bounds the waiting; 0: none.
+	// Timeout bounds the wait. Zero means no bound.
 	Timeout time.Duration
 }
 
-// ReadExports reads the values of all exports; every object is read once, as
-// long as there are no more than 64. It does not wait: what is not there yet is in Waiting. The values are
-// copies.
-// Errors: those of the getter, with the key; the cause of the context, wrapped, when that ends while a path is
-// evaluated; a ConfigError when a path takes too many steps in its object, when two exports
-// want to be in the same place and are not both objects, or when they exceed
-// what a Secret may hold: no more than that is ever kept.
+// ReadExports reads the values of all exports. It reads every object once, as long as there are no more than 64. It
+// does not wait. Exports without a value yet are in Waiting. The values are copies. ReadExports returns the errors of
+// the getter, with the key, and the cause of the context, wrapped, if the context ends while a path is evaluated. It
+// returns a ConfigError if a path takes too many steps in its object, if two exports want the same place and are not
+// both objects, or if the values exceed what a Secret may hold. It never keeps more than that.
 func ReadExports(ctx context.Context, exports []Export, get Getter) (*Values, error) {
 	reader := reader{get: get, seen: map[object]*unstructured.Unstructured{}}
 	out := &Values{Values: map[string]any{}}
@@ -73,7 +70,7 @@ func ReadExports(ctx context.Context, exports []Export, get Getter) (*Values, er
 			return nil, fault(fmt.Sprintf("exports.exports[%d].key", i), "%q is in the place of another export", export.Key)
 		}
 		if size += sizeOf(value); size > corev1.MaxSecretSize {
-			if _, err := EncodeExports(out.Values); err != nil { // nil: what was merged needs less than its parts
+			if _, err := EncodeExports(out.Values); err != nil { // if it is nil, the merged values need less than their parts
 				return nil, err
 			}
 		}
@@ -81,7 +78,8 @@ func ReadExports(ctx context.Context, exports []Export, get Getter) (*Values, er
 	return out, nil
 }
 
-// sizeOf is what a value takes in the Secret; what cannot be encoded takes nothing, and fails later.
+// sizeOf returns how much space a value takes in the Secret. A value that cannot be encoded takes none, and fails
+// later.
 func sizeOf(value any) int {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -90,9 +88,8 @@ func sizeOf(value any) int {
 	return len(raw)
 }
 
-// EncodeExports is what goes into the export Secret, for deployerlib.WriteExport.
-// Errors: a ConfigError that names the largest value when they exceed the 1 MiB
-// that a Secret may hold.
+// EncodeExports returns the content of the export Secret, for deployerlib.WriteExport. The error is a ConfigError that
+// names the largest value if the values exceed the 1 MiB that a Secret may hold.
 func EncodeExports(values map[string]any) (json.RawMessage, error) {
 	raw, err := json.Marshal(values)
 	if err != nil {
@@ -115,22 +112,22 @@ func EncodeExports(values map[string]any) (json.RawMessage, error) {
 		len(raw), corev1.MaxSecretSize, largest, size)
 }
 
-// object is what a reader has read already.
+// object is an object that a reader has already read.
 type object struct {
 	target string
 	ref    lsv1alpha1.TypedObjectReference
 }
 
-// maxObjects are kept: an item may name thousands, each as large as a cluster allows.
+// maxObjects is how many objects a reader keeps. An item may name thousands, each as large as a cluster allows.
 const maxObjects = 64
 
-// reader reads every object once, but for what it had to let go.
+// reader reads every object once, except those that it could not keep.
 type reader struct {
 	get  Getter
 	seen map[object]*unstructured.Unstructured
 }
 
-// value finds the value of an export, or says what is missing.
+// value returns the value of an export, or says what is missing.
 func (r *reader) value(ctx context.Context, export *Export) (value any, missing string, err error) {
 	target := ""
 	if export.TargetName != nil {
@@ -154,7 +151,7 @@ func (r *reader) value(ctx context.Context, export *Export) (value any, missing 
 	return r.read(ctx, target, into, export.pathInto)
 }
 
-// read finds the first value of a path in an object. null is no value.
+// read returns the first value of a path in an object. null counts as no value.
 func (r *reader) read(ctx context.Context, target string, ref lsv1alpha1.TypedObjectReference, path *jsonpath.Path) (value any, missing string, err error) {
 	id := object{target: target, ref: ref}
 	obj, known := r.seen[id]
@@ -195,8 +192,8 @@ func nest(key []string, value any) map[string]any {
 	return map[string]any{key[0]: value}
 }
 
-// merge puts src into dst, objects deeply; false when two values meet that are
-// not both objects.
+// merge merges src into dst, recursively for objects. It returns false if two values have the same key and are not both
+// objects.
 func merge(dst, src map[string]any) bool {
 	for key, value := range src {
 		old, found := dst[key]

@@ -19,7 +19,7 @@ import (
 	"github.com/deployerkit/deployerkit/contract"
 )
 
-// fakeClusters are objects by "target/kind/namespace/name", and how often each was read.
+// fakeClusters holds objects by "target/kind/namespace/name", and counts how often each was read.
 type fakeClusters struct {
 	objects map[string]string
 	reads   map[string]int
@@ -68,7 +68,7 @@ func TestReadExports(t *testing.T) {
 	for name, tc := range map[string]struct {
 		exports []string
 		want    string
-		waiting string // the reason of the only one that waits
+		waiting string // the reason of the only export that waits
 	}{
 		"Plain":              {exports: []string{"key: a, jsonPath: status.url"}, want: `{"a":"u"}`},
 		"Dot":                {exports: []string{"key: a, jsonPath: .status.count"}, want: `{"a":3}`},
@@ -136,7 +136,7 @@ func TestReadExportsReadsOnce(t *testing.T) {
 	})
 }
 
-// endless is a cluster in which every object exists, and is large.
+// endless is a cluster in which every object exists and is large.
 type endless struct{ reads int }
 
 func (e *endless) Get(context.Context, string, lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
@@ -144,7 +144,7 @@ func (e *endless) Get(context.Context, string, lsv1alpha1.TypedObjectReference) 
 	return &unstructured.Unstructured{Object: map[string]any{"data": strings.Repeat("x", 1<<18), "small": "y"}}, nil
 }
 
-// TestReadExportsKeepsLittle: an item that exports from very many objects does not fill the memory.
+// TestReadExportsKeepsLittle checks that an item that exports from very many objects does not fill the memory.
 func TestReadExportsKeepsLittle(t *testing.T) {
 	of := func(path string, objects int) []Export {
 		exports := exportsOf(t, "key: a, jsonPath: "+path)
@@ -205,7 +205,7 @@ func TestEncodeExportsRefuses(t *testing.T) {
 	}
 }
 
-// same always gives the same object, as a cache does.
+// same always returns the same object, as a cache does.
 type same struct{ obj *unstructured.Unstructured }
 
 func (s same) Get(context.Context, string, lsv1alpha1.TypedObjectReference) (*unstructured.Unstructured, error) {
@@ -229,7 +229,8 @@ func TestReadExportsChangesNothing(t *testing.T) {
 	})
 }
 
-// TestExportPathsAreBounded: a path that takes too long is a fault of the configuration, and none outlives its call.
+// TestExportPathsAreBounded checks that a path that takes too long is a fault of the configuration, and that no
+// evaluation outlives its call.
 func TestExportPathsAreBounded(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 800) + "{}" + strings.Repeat("}", 800)
 	from := &fakeClusters{objects: map[string]string{"/Database/ns/db": `{"metadata":{"name":"db"},"status":` + deep + `}`}}

@@ -16,16 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The two versions that an item's configuration may have.
+// These are the two versions that an item's configuration may have.
 var (
 	kindV1alpha1 = manifestv1alpha1.SchemeGroupVersion.WithKind("ProviderConfiguration")
 	kindV1alpha2 = manifestv1alpha2.SchemeGroupVersion.WithKind("ProviderConfiguration")
 )
 
-// wire is what a configuration looks like as JSON: the fields of the API
-// module, those of older Landscapers that are still honoured, and kubeconfig,
-// which is only there to be refused with an explanation. M is how a version
-// writes a manifest.
+// wire is the JSON form of a configuration. It contains the fields of the API module, those of older Landscapers that
+// are still supported, and kubeconfig, which is only there to be refused with an explanation. M is how a version
+// represents a manifest.
 type wire[M any] struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -68,8 +67,8 @@ type wireSchedule struct {
 	Every *duration `json:"every,omitempty"`
 }
 
-// widen turns v1alpha1 into v1alpha2: everything but the manifests is the same
-// there, and a bare manifest is one with policy manage.
+// widen converts v1alpha1 to v1alpha2. Everything but the manifests is the same there, and a bare manifest is one with
+// policy manage.
 func widen(old *wire[*runtime.RawExtension]) *wire[managedresource.Manifest] {
 	wide := &wire[managedresource.Manifest]{
 		TypeMeta: old.TypeMeta, Kubeconfig: old.Kubeconfig, UpdateStrategy: old.UpdateStrategy,
@@ -82,14 +81,13 @@ func widen(old *wire[*runtime.RawExtension]) *wire[managedresource.Manifest] {
 	return wide
 }
 
-// duration is a Landscaper duration that remembers what is wrong with it, so
-// that the fault can be told together with its path.
+// duration is a Landscaper duration that remembers its fault, so that the fault can be reported together with its path.
 type duration struct {
 	value time.Duration
 	fault string
 }
 
-// UnmarshalJSON reads "5m" or "none"; it never fails.
+// UnmarshalJSON reads "5m" or "none". It never fails.
 func (d *duration) UnmarshalJSON(raw []byte) error {
 	var parsed lsv1alpha1.Duration
 	*d = duration{}
@@ -109,7 +107,7 @@ func (d duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(lsv1alpha1.Duration{Duration: d.value})
 }
 
-// bound reads an optional duration; 0, "none" and absent are no bound.
+// bound reads an optional duration. 0, "none" and an absent duration mean no bound.
 func bound(path string, d *duration) (time.Duration, error) {
 	if d == nil {
 		return 0, nil
@@ -120,7 +118,7 @@ func bound(path string, d *duration) (time.Duration, error) {
 	return d.value, nil
 }
 
-// wireBound is the reverse of bound.
+// wireBound reverses bound.
 func wireBound(d time.Duration) *duration {
 	if d == 0 {
 		return nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objects reads what people write down as Kubernetes objects.
+// Package objects reads Kubernetes objects from the forms in which people write them.
 package objects
 
 import (
@@ -22,19 +22,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Object is one object as somebody wrote it.
+// Object is one object as its author wrote it.
 type Object struct {
-	// Body is what it marshals to, with whole numbers as int64. It is a copy.
+	// Body is the marshalled object, with whole numbers as int64. It is a copy.
 	Body map[string]any
-	// Source is the Go value of a typed object, which may leave out its kind; nil for text and maps.
+	// Source is the Go value of a typed object, which may have no kind. It is nil for text and maps.
 	Source runtime.Object
-	// Index is where it is among several that one value stands for; -1: it is alone.
+	// Index is the position of the object in a value with several objects, or -1 for a single object.
 	Index int
 }
 
-// Read turns a value into the objects that it stands for: a typed object, *unstructured.Unstructured, a map or anything else
-// that marshals to a JSON object; JSON or YAML as string, []byte or json.RawMessage; a slice of all these; a list of
-// objects. Errors tell no values.
+// Read returns the objects that a value contains. The value is a typed object, *unstructured.Unstructured, a map or
+// anything else that marshals to a JSON object, or JSON or YAML as string, []byte or json.RawMessage, or a slice of all
+// these, or a list of objects. Errors contain no values.
 func Read(child any) ([]Object, error) {
 	if isNil(child) {
 		return nil, errors.New("is nil")
@@ -97,7 +97,7 @@ func numbered(all []Object) []Object {
 	return all
 }
 
-// readValue reads anything that marshals to an object.
+// readValue reads any value that marshals to an object.
 func readValue(child any) ([]Object, error) {
 	raw, err := json.Marshal(child)
 	if err != nil {
@@ -134,7 +134,7 @@ func readText(text []byte) ([]Object, error) {
 			return nil, fmt.Errorf("is no YAML: %s", yamlFault(err))
 		}
 		if bytes.Equal(bytes.TrimSpace(body), []byte("null")) {
-			continue // nothing but comments
+			continue // only comments
 		}
 		part, err := readDocument(body)
 		if err != nil {
@@ -151,7 +151,7 @@ func readText(text []byte) ([]Object, error) {
 	return numbered(out), nil
 }
 
-// yamlFault keeps of an error what tells the place: "line 3". The rest may hold values.
+// yamlFault returns the part of an error that names the place, such as "line 3". The rest may hold values.
 func yamlFault(err error) string {
 	text := err.Error()
 	_, text, found := strings.Cut(text, "line ")
@@ -198,8 +198,8 @@ func expand(all []Object) ([]Object, error) {
 	return numbered(out), nil
 }
 
-// FillKind sets apiVersion and kind of a typed object that names none, as Go structs mostly do. types knows the kinds, nil:
-// the built-in ones; of several kinds the first is taken that prefer likes.
+// FillKind sets apiVersion and kind of a typed object that has none, as is usual for Go structs. types knows the kinds.
+// If it is nil, the built-in kinds are known. Of several kinds FillKind takes the first for which prefer returns true.
 func (m Object) FillKind(types *runtime.Scheme, prefer func(schema.GroupVersionKind) bool) {
 	kind, hasKind := m.Body["kind"].(string)
 	if m.Source == nil || hasKind && kind != "" {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Mermaid draws a graph for Markdown: an arrow leads from a node to those that require it.
+// Mermaid draws a graph for Markdown. An arrow leads from a node to those that require it.
 func Mermaid(names []string, requires [][]int) string {
 	var out strings.Builder
 	out.WriteString("flowchart TD\n")
@@ -18,7 +18,7 @@ func Mermaid(names []string, requires [][]int) string {
 	return out.String()
 }
 
-// DOT draws a graph for Graphviz: an arrow leads from a node to those that require it.
+// DOT draws a graph for Graphviz. An arrow leads from a node to those that require it.
 func DOT(names []string, requires [][]int) string {
 	var out strings.Builder
 	out.WriteString("digraph {\n  node [shape=box]\n")
@@ -39,7 +39,7 @@ func arrows(requires [][]int, draw func(from, to int)) {
 	}
 }
 
-// Names of components need no escaping today; what is drawn should not depend on it.
+// Names of components need no escaping today, but the drawing should not depend on it.
 var (
 	mermaidText = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;", "\n", " ")
 	dotEscapes  = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)

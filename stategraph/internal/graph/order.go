@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package graph has what can be said of a graph from its arrows alone: orders, cycles and pictures. Nodes are numbers, in the order in
-// which they were added; requires names, for each node, those that it requires.
+// Package graph computes what follows from the edges of a graph alone: orders, cycles and pictures. Nodes are numbers,
+// in the order in which they were added. The parameter requires lists for each node the nodes that it requires.
 package graph
 
 import "slices"
 
-// Sort returns the nodes so that each comes after all that it requires; of several that could come next, the one that
-// was added first. Nodes on a cycle, and those behind it, are left out.
+// Sort returns the nodes in an order in which each comes after all that it requires. Of several that could come next,
+// it takes the one that was added first. It leaves out nodes on a cycle, and those behind them.
 func Sort(requires [][]int) []int {
 	open := make([]int, len(requires)) // how many requirements are not yet in order
 	dependents := Dependents(requires)
@@ -45,7 +45,8 @@ func Dependents(requires [][]int) [][]int {
 	return dependents
 }
 
-// Ancestors returns for each node all that it requires, directly or not, in ascending order. order is that of Sort.
+// Ancestors returns for each node all that it requires, directly or not, in ascending order. order is the result of
+// Sort.
 func Ancestors(requires [][]int, order []int) [][]int {
 	ancestors := make([][]int, len(requires))
 	for _, node := range order {
@@ -76,8 +77,8 @@ func Reaches(requires [][]int, from, to int) bool {
 	return false
 }
 
-// ShortestCycle returns the shortest way from a node along requirements back to it; the first node is also the last. Of
-// several it is the one that begins with the node that was added first. It is nil if there is none.
+// ShortestCycle returns the shortest way from a node along requirements back to it. The first node is also the last. Of
+// several such ways it returns the one that begins with the node that was added first. It returns nil if there is none.
 func ShortestCycle(requires [][]int) []int {
 	var best []int
 	for start := range requires {
@@ -88,8 +89,8 @@ func ShortestCycle(requires [][]int) []int {
 	return best
 }
 
-// wayBack is the shortest way from a node to itself, breadth first; nil when there is none with fewer than limit nodes
-// (0: no limit).
+// wayBack returns the shortest way from a node to itself, by a breadth-first search. It returns nil if there is none
+// with fewer than limit nodes, where 0 means no limit.
 func wayBack(requires [][]int, start, limit int) []int {
 	from := map[int]int{}
 	for nodes, length := []int{start}, 2; len(nodes) > 0 && (limit == 0 || length < limit); length++ {
@@ -110,7 +111,7 @@ func wayBack(requires [][]int, start, limit int) []int {
 	return nil
 }
 
-// way follows from back from the last node to start, and closes the circle.
+// way follows from back from the last node to start, and closes the cycle.
 func way(from map[int]int, start, last int) []int {
 	out := []int{start}
 	for node := last; node != start; node = from[node] {
@@ -121,9 +122,10 @@ func way(from map[int]int, start, last int) []int {
 	return out
 }
 
-// Removal returns in what order nodes are removed: those of the first group at once, those of the next when the group before is
-// gone, and so on. A node goes after all that require it, directly or through others, also through such as are not gone. Orders
-// that were stored by several versions of a graph may contradict each other: nodes that require each other go together.
+// Removal returns the order in which nodes are removed. The nodes of the first group are removed at once, those of the
+// next when the group before is gone, and so on. A node is removed after all that require it, directly or through
+// others, even through nodes that stay. Orders that were stored by several versions of a graph may contradict each
+// other. Nodes that require each other are removed together.
 func Removal(requires map[string][]string, gone []string) [][]string {
 	behind := make(map[string]map[string]bool, len(gone))
 	for _, name := range gone {
@@ -154,7 +156,7 @@ func Removal(requires map[string][]string, gone []string) [][]string {
 	return groups
 }
 
-// reach is all that a node requires, directly or not.
+// reach returns all nodes that a node requires, directly or not.
 func reach(requires map[string][]string, name string) map[string]bool {
 	seen := map[string]bool{}
 	for next := slices.Clone(requires[name]); len(next) > 0; {

@@ -4,7 +4,7 @@ package graph
 
 import "fmt"
 
-// Suggest is a hint with the name that is most like a misspelt one; "" when none is.
+// Suggest returns a hint with the name that is most similar to a misspelt one, or "" if none is similar.
 func Suggest(name string, names []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	for _, candidate := range names {
@@ -18,7 +18,7 @@ func Suggest(name string, names []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// distance is how many letters have to be changed, added or removed to make b of a. Long texts are cut.
+// distance returns how many letters have to be changed, added or removed to turn a into b. Long texts are cut.
 func distance(a, b string) int {
 	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
 	row := make([]int, len(b)+1)

@@ -20,9 +20,9 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// referenced is what a reference found, and the watch that shows when that is no longer so.
+// referenced is what a reference found, and the watch that shows when it changes.
 type referenced struct {
-	what     string // was looked for
+	what     string // what was looked for
 	objects  []*unstructured.Unstructured
 	follower *upkeep.Follower
 }
@@ -51,8 +51,8 @@ func (t *Session) Find(ctx context.Context, component string, wanted Search) ([]
 	return now.objects, nil
 }
 
-// source is where the objects of a reference are, and how they are followed there.
-// Errors: the kind is not known.
+// source returns where the objects of a reference are, and how they are watched there. It returns an error if the kind
+// is not known.
 func (t *Session) source(wanted Search) (from client.Reader, sight upkeep.Sight, err error) {
 	var mapper meta.RESTMapper
 	var landscaper *upkeep.Landscaper
@@ -117,14 +117,14 @@ func (t *Session) Judge(ctx context.Context, live *unstructured.Unstructured) (r
 	return t.byDefault(ctx, live)
 }
 
-// found returns what a reference found in an earlier run; nil if that is not known.
+// found returns what a reference found in an earlier run, or nil if that is not known.
 func (m *Memory) found(component string) *referenced {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.references[component]
 }
 
-// find notes what a reference found.
+// find records what a reference found.
 func (m *Memory) find(component string, now *referenced) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,7 +141,7 @@ func (m *Memory) Refers() bool {
 	return len(m.references) > 0
 }
 
-// lost has the item run since what a reference found has changed.
+// lost triggers a run of the item, because what a reference found has changed.
 func (m *Memory) lost(component string) {
 	m.mu.Lock()
 	tell, wake := m.tellReference, m.wakeLater
@@ -160,17 +160,18 @@ func (m *Memory) lost(component string) {
 	}
 }
 
-// OnReference says how the item is woken when what is referred to changes.
+// OnReference sets the function that triggers a run of the item when an object of a reference changes.
 func (m *Memory) OnReference(wake func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.wakeLater = wake
 }
 
-// referencePause is how often changes of what is referred to may wake an item.
+// referencePause is the shortest time between two runs of an item that changes of referenced objects trigger.
 const referencePause = time.Second
 
-// NextReference is when a change of what is referred to may wake the item: at once after a quiet time.
+// NextReference returns when a change of a referenced object may trigger a run of the item. After a quiet time this is
+// at once.
 func (m *Memory) NextReference(now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -188,11 +189,11 @@ const MaxReferenced = 100
 type Search struct {
 	Kind            schema.GroupVersionKind
 	Namespace, Name string
-	Labels          map[string]string // without a name
+	Labels          map[string]string // if it has no name
 	Landscaper      bool              // in the cluster of the items, in the namespace of the item
 }
 
-// String names it for people, and tells it from others.
+// String formats the search for people. Different searches have different texts.
 func (s Search) String() string {
 	where := ""
 	if s.Landscaper {
@@ -212,7 +213,7 @@ func (s Search) String() string {
 	return text + where
 }
 
-// Ref is the object, if it has a name.
+// Ref returns the reference of the object, if the search has a name.
 func (s Search) Ref() apply.Ref {
 	return apply.Ref{APIVersion: s.Kind.GroupVersion().String(), Kind: s.Kind.Kind, Namespace: s.Namespace, Name: s.Name}
 }

@@ -19,32 +19,32 @@ import (
 // look is the version of an object that a run saw last.
 type look struct {
 	version string
-	// ready: it was found ready at that version.
+	// ready means that the object was found ready at that version.
 	ready bool
-	// heard: its component listens to it.
+	// heard means that its component listens to it.
 	heard bool
 }
 
-// Memory is what is known about the objects of one item between its runs. Losing it costs reads, nothing else. Notices of
-// a watch that tell nothing new, such as of our own writes, end here.
+// Memory is what is known about the objects of one item between its runs. If it is lost, this costs reads and nothing
+// else. It discards events of a watch that report nothing new, such as those of the item's own writes.
 type Memory struct {
 	mu      sync.Mutex
 	looks   map[watch.Object]look
-	held    map[watch.Object]*unstructured.Unstructured // whose content was asked for
-	cluster *upkeep.Cluster                             // whose watches are followed; nil: none
-	stop    func()                                      // ends that
+	held    map[watch.Object]*unstructured.Unstructured // objects whose content was requested
+	cluster *upkeep.Cluster                             // whose watches are followed, or nil
+	stop    func()                                      // ends following them
 	ran     bool
 	running bool
-	changed map[watch.Object]bool // while a run goes on
-	tell    func(watch.Object)    // is called for each of them that is news, if not nil
+	changed map[watch.Object]bool // changes during a run
+	tell    func(watch.Object)    // called for each of them that is news, unless it is nil
 
 	references    map[string]*referenced // by component
-	again         bool                   // one of them changed while a run went on that did not see it
-	wakeLater     func()                 // has the item run since one of them changed
-	tellReference func(string) bool      // looks again at a component while a run goes on; false: it does not
-	lastReference time.Time              // when one of them woke the item
+	again         bool                   // one of them changed during a run that did not see it
+	wakeLater     func()                 // triggers a run after one of them changed
+	tellReference func(string) bool      // visits a component again during a run; returns false if it cannot
+	lastReference time.Time              // when one of them last triggered a run
 
-	// Exports are the stored exports; nil if they are not known. Only the call that is under way uses them.
+	// Exports are the stored exports, or nil if they are not known. Only the current call uses them.
 	Exports map[string]json.RawMessage
 }
 
@@ -60,8 +60,8 @@ func MemoryOf(run *upkeep.Run) *Memory {
 	return run.Value(memoryKey{}, func() any { return newMemory() }).(*Memory)
 }
 
-// Begin notes that a run has begun, and sees to it that changes of the item's objects in the cluster (nil: there is none)
-// are heard from now on. wake is called when one comes while no run goes on.
+// Begin records that a run has begun, and follows changes of the item's objects in the cluster from now on. cluster may
+// be nil. wake is called for a change between runs.
 func (m *Memory) Begin(cluster *upkeep.Cluster, item types.UID, wake func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *Memory) Begin(cluster *upkeep.Cluster, item types.UID, wake func()) {
 	if m.cluster = cluster; cluster == nil {
 		return
 	}
-	m.drop() // it is of another cluster
+	m.drop() // its content belongs to another cluster
 	m.stop = cluster.Watcher().Follow(item, func(o watch.Object) {
 		if m.notice(o) {
 			wake()
@@ -88,7 +88,7 @@ func (m *Memory) HasRun() bool {
 	return m.ran
 }
 
-// End notes that the run is over. It reports whether something changed while it ran that it did not see.
+// End records that the run is over. It reports whether something changed during the run that the run did not see.
 func (m *Memory) End() (again bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,7 +101,7 @@ func (m *Memory) End() (again bool) {
 	return again
 }
 
-// Forgotten ends the listening: the item is gone, or on its way out.
+// Forgotten stops following changes, because the item is gone or is being deleted.
 func (m *Memory) Forgotten() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +110,7 @@ func (m *Memory) Forgotten() {
 	m.drop()
 }
 
-// drop is called with the lock.
+// drop discards what is known. The caller holds the lock.
 func (m *Memory) drop() {
 	m.looks, m.held = map[watch.Object]look{}, map[watch.Object]*unstructured.Unstructured{}
 	for _, one := range m.references {
@@ -119,7 +119,7 @@ func (m *Memory) drop() {
 	clear(m.references)
 }
 
-// unfollow is called with the lock.
+// unfollow stops following changes. The caller holds the lock.
 func (m *Memory) unfollow() {
 	if m.stop != nil {
 		m.stop()
@@ -127,7 +127,7 @@ func (m *Memory) unfollow() {
 	}
 }
 
-// notice handles a change that a watch tells of. It reports whether the item should run now.
+// notice handles a change that a watch reports. It reports whether the item should run now.
 func (m *Memory) notice(o watch.Object) bool {
 	m.mu.Lock()
 	if !m.running {
@@ -146,14 +146,14 @@ func (m *Memory) notice(o watch.Object) bool {
 	return false
 }
 
-// During sets what is called with news while a run goes on. Either may be nil.
+// During sets the functions that are called with news during a run. Either may be nil.
 func (m *Memory) During(tell func(watch.Object), tellReference func(component string) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tell, m.tellReference = tell, tellReference
 }
 
-// isNews reports whether an object is newer than the last run saw it. It is called with the lock.
+// isNews reports whether an object is newer than the last run saw it. The caller holds the lock.
 func (m *Memory) isNews(o watch.Object) bool {
 	last, known := m.looks[o]
 	if !known || !last.heard || m.cluster == nil {
@@ -163,12 +163,12 @@ func (m *Memory) isNews(o watch.Object) bool {
 	return !there || isNewer(seen.ResourceVersion, last.version)
 }
 
-// isNewer reports whether a version is not b, and not surely before it.
+// isNewer reports whether version a is not b, and is not known to be older.
 func isNewer(a, b string) bool {
 	return a != b && !version.Older(a, b)
 }
 
-// saw notes at which version a run met an object, unless it met a newer one.
+// saw records the version at which a run saw an object, unless it already saw a newer one.
 func (m *Memory) saw(o watch.Object, version string, heard bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -179,7 +179,7 @@ func (m *Memory) saw(o watch.Object, version string, heard bool) {
 	m.looks[o] = last
 }
 
-// judged notes that an object was found ready, or not, at a version.
+// judged records whether an object was found ready at a version.
 func (m *Memory) judged(o watch.Object, version string, ready bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -188,7 +188,7 @@ func (m *Memory) judged(o watch.Object, version string, ready bool) {
 	m.looks[o] = last
 }
 
-// wasReady reports whether an object is known to be ready still.
+// wasReady reports whether an object is known to be still ready.
 func (m *Memory) wasReady(o watch.Object) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -207,7 +207,7 @@ func (m *Memory) hold(o watch.Object, live *unstructured.Unstructured) {
 	m.held[o] = live
 }
 
-// content is that of an object, if a watch knows that it did not change; else nil.
+// content returns the content of an object if a watch knows that it has not changed. Otherwise it returns nil.
 func (m *Memory) content(o watch.Object) *unstructured.Unstructured {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -222,7 +222,7 @@ func (m *Memory) content(o watch.Object) *unstructured.Unstructured {
 	return live
 }
 
-// Keep forgets all objects but those of the inventory.
+// Keep forgets all objects except those of the inventory.
 func (m *Memory) Keep(objects map[watch.Object]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

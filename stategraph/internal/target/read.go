@@ -14,8 +14,8 @@ import (
 	"github.com/deployerkit/deployerkit/upkeep"
 )
 
-// Get returns an object for those who want its content. It is kept from run to run, and only read again when a watch
-// tells of another version.
+// Get returns an object for callers that need its content. The content is kept from run to run, and is only read again
+// when a watch reports another version.
 func (t *Session) Get(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
 	object, known := t.object(ref)
 	if known {
@@ -30,7 +30,7 @@ func (t *Session) Get(ctx context.Context, ref apply.Ref) (*unstructured.Unstruc
 	return live, err
 }
 
-// read reads an object, once in a run.
+// read reads an object, at most once in a run.
 func (t *Session) read(ctx context.Context, ref apply.Ref) (*unstructured.Unstructured, error) {
 	if live := t.seenAlready(ref); live != nil {
 		return live, nil
@@ -46,7 +46,8 @@ func (t *Session) read(ctx context.Context, ref apply.Ref) (*unstructured.Unstru
 	return live, nil
 }
 
-// Ready judges an object by the answer to its write, or else reads it, unless it was ready and has not changed since.
+// Ready judges an object by the response to its write. Without one it reads the object, unless it was ready and has not
+// changed since.
 func (t *Session) Ready(ctx context.Context, ref apply.Ref, by Judge) (string, error) {
 	object, known := t.object(ref)
 	if t.seenAlready(ref) == nil && (by == nil && upkeep.ReadyAtOnce(ref.GVK().GroupKind()) || known && t.memory.wasReady(object)) {
@@ -83,7 +84,7 @@ func (t *Session) byDefault(ctx context.Context, live *unstructured.Unstructured
 	return result.Reason, nil
 }
 
-// ObjectError is the failure of an object by its own status.
+// ObjectError reports that an object has failed according to its own status.
 type ObjectError struct {
 	Reason string
 	Final  bool // it will not become ready any more
@@ -91,14 +92,14 @@ type ObjectError struct {
 
 func (e *ObjectError) Error() string { return e.Reason }
 
-// neverRecovers are the kinds that stay failed: another object has to take the place of the failed one.
+// neverRecovers are the kinds whose objects stay failed. Another object has to replace a failed one.
 var neverRecovers = map[schema.GroupKind]bool{
 	{Kind: "Pod"}:                   true,
 	{Kind: "PersistentVolumeClaim"}: true,
 	{Group: "batch", Kind: "Job"}:   true,
 }
 
-// met notes what became of an object, so that what a watch tells of it later can be compared.
+// met records the outcome of an object, so that later events of a watch can be compared with it.
 func (t *Session) met(component string, o apply.Outcome, heard bool) {
 	object, known := t.object(o.Ref)
 	if o.Err != nil || !known {
@@ -117,7 +118,7 @@ func (t *Session) met(component string, o apply.Outcome, heard bool) {
 	}
 }
 
-// object is how watches call an object; false: the target does not know its kind.
+// object returns the name under which watches know an object. It returns false if the target does not know the kind.
 func (t *Session) object(ref apply.Ref) (watch.Object, bool) {
 	gvk := ref.GVK()
 	resource, known := t.resources.Load(gvk)
@@ -142,7 +143,7 @@ func (t *Session) Changed(ref apply.Ref) {
 	delete(t.seen, ref)
 }
 
-// OwnerOf is the component that listens to an object, if it was applied in this run.
+// OwnerOf returns the component that listens to an object, if the object was applied in this run.
 func (t *Session) OwnerOf(o watch.Object) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,7 +162,7 @@ func (t *Session) seenAlready(ref apply.Ref) *unstructured.Unstructured {
 	return t.seen[ref]
 }
 
-// Objects are all that the inventory names.
+// Objects returns all objects in the inventory.
 func (t *Session) Objects() map[watch.Object]bool {
 	out := map[watch.Object]bool{}
 	for _, entry := range t.Inventory().Entries {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package target is what the run of an item does in its target: it keeps the objects of components and the inventory, and remembers
-// from run to run what it has seen.
+// Package target does what the run of an item does in its target. It keeps the objects of components and the inventory,
+// and remembers from run to run what it has seen.
 package target
 
 import (
@@ -21,7 +21,7 @@ import (
 // Unit is a component as the inventory remembers it.
 type Unit struct {
 	Component string
-	// Requires are the components that must be there before this one, and go after it.
+	// Requires are the components that must exist before this one, and are removed after it.
 	Requires []string
 }
 
@@ -29,40 +29,40 @@ type Unit struct {
 type Claim struct {
 	Unit
 	Desired []apply.Desired
-	// Undo reports that the component has a Delete of its own.
+	// Undo means that the component has its own Delete.
 	Undo bool
 }
 
-// Judge returns why an object is not ready; it is empty when it is. It looks at nothing but the object.
+// Judge returns why an object is not ready, or "" if it is ready. The result depends on nothing but the object.
 type Judge func(live *unstructured.Unstructured) (reason string, err error)
 
-// Undo is the record of the components of an item that have something to undo.
+// Undo records which components of an item have something to undo.
 type Undo interface {
-	// AddFinalizer notes that a component has something to undo. It reports whether that is new.
+	// AddFinalizer records that a component has something to undo. It reports whether that is new.
 	AddFinalizer(of Unit) bool
-	// RemoveFinalizer notes that a component has nothing to undo any more.
+	// RemoveFinalizer records that a component has nothing to undo any more.
 	RemoveFinalizer(component string)
 }
 
-// Session is the session of one call: the item's objects in its target, and its inventory.
+// Session is the session of one call. It holds the item's objects in its target, and its inventory.
 type Session struct {
 	run     *upkeep.Run
 	undo    Undo
 	watches func(component string) bool
 	memory  *Memory
-	applier *apply.Session // nil: the item has no target
+	applier *apply.Session // nil if the item has no target
 
-	resources sync.Map // by GroupVersionKind: its resource
+	resources sync.Map // by GroupVersionKind, its resource
 
 	claiming sync.Mutex         // guards the next three
 	stored   bool               // the inventory was stored since the claim began
-	broken   error              // it could not be
-	names    map[apply.Ref]bool // of the inventory; nil: not known yet
+	broken   error              // it could not be stored
+	names    map[apply.Ref]bool // in the inventory, or nil if not known yet
 
 	mu     sync.Mutex
 	seen   map[apply.Ref]*unstructured.Unstructured // in this run
 	owners map[watch.Object]string                  // the components that listen to objects
-	// recheck is when an object may be ready though it does not change; 0: none.
+	// recheck is when an object may be ready although it does not change. Zero means that there is none.
 	recheck time.Duration
 }
 
@@ -86,13 +86,13 @@ func New(run *upkeep.Run, undo Undo, watches func(component string) bool) *Sessi
 	return t
 }
 
-// errNoTarget is why nothing can be applied.
+// errNoTarget returns the error of an item without a target.
 func errNoTarget() error {
 	return deployerlib.ConfigError("spec.target", "required: the components of the graph keep objects in a cluster")
 }
 
-// Claim stores what a component is about to write. If something of that is not stored yet, what is foreseen of others is stored
-// with it. What is foreseen and cannot be claimed is left to its own turn.
+// Claim stores what a component is about to write. If something of that is not stored yet, what is foreseen of others
+// is stored with it. If something is foreseen but cannot be claimed, it is left to its own turn.
 func (t *Session) Claim(ctx context.Context, c Claim, foresee func() []Claim) error {
 	t.claiming.Lock()
 	defer t.claiming.Unlock()
@@ -130,7 +130,7 @@ func (t *Session) Claim(ctx context.Context, c Claim, foresee func() []Claim) er
 	return err
 }
 
-// forgive notes that components have nothing to undo after all.
+// forgive records that components have nothing to undo after all.
 func (t *Session) forgive(owing []Claim) {
 	for _, c := range owing {
 		t.RemoveFinalizer(c.Component)
@@ -160,7 +160,7 @@ func (t *Session) store(ctx context.Context) error {
 	return deployerlib.Checkpoint(ctx)
 }
 
-// grows reports whether a claim has an object that the inventory does not.
+// grows reports whether a claim has an object that is not in the inventory.
 func (t *Session) grows(c Claim) bool {
 	if t.names == nil {
 		t.names = map[apply.Ref]bool{}
@@ -177,23 +177,23 @@ func (t *Session) grows(c Claim) bool {
 	return grows
 }
 
-// WithoutVersion is what tells objects apart: versions of a group do not.
+// WithoutVersion returns the reference without the API version, which does not distinguish objects.
 func WithoutVersion(ref apply.Ref) apply.Ref {
 	ref.APIVersion = ref.GVK().Group
 	return ref
 }
 
-// addFinalizer notes that a component has something to undo, if it has. It reports whether that is new.
+// addFinalizer records that a component has something to undo, if it has. It reports whether that is new.
 func (t *Session) addFinalizer(c Claim) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return c.Undo && t.undo.AddFinalizer(c.Unit)
 }
 
-// desired are the objects of a claim, as the inventory must know them.
+// desired returns the objects of a claim with what the inventory must record about them.
 func (c Claim) desired() []apply.Desired { return c.own(c.Desired) }
 
-// own notes on objects what they belong to.
+// own records on objects which component they belong to.
 func (u Unit) own(desired []apply.Desired) []apply.Desired {
 	out := make([]apply.Desired, len(desired))
 	for i, d := range desired {
@@ -203,7 +203,7 @@ func (u Unit) own(desired []apply.Desired) []apply.Desired {
 	return out
 }
 
-// Apply writes what is not known to be as desired.
+// Apply writes the objects that are not known to be as desired.
 func (t *Session) Apply(ctx context.Context, of Unit, desired []apply.Desired) ([]apply.Outcome, error) {
 	if t.applier == nil {
 		return nil, errNoTarget()
@@ -215,7 +215,7 @@ func (t *Session) Apply(ctx context.Context, of Unit, desired []apply.Desired) (
 	heard := t.watches(of.Component)
 	for i := range applied {
 		t.met(of.Component, applied[i], heard)
-		applied[i].Live = nil // those who want it ask Get, so that it is known to be wanted
+		applied[i].Live = nil // callers that need it use Get, so that the need is known
 	}
 	return applied, nil
 }
@@ -232,7 +232,7 @@ func (t *Session) Delete(ctx context.Context, refs []apply.Ref) ([]apply.Waiting
 	return waiting, err
 }
 
-// awaitEnd listens to an object that is on its way out, whatever its component listened to.
+// awaitEnd listens to an object that is being deleted, even if its component does not listen to it.
 func (t *Session) awaitEnd(ref apply.Ref) {
 	object, known := t.object(ref)
 	if !known {
@@ -242,7 +242,7 @@ func (t *Session) awaitEnd(ref apply.Ref) {
 	t.memory.saw(object, seen.ResourceVersion, true)
 }
 
-// Unclaimed are the entries of objects that no component of this walk wanted.
+// Unclaimed returns the entries of objects that no component of this walk wanted.
 func (t *Session) Unclaimed() []apply.Entry {
 	if t.applier == nil {
 		return t.run.Inventory.Entries
@@ -250,14 +250,14 @@ func (t *Session) Unclaimed() []apply.Entry {
 	return t.applier.Unclaimed()
 }
 
-// RemoveFinalizer notes that a component has nothing to undo any more.
+// RemoveFinalizer records that a component has nothing to undo any more.
 func (t *Session) RemoveFinalizer(component string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.undo.RemoveFinalizer(component)
 }
 
-// Done counts the objects that were written or deleted.
+// Done returns the number of objects that were written or deleted.
 func (t *Session) Done() int {
 	if t.applier == nil {
 		return 0
@@ -266,7 +266,7 @@ func (t *Session) Done() int {
 	return report.Applied + report.Deleted
 }
 
-// Inventory is what the item has now.
+// Inventory returns what the item has now.
 func (t *Session) Inventory() apply.Inventory {
 	if t.applier == nil {
 		return t.run.Inventory
@@ -274,10 +274,10 @@ func (t *Session) Inventory() apply.Inventory {
 	return t.applier.Inventory()
 }
 
-// Owned returns what the watches of the target are to expect.
+// Owned returns the objects that the watches of the target must expect.
 func (t *Session) Owned() []apply.Owned { return t.applier.Report().Owned }
 
-// Recheck returns when an object may be ready though it does not change; 0 means that there is none.
+// Recheck returns when an object may be ready although it does not change. Zero means that there is none.
 func (t *Session) Recheck() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	texttemplate "text/template"
 )
 
-// boundedFunctions are functions of sprig that can make much more than they are given, with a bound: two values of a configuration,
-// each of which fits into an item, must not make gigabytes.
+// boundedFunctions returns bounded versions of those functions of sprig whose result can be much larger than their
+// arguments. Two values of a configuration, each of which fits into an item, must not produce gigabytes.
 func boundedFunctions(sprig texttemplate.FuncMap) texttemplate.FuncMap {
 	toStrings := sprig["toStrings"].(func(any) []string)             //nolint:forcetypeassert // TestTemplateFaults calls it
 	wrapWith := sprig["wrapWith"].(func(int, string, string) string) //nolint:forcetypeassert // so here
@@ -41,7 +41,7 @@ func boundedFunctions(sprig texttemplate.FuncMap) texttemplate.FuncMap {
 	}
 }
 
-// replaceMatches replaces what matches an expression. by quotes what it replaces at most so many times.
+// replaceMatches replaces what matches an expression. The replacement contains the match at most quotes times.
 func replaceMatches(expression, text, by string, quotes int, replaced func(e *regexp.Regexp, text, by string) string) (string, error) {
 	e, err := regexp.Compile(expression)
 	if err != nil {
@@ -51,7 +51,7 @@ func replaceMatches(expression, text, by string, quotes int, replaced func(e *re
 	return limited("replace matches", size, func() string { return replaced(e, text, by) })
 }
 
-// limited makes a text unless it would be longer than a template may become.
+// limited returns a text unless it would be longer than a template may render.
 func limited(what string, size int, text func() string) (string, error) {
 	if size > MaxText {
 		return "", fmt.Errorf("%s: want at most %d characters in all", what, MaxText)

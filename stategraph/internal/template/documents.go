@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// documents makes objects of YAML. Empty documents are left out.
-// Errors name the document and the line of the text.
+// documents decodes the objects in a YAML text. Empty documents are left out. Errors name the document and the line of
+// the text.
 func documents(text string) ([]*unstructured.Unstructured, error) {
 	var objs []*unstructured.Unstructured
 	lines := strings.Split(text, "\n")
@@ -35,7 +35,7 @@ func documents(text string) ([]*unstructured.Unstructured, error) {
 	return objs, nil
 }
 
-// document makes one object; nil when there is nothing in it. before is how many lines come before it.
+// document decodes one object, or returns nil if there is none. before is how many lines come before it.
 func document(text string, before int) (*unstructured.Unstructured, error) {
 	asJSON, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
@@ -54,13 +54,13 @@ func document(text string, before int) (*unstructured.Unstructured, error) {
 	return nil, fmt.Errorf("which begins in line %d of the result: it is no object", before+1)
 }
 
-// yamlLine is how the YAML decoder names a line.
+// yamlLine matches the line number in an error of the YAML decoder.
 var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
 
-// yamlValue is where the YAML decoder quotes what it read: that may be a secret of the configuration.
+// yamlValue matches where the YAML decoder quotes a value that it read, which may be a secret of the configuration.
 var yamlValue = regexp.MustCompile("(?s)(unknown anchor|invalid map key:|cannot (?:decode|unmarshal) !!\\w+) (?:'.*'|`.*`|.*$)")
 
-// yamlFault gives the line in the whole text, and shows no values.
+// yamlFault converts an error of the YAML decoder. It gives the line in the whole text, and shows no values.
 func yamlFault(err error, before int) error {
 	text := yamlValue.ReplaceAllString(err.Error(), "$1 …")
 	found := yamlLine.FindStringSubmatch(text)

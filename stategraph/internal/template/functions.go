@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// unfit are functions of sprig that give something else each time, or depend on the machine: objects made with them
-// would be changed by each run. Keys and certificates belong into what makes them once.
+// unfit are functions of sprig that return something else each time, or depend on the machine. Each run would change
+// objects that are made with them. Generate keys and certificates in a component that makes them once.
 var unfit = []string{
 	"bcrypt", "htpasswd", "derivePassword", "encryptAES", "decryptAES", "randBytes", "genPrivateKey", "buildCustomCert",
 	"genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey",
@@ -23,14 +23,15 @@ var unfit = []string{
 	"seq",
 }
 
-// Bounds of what a template can be made to do by the configuration of an item.
+// These are bounds of what the configuration of an item can make a template do.
 const (
-	maxRepeat = 1 << 16 // characters or numbers that one function makes
-	// MaxText is how long a text may be that a template makes, in bytes.
+	maxRepeat = 1 << 16 // characters or numbers that one function returns
+	// MaxText is the maximum length of a rendered text, in bytes.
 	MaxText = 1 << 20
 )
 
-// Functions returns what templates may call: those of sprig that give the same each time, with bounds, and a few more.
+// Functions returns what templates may call, namely the functions of sprig that always return the same, with bounds,
+// and a few more.
 func Functions() texttemplate.FuncMap {
 	funcs := sprig.HermeticTxtFuncMap()
 	for _, name := range unfit {
@@ -70,7 +71,7 @@ func sortedValues(dict map[string]any) []any {
 	return values
 }
 
-// number takes any number, as those of a configuration are int64.
+// number converts any number, because those of a configuration are int64.
 func number(value any) int {
 	out, err := strconv.Atoi(fmt.Sprint(value))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	texttemplate "text/template"
 )
 
-// TestWithinTheBound: functions that are bounded do what sprig's do.
+// TestWithinTheBound checks that bounded functions return the same as those of sprig.
 func TestWithinTheBound(t *testing.T) {
 	for call, want := range map[string]string{
 		`join "-" (list 1 "b" nil true)`:             "1-b-true",

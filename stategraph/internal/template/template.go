@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package template makes objects of files with Go templates: with functions that always give the same, within bounds, and with
-// errors that name file and line and show no values. It also finds which components a template asks for.
+// Package template renders objects from files with Go templates. The functions of these templates always return the
+// same, within bounds, and errors name file and line and show no values. It also finds which components a template
+// uses.
 package template
 
 import (
@@ -18,23 +19,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Dir is the directory in which templates are.
+// Dir is the directory of the templates.
 const Dir = "templates"
 
-// Template is a template that was read. It may be used by many goroutines.
+// Template is a parsed template. It may be used by many goroutines.
 type Template struct {
-	// Uses are the components that it asks for by constant names.
+	// Uses are the components that the template uses by constant names.
 	Uses []Use
-	// Faults are named templates that are used and defined nowhere.
+	// Faults are named templates that are used but not defined.
 	Faults []string
-	// Optional reports whether it may make no object: all its text is within conditions.
+	// Optional means that the template may render no object, because all its text is within conditions.
 	Optional bool
 
 	parsed *texttemplate.Template
 }
 
-// Read reads a file of the directory Dir, and the named templates in the files beside it whose names begin with "_".
-// Errors: a file that is missing or cannot be parsed.
+// Read reads a file of the directory Dir, and the named templates in the files beside it whose names begin with "_". It
+// returns an error if a file is missing or cannot be parsed.
 func Read(files fs.FS, name string) (*Template, error) {
 	if files == nil {
 		return nil, fmt.Errorf("template %s: there are no files (nil)", name)
@@ -61,7 +62,7 @@ func Read(files fs.FS, name string) (*Template, error) {
 	return scanned(parsed), nil
 }
 
-// Parse reads a template that is no file.
+// Parse parses a template that is not in a file.
 func Parse(name, text string) (*Template, error) {
 	parsed, err := empty(name).Parse(text)
 	if err != nil {
@@ -79,8 +80,8 @@ func scanned(parsed *texttemplate.Template) *Template {
 	return &Template{Uses: found.uses, Faults: found.faults, Optional: isOptional(parsed), parsed: parsed}
 }
 
-// Text renders the template.
-// Errors: a value that is missing, a function that fails, more than MaxText bytes, or a context that ended.
+// Text renders the template. It returns an error if a value is missing, a function fails, the text exceeds MaxText
+// bytes, or the context ends.
 func (t *Template) Text(ctx context.Context, data any) (string, error) {
 	out := &bounded{ctx: ctx}
 	if err := t.parsed.Execute(out, data); err != nil {
@@ -89,8 +90,8 @@ func (t *Template) Text(ctx context.Context, data any) (string, error) {
 	return out.text.String(), nil
 }
 
-// Objects renders the template and reads the YAML documents of the result. Empty ones are left out.
-// Errors: those of Text, and documents that are no objects.
+// Objects renders the template and reads the YAML documents of the result. Empty ones are left out. It returns the
+// errors of Text, and an error for a document that is no object.
 func (t *Template) Objects(ctx context.Context, data any) ([]*unstructured.Unstructured, error) {
 	text, err := t.Text(ctx, data)
 	if err != nil {
@@ -103,10 +104,10 @@ func (t *Template) Objects(ctx context.Context, data any) ([]*unstructured.Unstr
 	return objs, nil
 }
 
-// quotedValue is where text/template quotes a value, which may be a secret of the configuration.
+// quotedValue matches where text/template quotes a value, which may be a secret of the configuration.
 var quotedValue = regexp.MustCompile(`(?s)(range can't iterate over) .*$`)
 
-// withoutValue shows no values, and can still be recognised.
+// withoutValue returns an error that shows no values, but still matches the original one.
 func withoutValue(err error) error {
 	if text := quotedValue.ReplaceAllString(err.Error(), "$1 it"); text != err.Error() {
 		return errors.New(text)
@@ -114,10 +115,10 @@ func withoutValue(err error) error {
 	return err
 }
 
-// errTooLong ends a template that makes more than an item could hold.
+// errTooLong ends a template that renders more than an item could hold.
 var errTooLong = fmt.Errorf("the result is longer than %d bytes", MaxText)
 
-// bounded is a buffer for at most MaxText bytes, that refuses to go on when the context ended.
+// bounded is a buffer for at most MaxText bytes. It fails once the context has ended.
 type bounded struct {
 	ctx  context.Context //nolint:containedctx // text/template has no context; it lives as long as the call
 	text bytes.Buffer

@@ -11,24 +11,24 @@ import (
 	"text/template/parse"
 )
 
-// Use is a place in which a template asks for a component.
+// Use is a place in which a template uses a component.
 type Use struct {
 	Component string
-	Output    string // by name; empty for the object or its name
+	Output    string // by name, or empty for the object or its name
 	Where     string // begins an error
-	Guarded   bool   // the place copes with a component that keeps no object
+	Guarded   bool   // the place handles a component that keeps no object
 }
 
-// scanner collects what a template uses: named templates, and other components by name.
+// scanner collects what a template uses, namely named templates, and other components by name.
 type scanner struct {
 	parsed *texttemplate.Template
-	tree   *parse.Tree // of the node at hand
+	tree   *parse.Tree // of the current node
 	seen   map[string]bool
 	uses   []Use
 	faults []string
 }
 
-// scan goes through a template and all that it calls.
+// scan goes through a template and all templates that it calls.
 func scan(parsed *texttemplate.Template) *scanner {
 	s := &scanner{parsed: parsed, seen: map[string]bool{}}
 	all := parsed.Templates()
@@ -40,8 +40,8 @@ func scan(parsed *texttemplate.Template) *scanner {
 	return s
 }
 
-// undefined finds named templates that are called and defined nowhere. text/template itself only notices when it gets there,
-// which may be in the run of a single item.
+// undefined finds named templates that are called but not defined. text/template itself only notices when it gets
+// there, which may be in the run of a single item.
 func (s *scanner) undefined(t *texttemplate.Template) {
 	if t.Tree == nil {
 		return
@@ -55,7 +55,7 @@ func (s *scanner) undefined(t *texttemplate.Template) {
 	}
 }
 
-// calls are the places in a list, and in the lists within it, where named templates are called.
+// calls returns the places in a list, and in the lists within it, where named templates are called.
 func calls(found []*parse.TemplateNode, in *parse.ListNode) []*parse.TemplateNode {
 	if in == nil {
 		return found
@@ -71,7 +71,7 @@ func calls(found []*parse.TemplateNode, in *parse.ListNode) []*parse.TemplateNod
 	return found
 }
 
-// branchOf returns what if, range and with have in common; nil for other nodes.
+// branchOf returns what if, range and with have in common, or nil for other nodes.
 func branchOf(node parse.Node) *parse.BranchNode {
 	switch n := node.(type) {
 	case *parse.IfNode:
@@ -84,7 +84,7 @@ func branchOf(node parse.Node) *parse.BranchNode {
 	return nil
 }
 
-// template scans a template once. guards are the components that the caller has asked for.
+// template scans a template once. guards are the components that the caller has checked.
 func (s *scanner) template(t *texttemplate.Template, guards []string) {
 	if t == nil || t.Tree == nil || s.seen[t.Name()] {
 		return
@@ -117,10 +117,10 @@ func (s *scanner) list(in *parse.ListNode, guards []string) {
 	}
 }
 
-// fallbacks are the functions that cope with an empty value.
+// fallbacks are the functions that handle an empty value.
 var fallbacks = map[string]bool{"default": true, "coalesce": true, "empty": true, "ternary": true, "and": true, "or": true, "not": true}
 
-// pipe notes the components that a pipeline asks for, and returns them.
+// pipe records the components that a pipeline uses, and returns them.
 func (s *scanner) pipe(in *parse.PipeNode, guards []string, guarded bool) (names []string) {
 	if in == nil {
 		return nil
@@ -144,7 +144,7 @@ func (s *scanner) pipe(in *parse.PipeNode, guards []string, guarded bool) (names
 	return names
 }
 
-// pipeOf is the pipeline in parentheses that an argument is, perhaps with fields behind it; nil if it is none.
+// pipeOf returns the pipeline in parentheses that an argument is, possibly followed by fields, or nil if it is none.
 func pipeOf(arg parse.Node) *parse.PipeNode {
 	if chain, ok := arg.(*parse.ChainNode); ok {
 		arg = chain.Node
@@ -153,7 +153,7 @@ func pipeOf(arg parse.Node) *parse.PipeNode {
 	return inner
 }
 
-// ask notes a call of NameOf, Output or Value with a constant name.
+// ask records a call of NameOf, Output or Value with a constant name.
 func (s *scanner) ask(args []parse.Node, guards []string, guarded bool) (component string, found bool) {
 	method := methodOf(args[0])
 	if method != "NameOf" && method != "Output" && method != "Value" || len(args) < 2 {
@@ -174,7 +174,7 @@ func (s *scanner) ask(args []parse.Node, guards []string, guarded bool) (compone
 	return name.Text, true
 }
 
-// methodOf is the method of TemplateData that a node calls: .NameOf or $.NameOf.
+// methodOf returns the method of TemplateData that a node calls, as in .NameOf or $.NameOf.
 func methodOf(node parse.Node) string {
 	switch n := node.(type) {
 	case *parse.FieldNode:
@@ -189,7 +189,7 @@ func methodOf(node parse.Node) string {
 	return ""
 }
 
-// isOptional reports whether a template may keep no object: all its text is within conditions.
+// isOptional reports whether a template may keep no object because all its text is within conditions.
 func isOptional(parsed *texttemplate.Template) bool {
 	if parsed.Tree == nil {
 		return false
