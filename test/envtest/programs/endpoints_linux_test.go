@@ -20,13 +20,13 @@ var _ = Describe("the endpoints of a deployer", func() {
 		ls := landscaper(c)
 		item := deploy(ctx, ls, "endpoints", "", func(di *lsv1alpha1.DeployItem) { di.Labels = map[string]string{"user": "endpoints"} })
 		silent := run("--kubeconfig="+kubeconfig, "--leader-elect=false", "--item-selector=user=endpoints",
-			"--metrics-bind-address=0", "--health-probe-bind-address=0")
+			"--metrics-bind-address=0", "--health-probe-bind-address=0", "--history-bind-address=0")
 		Expect(ls.AwaitFinished(ctx, item)).To(HaveField("Status.Phase", lsv1alpha1.DeployItemPhases.Succeeded), "it runs, and works")
 		Consistently(listens).WithArguments(silent.Command.Process.Pid).Should(BeEmpty())
 
-		for _, flag := range []string{"--metrics-bind-address=", "--health-probe-bind-address="} {
+		for _, flag := range []string{"--metrics-bind-address=", "--health-probe-bind-address=", "--history-bind-address="} {
 			address := freeAddress()
-			session := run("--kubeconfig="+kubeconfig, "--leader-elect=false", "--item-selector=user=nobody", flag+address)
+			session := run("--kubeconfig="+kubeconfig, "--leader-elect=false", "--item-selector=user=nobody", "--history-bind-address=0", flag+address)
 			Eventually(listens, patience).WithArguments(session.Command.Process.Pid).Should(ConsistOf(portOf(address)), flag)
 			Consistently(listens).WithArguments(session.Command.Process.Pid).Should(ConsistOf(portOf(address)), flag)
 		}

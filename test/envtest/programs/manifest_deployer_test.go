@@ -147,6 +147,7 @@ var _ = Describe("manifest-deployer", func() {
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: reviews},
 		})).To(Succeed())
 		Eventually(ctx, lastError).WithArguments(ctx, ls, oidc).WithTimeout(patience).Should(ContainSubstring("oidcConfig.audience"), "the review was allowed")
+		Expect(ls.Annotate(ctx, oidc, map[string]string{lsv1alpha1.DeleteWithoutUninstallAnnotation: "true"})).To(Succeed(), "its target cannot be searched for objects")
 		Expect(ls.Delete(ctx, self, oidc)).To(Succeed())
 		Expect(string(session.Err.Contents())).NotTo(Or(ContainSubstring("panicked"), ContainSubstring("DATA RACE")))
 	})
