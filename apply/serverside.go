@@ -78,7 +78,7 @@ func (r *run) firstContact(ctx context.Context, o *object, s *slot) error {
 
 // contested continues after a conflict over fields of other managers. It never takes fields of another item.
 func (r *run) contested(ctx context.Context, o *object, s *slot, conflict error) error {
-	if r.mayBeOwned(conflict) || r.refuses(o) {
+	if !s.fresh || r.mayBeOwned(conflict) || r.refuses(o) {
 		if done, err := r.meet(ctx, o, s); done || err != nil {
 			return err
 		}
@@ -90,7 +90,8 @@ func (r *run) contested(ctx context.Context, o *object, s *slot, conflict error)
 	if err != nil {
 		return err
 	}
-	if live.GetDeletionTimestamp() == nil {
+	// A conflict that is not about fields says nothing about who made the object.
+	if live.GetDeletionTimestamp() == nil && r.existedBefore(live) {
 		if err := r.adopt(ctx, o, s, live, "existed already and had no owner; others had set some of its fields"); err != nil {
 			return err
 		}

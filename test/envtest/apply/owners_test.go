@@ -3,13 +3,17 @@
 package apply_test
 
 import (
+	"net/http"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/deployerkit/deployerkit/apply"
 	"github.com/deployerkit/deployerkit/apply/ownership"
+	"github.com/deployerkit/deployerkit/faultnet"
 )
 
 const landscaperLabel = "manifest.deployer.landscaper.gardener.cloud/deployitem"
@@ -89,6 +93,27 @@ var _ = Describe("ownership", func() {
 		Expect(w.get(ctx, "a").Data).To(Equal(map[string]string{"key": "2", "more": "theirs"}))
 		w.delete(ctx)
 		Expect(w.get(ctx, "a")).To(BeNil())
+	})
+
+	It("of the item itself is not adopted after a conflict of another kind, or when others changed its fields before a restart [F29]", func(ctx SpecContext) {
+		w := newEnv(ctx)
+		w.wire.Inject(faultnet.When(func(r faultnet.Request) bool { return r.Verb == "patch" && r.Name == "a" },
+			faultnet.Times(1, faultnet.Refuse(http.StatusConflict, metav1.StatusReasonConflict))))
+		w.apply(ctx, w.configMap("a", "key", "1"), w.configMap("b", "key", "1"))
+		cm := w.get(ctx, "b")
+		cm.Data["key"] = "theirs"
+		Expect(direct.Update(ctx, cm, client.FieldOwner("somebody"))).To(Succeed())
+		for i := range w.stored.Entries {
+			if e := &w.stored.Entries[i]; e.Name == "b" {
+				e.UID, e.Hash, e.Key = "", "", ""
+			}
+		}
+		w.apply(ctx, w.configMap("a", "key", "1"), w.configMap("b", "key", "2"))
+		Expect(w.get(ctx, "b").Data).To(Equal(map[string]string{"key": "2"}))
+		Expect(w.reasons()).NotTo(ContainElement(apply.ReasonAdopted))
+		w.delete(ctx)
+		Expect(w.get(ctx, "a")).To(BeNil())
+		Expect(w.get(ctx, "b")).To(BeNil())
 	})
 
 	It("of nobody is an error that names who wrote it, and stays as it was, if it must not be adopted [F29]", func(ctx SpecContext) {
