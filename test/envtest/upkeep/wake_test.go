@@ -112,7 +112,9 @@ var _ = Describe("a wish for a background run", func() {
 			w.isQuietAfter(runs)
 		}
 		w.edit(ctx)
+		runs++ // this run shows the fight in a condition, and corrects nothing
 		w.isQuietAfter(runs)
+		Expect(w.data(ctx)).To(HaveKeyWithValue("a", "by hand"))
 		w.keeper.Wake(w.uid, time.Time{})
 		w.isQuietAfter(runs + 1)
 		Expect(w.data(ctx)).To(HaveKeyWithValue("a", "by hand"))

@@ -52,10 +52,10 @@ func serve(t *testing.T) string {
 	return address
 }
 
-// build runs `make image`.
-func build(t *testing.T, address string) {
+// build runs `make image`. The images name the base, so builds that are compared need the same one.
+func build(t *testing.T, address, base string) {
 	t.Helper()
-	cmd := exec.Command("make", "image", "REGISTRY="+address+"/x", "BASE="+address+"/base:1", "TAGS=v0.152.0,v1.4.0",
+	cmd := exec.Command("make", "image", "REGISTRY="+address+"/x", "BASE="+base+"/base:1", "TAGS=v0.152.0,v1.4.0",
 		"PLATFORMS="+strings.Join(platforms, ","), "KOFLAGS=--insecure-registry")
 	cmd.Dir = helm.Root()
 	cmd.Env = append(os.Environ(), "GOWORK=off")
@@ -66,7 +66,7 @@ func build(t *testing.T, address string) {
 
 func TestImages(t *testing.T) {
 	address, second := serve(t), serve(t)
-	build(t, address)
+	build(t, address, address)
 	for _, program := range programs {
 		repository := address + "/x/" + program
 		byPlatform := images(t, repository+":v0.152.0")
@@ -112,7 +112,7 @@ func TestImages(t *testing.T) {
 			}
 		})
 	}
-	build(t, second)
+	build(t, second, address)
 	t.Run("two builds have one digest [O67]", func(t *testing.T) {
 		for _, program := range programs {
 			a, b := digestsOf(t, address+"/x/"+program+":v1.4.0"), digestsOf(t, second+"/x/"+program+":v1.4.0")
