@@ -136,7 +136,8 @@ func (r *run) send(ctx context.Context, o *object, uid types.UID, more ...client
 	return body, err
 }
 
-// mayBeOwned looks for the owner label and for Landscaper's deployers among the causes of a conflict.
+// mayBeOwned reports whether a conflict may be with another item: one of its causes names the owner label or the field
+// manager of one of Landscaper's deployers.
 func (r *run) mayBeOwned(conflict error) bool {
 	for _, cause := range causesOf(conflict) {
 		if strings.Contains(cause.Field, ownership.LabelItem) {

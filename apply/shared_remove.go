@@ -82,7 +82,8 @@ func (r *run) belongsHere(s *slot, live metav1.Object) bool {
 	return r.isOwn(live, s) || slices.ContainsFunc(ownership.OwnersOf(live), r.owner.SameItem)
 }
 
-// deleteLast deletes the version of an object that has no other owner. It returns a conflict to the caller.
+// deleteLast deletes an object that has no other owner, but only in the version that was read. If the object has
+// changed since, it returns the conflict.
 func (r *run) deleteLast(ctx context.Context, s *slot, live metav1.Object, force bool) error {
 	err := r.delete(ctx, s, live.GetResourceVersion())
 	switch {

@@ -117,7 +117,8 @@ func (r *treeReader) all(ctx context.Context) error {
 	return nil
 }
 
-// named reads what has the name: an Installation before an Execution before a deploy item.
+// named reads the object with the requested name. An Installation takes precedence over an Execution, and an Execution
+// over a deploy item.
 func (r *treeReader) named(ctx context.Context) error {
 	key := types.NamespacedName{Namespace: r.o.Namespace, Name: r.o.Name}
 	var inst lsv1alpha1.Installation

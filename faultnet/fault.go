@@ -18,7 +18,7 @@ import (
 // Fault is what a [Rule] does to a request. The zero value does nothing.
 type Fault struct {
 	what string
-	// inflict applies the fault and calls hit or miss of the exchange.
+	// inflict applies the fault. It calls hit on the exchange if the fault had an effect, and miss if it did not.
 	inflict func(*exchange) (*http.Response, error)
 	// verb is the verb to which the fault applies. If it is empty, it applies to any request.
 	verb string

@@ -186,7 +186,7 @@ func objectsOf(outs []*output) (kept []*output) {
 	return kept
 }
 
-// outputsOf returns what a required component left.
+// outputsOf returns the outputs of a required component.
 func outputsOf(ctx context.Context, component string) (*Node, []*output, error) {
 	n, err := From(ctx)
 	if err != nil {
@@ -218,7 +218,7 @@ func (n *Node) leave(outcomes []apply.Outcome) {
 	n.run.outputs[n.place] = append(outs, n.run.outputs[n.place]...)
 }
 
-// fits returns the outputs that may be a T.
+// fits returns the outputs that can be read as a T.
 func fits[T any](outs []*output) []*output {
 	objects := objectsThatFit(reflect.TypeFor[T]())
 	var fitting []*output

@@ -121,7 +121,7 @@ func (a *access) place() string {
 	return hash(a.server, a.tlsServerName, string(a.ca), a.proxy, fmt.Sprint(a.insecure, a.disableCompression, a.ours))
 }
 
-// hash returns a hash of the list, which differs from one of the joined text.
+// hash returns a hash of the parts. Unlike a hash of the concatenated text, it depends on where each part ends.
 func hash(parts ...string) string {
 	text, err := json.Marshal(parts)
 	if err != nil {

@@ -274,7 +274,7 @@ func (p *Pool) unpin(c *Client) {
 	p.shrink(nil)
 }
 
-// forget makes the secrets of the client's Targets be read again.
+// forget drops the Secrets of the client's Targets from the cache, so that they are read again.
 func (p *Pool) forget(c *Client) {
 	if p.o.Resolver == nil {
 		return

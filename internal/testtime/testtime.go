@@ -24,7 +24,8 @@ func Stretch(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * factor(load, runtime.NumCPU()))
 }
 
-// factor returns the threads per processor that want to run, on average in the last minute or at this moment.
+// factor returns the number of runnable threads per processor: the average of the last minute or the current number,
+// whichever is greater.
 func factor(load []byte, processors int) float64 {
 	var minute, five, fifteen, now float64
 	load, _, _ = bytes.Cut(load, []byte("/"))
