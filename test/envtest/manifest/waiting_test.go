@@ -149,7 +149,7 @@ var _ = Describe("while an item waits", Ordered, func() {
 				names = append(names, nameOf(strategy))
 			}
 			took := w.lag(ctx, names, func(g Gomega, name string) bool { return live(g, name).Status.AvailableReplicas == 2 })
-			Expect(took).To(HaveEach(BeNumerically("<", testtime.Stretch(2*time.Second))))
+			Expect(took).To(HaveEach(BeNumerically("<", testtime.Stretch(10*time.Second))))
 			Expect(w.writesTo("deployments")).To(Equal(len(strategies)))
 
 			By("another job")
@@ -192,7 +192,7 @@ var _ = Describe("while an item waits", Ordered, func() {
 
 			w.theirs(ctx, "later", map[string]string{"value": "x"})
 			took := w.lag(ctx, names, func(Gomega, string) bool { return true })
-			Expect(took).To(HaveEach(BeNumerically("<", time.Second)))
+			Expect(took).To(HaveEach(BeNumerically("<", testtime.Stretch(5*time.Second))))
 			for _, name := range names {
 				secret := &corev1.Secret{}
 				Expect(w.Client.Get(ctx, w.Key(name), secret)).To(Succeed())
